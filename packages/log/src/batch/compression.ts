@@ -67,8 +67,9 @@ async function decompress(header: BatchHeader, section: Buffer, bytesMax: number
     case "none":
       return section;
     case undefined:
-      throw new LogError("invalid-batch", "unknown compression");
+      break;
   }
+  throw new LogError("invalid-batch", "unknown compression");
 }
 
 type Inflate = (
