@@ -8,6 +8,8 @@ import type { HeadWriter } from "../write/index.ts";
 export interface ForwardPlanOptions {
   /** `keep` sends the client's Host; anything else is sent as the Host. Default `keep`. */
   host?: "keep" | { readonly value: string };
+  /** Host for HTTP/1.0 requests that came without one; default `localhost`. */
+  hostFallback?: string;
   /** Request fields that are not passed on, any case. Hop-by-hop fields are always removed. */
   removeRequestFields?: readonly string[];
   /** Fields added to every request. */

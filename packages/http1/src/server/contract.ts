@@ -10,7 +10,7 @@ export interface ServerLimits {
   headBytesMax?: number;
   /** Fields of a request; default 128 (431). */
   fieldsMax?: number;
-  /** Bytes of the request target; default 16 384 (414). */
+  /** Bytes of the request target; default 8 192 (414). */
   targetBytesMax?: number;
   /** Bytes of a request body unless the handler sets another; default 10 485 760 (413). */
   bodyBytesMax?: number;
@@ -34,6 +34,8 @@ export interface ServerTimeouts {
   writeStallMs?: number;
   /** TLS handshake; default 10 000. */
   handshakeMs?: number;
+  /** How long a client that has half-closed may wait for its answer to go on; default 1 000. */
+  halfCloseMs?: number;
   /** How long an early answer lingers while the client still sends its body; default 5 000. */
   lingerMs?: number;
 }

@@ -4,6 +4,7 @@ import type { PeerCertificate } from "node:tls";
 
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import type { RequestHead } from "../parse/index.ts";
+import type { Answer, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
 
 /** What is known of the client's connection; the same object for every request on it. */
 export interface ConnectionInfo {
@@ -55,29 +56,28 @@ export interface Exchange<U = unknown> {
   /** Largest request body in bytes, set from the server's limit for each request; enforced while it streams (413). */
   bodyBytesMax: number;
   /**
-   * Path and query to send upstream instead of the request target as it came; "" leaves the target alone. Must be in
-   * origin form and free of spaces and control characters.
+   * Path to send upstream instead of the one that came, before the plan strips and prepends; null leaves it alone. Must
+   * begin with `/`. The query is passed on as it came. Cleared for each request.
    */
-  forwardTarget: string;
+  forwardPath: string | null;
   /** Called once if the client goes away before the answer is complete and no `forward` is under way. Cleared for each request. */
   onAborted: ((exchange: Exchange<U>) => void) | null;
   /** Called after every answer that the handler gave in place, when its last byte is handed to the socket. Kept from request to request. */
   onAnswered: ((exchange: Exchange<U>, status: number) => void) | null;
 
-  /** Answers at once. Content-Length, Date and Connection are added; HEAD, 204 and 304 lose the body. */
-  respond(response: PreparedResponse): void;
   /**
-   * Answers at once. `fields` are name, value pairs (checked: a bad name or value throws, code `ERR_INVALID_FIELD`).
+   * Answers at once. Content-Length, Date and Connection are added; HEAD, 204 and 304 lose the body. A field that is not
+   * allowed throws (`HeadWriteError`, `AnswerError`) before anything is sent.
    */
-  respond(status: number, fields: readonly Field[], body?: string | Uint8Array): void;
+  respond(answer: Answer | PreparedAnswer): void;
   /**
-   * Starts a streamed answer; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Fields as in `respond`.
+   * Starts a streamed answer; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Throws as `respond`.
    */
-  startResponse(status: number, fields: readonly Field[], contentLength?: number): void;
+  startResponse(head: StreamHead): void;
   /** Sends a piece of a streamed answer. False asks to wait for `onDrain`. The bytes must not be changed afterwards. */
   write(chunk: Uint8Array | string): boolean;
   /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
-  end(trailers?: readonly Field[]): void;
+  end(trailers?: AnswerHeaders): void;
   /** Called when `write` returned false and the client has read on. Cleared for each request. */
   onDrain: ((exchange: Exchange<U>) => void) | null;
   /**
@@ -91,8 +91,12 @@ export interface Exchange<U = unknown> {
   destroy(): void;
 }
 
-/** Name and value of a field. */
-export type Field = readonly [name: string, value: string];
+/** The head of a streamed answer. */
+export interface StreamHead {
+  readonly status: number;
+  readonly headers?: AnswerHeaders;
+  readonly contentLength?: number;
+}
 
 /** Result of {@link Exchange.readBody}; `body` is empty unless the outcome is `complete`. */
 export type ReadBodyCallback<U> = (
@@ -100,14 +104,6 @@ export type ReadBodyCallback<U> = (
   outcome: "complete" | "too-large" | "aborted",
   body: Buffer,
 ) => void;
-
-/** An answer whose bytes were checked and laid out once: see `prepareResponse`. */
-export interface PreparedResponse {
-  readonly status: number;
-  /** Field lines without Content-Length, Date and Connection, each ending in CRLF. */
-  readonly fieldLines: Buffer;
-  readonly body: Buffer;
-}
 
 /** Takes each request. It is called synchronously when the head is complete; the body comes later. */
 export type Handler<U> = (exchange: Exchange<U>) => void;
