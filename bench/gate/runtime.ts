@@ -4,9 +4,6 @@ import { fileURLToPath } from "node:url";
 /** Node runs by default; Bun is asked for by PLATFORM_RUNTIME. */
 export type RuntimeName = "node" | "bun";
 
-/** Both, in the order of the tables. */
-export const RUNTIMES: readonly RuntimeName[] = ["node", "bun"];
-
 /** The repository's folder. */
 export const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 
