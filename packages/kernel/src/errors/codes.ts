@@ -1,0 +1,61 @@
+// The closed list of error codes: one table from code to HTTP status and title.
+
+/** What every code means on HTTP. Titles never change with the occurrence (RFC 9457 section 3.1.3). */
+interface ErrorKind {
+  status: number;
+  title: string;
+}
+
+/**
+ * Every error that the platform can answer with. A code is a stable part of the public interface: it is added, never
+ * renamed. Statuses are those of RFC 9110 section 15, RFC 6585 and RFC 9457.
+ */
+export const errorTable = {
+  bad_request: { status: 400, title: "Bad request" },
+  validation_failed: { status: 400, title: "Validation failed" },
+  unauthorized: { status: 401, title: "Unauthorized" },
+  forbidden: { status: 403, title: "Forbidden" },
+  ip_blocked: { status: 403, title: "Address not allowed" },
+  not_found: { status: 404, title: "Not found" },
+  method_not_allowed: { status: 405, title: "Method not allowed" },
+  not_acceptable: { status: 406, title: "Not acceptable" },
+  request_timeout: { status: 408, title: "Request timeout" },
+  conflict: { status: 409, title: "Conflict" },
+  gone: { status: 410, title: "Gone" },
+  length_required: { status: 411, title: "Length required" },
+  precondition_failed: { status: 412, title: "Precondition failed" },
+  payload_too_large: { status: 413, title: "Payload too large" },
+  uri_too_long: { status: 414, title: "URI too long" },
+  unsupported_media_type: { status: 415, title: "Unsupported media type" },
+  range_not_satisfiable: { status: 416, title: "Range not satisfiable" },
+  expectation_failed: { status: 417, title: "Expectation failed" },
+  misdirected_request: { status: 421, title: "Misdirected request" },
+  unprocessable: { status: 422, title: "Unprocessable content" },
+  upgrade_required: { status: 426, title: "Upgrade required" },
+  precondition_required: { status: 428, title: "Precondition required" },
+  too_many_requests: { status: 429, title: "Too many requests" },
+  header_fields_too_large: { status: 431, title: "Header fields too large" },
+  internal: { status: 500, title: "Internal error" },
+  not_implemented: { status: 501, title: "Not implemented" },
+  not_available_yet: { status: 501, title: "Not available yet" },
+  route_not_found: { status: 502, title: "No route for this request" },
+  upstream_unreachable: { status: 502, title: "Upstream unreachable" },
+  upstream_invalid_response: { status: 502, title: "Invalid response from upstream" },
+  middleware_failed: { status: 502, title: "Middleware failed" },
+  unavailable: { status: 503, title: "Service unavailable" },
+  overloaded: { status: 503, title: "Overloaded" },
+  queue_full: { status: 503, title: "Queue full" },
+  circuit_open: { status: 503, title: "Circuit open" },
+  upstream_timeout: { status: 504, title: "Upstream timeout" },
+  queue_timeout: { status: 504, title: "Queue wait timed out" },
+  http_version_not_supported: { status: 505, title: "HTTP version not supported" },
+  insufficient_storage: { status: 507, title: "Insufficient storage" },
+} as const satisfies Record<string, ErrorKind>;
+
+/** One of the closed list of codes. */
+export type ErrorCode = keyof typeof errorTable;
+
+/** Says whether a string from outside is one of the codes. */
+export function isErrorCode(value: string): value is ErrorCode {
+  return Object.hasOwn(errorTable, value);
+}

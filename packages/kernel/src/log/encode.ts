@@ -1,0 +1,84 @@
+// Turns any value into bounded, redacted JSON text.
+import { REDACTED, isSecretName, redactText } from "./redact.ts";
+
+const DEPTH_MAX = 5;
+const MEMBERS_MAX = 64;
+const TEXT_CHARACTERS_MAX = 4096;
+
+/** JSON text of a field's value; never throws, never longer than its bounds on depth, members and text allow. */
+export function encodeValue(name: string, value: unknown): string {
+  return encode(name, value, 0);
+}
+
+/** JSON text of a string, credentials taken out, cut at a bound. */
+export function encodeText(text: string): string {
+  const cut = text.length > TEXT_CHARACTERS_MAX ? `${text.slice(0, TEXT_CHARACTERS_MAX)}…` : text;
+  return JSON.stringify(redactText(cut));
+}
+
+function encode(name: string, value: unknown, depth: number): string {
+  switch (typeof value) {
+    case "number":
+      return Number.isFinite(value) ? String(value) : "null";
+    case "boolean":
+      return value ? "true" : "false";
+    case "undefined":
+    case "function":
+    case "symbol":
+      return "null";
+    case "bigint":
+      return `"${value}"`;
+    case "string":
+      return isSecretName(name) ? `"${REDACTED}"` : encodeText(value);
+    case "object":
+      if (value === null) return "null";
+      if (isSecretName(name)) return `"${REDACTED}"`;
+      return depth >= DEPTH_MAX ? '"[too deep]"' : encodeObject(name, value, depth);
+    default:
+      return "null";
+  }
+}
+
+function encodeObject(name: string, value: object, depth: number): string {
+  if (value instanceof Error) return encodeError(value, depth);
+  if (value instanceof Date)
+    return Number.isNaN(value.getTime()) ? "null" : `"${value.toISOString()}"`;
+  if (value instanceof URL) return encodeText(value.href);
+  if (ArrayBuffer.isView(value)) return `"[${value.byteLength} bytes]"`;
+  if (Array.isArray(value)) {
+    const parts = value.slice(0, MEMBERS_MAX).map((item) => encode(name, item, depth + 1));
+    if (value.length > MEMBERS_MAX) parts.push(`"… ${value.length - MEMBERS_MAX} more"`);
+    return `[${parts.join(",")}]`;
+  }
+  const source = value instanceof Map ? mapEntries(value) : readEntries(value);
+  const parts: string[] = [];
+  for (const [key, item] of source.slice(0, MEMBERS_MAX)) {
+    if (item !== undefined) parts.push(`${encodeText(key)}:${encode(key, item, depth + 1)}`);
+  }
+  if (source.length > MEMBERS_MAX) parts.push(`"…":"${source.length - MEMBERS_MAX} more"`);
+  return `{${parts.join(",")}}`;
+}
+
+function encodeError(error: Error, depth: number): string {
+  const parts = [`"name":${encodeText(error.name)}`, `"message":${encodeText(error.message)}`];
+  const code = "code" in error ? error.code : undefined;
+  if (typeof code === "string" || typeof code === "number") {
+    parts.push(`"code":${encodeText(String(code))}`);
+  }
+  if (error.stack !== undefined) parts.push(`"stack":${encodeText(error.stack)}`);
+  if (error.cause !== undefined) parts.push(`"cause":${encode("cause", error.cause, depth + 1)}`);
+  return `{${parts.join(",")}}`;
+}
+
+function mapEntries(map: Map<unknown, unknown>): [string, unknown][] {
+  return [...map].map(([key, item]) => [String(key), item]);
+}
+
+// A getter that throws must not take the caller of a logger down.
+function readEntries(value: object): [string, unknown][] {
+  try {
+    return Object.entries(value);
+  } catch {
+    return [["…", "unreadable"]];
+  }
+}

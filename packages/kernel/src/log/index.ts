@@ -1,0 +1,3 @@
+// Structured logs.
+export * from "./logger.ts";
+export { REDACTED, isSecretName, redactText } from "./redact.ts";

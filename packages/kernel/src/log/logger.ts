@@ -1,0 +1,197 @@
+// The logger: one JSON line per event, or one readable line on a terminal.
+import { systemClock } from "../time/index.ts";
+import type { Clock } from "../time/index.ts";
+import { encodeText, encodeValue } from "./encode.ts";
+import { formatPretty } from "./pretty.ts";
+
+const LEVELS = ["debug", "info", "warn", "error", "off"] as const;
+const LINE_CHARACTERS_MAX = 16_384;
+
+/** The severities, from the least to the most; `off` is a threshold only. */
+export type LogLevel = (typeof LEVELS)[number];
+
+/** A severity that an event can have. */
+export type EventLevel = Exclude<LogLevel, "off">;
+
+/** The names of the levels, for configuration schemas. */
+export const logLevels: readonly LogLevel[] = LEVELS;
+
+/** What an event carries beside its message. The four named ones have a fixed place in the line. */
+export interface LogFields {
+  /** 32 hex digits; "" where there is no trace. */
+  trace_id?: string | undefined;
+  /** 16 hex digits; "" where there is no span. */
+  span_id?: string | undefined;
+  /** Milliseconds; null where nothing was measured. */
+  duration_ms?: number | undefined;
+  /** An HTTP status, or another protocol's outcome; null where there is none. */
+  status?: number | string | undefined;
+  [field: string]: unknown;
+}
+
+/** Writes events. Calls never throw; calls below the threshold cost one comparison. */
+export interface Logger {
+  readonly level: LogLevel;
+  /** Whether an event of this level would be written: ask before computing costly fields. */
+  isOn(level: EventLevel): boolean;
+  debug(msg: string, fields?: LogFields): void;
+  info(msg: string, fields?: LogFields): void;
+  warn(msg: string, fields?: LogFields): void;
+  error(msg: string, fields?: LogFields): void;
+  /** A logger that adds these fields to each event; the event's own win. */
+  child(fields: LogFields): Logger;
+}
+
+/** How to make a logger. */
+export interface LoggerOptions {
+  /** The service's name, in every line. */
+  service: string;
+  /** Threshold; default `info`. */
+  level?: LogLevel;
+  /** `auto` (default): readable on a terminal, JSON otherwise. */
+  format?: "json" | "pretty" | "auto";
+  /** Takes one whole line, newline included; default: standard output. */
+  write?: (line: string) => void;
+  clock?: Clock;
+  /** Longest line in characters; extra fields that do not fit are left out and `truncated` says so. */
+  lineCharactersMax?: number;
+}
+
+/** One event as the formatters see it; values are JSON text already, credentials taken out. */
+export interface EncodedEvent {
+  level: EventLevel;
+  msg: string;
+  traceId: string;
+  spanId: string;
+  service: string;
+  durationMs: string;
+  status: string;
+  timestamp: string;
+  extra: [name: string, json: string][];
+}
+
+/**
+ * Makes a logger. Every line has `level, msg, trace_id, span_id, service, duration_ms, status, timestamp` in this order,
+ * texts "" and numbers null where they do not apply, then the extra fields.
+ */
+export function createLogger(options: LoggerOptions): Logger {
+  const write = options.write ?? writeToStdout();
+  const pretty =
+    options.format === "pretty" ||
+    ((options.format ?? "auto") === "auto" && options.write === undefined && isTerminal());
+  const context: LoggerContext = {
+    service: options.service,
+    level: options.level ?? "info",
+    threshold: LEVELS.indexOf(options.level ?? "info"),
+    clock: options.clock ?? systemClock,
+    lineMax: options.lineCharactersMax ?? LINE_CHARACTERS_MAX,
+    emit: pretty
+      ? (event) => write(formatPretty(event, isTerminal()))
+      : (event) => write(formatJson(event)),
+  };
+  return buildLogger(context, {});
+}
+
+interface LoggerContext {
+  service: string;
+  level: LogLevel;
+  threshold: number;
+  clock: Clock;
+  lineMax: number;
+  emit: (event: EncodedEvent) => void;
+}
+
+const STANDARD = new Set([
+  "level",
+  "msg",
+  "trace_id",
+  "span_id",
+  "service",
+  "duration_ms",
+  "status",
+  "timestamp",
+]);
+
+function buildLogger(context: LoggerContext, base: LogFields): Logger {
+  const method = (level: EventLevel): ((msg: string, fields?: LogFields) => void) => {
+    if (LEVELS.indexOf(level) < context.threshold) return ignoreEvent;
+    return (msg, fields) => context.emit(encodeEvent(context, level, msg, base, fields));
+  };
+  return {
+    level: context.level,
+    isOn: (level) => LEVELS.indexOf(level) >= context.threshold,
+    debug: method("debug"),
+    info: method("info"),
+    warn: method("warn"),
+    error: method("error"),
+    child: (fields) => buildLogger(context, { ...base, ...fields }),
+  };
+}
+
+function ignoreEvent(): void {
+  // Below the threshold.
+}
+
+function encodeEvent(
+  context: LoggerContext,
+  level: EventLevel,
+  msg: string,
+  base: LogFields,
+  own: LogFields | undefined,
+): EncodedEvent {
+  const fields = own === undefined ? base : { ...base, ...own };
+  const event: EncodedEvent = {
+    level,
+    msg: encodeText(msg),
+    traceId: encodeText(fields.trace_id ?? ""),
+    spanId: encodeText(fields.span_id ?? ""),
+    service: encodeText(context.service),
+    durationMs: encodeDuration(fields.duration_ms),
+    status: encodeValue("status", fields.status ?? null),
+    timestamp: new Date(context.clock.now()).toISOString(),
+    extra: [],
+  };
+  let left = context.lineMax - event.msg.length - 320;
+  let dropped = false;
+  for (const name of Object.keys(fields)) {
+    const value = fields[name];
+    if (STANDARD.has(name) || value === undefined) continue;
+    const json = encodeValue(name, value);
+    if (json.length + name.length + 4 > left) {
+      dropped = true;
+      continue;
+    }
+    left -= json.length + name.length + 4;
+    event.extra.push([name, json]);
+  }
+  if (dropped) event.extra.push(["truncated", "true"]);
+  return event;
+}
+
+// Microseconds are the finest that anyone reads; more digits are noise.
+function encodeDuration(ms: number | undefined): string {
+  if (ms === undefined || !Number.isFinite(ms)) return "null";
+  return String(Math.round(ms * 1000) / 1000);
+}
+
+function formatJson(event: EncodedEvent): string {
+  let line = `{"level":"${event.level}","msg":${event.msg},"trace_id":${event.traceId},"span_id":${event.spanId},"service":${event.service},"duration_ms":${event.durationMs},"status":${event.status},"timestamp":"${event.timestamp}"`;
+  for (const [name, json] of event.extra) line += `,${JSON.stringify(name)}:${json}`;
+  return `${line}}\n`;
+}
+
+function isTerminal(): boolean {
+  return process.stdout.isTTY;
+}
+
+// A reader that has gone away (`| head`) must not end the service.
+function writeToStdout(): (line: string) => void {
+  if (!process.stdout.listeners("error").includes(ignoreClosedReader)) {
+    process.stdout.on("error", ignoreClosedReader);
+  }
+  return (line) => void process.stdout.write(line);
+}
+
+function ignoreClosedReader(): void {
+  // Nobody is left to tell.
+}

@@ -1,0 +1,38 @@
+// The readable form of an event, for people at a terminal.
+import type { EncodedEvent, EventLevel } from "./logger.ts";
+
+const COLOURS = { debug: "90", info: "36", warn: "33", error: "31" } as const satisfies Record<
+  EventLevel,
+  string
+>;
+
+/** One line: time, level, service, message, then what applies. Control characters stay escaped, as in JSON. */
+export function formatPretty(event: EncodedEvent, colours: boolean): string {
+  const paint = (code: string, text: string): string =>
+    colours ? `\u001b[${code}m${text}\u001b[0m` : text;
+  const time = event.timestamp.slice(11, 23);
+  const parts = [
+    paint("90", time),
+    paint(COLOURS[event.level], event.level.padEnd(5)),
+    unquote(event.service).padEnd(8),
+    unquote(event.msg),
+  ];
+  const details: string[] = [];
+  if (event.status !== "null") details.push(`status=${event.status}`);
+  if (event.durationMs !== "null") details.push(`duration_ms=${event.durationMs}`);
+  if (event.traceId !== '""') details.push(`trace_id=${unquote(event.traceId)}`);
+  for (const [name, json] of event.extra)
+    details.push(`${name.replaceAll(/[^\w.-]/g, "?")}=${cleanText(json)}`);
+  if (details.length > 0) parts.push(paint("90", details.join(" ")));
+  return `${parts.join(" ")}\n`;
+}
+
+// The text between JSON's quotes: escapes of control characters are kept, and what JSON leaves bare but a terminal obeys
+// is replaced, so a message can neither forge a line nor hide one.
+function unquote(json: string): string {
+  return cleanText(json.slice(1, -1).replaceAll(String.raw`\"`, '"'));
+}
+
+function cleanText(text: string): string {
+  return text.replaceAll(/[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g, "?");
+}

@@ -1,0 +1,69 @@
+// The shapes that pass between whoever counts and whoever renders: metric families and their samples.
+
+/** A label name and its value, in the order in which they are shown. */
+export type LabelPairs = readonly (readonly [name: string, value: string])[];
+
+/** One number with its labels. */
+export interface ScalarSample {
+  labels: LabelPairs;
+  value: number;
+}
+
+/**
+ * One histogram series. `counts[i]` holds the observations at or below `bounds[i]` and above the bound before it (not
+ * cumulated); the entry after the last bound holds the rest. Typed arrays over shared memory fit as they are.
+ */
+export interface HistogramSample {
+  labels: LabelPairs;
+  bounds: ArrayLike<number>;
+  counts: ArrayLike<number>;
+  sum: number;
+}
+
+/** A metric of one name with all its series at one moment. */
+export type MetricFamily =
+  | { type: "counter" | "gauge"; name: string; help: string; samples: Iterable<ScalarSample> }
+  | { type: "histogram"; name: string; help: string; samples: Iterable<HistogramSample> };
+
+/**
+ * A source of samples that is asked when metrics are read. Families of one name from several collectors are shown as
+ * one; equal series of counters and histograms are added up, of gauges the last one stands.
+ */
+export interface Collector {
+  /** Stable name for the metric that counts failures. */
+  readonly name: string;
+  collect(): Iterable<MetricFamily> | Promise<Iterable<MetricFamily>>;
+}
+
+/** Default histogram bounds in seconds for request durations. */
+export const DURATION_BOUNDS_SECONDS: readonly number[] = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+
+const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
+const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
+
+/** Throws a TypeError unless the name is one that Prometheus' text format allows. */
+export function checkMetricName(name: string): void {
+  if (!METRIC_NAME.test(name)) throw new TypeError(`metric name not allowed: ${name}`);
+}
+
+/** Throws a TypeError unless the names are allowed, unique, and none of the reserved `le`, `quantile`, `__*`. */
+export function checkLabelNames(metric: string, names: readonly string[]): void {
+  for (const [index, name] of names.entries()) {
+    if (!LABEL_NAME.test(name) || name.startsWith("__") || name === "le" || name === "quantile") {
+      throw new TypeError(`label name not allowed in ${metric}: ${name}`);
+    }
+    if (names.indexOf(name) !== index) throw new TypeError(`label twice in ${metric}: ${name}`);
+  }
+}
+
+/** Throws a TypeError unless there is at least one bound and all are finite and ascending. */
+export function checkBounds(metric: string, bounds: readonly number[]): void {
+  if (bounds.length === 0) throw new TypeError(`no buckets in ${metric}`);
+  for (const [index, bound] of bounds.entries()) {
+    if (!Number.isFinite(bound) || (index > 0 && bound <= (bounds[index - 1] ?? bound))) {
+      throw new TypeError(`buckets of ${metric} are not finite and ascending`);
+    }
+  }
+}

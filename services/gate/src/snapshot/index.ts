@@ -1,0 +1,10 @@
+// The contract between the control plane and the data plane: specs, messages, shared memory.
+export * from "./active-counts.ts";
+export * from "./global-spec.ts";
+export * from "./messages.ts";
+export * from "./metric-block.ts";
+export * from "./route-cells.ts";
+export * from "./route-spec.ts";
+export * from "./shared-buffers.ts";
+export * from "./slot-table.ts";
+export * from "./target-cells.ts";

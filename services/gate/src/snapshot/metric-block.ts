@@ -1,0 +1,175 @@
+// The metrics of one worker in shared memory: it adds, the control plane reads at scrape without asking.
+import { TARGETS_MAX } from "./shared-buffers.ts";
+
+/** Upper bounds of the duration histogram in seconds; one more bucket holds what is slower. */
+export const DURATION_BOUNDS_SECONDS: readonly number[] = [
+  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+
+/** The values of the `method` label; index 0 stands for every method that is not known. */
+export const METHOD_LABELS: readonly string[] = [
+  "OTHER",
+  "GET",
+  "HEAD",
+  "POST",
+  "PUT",
+  "DELETE",
+  "PATCH",
+  "OPTIONS",
+  "TRACE",
+  "CONNECT",
+];
+
+/** Counters of a worker without labels, by position in its block. */
+export const WORKER_COUNTERS = [
+  /** `readMonotonicMs()` of the worker's last second; a worker that is silent for long is stuck. */
+  "heartbeatMs",
+  "requests",
+  /** Requests answered with 5xx. */
+  "errors",
+  "connectionsAccepted",
+  /** A gauge: client connections that are open. */
+  "connectionsActive",
+  /** Connections and requests refused by the connection bound. */
+  "shed",
+  "retries",
+  /** Retries that the budget refused. */
+  "retriesRefused",
+  "ejections",
+  "accessLogLines",
+  /** Lines thrown away because the log could not be written in time. */
+  "accessLogDropped",
+  /** A gauge: WebSockets that are open. */
+  "webSocketsActive",
+  /** Refused before routing: malformed targets and the like. */
+  "badRequests",
+] as const;
+
+/** The name of a counter in {@link WORKER_COUNTERS}. */
+export type WorkerCounter = (typeof WORKER_COUNTERS)[number];
+
+/** Most combinations of route, method and status that one worker keeps apart. */
+export const METRIC_ROWS_MAX = 32_768;
+
+/** What one row says about one combination of labels. */
+export type MetricRow = {
+  /** `RouteSpec.metricsId`; 0: no route, -1: the rows were full. */
+  metricsId: number;
+  /** A value of {@link METHOD_LABELS}. */
+  method: string;
+  /** HTTP status; 0 in the row for what found no row. */
+  status: number;
+  count: number;
+  secondsSum: number;
+  /** Not cumulative; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
+  buckets: number[];
+};
+
+const COUNTERS_AT = 1;
+const ROWS_AT = 32;
+const BUCKETS = DURATION_BOUNDS_SECONDS.length + 1;
+const ROW_FLOATS = 5 + BUCKETS;
+const TARGETS_AT = ROWS_AT + METRIC_ROWS_MAX * ROW_FLOATS;
+const LENGTH = TARGETS_AT + TARGETS_MAX;
+
+/** The metrics id of what found no row. */
+export const OVERFLOW_METRICS_ID = -1;
+
+/**
+ * One writer (the worker), one reader (the control plane); aligned 64-bit words are never torn.
+ *
+ *     [0] rows in use   [1 …] WORKER_COUNTERS
+ *     [32 …] rows: metricsId, method, status, count, seconds, buckets   (row 0: what found no row)
+ *     then, by target slot: upstream errors
+ */
+export class MetricBlock {
+  readonly cells: Float64Array;
+  readonly #rowOfLabels = new Map<number, number>();
+
+  /** Wraps `buffer`, from {@link allocateMetricBlock}. */
+  constructor(buffer: SharedArrayBuffer) {
+    this.cells = new Float64Array(buffer);
+  }
+
+  /** Sets a counter's value. For the worker. */
+  setCounter(counter: WorkerCounter, value: number): void {
+    this.cells[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] = value;
+  }
+
+  /** Position in {@link cells} of a counter, to be added to in place. */
+  findCounter(counter: WorkerCounter): number {
+    return COUNTERS_AT + WORKER_COUNTERS.indexOf(counter);
+  }
+
+  /** A counter's value. */
+  readCounter(counter: WorkerCounter): number {
+    return this.cells[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] ?? 0;
+  }
+
+  /**
+   * Position in {@link cells} of the row for the labels, made on first use; the overflow row once
+   * {@link METRIC_ROWS_MAX} are taken. For the worker.
+   */
+  findRow(metricsId: number, methodIndex: number, status: number): number {
+    const labels = (metricsId * 16 + methodIndex) * 1024 + status;
+    const known = this.#rowOfLabels.get(labels);
+    if (known !== undefined) return known;
+    const used = Math.max(1, this.cells[0] ?? 0);
+    if (used >= METRIC_ROWS_MAX) return ROWS_AT;
+    const at = ROWS_AT + used * ROW_FLOATS;
+    this.cells[at] = metricsId;
+    this.cells[at + 1] = methodIndex;
+    this.cells[at + 2] = status;
+    this.cells[0] = used + 1;
+    this.#rowOfLabels.set(labels, at);
+    return at;
+  }
+
+  /** Adds one request of `seconds` to the row at `at`, from {@link findRow}. */
+  addRequest(at: number, seconds: number): void {
+    const cells = this.cells;
+    let bucket = 0;
+    while (bucket < BUCKETS - 1 && seconds > (DURATION_BOUNDS_SECONDS[bucket] ?? 0)) bucket++;
+    cells[at + 3] = (cells[at + 3] ?? 0) + 1;
+    cells[at + 4] = (cells[at + 4] ?? 0) + seconds;
+    cells[at + 5 + bucket] = (cells[at + 5 + bucket] ?? 0) + 1;
+  }
+
+  /** Counts a failed attempt at the target in `slot`. */
+  addUpstreamError(slot: number): void {
+    this.cells[TARGETS_AT + slot] = (this.cells[TARGETS_AT + slot] ?? 0) + 1;
+  }
+
+  /** Failed attempts at the target in `slot`. */
+  readUpstreamErrors(slot: number): number {
+    return this.cells[TARGETS_AT + slot] ?? 0;
+  }
+
+  /** Makes the slot ready for another target. */
+  clearTarget(slot: number): void {
+    this.cells[TARGETS_AT + slot] = 0;
+  }
+
+  /** Every row in use; the overflow row first if it counted anything. For the control plane. */
+  *readRows(): Generator<MetricRow> {
+    const used = Math.max(1, this.cells[0] ?? 0);
+    for (let row = 0; row < used; row++) {
+      const at = ROWS_AT + row * ROW_FLOATS;
+      const count = this.cells[at + 3] ?? 0;
+      if (count === 0) continue;
+      yield {
+        metricsId: row === 0 ? OVERFLOW_METRICS_ID : (this.cells[at] ?? 0),
+        method: METHOD_LABELS[this.cells[at + 1] ?? 0] ?? "OTHER",
+        status: this.cells[at + 2] ?? 0,
+        count,
+        secondsSum: this.cells[at + 4] ?? 0,
+        buckets: [...this.cells.subarray(at + 5, at + 5 + BUCKETS)],
+      };
+    }
+  }
+}
+
+/** Allocates the block of one worker; about 5 MB of address space, touched as it is used. */
+export function allocateMetricBlock(): SharedArrayBuffer {
+  return new SharedArrayBuffer(LENGTH * 8);
+}
