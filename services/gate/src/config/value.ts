@@ -7,17 +7,24 @@ const hostCharsMax = 253;
 /** The text that every refusal of a known but unbuilt field carries. */
 export const notAvailableYet = "not available yet";
 
+/** One day in ms: the longest wait that can be configured. */
+export const dayMs = 86_400_000;
+/** One TiB: the largest size that can be configured. */
+export const bytesMax = 1024 ** 4;
+
 /** An optional field for which 0, "" and [] mean the same as leaving it out. */
 export function unset<T extends z.ZodType>(schema: T) {
   return z.preprocess(dropUnset, schema.optional());
 }
 
+/** A field with a default for which 0, "" and [] mean the same as leaving it out. */
+export function unsetOr<T extends z.ZodType>(schema: T) {
+  return z.preprocess(dropUnset, schema);
+}
+
 /** A yes/no field; absent means no. */
 export function yesNo() {
-  return z.preprocess(
-    (value) => dropUnset(value),
-    z.boolean({ error: "must be true or false" }).optional(),
-  );
+  return unset(z.boolean());
 }
 
 /**
@@ -35,31 +42,17 @@ export function later<T extends z.ZodType>(schema: T) {
 
 /** A whole number between two bounds, both included. */
 export function wholeNumber(min: number, max: number) {
-  const error = `must be a whole number from ${min} to ${max}`;
-  return z.int({ error }).min(min, { error }).max(max, { error });
+  return z.int().min(min).max(max);
 }
 
 /** A text that is not empty. */
 export function text(charsMax = 4096) {
-  const error = `must be a text of 1 to ${charsMax} characters`;
-  return z.string({ error }).min(1, { error }).max(charsMax, { error });
+  return z.string().min(1).max(charsMax);
 }
 
 /** The path of a file on this machine. */
 export function filePath() {
-  const error = "must be the path of a file";
-  return z
-    .string({ error })
-    .min(1, { error })
-    .max(4096, { error })
-    .refine((value) => !value.includes("\0"), { error });
-}
-
-/** A listening address, `:port`, `host:port` or `[v6]:port`; port 0 lets the system choose. */
-export function listenAddress() {
-  return text(300).refine((value) => parseListenAddress(value) !== undefined, {
-    error: 'must be ":<port>", "<host>:<port>" or "[<IPv6>]:<port>", port 0 to 65535',
-  });
+  return text().refine((value) => !value.includes("\0"), { error: "expected the path of a file" });
 }
 
 /** An upstream's address: http or https, with an optional path that is prepended to the forwarded one. */
@@ -73,26 +66,23 @@ export function upstreamUrl() {
 /** An http or https address that the gateway itself calls. */
 export function serviceUrl() {
   return text(prefixCharsMax).refine((value) => isHttpUrl(value), {
-    error: "must be an http or https URL without user name and password",
+    error: "expected an http or https URL without user name and password",
   });
 }
 
 /** An IP address or a range of them in CIDR form. */
 export function cidr() {
   return text(64).refine((value) => isCidr(value), {
-    error: 'must be an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
+    error: 'expected an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
   });
 }
 
 /** A path prefix that identifies a route. */
 export function pathPrefix() {
-  return z
-    .string({ error: 'must be a path that begins with "/"' })
-    .max(prefixCharsMax, { error: `must be at most ${prefixCharsMax} characters` })
-    .superRefine((value, context) => {
-      const message = findPrefixFault(value);
-      if (message !== undefined) context.addIssue({ code: "custom", message });
-    });
+  return text(prefixCharsMax).superRefine((value, context) => {
+    const message = findPrefixFault(value);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
 }
 
 /** A host name without port, compared without regard to case; IPv6 addresses stand in brackets. */
@@ -100,24 +90,8 @@ export function hostName() {
   return text(hostCharsMax)
     .transform((value) => value.toLowerCase().replace(/\.$/, ""))
     .refine((value) => isHostName(value), {
-      error: 'must be a host name without port and scheme, such as "api.example.com"',
+      error: 'expected a host name without port and scheme, such as "api.example.com"',
     });
-}
-
-/** Splits a listening address; `host` is undefined where all addresses are meant. */
-export function parseListenAddress(
-  value: string,
-): { host: string | undefined; port: number } | undefined {
-  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/.exec(value);
-  if (match === null) return undefined;
-  const port = Number(match[3]);
-  if (port > 65_535) return undefined;
-  const bracketed = match[1];
-  if (bracketed !== undefined) {
-    return isIP(bracketed) === 6 ? { host: bracketed, port } : undefined;
-  }
-  const host = match[2];
-  return { host: host === "" ? undefined : host, port };
 }
 
 function dropUnset(value: unknown): unknown {
@@ -131,13 +105,13 @@ function findUpstreamUrlFault(value: string): string | undefined {
     return `${scheme}:// targets are ${notAvailableYet}; allowed are http:// and https://`;
   }
   if (!isHttpUrl(value)) {
-    return 'must be an http or https URL without user name and password, such as "http://127.0.0.1:9000"';
+    return 'expected an http or https URL without user name and password, such as "http://127.0.0.1:9000"';
   }
   const url = new URL(value);
   if (value.includes("?") || value.includes("#") || url.port === "0") {
-    return "must be a URL with host, optional port (1 to 65535) and path; no query and no fragment";
+    return "expected a URL with host, optional port (1 to 65535) and path; no query and no fragment";
   }
-  if (hasUnsafePathBytes(value)) return "must not contain spaces or control characters";
+  if (hasUnsafePathBytes(value)) return "expected no spaces or control characters";
   return undefined;
 }
 
@@ -156,18 +130,18 @@ function hasUnsafePathBytes(value: string): boolean {
 }
 
 function findPrefixFault(value: string): string | undefined {
-  if (!value.startsWith("/")) return 'must be a path that begins with "/"';
+  if (!value.startsWith("/")) return 'expected a path that begins with "/"';
   if (hasUnsafePathBytes(value)) {
-    return "must be printable ASCII without spaces; write other characters percent-encoded";
+    return "expected printable ASCII without spaces; write other characters percent-encoded";
   }
-  if (/[?#\\]/.test(value)) return "must be a path without query, fragment and backslash";
-  if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'must write "%" only before two hexadecimal digits';
-  if (/%(?:2f|5c|00)/i.test(value)) return "must not contain an encoded slash, backslash or NUL";
+  if (/[?#\\]/.test(value)) return "expected a path without query, fragment and backslash";
+  if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
+  if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
   const segments = value.replace(/%2e/gi, ".").split("/");
   if (segments.includes(".") || segments.includes("..")) {
-    return 'must not contain the segments "." and ".."';
+    return 'expected no the segments "." and ".."';
   }
-  if (value.includes("//")) return "must not contain empty segments";
+  if (value.includes("//")) return "expected no empty segments";
   return undefined;
 }
 
