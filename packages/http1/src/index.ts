@@ -1,0 +1,2 @@
+// The package's door: what users of the engine may import.
+export * from "./parse/index.ts";

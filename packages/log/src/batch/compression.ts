@@ -1,0 +1,92 @@
+// Whole batches to records, whatever they are compressed with, within a bound.
+import { gunzip, zstdDecompress } from "node:zlib";
+import { LogError } from "../errors.ts";
+import { batchHeaderBytes, compressionOf, readBatchHeader, type BatchHeader } from "./header.ts";
+import { decodeLz4 } from "./lz4.ts";
+import { decodeRecordSection, type StoredRecord } from "./records.ts";
+import { decodeSnappy } from "./snappy.ts";
+
+/** Most bytes that one batch may take when decompressed, unless a caller says otherwise. */
+export const decompressedBytesMaxDefault = 64 * 1024 * 1024;
+
+/** A batch and its records. */
+export type DecodedBatch = { header: BatchHeader; records: StoredRecord[] };
+
+/**
+ * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop; snappy and
+ * lz4 inside it, bounded as well. The checksum is not looked at (see `isBatchIntact`).
+ * Throws `invalid-batch`, or `too-large` past `bytesMax` decompressed bytes.
+ */
+export async function decodeBatch(
+  bytes: Buffer,
+  bytesMax = decompressedBytesMaxDefault,
+): Promise<DecodedBatch> {
+  const { header, section } = splitBatch(bytes);
+  if (compressionOf(header.attributes) === "none") {
+    return { header, records: decodeRecordSection(header, section) };
+  }
+  const plain = await decompress(header, section, bytesMax);
+  return { header, records: decodeRecordSection(header, plain) };
+}
+
+/** Decodes an uncompressed batch at once; undefined if it is compressed (see `decodeBatch`). */
+export function decodePlainBatch(bytes: Buffer): DecodedBatch | undefined {
+  const { header, section } = splitBatch(bytes);
+  if (compressionOf(header.attributes) !== "none") return undefined;
+  return { header, records: decodeRecordSection(header, section) };
+}
+
+/** The batches that lie one after another in `bytes`, each whole; a torn end is left out. */
+export function* splitBatches(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; ;) {
+    const header = readBatchHeader(bytes, at);
+    if (header === undefined || at + header.bytes > bytes.length) return;
+    yield bytes.subarray(at, at + header.bytes);
+    at += header.bytes;
+  }
+}
+
+function splitBatch(bytes: Buffer): { header: BatchHeader; section: Buffer } {
+  const header = readBatchHeader(bytes);
+  if (header === undefined || header.bytes > bytes.length) {
+    throw new LogError("invalid-batch", "not a record batch: cut short");
+  }
+  return { header, section: bytes.subarray(batchHeaderBytes, header.bytes) };
+}
+
+async function decompress(header: BatchHeader, section: Buffer, bytesMax: number): Promise<Buffer> {
+  switch (compressionOf(header.attributes)) {
+    case "gzip":
+      return inflate(gunzip, section, bytesMax);
+    case "zstd":
+      return inflate(zstdDecompress, section, bytesMax);
+    case "snappy":
+      return decodeSnappy(section, bytesMax);
+    case "lz4":
+      return decodeLz4(section, bytesMax);
+    case "none":
+      return section;
+    case undefined:
+      break;
+  }
+  throw new LogError("invalid-batch", "unknown compression");
+}
+
+type Inflate = (
+  bytes: Buffer,
+  options: { maxOutputLength: number },
+  done: (error: Error | null, plain: Buffer) => void,
+) => void;
+
+function inflate(decode: Inflate, bytes: Buffer, bytesMax: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    decode(bytes, { maxOutputLength: bytesMax }, (error, plain) => {
+      if (error === null) return resolve(plain);
+      const large = (error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE";
+      const reason = large
+        ? `decompressed batch over ${bytesMax} bytes`
+        : "compression is malformed";
+      reject(new LogError(large ? "too-large" : "invalid-batch", reason, { cause: error }));
+    });
+  });
+}

@@ -1,0 +1,126 @@
+// The header of a Kafka record batch v2: reading, checking and stamping it where it lies.
+import { LogError } from "../errors.ts";
+import { crc32c } from "./crc32c.ts";
+
+/*
+ * Record batch v2, big-endian (Kafka protocol guide, "Record Batch"):
+ *
+ *   0        8        12           16    17    21    23           27        35        43
+ *   ├ base   ┼ length ┼ leader     ┼ mag ┼ crc ┼ att ┼ last       ┼ base    ┼ max     ┤
+ *   │ offset │ (rest) │ epoch      │ = 2 │ 32c │ rib │ offset Δ   │ time    │ time    │
+ *   43          51         53         57       61
+ *   ├ producer  ┼ producer ┼ base     ┼ record ┼ records, maybe compressed …
+ *   │ id        │ epoch    │ sequence │ count  │
+ *
+ * The checksum covers byte 21 to the end, so base offset and leader epoch can be assigned
+ * without touching it.
+ */
+
+/** Bytes before the first record. */
+export const batchHeaderBytes = 61;
+/** Bytes that the length field does not count: base offset and the length itself. */
+export const batchPrefixBytes = 12;
+
+/** What a batch header says. Times in epoch milliseconds; `bytes` is the whole batch with header. */
+export type BatchHeader = {
+  baseOffset: number;
+  bytes: number;
+  leaderEpoch: number;
+  attributes: number;
+  lastOffsetDelta: number;
+  baseTimestamp: number;
+  maxTimestamp: number;
+  producerId: number;
+  producerEpoch: number;
+  baseSequence: number;
+  recordCount: number;
+};
+
+/** The compressions of the attributes' lowest three bits. */
+export const compressions = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
+/** One of the protocol's compressions. */
+export type Compression = (typeof compressions)[number];
+
+/** The compression that `attributes` name; undefined for the unassigned numbers. */
+export function compressionOf(attributes: number): Compression | undefined {
+  return compressions[attributes & 7];
+}
+
+/** Whether the batch belongs to a transaction (attribute bit 4). */
+export function isTransactional(attributes: number): boolean {
+  return (attributes & 0x10) !== 0;
+}
+
+/** Whether the batch holds control records (attribute bit 5). */
+export function isControl(attributes: number): boolean {
+  return (attributes & 0x20) !== 0;
+}
+
+/** Reads a signed 64-bit number; exact within ±2^53, as offsets and times are. */
+export function readInt64(bytes: Buffer, at: number): number {
+  return bytes.readInt32BE(at) * 4294967296 + bytes.readUInt32BE(at + 4);
+}
+
+/** Writes a signed 64-bit number within ±2^53. */
+export function writeInt64(bytes: Buffer, value: number, at: number): void {
+  bytes.writeInt32BE(Math.floor(value / 4294967296), at);
+  bytes.writeUInt32BE(((value % 4294967296) + 4294967296) % 4294967296, at + 4);
+}
+
+/** Reads the header at `at`; undefined if fewer than 61 bytes are there or the length is absurd. */
+export function readBatchHeader(bytes: Buffer, at = 0): BatchHeader | undefined {
+  if (bytes.length - at < batchHeaderBytes) return undefined;
+  const length = bytes.readInt32BE(at + 8);
+  if (length < batchHeaderBytes - batchPrefixBytes || bytes[at + 16] !== 2) return undefined;
+  return {
+    baseOffset: readInt64(bytes, at),
+    bytes: length + batchPrefixBytes,
+    leaderEpoch: bytes.readInt32BE(at + 12),
+    attributes: bytes.readInt16BE(at + 21),
+    lastOffsetDelta: bytes.readInt32BE(at + 23),
+    baseTimestamp: readInt64(bytes, at + 27),
+    maxTimestamp: readInt64(bytes, at + 35),
+    producerId: readInt64(bytes, at + 43),
+    producerEpoch: bytes.readInt16BE(at + 51),
+    baseSequence: bytes.readInt32BE(at + 53),
+    recordCount: bytes.readInt32BE(at + 57),
+  };
+}
+
+/** Whether the whole batch that starts at `at` matches its own checksum. */
+export function isBatchIntact(bytes: Buffer, at = 0): boolean {
+  const header = readBatchHeader(bytes, at);
+  if (header === undefined || at + header.bytes > bytes.length) return false;
+  return crc32c(bytes.subarray(at + 21, at + header.bytes)) === bytes.readUInt32BE(at + 17);
+}
+
+/**
+ * Checks that `bytes` are exactly one batch as a producer may send it: magic 2, true length,
+ * `lastOffsetDelta = count − 1`, a known compression, a right CRC32C.
+ * Throws `invalid-batch`, or `too-large` over `bytesMax`.
+ */
+export function validateBatch(bytes: Buffer, bytesMax: number): BatchHeader {
+  if (bytes.length > bytesMax) {
+    throw new LogError("too-large", `a batch of ${bytes.length} bytes is over ${bytesMax}`);
+  }
+  if (bytes.length < batchHeaderBytes) throw invalid("shorter than its header");
+  if (bytes[16] !== 2) throw invalid(`magic ${bytes[16]} instead of 2`);
+  const header = readBatchHeader(bytes);
+  if (header === undefined || header.bytes !== bytes.length) throw invalid("length field is wrong");
+  if (header.recordCount < 1 || header.lastOffsetDelta !== header.recordCount - 1) {
+    throw invalid("last offset delta is not the record count less one");
+  }
+  if (compressionOf(header.attributes) === undefined) throw invalid("unknown compression");
+  if (crc32c(bytes.subarray(21)) !== bytes.readUInt32BE(17)) throw invalid("CRC32C is wrong");
+  return header;
+}
+
+/** Writes base offset and leader epoch into the batch at the start of `bytes`; its checksum stays. */
+export function stampBatch(bytes: Buffer, baseOffset: number, leaderEpoch: number): void {
+  writeInt64(bytes, baseOffset, 0);
+  bytes.writeInt32BE(leaderEpoch, 12);
+}
+
+function invalid(reason: string): LogError {
+  return new LogError("invalid-batch", `not a record batch: ${reason}`);
+}

@@ -1,0 +1,164 @@
+// The disk and the clock of a real machine.
+import {
+  close,
+  fdatasync,
+  fstat,
+  fsync,
+  ftruncate,
+  open,
+  read,
+  writev,
+  type WriteVResult,
+} from "node:fs";
+import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { LogError } from "../errors.ts";
+import type { Clock, Disk, DiskFile } from "./port.ts";
+
+/** Buffers that one writev may carry (IOV_MAX of Linux and macOS). */
+const vectorBuffersMax = 1024;
+
+/** The system's clock; its timers keep no process alive. */
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** The files below the folder `root`, which is made if it is missing. */
+export function openNodeDisk(root: string): Disk {
+  const full = (path: string) => join(root, path);
+  return {
+    async open(path, mode) {
+      const flags = { read: "r", write: "r+", create: "w+" }[mode];
+      return new NodeFile(await settle<number>((done) => open(full(path), flags, 0o640, done)));
+    },
+    async makeFolder(path) {
+      await mkdir(full(path), { recursive: true, mode: 0o750 });
+    },
+    async list(path) {
+      try {
+        return await readdir(full(path));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+        throw error;
+      }
+    },
+    rename: (from, to) => rename(full(from), full(to)),
+    remove: (path) => rm(full(path), { force: true }),
+    async removeFolder(path) {
+      try {
+        await rmdir(full(path));
+      } catch (error) {
+        const code = (error as NodeJS.ErrnoException).code;
+        if (code !== "ENOENT" && code !== "ENOTEMPTY" && code !== "EEXIST") throw error;
+      }
+    },
+    async syncFolder(path) {
+      // Windows has no handle on a folder to sync; its file system journals names by itself.
+      if (process.platform === "win32") return;
+      const fd = await settle<number>((done) => open(full(path), "r", done));
+      try {
+        await settle<void>((done) => fsync(fd, done));
+      } finally {
+        await settle<void>((done) => close(fd, done));
+      }
+    },
+    async lock() {
+      await mkdir(root, { recursive: true, mode: 0o750 });
+      return lockFolder(full("lock.db"));
+    },
+  };
+}
+
+/**
+ * Node has no file locks. SQLite's exclusive transaction is one on every platform, and the system
+ * lets it go when the process dies, so a crash never leaves a stale lock behind.
+ */
+function lockFolder(path: string): () => Promise<void> {
+  const database = new DatabaseSync(path, { timeout: 0 });
+  try {
+    database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
+  } catch (error) {
+    database.close();
+    throw new LogError("locked", `another process has the log open (${path})`, { cause: error });
+  }
+  return async () => database.close();
+}
+
+class NodeFile implements DiskFile {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async read(into: Buffer, at: number, length: number, position: number): Promise<number> {
+    let done = 0;
+    while (done < length) {
+      const count = await settle<number>((next) =>
+        read(this.#fd, into, at + done, length - done, position + done, next),
+      );
+      if (count === 0) break;
+      done += count;
+    }
+    return done;
+  }
+
+  async write(buffers: readonly Buffer[], position: number): Promise<void> {
+    for (let first = 0; first < buffers.length; first += vectorBuffersMax) {
+      position += await this.#writeVector(buffers.slice(first, first + vectorBuffersMax), position);
+    }
+  }
+
+  sync(): Promise<void> {
+    return settle<void>((done) => fdatasync(this.#fd, done));
+  }
+
+  truncate(length: number): Promise<void> {
+    return settle<void>((done) => ftruncate(this.#fd, length, done));
+  }
+
+  async size(): Promise<number> {
+    return (await settle<{ size: number }>((done) => fstat(this.#fd, done))).size;
+  }
+
+  close(): Promise<void> {
+    return settle<void>((done) => close(this.#fd, done));
+  }
+
+  async #writeVector(buffers: Buffer[], start: number): Promise<number> {
+    let left = buffers;
+    let written = 0;
+    while (left.length > 0) {
+      const count = await settle<WriteVResult["bytesWritten"]>((done) =>
+        writev(this.#fd, left, start + written, done),
+      );
+      if (count === 0) throw Object.assign(new Error("write made no progress"), { code: "EIO" });
+      written += count;
+      left = dropBytes(left, count);
+    }
+    return written;
+  }
+}
+
+// A short write is legal; what is left of the buffers goes out with the next call.
+function dropBytes(buffers: Buffer[], count: number): Buffer[] {
+  let left = count;
+  for (let index = 0; index < buffers.length; index++) {
+    const buffer = buffers[index]!;
+    if (left < buffer.length) return [buffer.subarray(left), ...buffers.slice(index + 1)];
+    left -= buffer.length;
+  }
+  return [];
+}
+
+function settle<T>(start: (done: (error: Error | null, value?: unknown) => void) => void) {
+  return new Promise<T>((resolve, reject) => {
+    start((error, value) => (error ? reject(error) : resolve(value as T)));
+  });
+}

@@ -1,0 +1,5 @@
+// The segmented append log: one journal, one fsync for everyone who waits.
+export * from "./types.ts";
+export { LogError, type LogErrorCode } from "./errors.ts";
+export type { Clock, Disk, DiskFile } from "./disk/port.ts";
+export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
