@@ -35,7 +35,7 @@ const DONE = 11;
 const REFUSED = 12;
 
 const METHOD_BYTES_MAX = 32;
-const TARGET_BYTES_MAX = 8192;
+const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
 const VERSION_TEXT = Buffer.from("HTTP/1.");
@@ -48,7 +48,7 @@ export type TargetFormKind = (typeof TargetForm)[keyof typeof TargetForm];
 
 /** What a request parser allows. */
 export interface RequestLimits extends HeadLimits {
-  /** Most bytes of a request target. Default 8 192. Beyond it 414. */
+  /** Most bytes of a request target. Default 16 384. Beyond it 414. */
   targetBytesMax?: number;
   /** Refuse methods that `Method` does not list with 501. Default false: any token passes. */
   knownMethodsOnly?: boolean;
