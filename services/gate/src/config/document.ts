@@ -236,10 +236,26 @@ export const gateDefinition = defineConfig({
     validate: { summary: "Check the configuration and say what is wrong with it." },
     "overlay show": { summary: "Show what the API changed on top of the configuration." },
     "overlay clear": { summary: "Remove what the API changed." },
-    dashboard: { summary: "Terminal dashboard (not available yet).", standalone: true, arguments: ["rest..."] },
-    replay: { summary: "Replay recorded traffic (not available yet).", standalone: true, arguments: ["rest..."] },
-    install: { summary: "Install middleware (not available yet).", standalone: true, arguments: ["rest..."] },
-    policy: { summary: "Compile a policy (not available yet).", standalone: true, arguments: ["rest..."] },
+    dashboard: {
+      summary: "Terminal dashboard (not available yet).",
+      standalone: true,
+      arguments: ["rest..."],
+    },
+    replay: {
+      summary: "Replay recorded traffic (not available yet).",
+      standalone: true,
+      arguments: ["rest..."],
+    },
+    install: {
+      summary: "Install middleware (not available yet).",
+      standalone: true,
+      arguments: ["rest..."],
+    },
+    policy: {
+      summary: "Compile a policy (not available yet).",
+      standalone: true,
+      arguments: ["rest..."],
+    },
   },
 });
 

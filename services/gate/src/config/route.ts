@@ -80,12 +80,7 @@ export const routeSchema = z
           error: "expected no URL twice; use targets_weighted for shares",
         }),
     ).meta({ description: "several upstreams with equal shares" }),
-    load_balancer: unset(
-      z.preprocess(
-        spellLoadBalancer,
-        z.enum(loadBalancers),
-      ),
-    ).meta({
+    load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(loadBalancers))).meta({
       description: "strategy; `roundrobin` and `round-robin` are read as `round_robin`",
       defaultText: "round_robin",
     }),
@@ -101,9 +96,7 @@ export const routeSchema = z
         }),
     ).meta({ description: "several upstreams with shares of their own" }),
     strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
-    host_header: unset(
-      z.enum(["client", "target"]),
-    ).meta({
+    host_header: unset(z.enum(["client", "target"])).meta({
       description: "Host sent upstream: the client's own or the target's",
       defaultText: "client",
     }),

@@ -148,9 +148,7 @@ function findPrefixFault(value: string): string | undefined {
 function isHostName(value: string): boolean {
   if (value.startsWith("[")) return value.endsWith("]") && isIP(value.slice(1, -1)) === 6;
   if (isIP(value) === 4) return true;
-  return value
-    .split(".")
-    .every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label));
+  return value.split(".").every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label));
 }
 
 function isCidr(value: string): boolean {

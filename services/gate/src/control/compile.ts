@@ -103,7 +103,12 @@ function compileAuth(config: RouteConfig, label: string, defaults: RouteDefaults
   if (auth.type === "none") return { type: "none" };
   const jwksUrl = auth.jwks_url ?? defaults.jwksUrl;
   if (jwksUrl === undefined) {
-    throw refuse(label, "auth.jwks_url", undefined, "is missing, and jwt.jwks_url is not set either");
+    throw refuse(
+      label,
+      "auth.jwks_url",
+      undefined,
+      "is missing, and jwt.jwks_url is not set either",
+    );
   }
   // A key set of the route's own must not inherit the issuer of another key set.
   const inherits = auth.jwks_url === undefined;
@@ -173,7 +178,12 @@ function checkPem(
   }
 }
 
-function refuse(label: string, key: string, value: string | undefined, fault: string): PlatformError {
+function refuse(
+  label: string,
+  key: string,
+  value: string | undefined,
+  fault: string,
+): PlatformError {
   const given = value === undefined ? "" : ` ${JSON.stringify(value)}`;
   return new PlatformError("validation_failed", `route ${label}: ${key}${given} ${fault}`);
 }

@@ -16,7 +16,6 @@ import { readRouteDefaults } from "./globals.ts";
 import {
   applyOverlay,
   indexRoutes,
-  isSameRoute,
   removeRoute,
   replaceRoutes,
   stringifySorted,
@@ -107,11 +106,13 @@ export function buildState(
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #queue = new ChangeQueue(changesWaitingMax);
+  readonly #started: GateConfig;
   #state: GateState;
 
   /** `state` is what the workers were started with. */
   constructor(options: ControllerOptions, state: GateState) {
     this.#options = options;
+    this.#started = state.config;
     this.#state = state;
   }
 
@@ -276,9 +277,8 @@ export class Controller {
   }
 
   #listStartOnly(config: GateConfig): string[] {
-    const running = this.#state.config;
     return startOnlyKeys.filter(
-      (name) => stringifySorted(running[name]) !== stringifySorted(config[name]),
+      (name) => stringifySorted(this.#started[name]) !== stringifySorted(config[name]),
     );
   }
 }
@@ -300,14 +300,4 @@ function explainReload(cause: unknown): PlatformError {
     cause instanceof Error ? cause.message : "the configuration cannot be read",
     { cause },
   );
-}
-
-/** Whether two sets hold the same routes. */
-export function isSameRoutes(left: RouteConfigs, right: RouteConfigs): boolean {
-  if (left.size !== right.size) return false;
-  for (const [key, route] of left) {
-    const other = right.get(key);
-    if (other === undefined || !isSameRoute(route, other)) return false;
-  }
-  return true;
 }

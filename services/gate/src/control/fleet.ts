@@ -12,7 +12,7 @@ import type {
   WorkerInit,
 } from "../snapshot/index.ts";
 import { WorkerHandle } from "./worker-handle.ts";
-import type { Change, ChangeOutcome } from "./worker-handle.ts";
+import type { Change, Readiness } from "./worker-handle.ts";
 
 const backoffMinMs = 100;
 const backoffMaxMs = 10_000;
@@ -32,8 +32,6 @@ export type FleetOptions = {
   /** Called with the metrics of a thread that has ended, whose totals must not be lost. */
   onRetired: (metrics: MetricBlock) => void;
 };
-
-type Readiness = { up: boolean; checks: Record<string, string> };
 
 /** Threads that all have the same routes and globals. */
 export class Fleet {
@@ -86,12 +84,8 @@ export class Fleet {
     const refusal = outcomes.find((outcome) => outcome.kind === "failed");
     if (refusal === undefined) return;
     this.#takeUp(undo);
-    await Promise.all(
-      handles.map((handle, index) => {
-        const outcome: ChangeOutcome | undefined = outcomes[index];
-        return outcome?.kind === "applied" ? handle.apply(undo) : undefined;
-      }),
-    );
+    const changed = handles.filter((_handle, index) => outcomes[index]?.kind === "applied");
+    await Promise.all(changed.map((handle) => handle.apply(undo)));
     throw new PlatformError("internal", `a worker refused the change: ${refusal.message}`);
   }
 
@@ -157,8 +151,10 @@ export class Fleet {
       count: failures?.count ?? 0,
       startedMs: performance.now(),
     });
-    void handle.apply({ globals: this.#globals, upsert: [...this.#routes.values()], remove: [] });
-    handle.send({ type: "readiness", ...this.#readiness });
+    handle.begin(
+      { globals: this.#globals, upsert: [...this.#routes.values()], remove: [] },
+      this.#readiness,
+    );
   }
 
   #replace(place: FleetOptions["places"][number], gone: WorkerHandle, reason: string): void {

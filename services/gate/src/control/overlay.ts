@@ -152,7 +152,9 @@ const overlaySchema = z.strictObject({
 });
 
 function nameOf(name: RouteName): RouteName {
-  return name.host === undefined ? { prefix: name.prefix } : { prefix: name.prefix, host: name.host };
+  return name.host === undefined
+    ? { prefix: name.prefix }
+    : { prefix: name.prefix, host: name.host };
 }
 
 function digest(content: { upserts: unknown; tombstones: unknown }): string {

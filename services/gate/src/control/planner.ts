@@ -2,7 +2,6 @@
 import { PlatformError } from "@platform/kernel/errors";
 import { SlotTable } from "../snapshot/index.ts";
 import type { RouteKey, RouteSpec } from "../snapshot/index.ts";
-import type { CompiledRoute } from "./compile.ts";
 import type { RouteDiff } from "./differ.ts";
 
 /** How many cells there are and how they are made ready for another owner. */
@@ -91,11 +90,6 @@ export class RoutePlanner {
       rollBack,
       commit: () => this.#commit(next, diff.removed),
     };
-  }
-
-  /** Every route in force, for a worker that starts. */
-  listSpecs(): RouteSpec[] {
-    return [...this.#held.values()].map((held) => held.spec);
   }
 
   /** The cells of the route in force; undefined where there is no such route. */

@@ -19,6 +19,9 @@ export type Change = {
   remove: readonly RouteKey[];
 };
 
+/** What the readiness probe answers. */
+export type Readiness = { up: boolean; checks: Record<string, string> };
+
 /** What became of a change on one worker; `gone`: it ended before it answered. */
 export type ChangeOutcome =
   | { kind: "applied" }
@@ -57,6 +60,7 @@ export class WorkerHandle {
   #reopening: (() => void)[] = [];
   #seq = 0;
   #port: number | undefined;
+  #hasState = false;
   #startTicksLeft: number;
   #heartbeat = 0;
   #stuckTicks = 0;
@@ -90,9 +94,19 @@ export class WorkerHandle {
     return this.#gone.promise;
   }
 
-  /** Whether the thread listens and has not ended. */
+  /** Whether the thread listens with its routes and has not ended. */
   get isLive(): boolean {
-    return this.#port !== undefined && !this.#over;
+    return this.#port !== undefined && this.#hasState && !this.#over;
+  }
+
+  /** Sends the first change, which holds everything, and the readiness; `started` waits for both. */
+  begin(change: Change, readiness: Readiness): void {
+    this.send({ type: "readiness", ...readiness });
+    void this.apply(change).then((outcome) => {
+      this.#hasState = outcome.kind === "applied";
+      if (outcome.kind === "failed") this.#fail(`it refused its first state: ${outcome.message}`);
+      else if (this.#hasState && this.#port !== undefined) this.#started.resolve(this.#port);
+    });
   }
 
   /** Sends the next change. A thread that does not answer in time is ended, and the outcome is `gone`. */
@@ -150,7 +164,7 @@ export class WorkerHandle {
     switch (message.type) {
       case "listening":
         this.#port = message.port;
-        this.#started.resolve(message.port);
+        if (this.#hasState) this.#started.resolve(message.port);
         return;
       case "listen-failed":
         this.#fail(`it cannot listen: ${message.message}`);
@@ -190,7 +204,7 @@ export class WorkerHandle {
   }
 
   #tick(): void {
-    if (this.#port === undefined) {
+    if (!this.isLive) {
       if (--this.#startTicksLeft <= 0) this.#fail("it did not listen in time");
       return;
     }
