@@ -258,6 +258,11 @@ export class FieldBlock {
     return joined;
   }
 
+  /** Whether the name of line `index` is this lower-case ASCII text, without regard to case. */
+  nameIs(index: number, lowerCase: string): boolean {
+    return equalsIgnoringCase(this.bytes, this.nameStart(index), this.nameEnd(index), lowerCase);
+  }
+
   /** Whether the value of line `index` is this lower-case ASCII text, without regard to case. */
   valueIs(index: number, lowerCase: string): boolean {
     return equalsIgnoringCase(this.bytes, this.valueStart(index), this.valueEnd(index), lowerCase);
