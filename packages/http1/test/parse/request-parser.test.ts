@@ -218,17 +218,17 @@ test("a head of one byte per chunk takes linear time", () => {
 });
 
 const token = fc.string({
-  unit: fc.constantFrom(..."abcXYZ019-_!#$%&'*+.^`|~"),
+  unit: fc.constantFrom(..."abcXYZ019-_!#$%&'*+.^`|~".split("")),
   minLength: 1,
   maxLength: 12,
 });
 const value = fc
-  .string({ unit: fc.constantFrom(...'abc xyz,;="/\\\t\x80\xff'), maxLength: 20 })
+  .string({ unit: fc.constantFrom(...'abc xyz,;="/\\\t\x80\xff'.split("")), maxLength: 20 })
   .map((text) => text.trim());
 const request = fc.record({
   method: fc.constantFrom("GET", "POST", "PATCH", "FROB"),
   path: fc
-    .string({ unit: fc.constantFrom(..."ab/.~%41"), maxLength: 20 })
+    .string({ unit: fc.constantFrom(..."ab/.~%41".split("")), maxLength: 20 })
     .map((text) => `/${text.replaceAll(/%(?![0-9a-f]{2})/gi, "")}`),
   fields: fc.array(
     fc.tuple(
@@ -294,7 +294,11 @@ test("any split of pipelined requests with bodies and trailers gives the same re
 });
 
 test("any split of damaged requests gives the same verdict as the whole", () => {
-  const damage = fc.tuple(fc.nat(), fc.constantFrom(..."\0\n\r \t:;,\x7f\xff0Zg"), fc.boolean());
+  const damage = fc.tuple(
+    fc.nat(),
+    fc.constantFrom(..."\0\n\r \t:;,\x7f\xff0Zg".split("")),
+    fc.boolean(),
+  );
   fc.assert(
     fc.property(
       request,
