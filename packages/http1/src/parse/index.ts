@@ -8,6 +8,7 @@ export { findMethod, Method, nameOfMethod } from "./methods.ts";
 export type { MethodId } from "./methods.ts";
 export { refusals } from "./refusals.ts";
 export type { Refusal, RefusalCode } from "./refusals.ts";
+export type { RequestHead, ResponseHead } from "./heads.ts";
 export { RequestParser, TargetForm } from "./request-parser.ts";
 export type { RequestLimits, TargetFormKind } from "./request-parser.ts";
 export { ResponseParser } from "./response-parser.ts";

@@ -1,6 +1,6 @@
 // The incremental, strict parser of request heads (RFC 9112 §2 to §6). It refuses, it never repairs.
 import { CR, HEX, LF, PATH, PERCENT, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
-import { isAuthority, isSameAuthority } from "./authority.ts";
+import { hasPort, isAuthority, isSameAuthority } from "./authority.ts";
 import { FieldBlock } from "./field-block.ts";
 import {
   checkTransferEncoding,
@@ -35,7 +35,7 @@ const DONE = 11;
 const REFUSED = 12;
 
 const METHOD_BYTES_MAX = 32;
-const TARGET_BYTES_MAX = 8192;
+const TARGET_BYTES_MAX = 16_384;
 const EMPTY_LINES_MAX = 2;
 const VERSION_BYTES = 8;
 const VERSION_TEXT = Buffer.from("HTTP/1.");
@@ -48,7 +48,7 @@ export type TargetFormKind = (typeof TargetForm)[keyof typeof TargetForm];
 
 /** What a request parser allows. */
 export interface RequestLimits extends HeadLimits {
-  /** Most bytes of a request target. Default 8 192. Beyond it 414. */
+  /** Most bytes of a request target. Default 16 384. Beyond it 414. */
   targetBytesMax?: number;
   /** Refuse methods that `Method` does not list with 501. Default false: any token passes. */
   knownMethodsOnly?: boolean;
@@ -411,6 +411,10 @@ export class RequestParser {
     }
     if (this.authorityStart !== -1) {
       if (!isAuthority(bytes, this.authorityStart, this.authorityEnd)) return refusals.bad_host;
+      const isConnect = this.targetForm === TargetForm.Authority;
+      if (isConnect && !hasPort(bytes, this.authorityStart, this.authorityEnd)) {
+        return refusals.bad_target;
+      }
     }
     const host = fields.first(Known.Host);
     if (host === -1) return this.minor === 0 ? null : refusals.host_missing;
