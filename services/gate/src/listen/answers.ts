@@ -1,6 +1,11 @@
 // The answers that the gateway gives itself: problem documents (RFC 9457) with the request's trace.
 import { nameOfMethod } from "@platform/http1";
-import { PlatformError, getProblemHeaders, toProblem, type ErrorCode } from "@platform/kernel/errors";
+import {
+  PlatformError,
+  getProblemHeaders,
+  toProblem,
+  type ErrorCode,
+} from "@platform/kernel/errors";
 import type { GateExchange } from "./request-state.ts";
 
 /** Answers a request with an error; the code goes into its access log line. */
@@ -34,5 +39,7 @@ export function readSentPath(exchange: GateExchange): string {
 /** The method's name. */
 export function readMethod(exchange: GateExchange): string {
   const { head } = exchange;
-  return nameOfMethod(head.methodId) ?? head.bytes.toString("latin1", head.headStart, head.methodEnd);
+  return (
+    nameOfMethod(head.methodId) ?? head.bytes.toString("latin1", head.headStart, head.methodEnd)
+  );
 }

@@ -1,15 +1,16 @@
 // What the gateway remembers of the request under way on a connection; one object per connection, reused.
 import type { Exchange, Tunnel } from "@platform/http1";
-import type { Caller } from "@platform/kernel/identity";
 import { ForwardingFields } from "../client/forwarding-fields.ts";
 import { RequestIds } from "../client/request-ids.ts";
+import type { AdminCaller } from "../filter/admin-guard.ts";
+import type { RouteCaller } from "../filter/admit-caller.ts";
 import type { CompiledRoute, RouteTarget, RowCache } from "../route/compiled-route.ts";
 
 /** A request with its answer and this record. */
 export type GateExchange = Exchange<RequestState>;
 
-/** Who called, beside those whom tokens tell: `local` is the machine itself, where nothing else is configured. */
-export type GateCaller = Caller | { readonly kind: "local" };
+/** Who called, on a route or on an own path. */
+export type GateCaller = RouteCaller | AdminCaller;
 
 const ANONYMOUS: GateCaller = { kind: "anonymous" };
 

@@ -3,6 +3,7 @@ import type { ForwardPlanOptions, ForwardTarget } from "@platform/http1";
 import { quoteJson } from "../access-log/access-line.ts";
 import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
 import { ID_FIELDS } from "../client/request-ids.ts";
+import type { TokenVerifier, VerifierSource } from "../filter/identity.ts";
 import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
@@ -66,7 +67,7 @@ export class RowCache {
 export type CompiledRoute = {
   readonly key: RouteKey;
   readonly prefix: string;
-  readonly host?: string;
+  readonly host: string | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
   readonly labelJson: string;
@@ -74,6 +75,8 @@ export type CompiledRoute = {
   readonly balancer: Balancer;
   readonly targets: readonly RouteTarget[];
   readonly pools: readonly HeldPool[];
+  /** Checks the tokens of a route with its own `auth`. */
+  readonly verify: TokenVerifier | undefined;
   /** Exchanges under way. */
   inFlight: number;
   /** No new request gets it; its pools are given back once nothing is under way. */
@@ -81,7 +84,12 @@ export type CompiledRoute = {
 };
 
 /** What compiling needs from the worker. */
-export type RouteParts = BalancerParts & { pools: PoolRegistry; plans: PlanCache; limits: LimitsSpec };
+export type RouteParts = BalancerParts & {
+  pools: PoolRegistry;
+  plans: PlanCache;
+  verifiers: VerifierSource;
+  limits: LimitsSpec;
+};
 
 /** Compiles a route. Throws, holding no pool, where a target or its TLS material cannot be used. */
 export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute {
@@ -113,7 +121,7 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
     return {
       key: spec.key,
       prefix: spec.prefix,
-      ...(spec.host === undefined ? {} : { host: spec.host }),
+      host: spec.host,
       spec,
       label,
       labelJson: quoteJson(label),
@@ -121,6 +129,7 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
       balancer: createBalancer(spec.balancer, spec.targets, spec.slot, parts),
       targets,
       pools,
+      verify: spec.auth.type === "bearer" ? parts.verifiers.forRoute(spec.auth) : undefined,
       inFlight: 0,
       isRemoved: false,
     };
