@@ -2,7 +2,7 @@
 import { COMMA, NINE, SP, TAB, TOKEN, ZERO } from "./bytes.ts";
 import { equalsIgnoringCase } from "./field-block.ts";
 import type { FieldBlock } from "./field-block.ts";
-import { ALIAS, findKnownField, Known } from "./known-fields.ts";
+import { ALIAS, findAliasedField, Known } from "./known-fields.ts";
 import { refusals } from "./refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
@@ -64,6 +64,12 @@ export function checkTransferEncoding(fields: FieldBlock): Refusal | null {
  * other options nominate. Gives the bits, or a refusal.
  */
 export function readConnection(fields: FieldBlock): number | Refusal {
+  const only = fields.first(Known.Connection);
+  // What nearly every message says needs no list.
+  if (fields.next(only) === -1) {
+    const option = optionOf(fields.bytes, fields.valueStart(only), fields.valueEnd(only));
+    if (option !== 0) return option;
+  }
   let bits = 0;
   let nominated = 0;
   for (let index = fields.first(Known.Connection); index !== -1; index = fields.next(index)) {
@@ -117,7 +123,7 @@ function optionOf(bytes: Uint8Array, start: number, end: number): number {
 
 function nominateLines(fields: FieldBlock, start: number, end: number): boolean {
   const { bytes } = fields;
-  switch (findKnownField(bytes, start, end) & ~ALIAS) {
+  switch (findAliasedField(bytes, start, end) & ~ALIAS) {
     case Known.Host:
     case Known.ContentLength:
     case Known.TransferEncoding:
