@@ -196,7 +196,6 @@ for (const runtime of runtimes) {
       client.socket.write(`GET /u/${up.port}/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`);
       await client.untilText("\r\n\r\nok");
       assert.match(client.text, /Connection: keep-alive/);
-      assert.match(up.connections[0]!.text + "", /^/);
       client.text = "";
       client.socket.write(`GET /u/${up.port}/ HTTP/1.0\r\n\r\n`);
       await client.untilClosed();
@@ -621,8 +620,7 @@ for (const runtime of runtimes) {
         if (!client.text.endsWith("hello")) return;
         client.text = "";
         // The second request of the first connection is lost like on a keep-alive race.
-        if (count === 1 && client.ended === false && client.socket.bytesWritten > 0)
-          client.socket.destroy();
+        if (count === 1 && !client.ended && client.socket.bytesWritten > 0) client.socket.destroy();
         else client.socket.write(OK);
       });
       const request = `PUT /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello`;
