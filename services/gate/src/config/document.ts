@@ -24,10 +24,13 @@ export const gateVersion = "1.0.0";
 /** Longest time that the streams of a removed route may be given, in ms. */
 export const routeDrainMsMax = 300_000;
 
+const defaultConfigPath = "config.json";
+const configPathVariable = "PLATFORM_GATE_CONFIG";
 const trustedProxiesMax = 1024;
 const hourMs = 3_600_000;
 
-const routes = z
+/** A set of routes, each with a prefix and host of its own. */
+export const routesSchema = z
   .array(routeSchema)
   .max(ROUTES_MAX)
   .superRefine((list, context) => {
@@ -209,13 +212,20 @@ const notBuilt = {
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 
+const overlayOptions = {
+  config: key(text().default(defaultConfigPath), {
+    description: "The configuration file that the overlay belongs to.",
+    env: [configPathVariable],
+  }),
+};
+
 /** The gateway's command line and configuration. */
 export const gateDefinition = defineConfig({
   service: "gate",
   program: "platform-gate",
   version: gateVersion,
   summary: "The gateway: routes, secures and balances HTTP traffic.",
-  file: { flag: "config", env: ["PLATFORM_GATE_CONFIG"], default: "config.json" },
+  file: { flag: "config", env: [configPathVariable], default: defaultConfigPath },
   keys: {
     ...listening,
     ...identity,
@@ -225,7 +235,7 @@ export const gateDefinition = defineConfig({
     ephemeral: key(z.boolean().default(false), {
       description: "Keep changes made through the API in memory only.",
     }),
-    routes: key(unsetOr(routes.default([])), {
+    routes: key(unsetOr(routesSchema.default([])), {
       description: "The routes; see below.",
       env: [],
       flag: false,
@@ -234,28 +244,20 @@ export const gateDefinition = defineConfig({
   },
   commands: {
     validate: { summary: "Check the configuration and say what is wrong with it." },
-    "overlay show": { summary: "Show what the API changed on top of the configuration." },
-    "overlay clear": { summary: "Remove what the API changed." },
-    dashboard: {
-      summary: "Terminal dashboard (not available yet).",
+    "overlay show": {
+      summary: "Show what the API changed on top of the configuration.",
+      options: overlayOptions,
       standalone: true,
-      arguments: ["rest..."],
     },
-    replay: {
-      summary: "Replay recorded traffic (not available yet).",
+    "overlay clear": {
+      summary: "Remove what the API changed.",
+      options: overlayOptions,
       standalone: true,
-      arguments: ["rest..."],
     },
-    install: {
-      summary: "Install middleware (not available yet).",
-      standalone: true,
-      arguments: ["rest..."],
-    },
-    policy: {
-      summary: "Compile a policy (not available yet).",
-      standalone: true,
-      arguments: ["rest..."],
-    },
+    dashboard: { summary: "Terminal dashboard (not available yet).", standalone: true },
+    replay: { summary: "Replay recorded traffic (not available yet).", standalone: true },
+    install: { summary: "Install middleware (not available yet).", standalone: true },
+    policy: { summary: "Compile a policy (not available yet).", standalone: true },
   },
 });
 
