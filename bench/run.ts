@@ -44,29 +44,50 @@ async function main(): Promise<void> {
   }
   const context = readContext(values);
   if (typeof context === "string") return refuse(context);
-  for (const program of ["taskset", "prlimit", "wrk", "nginx"]) {
+  for (const program of ["taskset", "prlimit", "setpriv", "wrk", "nginx"]) {
     if (findProgram(program) === undefined) {
       return refuse(`${program} is not installed; run tools/install-peers load gate`);
     }
   }
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => process.exit(130));
   for (const one of cases) {
-    const startedAt = Date.now();
     context.say(`${service} ${one.name}: ${one.title}`);
-    const report = formatReport(await one.run(context));
-    console.log(`\n${report}\n\n(${((Date.now() - startedAt) / 1000).toFixed(0)} s)\n`);
-    if (values["no-save"]) continue;
-    const command = `npm run bench -- ${service} ${one.name} ${describeOptions(context)}`;
-    const provenance = `\`${command.trim()}\` · ${new Date().toISOString().slice(0, 10)} · ${describeMachine()} · Node ${process.version}`;
-    rewriteSection(
-      RESULTS_PATH,
-      INTRO,
-      {
-        name: `${service}/${one.name}`,
-        markdown: `## ${service}: ${one.title}\n\n${provenance}\n\n${report}`,
-      },
-      Object.entries(SERVICES).flatMap(([name, all]) => all.map((each) => `${name}/${each.name}`)),
-    );
+    try {
+      await runCase(service, one, context, values["no-save"]);
+    } catch (error) {
+      console.error(
+        `bench: ${one.name} failed: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      process.exitCode = 1;
+    }
   }
+}
+
+async function runCase(
+  service: string,
+  one: BenchCase,
+  context: BenchContext,
+  printOnly: boolean,
+): Promise<void> {
+  const startedAt = Date.now();
+  const result = await one.run(context);
+  if (result === undefined) return;
+  const report = formatReport(result);
+  console.log(`\n${report}\n\n(${((Date.now() - startedAt) / 1000).toFixed(0)} s)\n`);
+  if (printOnly) return;
+  const command = `npm run bench -- ${service} ${one.name} ${describeOptions(context)}`;
+  const day = new Date().toISOString().slice(0, 10);
+  const provenance = `\`${command}\` · ${day} · ${describeMachine()} · Node ${process.version}`;
+  rewriteSection(
+    RESULTS_PATH,
+    INTRO,
+    {
+      name: `${service}/${one.name}`,
+      markdown: `## ${service}: ${one.title}\n\n${provenance}\n\n${report}`,
+    },
+    Object.entries(SERVICES).flatMap(([name, all]) => all.map((each) => `${name}/${each.name}`)),
+  );
 }
 
 function readContext(values: {

@@ -6,6 +6,7 @@ import { idleMemory } from "./cases/idle-memory.ts";
 import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
 import { manyRoutes } from "./cases/many-routes.ts";
+import { profile } from "./cases/profile.ts";
 import { smallGet } from "./cases/small-get.ts";
 import { twoWorkers } from "./cases/two-workers.ts";
 
@@ -18,4 +19,5 @@ export const GATE_CASES: readonly BenchCase[] = [
   latency,
   idleMemory,
   floor,
+  profile,
 ];

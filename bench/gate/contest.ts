@@ -181,6 +181,7 @@ async function loadOnce(
   const cpuMs = after.cpuMs - before.cpuMs;
   return {
     cpuUs: (cpuMs * 1000) / summary.requests,
+    systemUs: ((after.systemMs - before.systemMs) * 1000) / summary.requests,
     perS: (summary.requests * 1e6) / summary.durationUs,
     p50Us: summary.p50Us,
     p99Us: summary.p99Us,

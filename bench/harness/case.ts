@@ -24,13 +24,19 @@ export interface BenchCase {
   title: string;
   /** Run only when asked for by name. */
   isOptional?: boolean;
-  run(context: BenchContext): Promise<CaseReport>;
+  /** Undefined where the case writes its results to a file of its own. */
+  run(context: BenchContext): Promise<CaseReport | undefined>;
 }
 
 /** Everything that a case starts or writes; gone when the case ends, however it ends. */
 export class Workspace {
   readonly folder = mkdtempSync(join(tmpdir(), "platform-bench-"));
   readonly #started: PinnedProcess[] = [];
+  readonly #removeFolder = (): void => rmSync(this.folder, { recursive: true, force: true });
+
+  constructor() {
+    process.on("exit", this.#removeFolder);
+  }
 
   /** Registers a process to stop, and returns it. */
   keep(started: PinnedProcess): PinnedProcess {
@@ -40,6 +46,7 @@ export class Workspace {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.allSettled(this.#started.map((started) => started.stop()));
-    rmSync(this.folder, { recursive: true, force: true });
+    this.#removeFolder();
+    process.off("exit", this.#removeFolder);
   }
 }

@@ -38,7 +38,9 @@ export interface PinnedProcess {
 /** Starts a child on the given cores. */
 export function startPinned(launch: Launch): PinnedProcess {
   // Every child may open as many files as the hard limit lets it: 10 000 connections must fit.
-  const args = ["-c", launch.cores, "prlimit", `--nofile=${OPEN_FILES_MAX}`, launch.command];
+  // It gets SIGTERM when this process ends, even by SIGKILL.
+  const limits = ["prlimit", `--nofile=${OPEN_FILES_MAX}`, "setpriv", "--pdeathsig", "TERM"];
+  const args = ["-c", launch.cores, ...limits, launch.command];
   const child = spawn("taskset", [...args, ...launch.args], {
     env: { ...process.env, ...launch.env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -152,7 +152,11 @@ function formatNumber(value: number, digits: number): string {
   });
 }
 
-function formatTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
+/** A Markdown table, padded so that it also reads well in a terminal. */
+export function formatTable(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+): string {
   const widths = header.map((cell, index) =>
     Math.max(3, cell.length, ...rows.map((row) => (row[index] ?? "").length)),
   );

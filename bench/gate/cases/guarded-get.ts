@@ -22,10 +22,12 @@ export const guardedGet: BenchCase = {
       headers: { Authorization: `Bearer ${signToken()}` },
       expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
     };
-    const contenders = [...context.runtimes.map(makePlatformGate), nginx].map((proxy) => ({
-      proxy,
-      setup: { accessLog: true, ...(proxy.isOurs ? { jwtSecret: SECRET } : {}) },
-    }));
+    const contenders = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx].map(
+      (proxy) => ({
+        proxy,
+        setup: { accessLog: true, ...(proxy.isOurs ? { jwtSecret: SECRET } : {}) },
+      }),
+    );
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, load);
     return {
       work:

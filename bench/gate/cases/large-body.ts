@@ -27,7 +27,13 @@ export const largeBody: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [...context.runtimes.map(makePlatformGate), nginx, haproxy, caddy, fastify];
+    const proxies = [
+      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
+      nginx,
+      haproxy,
+      caddy,
+      fastify,
+    ];
     const contenders: Contender[] = proxies.map((proxy) => ({
       proxy,
       setup: { unbuffered: true },

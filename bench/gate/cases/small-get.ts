@@ -21,7 +21,13 @@ export const smallGet: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [...context.runtimes.map(makePlatformGate), nginx, haproxy, caddy, fastify];
+    const proxies = [
+      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
+      nginx,
+      haproxy,
+      caddy,
+      fastify,
+    ];
     const contenders = proxies.map((proxy) => ({ proxy }));
     const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
     return {

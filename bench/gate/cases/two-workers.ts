@@ -24,7 +24,7 @@ export const twoWorkers: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [...context.runtimes.map(makePlatformGate), nginx];
+    const proxies = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx];
     // Both stay on the cores of all, so that only the number of workers differs.
     const contenders = proxies.flatMap((proxy): Contender[] =>
       [2, 1].map((workers) => ({

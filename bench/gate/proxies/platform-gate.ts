@@ -8,8 +8,8 @@ import type { Proxy, ProxySetup } from "./proxy.ts";
 
 const BIN = join(REPOSITORY, "bin/platform-gate.js");
 
-/** Ours on one runtime. */
-export function makePlatformGate(runtime: RuntimeName): Proxy {
+/** Ours on one runtime; `env` is added to its environment. */
+export function makePlatformGate(runtime: RuntimeName, env: Record<string, string> = {}): Proxy {
   return {
     name: `gate (${runtime})`,
     isOurs: true,
@@ -25,6 +25,7 @@ export function makePlatformGate(runtime: RuntimeName): Proxy {
         args: [BIN, "--config", writeGateConfig(setup)],
         cores: setup.cores,
         env: {
+          ...env,
           PLATFORM_RUNTIME: runtime,
           ...(setup.jwtSecret === undefined ? {} : { PLATFORM_JWT_SECRET: setup.jwtSecret }),
         },

@@ -1,9 +1,13 @@
 // What the servers and pools of one thread share: the sweep over deadlines and the buffers for reading.
 
+import { HeadWriter, HttpDate } from "../write/index.ts";
+
 /** Bytes of one read from an upstream. */
 export const READ_BYTES = 65_536;
 
 const SPARE_BUFFERS_MAX = 32;
+/** A usual head and one whole read behind it. */
+const SCRATCH_BYTES = READ_BYTES + 32_768;
 
 /** Something that holds deadlines. `sweep` is called about once a second with the monotonic time in milliseconds. */
 export interface Swept {
@@ -41,17 +45,33 @@ export class Engine {
    */
   readonly sharedReadBuffer: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
+  /** Where every head is built. */
+  readonly writer: HeadWriter = new HeadWriter(SCRATCH_BYTES);
+  readonly date: HttpDate = new HttpDate();
+  /** Wall-clock milliseconds as of the last sweep, for Date. */
+  coarseDateMs: number = Date.now();
+
+  readonly #intervalMs: number;
   readonly #swept = new Set<Swept>();
   readonly #spareBuffers: Buffer[] = [];
   readonly #timer: NodeJS.Timeout;
 
   constructor(now: () => number, intervalMs: number) {
     this.now = now;
+    this.#intervalMs = intervalMs;
     this.coarseNowMs = now();
     this.#timer = setInterval(() => {
       this.tick();
     }, intervalMs);
     this.#timer.unref();
+  }
+
+  /**
+   * The deadline for something that may take `timeoutMs` from now on, on the coarse clock; 0 gives `Infinity`. It is
+   * never early: it passes between `timeoutMs` and `timeoutMs` + 2 intervals from now.
+   */
+  deadlineIn(timeoutMs: number): number {
+    return timeoutMs === 0 ? Infinity : this.coarseNowMs + this.#intervalMs + timeoutMs;
   }
 
   add(swept: Swept): void {
@@ -65,6 +85,7 @@ export class Engine {
   /** Sweeps at once. */
   tick(): void {
     this.coarseNowMs = this.now();
+    this.coarseDateMs = Date.now();
     for (const swept of this.#swept) swept.sweep(this.coarseNowMs);
   }
 

@@ -1,6 +1,6 @@
 // The field section of a head or a trailer section: an incremental scanner and the view of what it found.
 import { COLON, CR, LF, SP, TAB, TOKEN, VALUE } from "./bytes.ts";
-import { ALIAS, findKnownField, KNOWN_COUNT, Known } from "./known-fields.ts";
+import { ALIAS, findAliasedField, findKnownField, KNOWN_COUNT, Known } from "./known-fields.ts";
 import type { KnownField } from "./known-fields.ts";
 import { refusals } from "./refusals.ts";
 import type { Refusal } from "./refusals.ts";
@@ -53,6 +53,7 @@ export class FieldBlock {
 
   private readonly fieldsMax: number;
   private state = LINE;
+  private nameKinds = 0;
   private ranges: Int32Array;
   private ids: Uint8Array;
   private flags: Uint8Array;
@@ -84,28 +85,40 @@ export class FieldBlock {
   /** Scans on through `bytes[from, end)`; `at` says where it stopped. */
   execute(bytes: Buffer, from: number, end: number): ParseStatus {
     this.bytes = bytes;
+    // Imports are live bindings and fields may change: as locals they stay in registers.
+    const tokens = TOKEN;
+    const values = VALUE;
+    let { state, ranges } = this;
+    let base = this.count * STRIDE;
     let at = from;
-    let state = this.state;
     for (;;) {
       if (state === LINE) {
         if (at === end) break;
-        const byte = bytes[at]!;
-        if (byte === CR) {
+        if (bytes[at] === CR) {
           this.end = at++;
           state = END_LF;
         } else {
           if (this.count === this.fieldsMax) return this.refuse(refusals.too_many_fields);
-          if (this.count === this.ids.length) this.growRanges();
-          this.ranges[this.count * STRIDE] = at;
+          if (base === ranges.length) ranges = this.growRanges();
+          ranges[base] = at;
+          this.nameKinds = 0;
           state = NAME;
         }
       }
       if (state === NAME) {
-        while (at < end && TOKEN[bytes[at]!] !== 0) at++;
+        let kinds = this.nameKinds;
+        for (; at < end; at++) {
+          const kind = tokens[bytes[at]!]!;
+          if (kind === 0) break;
+          kinds |= kind;
+        }
+        this.nameKinds = kinds;
         if (at === end) break;
-        const nameStart = this.ranges[this.count * STRIDE]!;
-        if (bytes[at] !== COLON || at === nameStart)
+        const nameStart = ranges[base]!;
+        if (bytes[at] !== COLON || at === nameStart) {
           return this.refuseName(bytes[at]!, at, nameStart);
+        }
+        ranges[base + 1] = at;
         this.recordName(bytes, nameStart, at);
         at++;
         state = SPACE;
@@ -113,41 +126,33 @@ export class FieldBlock {
       if (state === SPACE) {
         while (at < end && (bytes[at] === SP || bytes[at] === TAB)) at++;
         if (at === end) break;
-        this.ranges[this.count * STRIDE + 2] = at;
+        ranges[base + 2] = at;
         state = CONTENT;
       }
       if (state === CONTENT) {
-        while (at < end && VALUE[bytes[at]!] !== 0) at++;
+        while (at < end && values[bytes[at]!] !== 0) at++;
         if (at === end) break;
         if (bytes[at] !== CR) {
           return this.refuse(bytes[at] === LF ? refusals.bare_lf : refusals.bad_field_value);
         }
-        const base = this.count * STRIDE;
+        const valueStart = ranges[base + 2]!;
         let last = at;
-        while (
-          last > this.ranges[base + 2]! &&
-          (bytes[last - 1] === SP || bytes[last - 1] === TAB)
-        ) {
-          last--;
-        }
-        this.ranges[base + 3] = last;
+        while (last > valueStart && (bytes[last - 1] === SP || bytes[last - 1] === TAB)) last--;
+        ranges[base + 3] = last;
         at++;
         state = CONTENT_LF;
       }
-      if (state === CONTENT_LF) {
-        if (at === end) break;
-        if (bytes[at] !== LF) return this.refuse(refusals.bare_cr);
-        at++;
-        this.count++;
-        state = LINE;
-      }
+      if (at === end) break;
+      if (bytes[at] !== LF) return this.refuse(refusals.bare_cr);
+      at++;
       if (state === END_LF) {
-        if (at === end) break;
-        if (bytes[at] !== LF) return this.refuse(refusals.bare_cr);
-        this.at = at + 1;
+        this.at = at;
         this.state = LINE;
         return Parse.Complete;
       }
+      this.count++;
+      base += STRIDE;
+      state = LINE;
     }
     this.at = at;
     this.state = state;
@@ -275,8 +280,10 @@ export class FieldBlock {
 
   private recordName(bytes: Buffer, start: number, end: number): void {
     const index = this.count;
-    const id = findKnownField(bytes, start, end);
-    this.ranges[index * STRIDE + 1] = end;
+    const hasUnderscore = (this.nameKinds & 2) !== 0;
+    const id = hasUnderscore
+      ? findAliasedField(bytes, start, end)
+      : findKnownField(bytes, start, end);
     this.ids[index] = id;
     this.flags[index] = 0;
     this.following[index] = NONE;
@@ -309,7 +316,7 @@ export class FieldBlock {
     return this.refuse(refusals.bad_field_name);
   }
 
-  private growRanges(): void {
+  private growRanges(): Int32Array {
     const capacity = Math.min(this.fieldsMax, this.ids.length * 2);
     const { ranges, ids, flags, following } = this;
     this.ranges = new Int32Array(capacity * STRIDE);
@@ -320,6 +327,7 @@ export class FieldBlock {
     this.ids.set(ids);
     this.flags.set(flags);
     this.following.set(following);
+    return this.ranges;
   }
 }
 

@@ -2,7 +2,7 @@
 import { COMMA, NINE, SP, TAB, TOKEN, ZERO } from "./bytes.ts";
 import { equalsIgnoringCase } from "./field-block.ts";
 import type { FieldBlock } from "./field-block.ts";
-import { ALIAS, findKnownField, Known } from "./known-fields.ts";
+import { ALIAS, findAliasedField, Known } from "./known-fields.ts";
 import { refusals } from "./refusals.ts";
 import type { Refusal } from "./refusals.ts";
 
@@ -117,7 +117,7 @@ function optionOf(bytes: Uint8Array, start: number, end: number): number {
 
 function nominateLines(fields: FieldBlock, start: number, end: number): boolean {
   const { bytes } = fields;
-  switch (findKnownField(bytes, start, end) & ~ALIAS) {
+  switch (findAliasedField(bytes, start, end) & ~ALIAS) {
     case Known.Host:
     case Known.ContentLength:
     case Known.TransferEncoding:

@@ -1,5 +1,5 @@
 // The field names that the engine and its users ask for, recognised while a head is scanned.
-import { FOLD, UNDERSCORE } from "./bytes.ts";
+import { FOLD } from "./bytes.ts";
 
 /** Small integers for known field names; 0 stands for every other name. */
 export const Known = {
@@ -84,50 +84,63 @@ export const KNOWN_COUNT = Object.keys(Known).length;
  */
 export const ALIAS = 0x80;
 
-const SLOTS = 512;
-const names: Uint8Array[] = Object.keys(Known).map((key) => Buffer.from(wireName(key)));
+const SLOTS = 1024;
+const CASE_BIT = 0x20;
+const names: string[] = Object.keys(Known).map((key) => wireName(key));
+// All names behind one another: one flat table is quicker to compare with than many small ones.
+const spelled = Uint8Array.from(Buffer.from(names.join(""), "latin1"));
+const nameStarts = new Uint16Array(KNOWN_COUNT + 1);
 const slots = new Uint8Array(SLOTS);
 const nextInSlot = new Uint8Array(KNOWN_COUNT);
-for (let id = 1; id < KNOWN_COUNT; id++) {
-  const name = names[id]!;
-  const slot = slotOf(name, 0, name.length);
+for (let id = 0; id < KNOWN_COUNT; id++) {
+  const start = nameStarts[id]!;
+  const end = start + names[id]!.length;
+  nameStarts[id + 1] = end;
+  // Nothing is to be found under the pseudo-name of 0.
+  if (id === 0) continue;
+  const slot = slotOf(spelled, start, end);
   nextInSlot[id] = slots[slot]!;
   slots[slot] = id;
 }
 
 /**
- * The integer of the field name at `bytes[start, end)`, compared without regard to case; `| ALIAS`
- * if it only matches once `_` is read as `-`; 0 for an unknown name. The range must hold token bytes.
+ * The integer of the field name at `bytes[start, end)`, compared without regard to case; 0 for an
+ * unknown name. The range must hold token bytes, which makes one bit the whole difference of case:
+ * nothing that a token may hold differs from a letter, a digit or `-` in that bit alone, but letters.
  */
 export function findKnownField(bytes: Uint8Array, start: number, end: number): number {
   if (end === start) return 0;
-  for (let id = slots[slotOf(bytes, start, end)]!; id !== 0; id = nextInSlot[id]!) {
-    const name = names[id]!;
-    if (name.length !== end - start) continue;
-    let alias = 0;
-    let at = start;
-    for (; at < end; at++) {
-      const byte = bytes[at]!;
-      if (FOLD[byte] !== name[at - start]) break;
-      if (byte === UNDERSCORE) alias = ALIAS;
-    }
-    if (at === end) return id | alias;
+  const wanted = spelled;
+  let id = slots[slotOf(bytes, start, end)]!;
+  for (; id !== 0; id = nextInSlot[id]!) {
+    const shift = nameStarts[id]! - start;
+    if (nameStarts[id + 1]! - shift !== end) continue;
+    let difference = 0;
+    for (let at = start; at < end; at++) difference |= bytes[at]! ^ wanted[at + shift]!;
+    if ((difference & ~CASE_BIT) === 0) return id;
   }
   return 0;
 }
 
+/** `findKnownField` for a name that has a `_`: the integer `| ALIAS` if it matches with `-` for `_`. */
+export function findAliasedField(bytes: Uint8Array, start: number, end: number): number {
+  const folded = Uint8Array.from(bytes.subarray(start, end));
+  for (let at = 0; at < folded.length; at++) folded[at] = FOLD[folded[at]!]!;
+  const id = findKnownField(folded, 0, folded.length);
+  return id === 0 ? 0 : id | ALIAS;
+}
+
 /** The lower-case wire name of a known field, for example `content-length`. */
 export function nameOfKnownField(known: KnownField): string {
-  return Buffer.from(names[known]!).toString("latin1");
+  return names[known]!;
 }
 
 function slotOf(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start;
-  const middle = FOLD[bytes[start + (length >> 1)]!]!;
-  return (
-    (FOLD[bytes[start]!]! * 7 + middle * 31 + FOLD[bytes[end - 1]!]! * 61 + length * 13) &
-    (SLOTS - 1)
-  );
+  const first = bytes[start]! | CASE_BIT;
+  const middle = bytes[start + (length >> 1)]! | CASE_BIT;
+  const last = bytes[end - 1]! | CASE_BIT;
+  return (first + middle + last * 7 + length * 29) & (SLOTS - 1);
 }
 
 function wireName(key: string): string {

@@ -1,6 +1,6 @@
 // The incremental, strict parser of request heads (RFC 9112 §2 to §6). It refuses, it never repairs.
 import { CR, HEX, LF, PATH, PERCENT, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
-import { isAuthority, isSameAuthority } from "./authority.ts";
+import { hasPort, isAuthority, isSameAuthority } from "./authority.ts";
 import { FieldBlock } from "./field-block.ts";
 import {
   checkTransferEncoding,
@@ -411,6 +411,10 @@ export class RequestParser {
     }
     if (this.authorityStart !== -1) {
       if (!isAuthority(bytes, this.authorityStart, this.authorityEnd)) return refusals.bad_host;
+      const isConnect = this.targetForm === TargetForm.Authority;
+      if (isConnect && !hasPort(bytes, this.authorityStart, this.authorityEnd)) {
+        return refusals.bad_target;
+      }
     }
     const host = fields.first(Known.Host);
     if (host === -1) return this.minor === 0 ? null : refusals.host_missing;

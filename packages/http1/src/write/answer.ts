@@ -1,5 +1,5 @@
 // Answers that are made here: framing chosen by method, status and version, from objects or prepared.
-import { Known, findKnownField } from "../parse/known-fields.ts";
+import { ALIAS, findAliasedField, Known } from "../parse/known-fields.ts";
 import { Method } from "../parse/methods.ts";
 import type { MethodId } from "../parse/methods.ts";
 import { Framing } from "../parse/status.ts";
@@ -140,7 +140,7 @@ function writeHeaders(writer: HeadWriter, headers: AnswerHeaders | undefined): v
   if (headers === undefined) return;
   for (const [name, value] of headers) {
     const bytes = Buffer.from(name, "latin1");
-    switch (findKnownField(bytes, 0, bytes.length)) {
+    switch (findAliasedField(bytes, 0, bytes.length) & ~ALIAS) {
       case Known.ContentLength:
       case Known.TransferEncoding:
       case Known.Connection:

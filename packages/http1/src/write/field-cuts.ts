@@ -1,5 +1,5 @@
 // Compiles lists of field names into the table that copying a field section reads.
-import { findKnownField, Known, KNOWN_COUNT } from "../parse/known-fields.ts";
+import { ALIAS, findAliasedField, Known, KNOWN_COUNT } from "../parse/known-fields.ts";
 import type { FieldCuts } from "./head-writer.ts";
 
 const HOP_BY_HOP = [
@@ -19,7 +19,7 @@ export function compileCuts(names: Iterable<string>): FieldCuts {
   const other: string[] = [];
   for (const name of names) {
     const bytes = Buffer.from(name, "latin1");
-    const id = findKnownField(bytes, 0, bytes.length) & 0x7f;
+    const id = findAliasedField(bytes, 0, bytes.length) & ~ALIAS;
     if (id === Known.Other) other.push(name.toLowerCase());
     else known[id] = 1;
   }

@@ -1,7 +1,8 @@
 // Builds heads, and the first body bytes behind them, in one scratch buffer that one write then sends.
-import { COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE, ZERO } from "../parse/bytes.ts";
+import { ASTERISK, COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE, ZERO } from "../parse/bytes.ts";
 import type { FieldBlock } from "../parse/field-block.ts";
 import type { RequestHead, ResponseHead } from "../parse/heads.ts";
+import { Method } from "../parse/methods.ts";
 import type { HttpDate } from "./http-date.ts";
 import { statusLineOf } from "./status-line.ts";
 
@@ -169,19 +170,19 @@ export class HeadWriter {
 
   /**
    * Appends the request line of a forwarded request in origin form, HTTP/1.1: the method as it came,
-   * `path` or else the head's own path (`/` for an empty one, `*` stays), the query as it came.
+   * `path` or else the head's own path (`/` for an empty one, `*` for OPTIONS of a whole server), the query as it came.
    */
   requestLine(head: RequestHead, path: string | null): void {
     const { bytes } = head;
     const lineStart = this.length;
+    if (path !== null && path.charCodeAt(0) !== SLASH) throw new HeadWriteError("bad_path");
     this.range(bytes, head.headStart, head.methodEnd + 1);
     if (path !== null) {
       this.reserve(path.length);
-      if (path.charCodeAt(0) !== SLASH) throw new HeadWriteError("bad_path");
       this.checked(path, PATH, lineStart, "bad_path");
     } else if (head.pathEnd > head.pathStart) this.range(bytes, head.pathStart, head.pathEnd);
-    else if (bytes[head.targetStart] === 0x2a) this.byte(0x2a);
-    else this.byte(0x2f);
+    else if (head.methodId === Method.OPTIONS && head.queryStart === -1) this.byte(ASTERISK);
+    else this.byte(SLASH);
     if (head.queryStart !== -1) this.range(bytes, head.queryStart - 1, head.targetEnd);
     this.raw(REQUEST_LINE_END);
   }
