@@ -15,11 +15,19 @@ import { buildGlobals } from "./control/globals.ts";
 import { probeListenAddress } from "./control/listen-probe.ts";
 import type { ListenPlace } from "./control/listen-probe.ts";
 import { MetricsStream } from "./control/metrics-stream.ts";
-import { createEphemeralOverlay, createOverlayFile, getOverlayPath } from "./control/overlay-file.ts";
+import {
+  createEphemeralOverlay,
+  createOverlayFile,
+  getOverlayPath,
+} from "./control/overlay-file.ts";
 import { RoutePlanner } from "./control/planner.ts";
 import type { Change } from "./control/worker-handle.ts";
 import { createApi } from "./http/app.ts";
-import { ControlServer, createControlAddress, removeControlAddress } from "./http/control-server.ts";
+import {
+  ControlServer,
+  createControlAddress,
+  removeControlAddress,
+} from "./http/control-server.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
 import { listOwnPaths } from "./http/own-paths.ts";
 import {

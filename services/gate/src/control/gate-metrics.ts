@@ -1,6 +1,11 @@
 // The metrics of all workers as one: blocks are merged when somebody asks, and the totals of dead workers stay.
 import { HTTP_METRICS } from "@platform/kernel/metrics";
-import type { Collector, HistogramSample, MetricFamily, ScalarSample } from "@platform/kernel/metrics";
+import type {
+  Collector,
+  HistogramSample,
+  MetricFamily,
+  ScalarSample,
+} from "@platform/kernel/metrics";
 import { DURATION_BOUNDS_SECONDS, WORKER_COUNTERS } from "../snapshot/index.ts";
 import type {
   ActiveCounts,

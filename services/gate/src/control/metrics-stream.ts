@@ -82,7 +82,9 @@ export class MetricsStream {
     atMs: number,
   ): MetricsUpdate {
     const seconds = Math.max(0.001, (atMs - before.atMs) / 1000);
-    const buckets = totals.buckets.map((count, index) => count - (before.totals.buckets[index] ?? 0));
+    const buckets = totals.buckets.map(
+      (count, index) => count - (before.totals.buckets[index] ?? 0),
+    );
     return {
       timestamp: this.#options.readNow().toISOString(),
       total_requests: totals.requests,

@@ -1,7 +1,12 @@
 // The gateway's API as one Hono application: resources, errors as problem documents, what is not built yet.
 import { METRICS_CONTENT_TYPE } from "@platform/kernel/metrics";
 import type { MetricRegistry } from "@platform/kernel/metrics";
-import { PlatformError, getProblemHeaders, toPlatformError, toProblem } from "@platform/kernel/errors";
+import {
+  PlatformError,
+  getProblemHeaders,
+  toPlatformError,
+  toProblem,
+} from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import { Hono } from "hono";
 import type { Context } from "hono";

@@ -23,7 +23,9 @@ export async function readJsonBody<Schema extends z.ZodType>(
   const errors = result.problems.slice(0, 100);
   const detail = errors
     .slice(0, 10)
-    .map(({ source, path, message }) => (path === "" ? `${source}: ${message}` : `${source}: ${path}: ${message}`))
+    .map(({ source, path, message }) =>
+      path === "" ? `${source}: ${message}` : `${source}: ${path}: ${message}`,
+    )
     .join("\n");
   throw new PlatformError("validation_failed", detail, { fields: { errors } });
 }

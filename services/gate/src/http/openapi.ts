@@ -125,10 +125,11 @@ function describeApi(): Json {
 }
 
 /** A route as the path that clients call; its upstreams are told, its files and settings are not. */
-function describeRoute(route: { prefix: string; host?: string; auth?: { type: string } }): [
-  path: string,
-  item: Json,
-] {
+function describeRoute(route: {
+  prefix: string;
+  host?: string;
+  auth?: { type: string };
+}): [path: string, item: Json] {
   const path = `${route.prefix.replace(/\/$/, "")}/{path}`;
   const label = makeRouteLabel(route.host, route.prefix);
   const any = {

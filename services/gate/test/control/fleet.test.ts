@@ -112,7 +112,10 @@ test("a worker that does not answer a change is replaced, and the change is answ
   await fleet.apply({ upsert: [makeRoute("/silent")], remove: [] });
   await waitForLive(2);
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
-  assert.deepEqual(reasons, Array.from({ length: 2 }, () => "it did not take up a change in time"));
+  assert.deepEqual(
+    reasons,
+    Array.from({ length: 2 }, () => "it did not take up a change in time"),
+  );
 });
 
 test("a worker that is stuck is replaced", async (context) => {

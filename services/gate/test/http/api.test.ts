@@ -116,7 +116,9 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers,
       },
-      ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
     });
     const text = await answer.text();
     const type = answer.headers.get("content-type") ?? "";
@@ -130,7 +132,19 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   };
   const rewrite = (next: unknown): void =>
     writeFileSync(path, typeof next === "string" ? next : JSON.stringify(next));
-  return { call, changes, refusal, lines, active, block, planner, controller, rewrite, path, store };
+  return {
+    call,
+    changes,
+    refusal,
+    lines,
+    active,
+    block,
+    planner,
+    controller,
+    rewrite,
+    path,
+    store,
+  };
 }
 
 const shop = { prefix: "/shop", target: "http://127.0.0.1:9000" };
@@ -207,12 +221,27 @@ test("If-Match refuses a change of routes that others changed in between", async
 
 const badBodies: [what: string, body: unknown, status: number, detail: RegExp][] = [
   ["no JSON", "{", 400, /^body:1:2: /],
-  ["an unknown key", { ...shop, strip_prefx: 1 }, 400, /^body:1:\d+: strip_prefx: unknown key; did you mean/],
+  [
+    "an unknown key",
+    { ...shop, strip_prefx: 1 },
+    400,
+    /^body:1:\d+: strip_prefx: unknown key; did you mean/,
+  ],
   ["no target", { prefix: "/a" }, 400, /target: is required: give exactly one of/],
   ["an unbuilt field", { ...shop, rate_limit_rpm: 5 }, 400, /rate_limit_rpm: .*not available yet/],
   ["a list", [], 400, /^body:1:1: /],
-  ["a duplicate key", '{"prefix":"/a","prefix":"/b","target":"http://t"}', 400, /^body:1:16: .*given twice/],
-  ["a missing certificate", { ...shop, root_ca_path: "/no/such" }, 400, /root_ca_path "\/no\/such" cannot be read/],
+  [
+    "a duplicate key",
+    '{"prefix":"/a","prefix":"/b","target":"http://t"}',
+    400,
+    /^body:1:16: .*given twice/,
+  ],
+  [
+    "a missing certificate",
+    { ...shop, root_ca_path: "/no/such" },
+    400,
+    /root_ca_path "\/no\/such" cannot be read/,
+  ],
 ];
 
 for (const [what, body, status, detail] of badBodies) {
@@ -301,7 +330,9 @@ test("every own path but the probes is answered by the API", async (context) => 
 test("requests without the secret of this start are refused, whatever they ask for", async (context) => {
   const { call } = await makeGate(context);
   for (const given of ["", "wrong", `${secret}x`]) {
-    const answer = await call("GET", "/api/v1/routes", undefined, { [CONTROL_SECRET_HEADER]: given });
+    const answer = await call("GET", "/api/v1/routes", undefined, {
+      [CONTROL_SECRET_HEADER]: given,
+    });
     assert.equal(answer.status, 403);
   }
 });
@@ -311,13 +342,19 @@ test("console sync replaces the whole set at once, or nothing of it", async (con
     routes: [shop, { prefix: "/old", target: "http://t" }],
   });
   const bad = await call("POST", "/api/v1/admin/console/sync", {
-    routes: [{ prefix: "/new", target: "http://t" }, { prefix: "/new", target: "http://u" }],
+    routes: [
+      { prefix: "/new", target: "http://t" },
+      { prefix: "/new", target: "http://u" },
+    ],
   });
   assert.equal(bad.status, 400);
   assert.match(bad.json.detail, /routes\[1\]\.prefix: .*same prefix and host/);
   assert.equal(changes.length, 0);
   const good = await call("POST", "/api/v1/admin/console/sync", {
-    routes: [{ ...shop, access_log: true }, { prefix: "/new", target: "http://t" }],
+    routes: [
+      { ...shop, access_log: true },
+      { prefix: "/new", target: "http://t" },
+    ],
   });
   assert.deepEqual(good.json, { applied: true, added: 1, updated: 1, removed: 1 });
   assert.equal(changes.length, 1);
@@ -355,7 +392,10 @@ test("a reload of what does not validate changes nothing and says why", async (c
   rewrite('{\n "routes": [{"prefix": "/x", "target": "nonsense"}]\n}');
   const answer = await call("POST", "/api/v1/admin/reload");
   assert.equal(answer.status, 400);
-  assert.match(answer.json.detail, /gate\.json:2:\d+: routes\[0\]\.target: "nonsense" is not allowed/);
+  assert.match(
+    answer.json.detail,
+    /gate\.json:2:\d+: routes\[0\]\.target: "nonsense" is not allowed/,
+  );
   assert.equal(changes.length, 0);
   assert.ok(lines.some((line) => /nothing has changed/.test(String(line["msg"]))));
 });
@@ -380,7 +420,10 @@ test("connections and metrics are read from the workers' memory", async (context
     "http://127.0.0.1:9000": 1,
   });
   const text = (await call("GET", "/metrics")).text;
-  assert.match(text, /platform_http_requests_total\{route="\/shop",method="GET",status="200"\} 1\n/);
+  assert.match(
+    text,
+    /platform_http_requests_total\{route="\/shop",method="GET",status="200"\} 1\n/,
+  );
   assert.match(text, /platform_gate_upstream_active\{upstream="http:\/\/127\.0\.0\.1:9000"\} 1\n/);
 });
 
