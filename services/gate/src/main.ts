@@ -8,11 +8,12 @@ import { notAvailableYet } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
 import { startGate } from "./service.ts";
 
-const workerEntry = new URL("./worker.ts", import.meta.url);
+const workerEntry = new URL("./listen/worker.ts", import.meta.url);
 const unbuiltCommands = ["dashboard", "replay", "install", "policy"];
 
-/** Runs the command line of this process and ends it with the right exit code. */
-export async function main(): Promise<void> {
+await main();
+
+async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
   // Their flags are not known yet: asked for before the command line is read.
   if (unbuiltCommands.includes(command) && !rest.includes("--help")) {

@@ -1,8 +1,13 @@
 // The composition root of the gateway: it makes every part and hands it on, from top to bottom.
 import { availableParallelism } from "node:os";
+import { HealthRegistry } from "@platform/kernel/health";
+import { createIdSource } from "@platform/kernel/ids";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import type { Tracer } from "@platform/kernel/trace";
 import { gateVersion, routeDrainMsMax } from "./config/document.ts";
 import type { GateConfig } from "./config/document.ts";
 import { reloadConfig } from "./config/load.ts";
@@ -22,10 +27,10 @@ import {
 } from "./control/overlay-file.ts";
 import { RoutePlanner } from "./control/planner.ts";
 import type { Change } from "./control/worker-handle.ts";
-import { createApi } from "./http/app.ts";
+import { createGateApi } from "./http/api.ts";
 import {
-  ControlServer,
   createControlAddress,
+  listenControl,
   removeControlAddress,
 } from "./http/control-server.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
@@ -46,6 +51,7 @@ const workerSilentMs = 2000;
 /** How long a worker may show no life before it is replaced. */
 const workerStuckMs = 15_000;
 const workerStartMs = 30_000;
+const tracesFlushMs = 1000;
 /** Streams of a removed route are cut by then: its cells can go to another. */
 const cellRestMs = routeDrainMsMax + 10_000;
 const metricsSockets = { clientsMax: 64, waitingBytesMax: 262_144, missedMax: 30 };
@@ -174,6 +180,8 @@ export async function startGate(options: GateOptions): Promise<void> {
   const processCollector = createProcessCollector({ service: "gate", version: gateVersion });
   registry.collect(processCollector);
   registry.collect(metrics);
+  const health = new HealthRegistry({ service: "gate", version: gateVersion });
+  const tracer = createGateTracer(config, registry);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
@@ -181,21 +189,24 @@ export async function startGate(options: GateOptions): Promise<void> {
     readMonotonicMs,
   });
   const sockets = new MetricsSockets({ stream, ...metricsSockets });
-  const app = createApi({
+  const api = createGateApi({
     controller,
     planner,
     metrics,
     stream,
     registry,
-    log,
+    health,
+    tracer,
+    clock: systemClock,
+    logger: log,
     secret: address.secret,
   });
-  const server = new ControlServer({ app, sockets, address });
-  await server.listen(address);
+  const listener = await listenControl(address, api, sockets);
   lifecycle.onDrain("control plane", async () => {
     stream.stop();
     processCollector.close();
-    await server.close();
+    await listener.close(0);
+    await tracer.shutdown(tracesFlushMs);
   });
   lifecycle.onDrain("workers", async (context) => {
     const cuts = await Promise.all(fleets.map((fleet) => fleet.drain(context.remainingMs())));
@@ -206,8 +217,10 @@ export async function startGate(options: GateOptions): Promise<void> {
 
   await Promise.all(fleets.map((fleet) => fleet.start()));
   stream.start();
+  health.setState("ready");
   for (const fleet of fleets) fleet.setReadiness(true, {});
   lifecycle.stopping.addEventListener("abort", () => {
+    health.setState("draining");
     for (const fleet of fleets) fleet.setReadiness(false, { gate: "draining" });
   });
   lifecycle.onReload("configuration", async () => {
@@ -222,6 +235,18 @@ function toAdminChange(change: Change): Change {
   if (change.globals === undefined) return { upsert: [], remove: [] };
   const { accessLog: _accessLog, ...globals } = change.globals;
   return { upsert: [], remove: [], globals: { ...globals, ownPaths: listOwnPaths("all") } };
+}
+
+function createGateTracer(config: GateConfig, metrics: MetricRegistry): Tracer {
+  const exporter =
+    config.otlp_endpoint === undefined
+      ? undefined
+      : createOtlpExporter({
+          endpoint: config.otlp_endpoint,
+          resource: { service: "gate", version: gateVersion },
+          metrics,
+        });
+  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
 }
 
 function countWorkers(config: GateConfig, log: Logger): number {

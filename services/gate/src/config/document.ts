@@ -1,6 +1,12 @@
 // The one schema of the gateway's configuration: every key with its meaning, unit, default, bounds and names.
 import * as z from "zod";
-import { addressSchema, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
+import {
+  ADDRESS_FORMS,
+  addressSchema,
+  createServiceKeys,
+  defineConfig,
+  key,
+} from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { LIMITS_DEFAULT, ROUTE_TIMEOUTS_DEFAULT, makeRouteKey } from "../snapshot/index.ts";
 import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../snapshot/index.ts";
@@ -52,11 +58,13 @@ export const routesSchema = z
 const listening = {
   addr: key(unsetOr(addressSchema().default({ host: undefined, port: 8080 })), {
     description: "Where the gateway listens; read at the start only.",
+    allowed: `an address such as ${ADDRESS_FORMS}`,
     defaultText: ":8080",
   }),
   admin_addr: key(unset(addressSchema()), {
     description:
       "A listener of its own for the gateway's own paths; the first one then answers the probes only. Read at the start only.",
+    allowed: `an address such as ${ADDRESS_FORMS}`,
   }),
   workers: key(unsetOr(z.union([z.literal("auto"), wholeNumber(1, WORKERS_MAX)]).default("auto")), {
     description: "Data-plane threads; auto is one per core. Read at the start only.",
@@ -278,6 +286,7 @@ function bound(
 
 function unbuilt<T extends z.ZodType>(schema: T, description: string, env?: string) {
   return key(later(schema), {
+    secret: env === "PLATFORM_SECRET_API_KEY",
     description: `${description} Not available yet.`,
     env: env === undefined ? [] : [env],
     flag: false,

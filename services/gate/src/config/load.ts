@@ -37,7 +37,7 @@ export function checkLoaded(loaded: Loaded): LoadedGate {
 export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGate {
   const loaded = loadConfig(gateDefinition, sources);
   if (loaded.kind !== "run") throw new Error("the command line asks for a text");
-  const next = checkLoaded(loaded as Loaded);
+  const next = checkLoaded(loaded);
   if (before.hasFile && !next.hasFile) {
     const message = "cannot be read: no such file (it was there when the gateway started)";
     throw new ConfigError([{ source: next.path, path: "", message }]);

@@ -1,14 +1,18 @@
 // GET and POST /api/v1/admin/console/sync: the whole of it at once.
-import type { Hono } from "hono";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { routesSchema } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
-import { readJsonBody } from "./json-body.ts";
+import { jsonBodyBytesMax, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 import { viewRoutes } from "./routes-api.ts";
 import type { RoutesApiParts } from "./routes-api.ts";
 
-/** The body of a synchronisation; `version` and the other parts of the snapshot may stand in it and are not read. */
+/** Where the console synchronises. */
+export const consoleSyncPath = "/api/v1/admin/console/sync";
+
+/** The body of a synchronisation; the other parts of the snapshot may stand in it and are not read. */
 export const syncSchema = z.strictObject({
   routes: routesSchema,
   version: z.unknown().optional(),
@@ -16,28 +20,43 @@ export const syncSchema = z.strictObject({
   metrics: z.unknown().optional(),
 });
 
-/** Serves the snapshot and its replacement at `path`. */
-export function serveConsoleSync(
-  app: Hono,
-  path: string,
+/** The operations of the console. */
+export function listConsoleOperations(
   parts: RoutesApiParts & { stream: MetricsStream },
-): void {
+): ApiRoute[] {
   const { controller, metrics, stream } = parts;
-  app.get(path, (context) => {
-    const { etag } = controller.state;
-    context.header("ETag", etag);
-    return context.json({
-      version: etag.replaceAll('"', ""),
-      routes: viewRoutes(parts),
-      connections: metrics.readConnections(),
-      metrics: stream.latest,
-    });
-  });
-  app.post(path, async (context) => {
-    const { routes } = await readJsonBody(context.req.raw, syncSchema);
-    const report = await controller.replaceRoutes(routes, readChangeRequest(context));
-    context.header("ETag", report.etag);
-    const { added, updated, removed } = report;
-    return context.json({ applied: true, added, updated, removed });
-  });
+  const own = { path: consoleSyncPath, tag: "Operation" } as const;
+  return [
+    defineRoute({
+      ...own,
+      method: "GET",
+      summary: "Snapshot of routes, connections and metrics",
+      answerType: "application/json",
+      handle: ({ answerHeaders }) => {
+        const { etag } = controller.state;
+        answerHeaders.set("ETag", etag);
+        return {
+          version: etag.replaceAll('"', ""),
+          routes: viewRoutes(parts),
+          connections: metrics.readConnections(),
+          metrics: stream.latest,
+        };
+      },
+    }),
+    defineRoute({
+      ...own,
+      method: "POST",
+      summary: "Replace the whole set of routes, all or nothing",
+      bodyKind: "bytes",
+      bodyBytesMax: jsonBodyBytesMax,
+      answerType: "application/json",
+      handle: async (exchange) => {
+        const { routes } = readJsonBody(exchange.body, exchange.headers, syncSchema);
+        const report = await controller.replaceRoutes(routes, readChangeRequest(exchange));
+        exchange.answerHeaders.set("ETag", report.etag);
+        const { added, updated, removed } = report;
+        return { applied: true, added, updated, removed };
+      },
+    }),
+  ];
 }

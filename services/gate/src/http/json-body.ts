@@ -1,58 +1,64 @@
-// Reads and checks JSON bodies of the API; what is wrong is told with its place.
+// Checks JSON bodies of the API; what is wrong is told with its place, its value and what is allowed.
 import { JsonSyntaxError, parseJson, validateJson } from "@platform/kernel/config";
+import type { ConfigProblem } from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import type * as z from "zod";
 
-const bodyBytesMax = 16 * 1024 * 1024;
+const problemsShownMax = 10;
+const problemsMax = 50;
+
+/** Longest JSON body that the API reads, in bytes. */
+export const jsonBodyBytesMax = 16 * 1024 * 1024;
 
 /**
- * The request's JSON body as the schema gives it out. Throws `unsupported_media_type`, `payload_too_large` or
- * `validation_failed`, the last with an `errors` list of {path, message, source}.
+ * A JSON body as the schema gives it out. Throws `unsupported_media_type` or `validation_failed`, the latter with a list
+ * `errors` of {in, path, message}. A body without Content-Type is taken for JSON, as `curl -d @file` users expect it to be.
  */
-export async function readJsonBody<Schema extends z.ZodType>(
-  request: Request,
+export function readJsonBody<Schema extends z.ZodType>(
+  body: Uint8Array,
+  headers: Headers,
   schema: Schema,
-): Promise<z.output<Schema>> {
-  const type = request.headers.get("content-type");
-  if (type !== null && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
-    throw new PlatformError("unsupported_media_type", "the body must be application/json");
+): z.output<Schema> {
+  const type = headers.get("content-type");
+  // What curl and fetch send of their own accord is not what a caller meant.
+  const isMeant =
+    type !== null && !/^(?:application\/x-www-form-urlencoded|text\/plain)/i.test(type);
+  if (isMeant && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+    throw new PlatformError("unsupported_media_type", "the body must be application/json", {
+      headers: { "Accept-Post": "application/json" },
+    });
   }
-  const document = parseBody(await readText(request));
+  const document = parseBody(body);
   const result = validateJson(schema, document, { name: "body" });
   if (result.ok) return result.value;
-  const errors = result.problems.slice(0, 100);
-  const detail = errors
-    .slice(0, 10)
-    .map(({ source, path, message }) =>
-      path === "" ? `${source}: ${message}` : `${source}: ${path}: ${message}`,
-    )
-    .join("\n");
-  throw new PlatformError("validation_failed", detail, { fields: { errors } });
+  const { problems } = result;
+  throw new PlatformError(
+    "validation_failed",
+    problems.slice(0, problemsShownMax).map(formatProblem).join("\n"),
+    {
+      fields: {
+        errors: problems
+          .slice(0, problemsMax)
+          .map(({ path, message, source }) => ({ in: "body", path, message, source })),
+      },
+    },
+  );
 }
 
-function parseBody(text: string): ReturnType<typeof parseJson> {
+function parseBody(body: Uint8Array): ReturnType<typeof parseJson> {
   try {
-    return parseJson(text, { textMax: bodyBytesMax });
+    return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body), {
+      textMax: jsonBodyBytesMax,
+    });
   } catch (cause) {
-    if (!(cause instanceof JsonSyntaxError)) throw cause;
-    const { line, column } = cause.position;
-    throw new PlatformError("validation_failed", `body:${line}:${column}: ${cause.message}`);
-  }
-}
-
-async function readText(request: Request): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of request.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > bodyBytesMax) {
-      throw new PlatformError("payload_too_large", `the body has more than ${bodyBytesMax} bytes`);
+    if (cause instanceof JsonSyntaxError) {
+      const { line, column } = cause.position;
+      throw new PlatformError("validation_failed", `body:${line}:${column}: ${cause.message}`);
     }
-    chunks.push(chunk);
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks));
-  } catch (cause) {
     throw new PlatformError("validation_failed", "the body is not UTF-8", { cause });
   }
+}
+
+function formatProblem({ source, path, message }: ConfigProblem): string {
+  return path === "" ? `${source}: ${message}` : `${source}: ${path}: ${message}`;
 }

@@ -49,10 +49,3 @@ export function listOwnPaths(face: "all" | "probes"): OwnPath[] {
     { path: "/ui/", match: "below", access: "public" },
   ];
 }
-
-/** The current form of a path: legacy paths map to version 1, all others stay as they are. */
-export function getCurrentPath(path: string): string {
-  const isLegacy =
-    path.startsWith(legacyPrefix) && !path.startsWith(currentPrefix) && !path.startsWith(docsPath);
-  return isLegacy ? `${currentPrefix}${path.slice(legacyPrefix.length)}` : path;
-}

@@ -1,6 +1,8 @@
 // GET, POST and DELETE /api/v1/routes.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Context, Hono } from "hono";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import * as z from "zod";
 import { routeSchema } from "../config/route.ts";
 import type { RouteConfig } from "../config/route.ts";
 import type { Controller } from "../control/controller.ts";
@@ -8,8 +10,11 @@ import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
 import { makeRouteKey, makeRouteLabel } from "../snapshot/index.ts";
 import type { RouteKey } from "../snapshot/index.ts";
-import { readJsonBody } from "./json-body.ts";
+import { jsonBodyBytesMax, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
+
+/** Where the routes are. */
+export const routesPath = "/api/v1/routes";
 
 /** A route with what is to be seen of it, read-only. */
 export type RouteView = RouteConfig & {
@@ -27,14 +32,66 @@ export type RoutesApiParts = {
   metrics: GateMetrics;
 };
 
-/** Serves the routes at `path`. */
-export function serveRoutes(app: Hono, path: string, parts: RoutesApiParts): void {
-  app.get(path, (context) => {
-    context.header("ETag", parts.controller.state.etag);
-    return context.json(viewRoutes(parts));
-  });
-  app.post(path, (context) => setRoute(context, parts));
-  app.delete(path, (context) => removeRoute(context, parts));
+const deleteQuery = z.object({
+  prefix: z
+    .string({ error: "is required once: DELETE /api/v1/routes?prefix=/shop" })
+    .min(1, { error: "is required: DELETE /api/v1/routes?prefix=/shop" }),
+  host: z.string({ error: "must be given once" }).optional(),
+});
+
+/** The operations on routes. */
+export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
+  const { controller } = parts;
+  const own = { path: routesPath, tag: "Routes" } as const;
+  const problems = {
+    400: "The route is not valid; `errors` tells where",
+    412: "The routes have changed since the ETag in If-Match",
+  };
+  return [
+    defineRoute({
+      ...own,
+      method: "GET",
+      summary: "The routes in force",
+      description: "The ETag names the set of routes, not their status.",
+      answerType: "application/json",
+      handle: ({ answerHeaders }) => {
+        answerHeaders.set("ETag", controller.state.etag);
+        return viewRoutes(parts);
+      },
+    }),
+    defineRoute({
+      ...own,
+      method: "POST",
+      summary: "Register a route, or replace the one of its prefix and host",
+      bodyKind: "bytes",
+      bodyBytesMax: jsonBodyBytesMax,
+      answerType: "text/plain",
+      problems,
+      handle: async (exchange) => {
+        const route = readJsonBody(exchange.body, exchange.headers, routeSchema);
+        const report = await controller.setRoute(route, readChangeRequest(exchange));
+        exchange.answerHeaders.set("ETag", report.etag);
+        const done = report.added > 0 ? "registered" : report.updated > 0 ? "updated" : "unchanged";
+        return `route ${makeRouteLabel(route.host, route.prefix)} ${done}\n`;
+      },
+    }),
+    defineRoute({
+      ...own,
+      method: "DELETE",
+      summary: "Remove a route",
+      query: deleteQuery,
+      answerType: "text/plain",
+      problems: { ...problems, 404: "There is no such route" },
+      handle: async (exchange) => {
+        const { prefix, host = "" } = exchange.query;
+        const name = host === "" ? { prefix } : { prefix, host: host.toLowerCase() };
+        if (name.host === undefined) checkHostMeant(controller, prefix);
+        const report = await controller.removeRoute(name, readChangeRequest(exchange));
+        exchange.answerHeaders.set("ETag", report.etag);
+        return `route ${makeRouteLabel(name.host, prefix)} removed\n`;
+      },
+    }),
+  ];
 }
 
 /** Every route in force, in the order of the configuration, those of the API after them. */
@@ -57,32 +114,8 @@ function viewTargets(parts: RoutesApiParts, key: RouteKey): RouteView["status"][
   }));
 }
 
-async function setRoute(context: Context, { controller }: RoutesApiParts): Promise<Response> {
-  const route = await readJsonBody(context.req.raw, routeSchema);
-  const report = await controller.setRoute(route, readChangeRequest(context));
-  const outcome = report.added > 0 ? "registered" : report.updated > 0 ? "updated" : "unchanged";
-  context.header("ETag", report.etag);
-  return context.text(`route ${makeRouteLabel(route.host, route.prefix)} ${outcome}\n`);
-}
-
-async function removeRoute(context: Context, { controller }: RoutesApiParts): Promise<Response> {
-  const prefix = context.req.query("prefix");
-  const host = context.req.query("host")?.toLowerCase();
-  if (prefix === undefined || prefix === "") {
-    throw new PlatformError(
-      "validation_failed",
-      "the query parameter prefix is required: DELETE /api/v1/routes?prefix=/shop",
-    );
-  }
-  const name = host === undefined || host === "" ? { prefix } : { prefix, host };
-  if (name.host === undefined) suggestHost(controller, prefix);
-  const report = await controller.removeRoute(name, readChangeRequest(context));
-  context.header("ETag", report.etag);
-  return context.text(`route ${makeRouteLabel(name.host, prefix)} removed\n`);
-}
-
-/** A prefix that exists only under a host is most often meant with it. */
-function suggestHost(controller: Controller, prefix: string): void {
+/** A prefix that exists only under hosts is most often meant with one of them. */
+function checkHostMeant(controller: Controller, prefix: string): void {
   const { routes } = controller.state;
   if (routes.has(makeRouteKey(undefined, prefix))) return;
   const hosts = [...routes.values()].flatMap((route) =>
