@@ -24,8 +24,8 @@ const BUN_PACKAGES = {
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"];
 
 /**
- * Imports `main` (a package's subpath) when this process is the right runtime, else runs `script` again on the right
- * one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
+ * Calls the `main` function that the module `main` (a package's subpath) exports when this process is the right runtime,
+ * else runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
  * @param {string} script file URL of the calling script
  * @param {string} main
  */
@@ -35,7 +35,8 @@ export async function launch(script, main) {
     fail(`PLATFORM_RUNTIME is "${wanted}"; it is "node" or "bun"`);
   } else if (isRuntime(wanted)) {
     endWithParent();
-    await import(main);
+    const program = await import(main);
+    await program.main();
   } else {
     relaunch(findRuntime(wanted), fileURLToPath(script));
   }
@@ -50,13 +51,8 @@ function findRuntime(wanted) {
   const system = `${process.platform}-${process.arch}`;
   const packageName = (wanted === "bun" ? BUN_PACKAGES : NODE_PACKAGES)[system];
   const file = process.platform === "win32" ? `${wanted}.exe` : wanted;
-  let folder = dirname(fileURLToPath(import.meta.url));
-  while (packageName !== undefined) {
-    const path = join(folder, "node_modules", packageName, "bin", file);
-    if (existsSync(path)) return path;
-    if (dirname(folder) === folder) break;
-    folder = dirname(folder);
-  }
+  const path = packageName && findUpwards(join("node_modules", packageName, "bin", file));
+  if (path) return path;
   const missing =
     packageName === undefined
       ? `there is no ${wanted} package for ${system}`
@@ -66,6 +62,14 @@ function findRuntime(wanted) {
       ? "install it, or leave PLATFORM_RUNTIME unset"
       : `run "npm ci" without --omit=optional, or use Node ${NODE_MAJOR_MIN} or newer`;
   return fail(`${missing}; ${remedy} (this is ${process.version})`);
+}
+
+function findUpwards(path) {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    const candidate = join(folder, path);
+    if (existsSync(candidate)) return candidate;
+    if (dirname(folder) === folder) return undefined;
+  }
 }
 
 function relaunch(runtime, script) {
