@@ -14,7 +14,7 @@ import { setTimeout as delay } from "node:timers/promises";
 const START_ATTEMPTS = 100;
 const START_PAUSE_MS = 50;
 
-/** A request as it reached an upstream. */
+/** A request that reached an upstream whole. */
 export interface RecordedRequest {
   method: string;
   /** Path and query. */
@@ -141,10 +141,12 @@ export async function startPeer(kind: PeerKind, laneCount: number): Promise<Peer
 async function startRecorder(recorded: RecordedRequest[]): Promise<Server> {
   const server = createServer({ insecureHTTPParser: true }, (request, response) => {
     const entry: RecordedRequest = { method: request.method!, target: request.url!, body: "" };
-    recorded.push(entry);
     request.setEncoding("latin1");
     request.on("data", (text: string) => (entry.body += text));
-    request.on("end", () => response.end());
+    request.on("end", () => {
+      recorded.push(entry);
+      response.end();
+    });
     request.on("error", () => response.destroy());
   });
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
