@@ -6,7 +6,7 @@ import { idleMemory } from "./cases/idle-memory.ts";
 import { largeBody } from "./cases/large-body.ts";
 import { latency } from "./cases/latency.ts";
 import { manyRoutes } from "./cases/many-routes.ts";
-import { profile } from "./cases/profile.ts";
+import { engineProfile, profile } from "./cases/profile.ts";
 import { smallGet } from "./cases/small-get.ts";
 import { twoWorkers } from "./cases/two-workers.ts";
 
@@ -20,4 +20,5 @@ export const GATE_CASES: readonly BenchCase[] = [
   idleMemory,
   floor,
   profile,
+  engineProfile,
 ];

@@ -8,11 +8,12 @@ import { startPinned, type PinnedProcess } from "../../harness/process.ts";
 import { formatTable } from "../../harness/report.ts";
 import { runWrk, type WrkSummary } from "../../harness/wrk.ts";
 import { runRounds, startEntrants, type ContestLoad, type Entrant } from "../contest.ts";
+import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
+import type { Proxy } from "../proxies/proxy.ts";
 import { REPOSITORY } from "../runtime.ts";
 import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
 
-const PROFILE_PATH = new URL("../profile.md", import.meta.url).pathname;
 const SAMPLE_INTERVAL_US = 200;
 const FUNCTIONS_SHOWN = 40;
 const SYSCALL_SECONDS = 2;
@@ -23,67 +24,81 @@ const LOAD: ContestLoad = {
   expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
 };
 
+/** The gateway as it runs. */
 export const profile: BenchCase = {
   name: "profile",
   title: "Where the microseconds go, written to bench/gate/profile.md",
   isOptional: true,
-  run: async (context) => {
-    await using workspace = new Workspace();
-    const upstream = await startUpstream(workspace.folder, context.cores.load);
-    workspace.keep(upstream.process);
-    const profiles = join(workspace.folder, "profiles");
-    mkdirSync(profiles);
-    const plain = makePlatformGate("node");
-    const profiled = makePlatformGate("node", {
-      NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles} --cpu-prof-interval=${SAMPLE_INTERVAL_US}`,
-    });
-    // The figures come from a process that nothing watches; the shares from one that is profiled.
-    const contenders = [{ proxy: plain }, { proxy: profiled, name: "gate (node), profiled" }];
-    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
-    const [plainEntrant, profiledEntrant] = entrants;
-    if (plainEntrant?.process === undefined || profiledEntrant?.process === undefined) {
-      throw new Error(plainEntrant?.row.note ?? profiledEntrant?.row.note ?? "nothing started");
-    }
-    const [row] = await runRounds(context, workspace, entrants, LOAD);
-    const cpuUs = medianOf(row?.rounds.map((round) => round?.["cpuUs"]));
-    const systemUs = medianOf(row?.rounds.map((round) => round?.["systemUs"]));
-    const calls = await countSystemCalls(context, workspace, plainEntrant, plainEntrant.process);
-    await profiledEntrant.process.stop();
-    const { functions, busyShare } = readBusiestProfile(profiles);
-    writeFileSync(
-      PROFILE_PATH,
-      [
-        "# Where the microseconds of a proxied request go",
-        "",
-        `Written by \`npm run bench -- gate profile\` · ${new Date().toISOString().slice(0, 10)} · ${describeMachine()} · Node ${process.version}`,
-        "",
-        `The load of \`small-get\`: ${cpuUs.toFixed(1)} µs CPU per request, of which ${systemUs.toFixed(1)} µs in the kernel. ` +
-          `The shares are self time of the data-plane worker's thread (sampled every ${SAMPLE_INTERVAL_US} µs), applied to that figure; ` +
-          `the worker has ${(busyShare * 100).toFixed(0)} % of all busy samples of the process. Native functions include the system call that they make.`,
-        "",
-        "## By room",
-        "",
-        formatShares(groupByRoom(functions), cpuUs, ["room"]),
-        "",
-        "## By function",
-        "",
-        formatShares(
-          functions.slice(0, FUNCTIONS_SHOWN).map(({ name, file, share }) => ({
-            names: [name, file === "" ? "native" : file],
-            share,
-          })),
-          cpuUs,
-          ["function", "file"],
-        ),
-        "",
-        ...calls,
-        "",
-      ].join("\n"),
-    );
-    context.say(`  written: ${PROFILE_PATH}`);
-    return undefined;
-  },
+  run: (context) => writeProfile(context, makePlatformGate, "profile"),
 };
+
+/** The engine alone: what is left when the gateway's steps are taken away. */
+export const engineProfile: BenchCase = {
+  name: "profile-engine",
+  title: "The same for the engine alone, written to bench/gate/profile-engine.md",
+  isOptional: true,
+  run: (context) => writeProfile(context, makeEngineAlone, "profile-engine"),
+};
+
+async function writeProfile(
+  context: BenchContext,
+  makeProxy: (runtime: "node", env?: Record<string, string>) => Proxy,
+  caseName: string,
+): Promise<undefined> {
+  await using workspace = new Workspace();
+  const upstream = await startUpstream(workspace.folder, context.cores.load);
+  workspace.keep(upstream.process);
+  const profiles = join(workspace.folder, "profiles");
+  mkdirSync(profiles);
+  const plain = makeProxy("node");
+  const profiled = makeProxy("node", {
+    NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profiles} --cpu-prof-interval=${SAMPLE_INTERVAL_US}`,
+  });
+  // The figures come from a process that nothing watches; the shares from one that is profiled.
+  const contenders = [{ proxy: plain }, { proxy: profiled, name: `${plain.name}, profiled` }];
+  const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+  const [plainEntrant, profiledEntrant] = entrants;
+  if (plainEntrant?.process === undefined || profiledEntrant?.process === undefined) {
+    throw new Error(plainEntrant?.row.note ?? profiledEntrant?.row.note ?? "nothing started");
+  }
+  const [row] = await runRounds(context, workspace, entrants, LOAD);
+  const cpuUs = medianOf(row?.rounds.map((round) => round?.["cpuUs"]));
+  const systemUs = medianOf(row?.rounds.map((round) => round?.["systemUs"]));
+  const calls = await countSystemCalls(context, workspace, plainEntrant, plainEntrant.process);
+  await profiledEntrant.process.stop();
+  const { functions, busyShare } = readBusiestProfile(profiles);
+  const day = new Date().toISOString().slice(0, 10);
+  const lines = [
+    `# Where the microseconds of a proxied request go: ${plain.name}`,
+    "",
+    `Written by \`npm run bench -- gate ${caseName}\` · ${day} · ${describeMachine()} · Node ${process.version}`,
+    "",
+    `The load of \`small-get\`: ${cpuUs.toFixed(1)} µs CPU per request, of which ${systemUs.toFixed(1)} µs in the kernel.`,
+    `The shares are self time of the busiest thread, sampled every ${SAMPLE_INTERVAL_US} µs and applied to that figure;`,
+    `it has ${(busyShare * 100).toFixed(0)} % of all busy samples of the process. A native function includes its system call.`,
+    "",
+    "## By room",
+    "",
+    formatShares(groupByRoom(functions), cpuUs, ["room"]),
+    "",
+    "## By function",
+    "",
+    formatShares(listFunctions(functions), cpuUs, ["function", "file"]),
+    "",
+    ...calls,
+    "",
+  ];
+  const path = new URL(`../${caseName}.md`, import.meta.url).pathname;
+  writeFileSync(path, lines.join("\n"));
+  context.say(`  written: ${path}`);
+  return undefined;
+}
+
+function listFunctions(functions: readonly FunctionShare[]): { names: string[]; share: number }[] {
+  return functions
+    .slice(0, FUNCTIONS_SHOWN)
+    .map(({ name, file, share }) => ({ names: [name, file === "" ? "native" : file], share }));
+}
 
 function medianOf(values: readonly (number | undefined)[] | undefined): number {
   const known = (values ?? []).filter((value) => value !== undefined).sort((a, b) => a - b);

@@ -64,6 +64,12 @@ export function checkTransferEncoding(fields: FieldBlock): Refusal | null {
  * other options nominate. Gives the bits, or a refusal.
  */
 export function readConnection(fields: FieldBlock): number | Refusal {
+  const only = fields.first(Known.Connection);
+  // What nearly every message says needs no list.
+  if (fields.next(only) === -1) {
+    const option = optionOf(fields.bytes, fields.valueStart(only), fields.valueEnd(only));
+    if (option !== 0) return option;
+  }
   let bits = 0;
   let nominated = 0;
   for (let index = fields.first(Known.Connection); index !== -1; index = fields.next(index)) {
