@@ -27,7 +27,7 @@ export function addToHash(hash: number, byte: number): number {
   return Math.imul(hash ^ byte, 0x01000193);
 }
 
-/** Why a target is refused with 400; `encoded-separator` only where the route does not take raw paths. */
+/** Why a target is refused with 400; `encoded-separator` is the caller's to judge, for raw routes take it. */
 export type PathFault =
   | "not-origin-form"
   | "bad-percent-encoding"
@@ -35,7 +35,8 @@ export type PathFault =
   | "backslash"
   | "bad-character"
   | "climbs-above-root"
-  | "path-parameter-on-dot-segment";
+  | "path-parameter-on-dot-segment"
+  | "encoded-separator";
 
 /**
  * The path of one request. One object serves all requests of a thread.

@@ -4,7 +4,7 @@ import type { PathScan } from "./path-scan.ts";
 import { PrefixTable } from "./prefix-table.ts";
 
 /** What the table needs of a route; `R` adds what its owner needs. */
-export type RouteEntry = { readonly prefix: string; readonly host?: string };
+export type RouteEntry = { readonly prefix: string; readonly host?: string | undefined };
 
 /** Immutable; built anew from the routes at each change, the routes themselves are passed on. */
 export class RouteTable<R extends RouteEntry> {
