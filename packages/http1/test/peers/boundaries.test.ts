@@ -3,13 +3,18 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { test } from "node:test";
+import fc from "fast-check";
 import { requestCorpus } from "../corpus/requests.ts";
 import type { CorpusEntry } from "../corpus/requests.ts";
 import { SeenConnection } from "../parse/connection.ts";
 import { haproxy, nginx, reasonToSkip, startPeer } from "./peer.ts";
-import type { Lane, PeerKind, RecordedRequest } from "./peer.ts";
+import type { Lane, PeerKind } from "./peer.ts";
+import type { RecordedRequest } from "./recorder.ts";
 
 const LANES = 8;
+/** A longer search: PLATFORM_FUZZ_PAYLOADS=20000 PLATFORM_FUZZ_SEED=7. */
+const FUZZ_PAYLOADS = Number(process.env.PLATFORM_FUZZ_PAYLOADS ?? 300);
+const FUZZ_SEED = Number(process.env.PLATFORM_FUZZ_SEED ?? 1);
 const IDLE_MS = 400;
 const MARKER = "GET /marker HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 const LEDGER = new URL("../corpus/ledger.json", import.meta.url);
@@ -33,7 +38,7 @@ interface LedgerRow {
 for (const kind of [nginx, haproxy]) {
   const skip = reasonToSkip(kind);
   test(`ours and ${kind.name} agree on where requests end`, { skip }, async () => {
-    const verdicts = await judgeCorpus(kind);
+    const verdicts = await judgeEntries(kind, requestCorpus);
     const ledger = await readLedger();
     if (process.env.PLATFORM_LEDGER === "update") await updateLedger(ledger, kind, verdicts);
     for (const entry of requestCorpus) {
@@ -49,9 +54,46 @@ for (const kind of [nginx, haproxy]) {
   });
 }
 
-async function judgeCorpus(kind: PeerKind): Promise<Map<string, Agreement>> {
+for (const kind of [nginx, haproxy]) {
+  const skip = reasonToSkip(kind);
+  test(`ours and ${kind.name} agree on payloads with random damage`, { skip }, async () => {
+    const entries = damagedEntries();
+    const verdicts = await judgeEntries(kind, entries);
+    const disagreed = entries.filter((entry) => verdicts.get(entry.name) === "DISAGREE");
+    assert.deepEqual(disagreed, []);
+  });
+}
+
+/** Payloads that ours accepts, with one to three bytes put in, put over or taken out. */
+function damagedEntries(): CorpusEntry[] {
+  const sound = requestCorpus.filter((entry) => typeof entry.expected === "number");
+  const bytes = "\0\t\n\v\r !\"',-/0159:;=@ACTXacg\\_\x7f\x80\xa0\xff".split("");
+  const damage = fc.tuple(
+    fc.nat(),
+    fc.constantFrom(...bytes, "\r\n", "\r\n ", "0\r\n\r\n"),
+    fc.constantFrom("insert", "replace", "remove"),
+  );
+  const damaged = fc
+    .tuple(fc.constantFrom(...sound), fc.array(damage, { minLength: 1, maxLength: 3 }))
+    .map(([entry, hits]) => {
+      let text = entry.payload;
+      for (const [where, piece, kind] of hits) {
+        const at = where % text.length;
+        const rest = text.slice(at + (kind === "insert" ? 0 : 1));
+        text = text.slice(0, at) + (kind === "remove" ? "" : piece) + rest;
+      }
+      return text;
+    });
+  const payloads = fc.sample(damaged, { numRuns: FUZZ_PAYLOADS, seed: FUZZ_SEED });
+  return payloads.map((payload, index) => ({ name: `${index}`, payload, expected: 0 }));
+}
+
+async function judgeEntries(
+  kind: PeerKind,
+  entries: readonly CorpusEntry[],
+): Promise<Map<string, Agreement>> {
   const verdicts = new Map<string, Agreement>();
-  const queue = [...requestCorpus];
+  const queue = [...entries];
   const peer = await startPeer(kind, LANES);
   try {
     await Promise.all(

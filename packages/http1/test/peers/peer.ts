@@ -3,24 +3,17 @@ import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { Server } from "node:http";
 import { connect } from "node:net";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
+import { startRecorder } from "./recorder.ts";
+import type { RecordedRequest } from "./recorder.ts";
+
 const START_ATTEMPTS = 100;
 const START_PAUSE_MS = 50;
-
-/** A request as it reached an upstream. */
-export interface RecordedRequest {
-  method: string;
-  /** Path and query. */
-  target: string;
-  body: string;
-}
 
 /** One way through a proxy: a socket in front, a recording upstream behind. */
 export interface Lane {
@@ -105,11 +98,12 @@ export function reasonToSkip(kind: PeerKind): string | false {
 export async function startPeer(kind: PeerKind, laneCount: number): Promise<Peer> {
   const folder = await mkdtemp(join(tmpdir(), `http1-${kind.name}-`));
   const upstreams: Server[] = [];
+  const open = new Set<Socket>();
   const lanes: Lane[] = [];
   const wiring: { socketPath: string; port: number }[] = [];
   for (let index = 0; index < laneCount; index++) {
     const lane: Lane = { socketPath: join(folder, `${index}.sock`), recorded: [] };
-    const upstream = await startRecorder(lane.recorded);
+    const upstream = await startRecorder(lane.recorded, open);
     upstreams.push(upstream);
     lanes.push(lane);
     wiring.push({ socketPath: lane.socketPath, port: (upstream.address() as AddressInfo).port });
@@ -123,10 +117,8 @@ export async function startPeer(kind: PeerKind, laneCount: number): Promise<Peer
   child.stderr.on("data", (chunk: Buffer) => (complaints += chunk.toString()));
   const stop = async (): Promise<void> => {
     await endChild(child);
-    for (const upstream of upstreams) {
-      upstream.closeAllConnections();
-      upstream.close();
-    }
+    for (const socket of open) socket.destroy();
+    for (const upstream of upstreams) upstream.close();
     await rm(folder, { recursive: true, force: true });
   };
   try {
@@ -136,25 +128,6 @@ export async function startPeer(kind: PeerKind, laneCount: number): Promise<Peer
     throw error;
   }
   return { lanes, stop };
-}
-
-async function startRecorder(recorded: RecordedRequest[]): Promise<Server> {
-  const server = createServer({ insecureHTTPParser: true }, (request, response) => {
-    const entry: RecordedRequest = { method: request.method!, target: request.url!, body: "" };
-    recorded.push(entry);
-    request.setEncoding("latin1");
-    request.on("data", (text: string) => (entry.body += text));
-    request.on("end", () => response.end());
-    request.on("error", () => response.destroy());
-  });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    // A proxy that drops its idle connection is no message.
-    if (error.code?.startsWith("HPE_") === true)
-      recorded.push({ method: "UNREADABLE", target: error.message, body: "" });
-    socket.destroy();
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return server;
 }
 
 async function waitForSocket(

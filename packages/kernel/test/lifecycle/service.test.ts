@@ -11,7 +11,9 @@ import { fileURLToPath } from "node:url";
 import { after, test } from "node:test";
 
 const script = fileURLToPath(new URL("sample-service.ts", import.meta.url));
-const bun = fileURLToPath(import.meta.resolve("@oven/bun-linux-x64/bin/bun"));
+const bun = fileURLToPath(
+  new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
+);
 const runtimes = [["node", process.execPath] as const, ["bun", bun] as const];
 const started = new Set<ChildProcess>();
 

@@ -1,6 +1,12 @@
 // The one schema of the gateway's configuration: every key with its meaning, unit, default, bounds and names.
 import * as z from "zod";
-import { addressSchema, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
+import {
+  ADDRESS_FORMS,
+  addressSchema,
+  createServiceKeys,
+  defineConfig,
+  key,
+} from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { LIMITS_DEFAULT, ROUTE_TIMEOUTS_DEFAULT, makeRouteKey } from "../snapshot/index.ts";
 import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../snapshot/index.ts";
@@ -24,10 +30,13 @@ export const gateVersion = "1.0.0";
 /** Longest time that the streams of a removed route may be given, in ms. */
 export const routeDrainMsMax = 300_000;
 
+const defaultConfigPath = "config.json";
+const configPathVariable = "PLATFORM_GATE_CONFIG";
 const trustedProxiesMax = 1024;
 const hourMs = 3_600_000;
 
-const routes = z
+/** A set of routes, each with a prefix and host of its own. */
+export const routesSchema = z
   .array(routeSchema)
   .max(ROUTES_MAX)
   .superRefine((list, context) => {
@@ -49,11 +58,13 @@ const routes = z
 const listening = {
   addr: key(unsetOr(addressSchema().default({ host: undefined, port: 8080 })), {
     description: "Where the gateway listens; read at the start only.",
+    allowed: `an address such as ${ADDRESS_FORMS}`,
     defaultText: ":8080",
   }),
   admin_addr: key(unset(addressSchema()), {
     description:
       "A listener of its own for the gateway's own paths; the first one then answers the probes only. Read at the start only.",
+    allowed: `an address such as ${ADDRESS_FORMS}`,
   }),
   workers: key(unsetOr(z.union([z.literal("auto"), wholeNumber(1, WORKERS_MAX)]).default("auto")), {
     description: "Data-plane threads; auto is one per core. Read at the start only.",
@@ -209,13 +220,20 @@ const notBuilt = {
   gitops: unbuilt(z.record(z.string(), z.unknown()), "Webhook that pulls the configuration."),
 };
 
+const overlayOptions = {
+  config: key(text().default(defaultConfigPath), {
+    description: "The configuration file that the overlay belongs to.",
+    env: [configPathVariable],
+  }),
+};
+
 /** The gateway's command line and configuration. */
 export const gateDefinition = defineConfig({
   service: "gate",
   program: "platform-gate",
   version: gateVersion,
   summary: "The gateway: routes, secures and balances HTTP traffic.",
-  file: { flag: "config", env: ["PLATFORM_GATE_CONFIG"], default: "config.json" },
+  file: { flag: "config", env: [configPathVariable], default: defaultConfigPath },
   keys: {
     ...listening,
     ...identity,
@@ -225,7 +243,7 @@ export const gateDefinition = defineConfig({
     ephemeral: key(z.boolean().default(false), {
       description: "Keep changes made through the API in memory only.",
     }),
-    routes: key(unsetOr(routes.default([])), {
+    routes: key(unsetOr(routesSchema.default([])), {
       description: "The routes; see below.",
       env: [],
       flag: false,
@@ -234,28 +252,20 @@ export const gateDefinition = defineConfig({
   },
   commands: {
     validate: { summary: "Check the configuration and say what is wrong with it." },
-    "overlay show": { summary: "Show what the API changed on top of the configuration." },
-    "overlay clear": { summary: "Remove what the API changed." },
-    dashboard: {
-      summary: "Terminal dashboard (not available yet).",
+    "overlay show": {
+      summary: "Show what the API changed on top of the configuration.",
+      options: overlayOptions,
       standalone: true,
-      arguments: ["rest..."],
     },
-    replay: {
-      summary: "Replay recorded traffic (not available yet).",
+    "overlay clear": {
+      summary: "Remove what the API changed.",
+      options: overlayOptions,
       standalone: true,
-      arguments: ["rest..."],
     },
-    install: {
-      summary: "Install middleware (not available yet).",
-      standalone: true,
-      arguments: ["rest..."],
-    },
-    policy: {
-      summary: "Compile a policy (not available yet).",
-      standalone: true,
-      arguments: ["rest..."],
-    },
+    dashboard: { summary: "Terminal dashboard (not available yet).", standalone: true },
+    replay: { summary: "Replay recorded traffic (not available yet).", standalone: true },
+    install: { summary: "Install middleware (not available yet).", standalone: true },
+    policy: { summary: "Compile a policy (not available yet).", standalone: true },
   },
 });
 
@@ -276,6 +286,7 @@ function bound(
 
 function unbuilt<T extends z.ZodType>(schema: T, description: string, env?: string) {
   return key(later(schema), {
+    secret: env === "PLATFORM_SECRET_API_KEY",
     description: `${description} Not available yet.`,
     env: env === undefined ? [] : [env],
     flag: false,

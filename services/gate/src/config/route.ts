@@ -38,8 +38,7 @@ const routeAuth = z
     issuer: unset(text()).meta({ description: "value that `iss` must have" }),
     audience: unset(text()).meta({ description: "value that `aud` must hold" }),
     leeway_s: later(wholeNumber(1, 600)).meta({
-      description: "tolerated difference of the clocks",
-      unit: "s",
+      description: "Not available yet: tolerated difference of the clocks, in seconds",
     }),
   })
   .superRefine((auth, context) => {
@@ -81,8 +80,8 @@ export const routeSchema = z
         }),
     ).meta({ description: "several upstreams with equal shares" }),
     load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(loadBalancers))).meta({
-      description: "strategy; `roundrobin` and `round-robin` are read as `round_robin`",
-      defaultText: "round_robin",
+      description:
+        "strategy, round_robin where absent; `roundrobin` and `round-robin` are read as `round_robin`",
     }),
     targets_weighted: unset(
       z
@@ -97,32 +96,25 @@ export const routeSchema = z
     ).meta({ description: "several upstreams with shares of their own" }),
     strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
     host_header: unset(z.enum(["client", "target"])).meta({
-      description: "Host sent upstream: the client's own or the target's",
-      defaultText: "client",
+      description: "Host sent upstream: the client's own (where absent) or the target's",
     }),
     raw_path: yesNo().meta({
       description: "forward the path as it was sent instead of normalised",
     }),
     max_body_size: unset(wholeNumber(1, bytesMax)).meta({
-      description: "largest request body",
-      unit: "bytes",
-      defaultText: "limits.max_body_size",
+      description: "largest request body in bytes; the key max_body_size where absent",
     }),
     connect_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
-      description: "opening a connection to the upstream, TLS included",
-      unit: "ms",
+      description: "opening a connection to the upstream, TLS included, in ms",
     }),
     response_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
-      description: "from the request's last byte to the head of the answer",
-      unit: "ms",
+      description: "from the request's last byte to the head of the answer, in ms",
     }),
     idle_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
-      description: "silence inside a body, a stream or a WebSocket",
-      unit: "ms",
+      description: "silence inside a body, a stream or a WebSocket, in ms",
     }),
     total_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
-      description: "the whole request up to the head of the answer, retries included",
-      unit: "ms",
+      description: "the whole request up to the head of the answer, retries included, in ms",
     }),
     access_log: yesNo().meta({ description: "write a JSONL line for every request of the route" }),
     auth: unset(routeAuth).meta({
@@ -139,56 +131,71 @@ export const routeSchema = z
       description: "read-only state of the route; ignored when written",
     }),
 
-    canary_auto_promote: later(anyFlag()).meta({ description: "automatic promotion" }),
-    canary_promote_step: later(wholeNumber(1, 100)).meta({ description: "points per step" }),
+    canary_auto_promote: later(anyFlag()).meta({
+      description: "Not available yet: automatic promotion",
+    }),
+    canary_promote_step: later(wholeNumber(1, 100)).meta({
+      description: "Not available yet: points per step",
+    }),
     canary_promote_sec: later(wholeNumber(1, 86_400)).meta({
-      description: "time between steps",
-      unit: "s",
+      description: "Not available yet: time between steps, in seconds",
     }),
     canary_max_error_rate: later(anyNumber()).meta({
-      description: "fraction above which the canary is rolled back",
+      description: "Not available yet: fraction above which the canary is rolled back",
     }),
-    middleware: later(anyText()).meta({ description: "request middleware" }),
-    response_middleware: later(anyText()).meta({ description: "response middleware" }),
-    wasm_split: later(anyObject()).meta({ description: "A/B split of middleware" }),
+    middleware: later(anyText()).meta({ description: "Not available yet: request middleware" }),
+    response_middleware: later(anyText()).meta({
+      description: "Not available yet: response middleware",
+    }),
+    wasm_split: later(anyObject()).meta({
+      description: "Not available yet: A/B split of middleware",
+    }),
     rate_limit_rpm: later(wholeNumber(1, 1_000_000_000)).meta({
-      description: "requests per minute and client address",
+      description: "Not available yet: requests per minute and client address",
     }),
     cache_ttl_seconds: later(wholeNumber(1, 31_536_000)).meta({
-      description: "time to live in the response cache",
-      unit: "s",
+      description: "Not available yet: time to live in the response cache, in seconds",
     }),
     cache_methods: later(z.array(anyText())).meta({
-      description: "cached methods",
+      description: "Not available yet: cached methods",
     }),
     max_concurrent_requests: later(wholeNumber(1, 1_000_000)).meta({
-      description: "requests at once",
+      description: "Not available yet: requests at once",
     }),
-    max_queue_size: later(wholeNumber(1, 1_000_000)).meta({ description: "waiting requests" }),
+    max_queue_size: later(wholeNumber(1, 1_000_000)).meta({
+      description: "Not available yet: waiting requests",
+    }),
     queue_timeout_ms: later(wholeNumber(1, dayMs)).meta({
-      description: "longest wait in the queue",
-      unit: "ms",
+      description: "Not available yet: longest wait in the queue, in ms",
     }),
     ip_allowlist: later(z.array(cidr())).meta({
-      description: "client addresses let in",
+      description: "Not available yet: client addresses let in",
     }),
     ip_blocklist: later(z.array(cidr())).meta({
-      description: "client addresses kept out",
+      description: "Not available yet: client addresses kept out",
     }),
-    require_api_key: later(anyFlag()).meta({ description: "ask for a tenant's API key" }),
+    require_api_key: later(anyFlag()).meta({
+      description: "Not available yet: ask for a tenant's API key",
+    }),
     allowed_tenants: later(z.array(anyText())).meta({
-      description: "tenants let in",
+      description: "Not available yet: tenants let in",
     }),
-    prompt_guard: later(anyFlag()).meta({ description: "prompt injection guard" }),
-    enable_prompt_guard: later(anyFlag()).meta({ description: "other spelling of `prompt_guard`" }),
-    pii_redact: later(anyFlag()).meta({ description: "mask personal data" }),
-    semantic_cache: later(anyFlag()).meta({ description: "cache by meaning" }),
+    prompt_guard: later(anyFlag()).meta({
+      description: "Not available yet: prompt injection guard",
+    }),
+    enable_prompt_guard: later(anyFlag()).meta({
+      description: "Not available yet: other spelling of `prompt_guard`",
+    }),
+    pii_redact: later(anyFlag()).meta({ description: "Not available yet: mask personal data" }),
+    semantic_cache: later(anyFlag()).meta({ description: "Not available yet: cache by meaning" }),
     enable_semantic_cache: later(anyFlag()).meta({
-      description: "other spelling of `semantic_cache`",
+      description: "Not available yet: other spelling of `semantic_cache`",
     }),
-    semantic_rate_limit: later(anyFlag()).meta({ description: "limit by tokens" }),
+    semantic_rate_limit: later(anyFlag()).meta({
+      description: "Not available yet: limit by tokens",
+    }),
     semantic_token_limit_per_min: later(wholeNumber(1, 1_000_000_000)).meta({
-      description: "tokens per minute",
+      description: "Not available yet: tokens per minute",
     }),
     llm_routing: later(
       z.strictObject({
@@ -197,17 +204,23 @@ export const routeSchema = z
         confidence_header: text(256),
         min_confidence: anyNumber(),
       }),
-    ).meta({ description: "fall back to another model when confidence is low" }),
-    circuit_breaker: later(anyObject()).meta({ description: "breaker numbers" }),
-    health_check: later(anyObject()).meta({ description: "active health checks" }),
+    ).meta({ description: "Not available yet: fall back to another model when confidence is low" }),
+    circuit_breaker: later(anyObject()).meta({ description: "Not available yet: breaker numbers" }),
+    health_check: later(anyObject()).meta({
+      description: "Not available yet: active health checks",
+    }),
     openapi: later(z.union([anyText(), anyObject()])).meta({
-      description: "document or file that requests are checked with",
+      description: "Not available yet: document or file that requests are checked with",
     }),
     openapi_allow_unknown: later(anyFlag()).meta({
-      description: "let operations through that the document does not name",
+      description: "Not available yet: let operations through that the document does not name",
     }),
-    policy: later(z.union([anyText(), anyObject()])).meta({ description: "policy lines" }),
-    record: later(anyFlag()).meta({ description: "record headers and bodies for replay" }),
+    policy: later(z.union([anyText(), anyObject()])).meta({
+      description: "Not available yet: policy lines",
+    }),
+    record: later(anyFlag()).meta({
+      description: "Not available yet: record headers and bodies for replay",
+    }),
   })
   .superRefine((route, context) => {
     const given = (["target", "targets", "targets_weighted"] as const).filter(

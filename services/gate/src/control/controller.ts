@@ -1,7 +1,7 @@
 // The control plane's heart: every source of change becomes a desired state, and the difference goes to the workers.
-import { createHash } from "node:crypto";
 import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import { createEtag, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
 import type { RouteConfig } from "../config/route.ts";
@@ -48,8 +48,8 @@ export type GateState = {
 export type ChangeRequest = {
   /** For the audit log: `operator`, `user <sub>`, `SIGHUP` … */
   caller: string;
-  /** Value of If-Match; the change is refused with `precondition_failed` where the routes are others. */
-  ifMatch?: string | undefined;
+  /** May hold If-Match; the change is refused with `precondition_failed` where the routes are others. */
+  headers?: Headers;
 };
 
 /** What became of a change. */
@@ -181,15 +181,8 @@ export class Controller {
     return this.#queue.settle();
   }
 
-  #checkMatch(request: ChangeRequest): void {
-    const { ifMatch } = request;
-    if (ifMatch === undefined || ifMatch.trim() === "*") return;
-    const tags = ifMatch.split(",").map((tag) => tag.trim());
-    if (tags.includes(this.#state.etag)) return;
-    throw new PlatformError(
-      "precondition_failed",
-      `the routes were changed in between: their ETag is ${this.#state.etag}`,
-    );
+  #checkMatch({ headers }: ChangeRequest): void {
+    if (headers !== undefined) requireIfMatch(headers, this.#state.etag);
   }
 
   #change(
@@ -283,11 +276,10 @@ export class Controller {
   }
 }
 
-/** A strong entity tag of a set of routes, in the order of their keys. */
+/** A strong entity tag of a set of routes, whatever their order. */
 function makeEtag(routes: RouteConfigs): string {
-  const hash = createHash("sha256");
-  for (const key of [...routes.keys()].sort()) hash.update(stringifySorted(routes.get(key)));
-  return `"${hash.digest("base64url").slice(0, 22)}"`;
+  const texts = [...routes.keys()].sort().map((key) => stringifySorted(routes.get(key)));
+  return createEtag(texts.join("\n"));
 }
 
 function explainReload(cause: unknown): PlatformError {

@@ -3,7 +3,6 @@ import { X509Certificate, createHash } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigError } from "@platform/kernel/config";
-import type { ConfigProblem } from "@platform/kernel/config";
 import { gateVersion } from "../config/document.ts";
 import type { GateConfig } from "../config/document.ts";
 import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../snapshot/index.ts";
@@ -74,30 +73,6 @@ export function readRouteDefaults(config: GateConfig): RouteDefaults {
     issuer: config.jwt_issuer,
     audience: config.jwt_audience,
   };
-}
-
-/** Throws ConfigError where keys contradict each other. */
-export function checkConfig(config: GateConfig, source: string): void {
-  const problems: ConfigProblem[] = [];
-  const complain = (path: string, message: string): void => {
-    problems.push({ source, path, message });
-  };
-  if ((config.tls_cert === undefined) !== (config.tls_key === undefined)) {
-    const missing = config.tls_cert === undefined ? "tls_cert" : "tls_key";
-    complain(missing, "is required: tls_cert and tls_key belong together");
-  }
-  if (config.jwks_url !== undefined) {
-    const why = "is required beside jwks_url: tokens made for others must not pass";
-    if (config.jwt_issuer === undefined) complain("jwt_issuer", why);
-    if (config.jwt_audience === undefined) complain("jwt_audience", why);
-  }
-  if (config.max_idle_upstream_connections > config.max_upstream_connections) {
-    complain(
-      "max_idle_upstream_connections",
-      `${config.max_idle_upstream_connections} is not allowed: expected at most max_upstream_connections, ${config.max_upstream_connections}`,
-    );
-  }
-  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 function buildJwt(config: GateConfig): JwtSpec | undefined {

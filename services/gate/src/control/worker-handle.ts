@@ -43,6 +43,8 @@ export type WorkerHandleOptions = {
 };
 
 const tickMs = 100;
+/** How long after its deadline a draining thread may take to say that it is done. */
+const drainGraceMs = 500;
 
 type Waiting = { seq: number; ticksLeft: number; settle: (outcome: ChangeOutcome) => void };
 
@@ -145,8 +147,7 @@ export class WorkerHandle {
   async drain(deadlineMs: number): Promise<number> {
     if (this.#over) return 0;
     this.send({ type: "drain", deadlineMs });
-    const graceMs = deadlineMs + this.#options.silentMs;
-    const timer = setTimeout(() => this.#drained.resolve(0), graceMs);
+    const timer = setTimeout(() => this.#drained.resolve(0), deadlineMs + drainGraceMs);
     const cut = await this.#drained.promise;
     clearTimeout(timer);
     this.#reason = "it was drained";
