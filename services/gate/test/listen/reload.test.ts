@@ -5,7 +5,14 @@ import { request, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
 import { LIMITS_DEFAULT, makeRouteKey } from "../../src/snapshot/index.ts";
-import { ask, GateWorker, GLOBALS, startGate, startUpstream, waitUntil } from "./gate-worker.ts";
+import {
+  ask,
+  type GateWorker,
+  GLOBALS,
+  startGate,
+  startUpstream,
+  waitUntil,
+} from "./gate-worker.ts";
 
 const stops: (() => unknown)[] = [];
 afterEach(async () => {

@@ -144,9 +144,9 @@ test("an upstream that is killed and comes back under load costs no idempotent r
   const agent = new Agent({ keepAlive: true, maxSockets: 16 });
   stops.push(() => agent.destroy());
   const seen = new Map<string, number>();
-  let isOver = false;
+  const run = { isOver: false };
   const load = async (): Promise<void> => {
-    while (!isOver) {
+    while (!run.isOver) {
       const answer = await askWith(agent, gate.port);
       const name = answer.status === 200 ? answer.body : String(answer.status);
       seen.set(name, (seen.get(name) ?? 0) + 1);
@@ -162,7 +162,7 @@ test("an upstream that is killed and comes back under load costs no idempotent r
   }
   seen.delete("flaky");
   await waitUntil(() => (seen.get("flaky") ?? 0) > 0, 20_000);
-  isOver = true;
+  run.isOver = true;
   await Promise.all(loads);
   assert.deepEqual([...seen.keys()].sort(), ["flaky", "steady"]);
   assert.ok(gate.metrics.readCounter("ejections") >= 1);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
   ask,
-  GateWorker,
+  type GateWorker,
   sendRaw,
   startGate,
   startRawUpstream,
