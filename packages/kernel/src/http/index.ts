@@ -1,6 +1,7 @@
 // The HTTP API of a service: operations, guard, listener, and what many operations need.
 export { createApi, type Api, type ApiOptions, type Guard } from "./api.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
+export { createBearerGuard } from "./guard.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
 export {
   checkLoopback,

@@ -1,7 +1,7 @@
 // Listening: node:http with bounded heads, times and connections, on TCP or a Unix socket, closed gracefully.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server } from "node:http";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -58,7 +58,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     },
     (request, response) => void answer(request, response),
   );
-  server.maxConnections = options.connectionsMax ?? 10_000;
+  boundConnections(server, options.connectionsMax ?? 10_000);
   server.maxHeadersCount = FIELDS_MAX;
   if (options.onUpgrade !== undefined) server.on("upgrade", options.onUpgrade);
   await startServer(server, options.address);
@@ -69,6 +69,21 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     url: formatUrl(options.address, port),
     close: (drainMs) => closeServer(server, drainMs),
   };
+}
+
+// Bun does not know `server.maxConnections`.
+function boundConnections(server: Server, connectionsMax: number): void {
+  let open = 0;
+  server.on("connection", (socket: Socket) => {
+    if (open >= connectionsMax) {
+      socket.destroy();
+      return;
+    }
+    open += 1;
+    socket.once("close", () => {
+      open -= 1;
+    });
+  });
 }
 
 async function startServer(server: Server, address: ListenAddress): Promise<void> {
