@@ -54,7 +54,7 @@ const workerStartMs = 30_000;
 const tracesFlushMs = 1000;
 /** Streams of a removed route are cut by then: its cells can go to another. */
 const cellRestMs = routeDrainMsMax + 10_000;
-const metricsSockets = { clientsMax: 64, waitingBytesMax: 262_144, missedMax: 30 };
+const metricsSockets = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
 /** Systems on which several threads can share a listening port. */
 const reusePortPlatforms: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
 

@@ -40,6 +40,8 @@ export interface Lifecycle {
   onReload(name: string, hook: () => void | Promise<void>): void;
   /** Tells where the service really listens; with port 0 this is how anyone learns the port. */
   reportListener(listener: ListenerReport): void;
+  /** Registers what is done once the service is ready and has said so. */
+  onReady(callback: () => void): void;
   /** Begins to stop as a signal would; `exitCode` is what the process ends with. */
   stop(reason: string, exitCode?: number): void;
 }
@@ -95,6 +97,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
   const hooks: { name: string; hook: DrainHook }[] = [];
   const reloads: { name: string; hook: () => void | Promise<void> }[] = [];
   const listeners: ListenerReport[] = [];
+  const readyCallbacks: (() => void)[] = [];
   let drainTimeoutMs = options.drainTimeoutMs;
   let firstSignalMs = Number.NaN;
   let exitCode: number = exitCodes.ok;
@@ -138,6 +141,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
       stopping: stopping.signal,
       onDrain: (name, hook) => void hooks.push({ name, hook }),
       onReload: (name, hook) => void reloads.push({ name, hook }),
+      onReady: (callback) => void readyCallbacks.push(callback),
       reportListener: (listener) => void listeners.push(listener),
       stop,
     },
@@ -151,6 +155,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
         pid: process.pid,
         listeners,
       });
+      for (const callback of readyCallbacks) callback();
     },
     reload: () => void reload(),
     hasReload: () => reloads.length > 0,

@@ -1,7 +1,9 @@
 // The API glue, asked over real sockets: operations, guard, errors, legacy paths, observability, documentation.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { HealthRegistry } from "@platform/kernel/health";
@@ -240,6 +242,19 @@ describe("an API", () => {
     assert.equal((await ask("/api/v1/files/a", { method: "PUT", body: "123456789" })).status, 413);
   });
 
+  test("a body that ends early is the client's fault, not an error of the service", async () => {
+    const before = lines.length;
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    socket.write(
+      "POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer op\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+    );
+    setTimeout(() => socket.destroy(), 30);
+    const deadline = performance.now() + 2_000;
+    while (lines.length === before && performance.now() < deadline) await sleep(5);
+    assert.equal(lines[before]?.["status"], 400);
+    assert.equal(lines[before]?.["level"], "info");
+  });
+
   test("names of Object.prototype in a body or query are only data", async () => {
     const answer = await post('{"__proto__":{"polluted":1},"constructor":2,"name":"a"}');
     assert.deepEqual(await answer.json(), { id: "7", user: { name: "a" } });
@@ -418,6 +433,42 @@ describe("an API", () => {
       /GET \/healthz is defined twice/,
     );
   });
+});
+
+test("a handler learns that its client has gone", async () => {
+  let gone: Promise<unknown> | undefined;
+  let arrived = (): void => {};
+  const arrival = new Promise<void>((resolve) => (arrived = resolve));
+  const wait = defineRoute({
+    method: "GET",
+    path: "/api/v1/wait",
+    summary: "Waits",
+    access: "public",
+    handle: async ({ signal }) => {
+      gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+      arrived();
+      await gone;
+    },
+  });
+  const api = createApi({
+    service: "x",
+    version: "1",
+    routes: [wait],
+    guard: () => ({ kind: "operator" }),
+    health: new HealthRegistry({ service: "x", version: "1" }),
+    metrics: new MetricRegistry(),
+    logger: createLogger({ service: "x", level: "off" }),
+    tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+    clock: systemClock,
+  });
+  const listener = await listenHttp({ address: { host: "127.0.0.1", port: 0 }, fetch: api.fetch });
+  const abort = new AbortController();
+  const asked = fetch(`${listener.url}/api/v1/wait`, { signal: abort.signal });
+  await arrival;
+  abort.abort();
+  await assert.rejects(asked);
+  await gone;
+  await listener.close(500);
 });
 
 describe("entity tags", () => {

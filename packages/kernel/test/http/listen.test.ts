@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { spawnSync } from "node:child_process";
@@ -96,9 +96,14 @@ test("connections beyond the bound are closed at once", async () => {
     fetch: async () => new Response(),
     connectionsMax: 1,
   });
-  const first = connect(listener.port!, "127.0.0.1");
-  await new Promise((resolve) => first.once("connect", resolve));
-  const second = connect(listener.port!, "127.0.0.1").on("error", () => {});
+  const ask = (): Socket => {
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    return socket;
+  };
+  const first = ask();
+  await new Promise((resolve) => first.once("data", resolve));
+  const second = ask();
   await new Promise((resolve) => second.once("close", resolve));
   assert.ok(!first.destroyed);
   first.destroy();

@@ -1,6 +1,7 @@
 // The gateway's API: the shared frame of every service's API around the gateway's own operations.
 import { createApi } from "@platform/kernel/http";
 import type { Api, ApiOptions } from "@platform/kernel/http";
+import { MetricRegistry } from "@platform/kernel/metrics";
 import { gateVersion } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
 import { listAdminOperations } from "./admin-api.ts";
@@ -14,7 +15,7 @@ import type { RoutesApiParts } from "./routes-api.ts";
 export type GateApiParts = RoutesApiParts &
   Pick<ApiOptions, "clock" | "health" | "logger" | "tracer"> & {
     /** What `/metrics` shows. */
-    registry: ApiOptions["metrics"];
+    registry: MetricRegistry;
     stream: MetricsStream;
     /** Asked for with every request; the workers know it. */
     secret: string;
@@ -37,7 +38,24 @@ export function createGateApi(parts: GateApiParts): Api {
     health,
     logger,
     tracer,
-    metrics: registry,
+    metrics: new ScrapeRegistry(registry),
     extendOpenApi: (document) => describeRoutes(document, controller.state),
   });
+}
+
+/**
+ * Shows another registry. The workers count every request, those for own paths too: what the frame counts of the API
+ * would be counted twice beside it.
+ */
+class ScrapeRegistry extends MetricRegistry {
+  readonly #shown: MetricRegistry;
+
+  constructor(shown: MetricRegistry) {
+    super();
+    this.#shown = shown;
+  }
+
+  override render(): Promise<string> {
+    return this.#shown.render();
+  }
 }

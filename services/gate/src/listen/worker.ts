@@ -9,7 +9,15 @@ if (port === null) throw new Error("this file is the entry of a worker thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const plane = new DataPlane({
   init: workerData as WorkerInit,
-  verifiers: createVerifierSource(),
+  verifiers: createVerifierSource((url, error) => {
+    const text = error instanceof Error ? error.message : String(error);
+    send({
+      type: "log",
+      level: "warn",
+      msg: "an issuer's keys could not be fetched",
+      fields: { url, error: text },
+    });
+  }),
   send,
 });
 

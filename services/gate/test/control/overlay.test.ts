@@ -35,7 +35,7 @@ const route: fc.Arbitrary<RouteConfig> = fc.record(
     target: fc.constantFrom("http://t1", "http://t2", "https://t1/base"),
     strip_prefix: fc.constant(true),
   },
-  { requiredKeys: ["prefix", "target"] },
+  { requiredKeys: ["prefix", "target"], noNullPrototype: true },
 );
 
 type Step =
