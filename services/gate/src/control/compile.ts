@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { PlatformError } from "@platform/kernel/errors";
 import type { RouteConfig } from "../config/route.ts";
+import { stringifySorted } from "./sorted-json.ts";
 import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../snapshot/index.ts";
 import type {
   RouteAuthSpec,
@@ -37,6 +38,8 @@ export type CompiledRoute = {
   /** Stands for the route in metrics. */
   label: string;
   config: RouteConfig;
+  /** The configuration as JSON with sorted keys: equal for routes that say the same. */
+  text: string;
   /** Everything but the cells, which the planner adds. */
   spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & { targets: Omit<TargetSpec, "slot">[] };
   /** One key for each target, equal for equal upstreams. */
@@ -82,6 +85,7 @@ export function compileRoute(
     key,
     label,
     config,
+    text: stringifySorted(config),
     spec,
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
