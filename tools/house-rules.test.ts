@@ -67,7 +67,8 @@ test("each source file begins with a line that says what it is for", () => {
 });
 
 test("nothing is left to be done", () => {
-  const mark = new RegExp(String.raw`\b(${["TO" + "DO", "FIX" + "ME", "X" + "XX"].join("|")})\b`);
+  // The brackets keep the words out of this file.
+  const mark = /\b(?:TO[D]O|FIX[M]E|XX[X])\b/;
   assert.deepEqual(
     everything.filter((path) => mark.test(read(path))),
     [],
