@@ -34,6 +34,8 @@ async function main(): Promise<void> {
 
 async function serve(loaded: LoadedGate): Promise<void> {
   const { config } = loaded;
+  // What a start would stumble over is told before anything is begun.
+  await describeConfiguration(loaded);
   const log = createLogger({ service: "gate", level: config.log_level, format: config.log_format });
   await runService(
     {

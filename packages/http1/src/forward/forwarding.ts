@@ -114,7 +114,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const { engine } = exchange.host;
     this.#observer = observer;
     this.#attempts = 0;
-    this.#startMs = engine.now();
+    // Most handlers forward at once: then the clock need not be asked again.
+    this.#startMs = exchange.isHandling ? exchange.startedAtMs : engine.now();
     this.#upstreamMs = -1;
     this.#requestSent = false;
     this.#replayable = true;
@@ -451,7 +452,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const exchange = this.#exchange;
     const { engine } = exchange.host;
     const { writer } = engine;
-    this.#upstreamMs = engine.now() - this.#startMs;
+    const nowMs = engine.now();
+    this.#upstreamMs = nowMs - this.#startMs;
     this.#state = State.Answering;
     if (this.#replayBytes > 0) this.#forgetReplay();
     this.#mode = this.#chooseMode(parser);
@@ -471,7 +473,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#state !== State.Answering) return;
     this.#headPending = false;
     exchange.flush();
-    if (isDone) this.#completeAnswer();
+    if (isDone) this.#completeAnswer(nowMs);
     else {
       this.#upstream!.ownReads();
       this.#touchAnswer();
@@ -496,7 +498,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #passAnswer(bytes: Buffer, at: number, end: number): void {
     const isDone = this.#takeContent(bytes, at, end);
     if (this.#state !== State.Answering) return;
-    if (isDone) this.#completeAnswer();
+    if (isDone) this.#completeAnswer(this.#exchange.host.engine.now());
     else this.#settleBackPressure();
   }
 
@@ -592,10 +594,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   #endUntilClose(): void {
     if (this.#mode === Mode.Rechunk) this.#exchange.socket.write(LAST_CHUNK);
-    this.#completeAnswer();
+    this.#completeAnswer(this.#exchange.host.engine.now());
   }
 
-  #completeAnswer(): void {
+  #completeAnswer(nowMs: number): void {
     const upstream = this.#upstream!;
     const exchange = this.#exchange;
     this.#upstream = null;
@@ -603,7 +605,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#requestDone && upstream.parser.keepAlive)
       this.#poolOf(this.#target).release(upstream);
     else this.#drop(upstream);
-    this.#conclude("complete");
+    this.#conclude("complete", nowMs);
     exchange.finish();
   }
 
@@ -736,7 +738,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     else exchange.socket.destroySoon();
   }
 
-  #conclude(outcome: ForwardOutcome): void {
+  #conclude(outcome: ForwardOutcome, nowMs = this.#exchange.host.engine.now()): void {
     const exchange = this.#exchange;
     const observer = this.#observer;
     this.#state = State.Idle;
@@ -751,7 +753,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     result.bytesIn = exchange.bytesIn;
     result.bytesOut = exchange.bytesOut;
     result.upstreamMs = this.#upstreamMs;
-    result.totalMs = exchange.host.engine.now() - exchange.startedAtMs;
+    result.totalMs = nowMs - exchange.startedAtMs;
     result.attempts = this.#attempts;
     result.target = this.#target;
     try {

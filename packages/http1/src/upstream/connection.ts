@@ -92,11 +92,6 @@ export class UpstreamConnection {
     });
   }
 
-  /** Whether a request may be sent on it. */
-  get usable(): boolean {
-    return !this.dead && this.socket.writable;
-  }
-
   /** The answer goes on beyond this read: from the next read on, bytes are put into a buffer of its own. */
   ownReads(): void {
     if (this.#ownBuffer === null && !this.readsKept)

@@ -148,7 +148,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     connection.user = null;
     if (
       this.#closed ||
-      !connection.usable ||
+      connection.dead ||
       (this.#requestsMax !== 0 && connection.requests >= this.#requestsMax)
     ) {
       connection.destroy();
@@ -257,7 +257,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     for (;;) {
       const connection = this.#idle.pop();
       if (connection === undefined) return null;
-      if (connection.usable) return connection;
+      if (!connection.dead) return connection;
       connection.destroy();
     }
   }

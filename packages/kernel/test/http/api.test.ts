@@ -420,6 +420,42 @@ describe("an API", () => {
   });
 });
 
+test("a handler learns that its client has gone", async () => {
+  let gone: Promise<unknown> | undefined;
+  let arrived = (): void => {};
+  const arrival = new Promise<void>((resolve) => (arrived = resolve));
+  const wait = defineRoute({
+    method: "GET",
+    path: "/api/v1/wait",
+    summary: "Waits",
+    access: "public",
+    handle: async ({ signal }) => {
+      gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+      arrived();
+      await gone;
+    },
+  });
+  const api = createApi({
+    service: "x",
+    version: "1",
+    routes: [wait],
+    guard: () => ({ kind: "operator" }),
+    health: new HealthRegistry({ service: "x", version: "1" }),
+    metrics: new MetricRegistry(),
+    logger: createLogger({ service: "x", level: "off" }),
+    tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+    clock: systemClock,
+  });
+  const listener = await listenHttp({ address: { host: "127.0.0.1", port: 0 }, fetch: api.fetch });
+  const abort = new AbortController();
+  const asked = fetch(`${listener.url}/api/v1/wait`, { signal: abort.signal });
+  await arrival;
+  abort.abort();
+  await assert.rejects(asked);
+  await gone;
+  await listener.close(500);
+});
+
 describe("entity tags", () => {
   const tag = createEtag("a");
   const headers = (name: string, value: string): Headers => new Headers({ [name]: value });
