@@ -12,10 +12,16 @@ const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
 const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
 
 function makeCertificate(folder: string, name: string, keyName = "key.pem"): void {
+  const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext".split(
+    " ",
+  );
+  const files = ["-keyout", join(folder, keyName), "-out", join(folder, "cert.pem")];
   const made = spawnSync("openssl", [
-    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-    ...["-keyout", join(folder, keyName), "-out", join(folder, "cert.pem"), "-days", "2"],
-    ...["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`],
+    ...args,
+    `subjectAltName=DNS:${name}`,
+    "-subj",
+    `/CN=${name}`,
+    ...files,
   ]);
   assert.equal(made.status, 0, made.stderr.toString());
 }
