@@ -252,7 +252,6 @@ export class Checkpointer {
         }
       }
       if (round.length > 0) await this.#writeShared(round);
-      if (this.#sharedOpen !== undefined) await this.#sharedOpen.file.sync();
       return total + roundBytes;
     } finally {
       for (const { partition } of round) partition.writer = "nobody";

@@ -37,8 +37,19 @@ async function collectStates(
 async function judgeState(state: State, seed: number): Promise<void> {
   const random = new Random(seed);
   const clock = new SimClock();
+  // The power may go again while the log recovers.
+  let second: SimDisk | undefined;
+  state.disk.onOperation = () => {
+    if (random.chance(0.15)) second = state.disk.crash(random);
+  };
   const log = await openSimulated(state.disk, clock, random);
+  state.disk.onOperation = () => undefined;
   await judge(log, state.moment);
+  if (second !== undefined) {
+    const recovered = await openSimulated(second, clock, random);
+    await judge(recovered, state.moment);
+    await recovered.close();
+  }
   // Life goes on: what comes after a recovery survives the next crash as well.
   const before = new Map<string, string[]>();
   for (const topic of log.topics()) {

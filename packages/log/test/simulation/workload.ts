@@ -47,6 +47,7 @@ export async function runWorkload(
     else if (choice < 84) waiting.push(comeAndGo(log, random, history));
     else if (choice < 88) waiting.push(note(log.checkpoint()));
     else if (choice < 91) waiting.push(trim(log, random, history));
+    else if (choice < 94) waiting.push(compact(log, random));
     else clock.advance(random.below(20_000));
     // Some steps come in one turn and share a group, others wait for the disk.
     if (random.chance(0.4)) await waiting.at(-1);
@@ -115,6 +116,12 @@ async function trim(log: Log, random: Random, history: History): Promise<void> {
   history.trimAsked.set(place, Math.max(history.trimAsked.get(place) ?? 0, before));
   if (!(await note(log.deleteRecords(partition, before)))) return;
   history.trimDone.set(place, Math.max(history.trimDone.get(place) ?? 0, before));
+}
+
+// Records without keys all stay, so compaction rewrites segments and changes nothing to read.
+async function compact(log: Log, random: Random): Promise<void> {
+  const topic = log.topic(random.pick(["alpha", "beta"]));
+  if (topic !== undefined) await note(log.compact(random.pick(topic.partitions)));
 }
 
 // Failures that the log declares are part of the run; anything else is a defect.
