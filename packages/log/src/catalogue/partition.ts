@@ -62,10 +62,13 @@ export class Partition implements PartitionView {
   /** Who writes to the partition's files right now. */
   writer: "nobody" | "commit" | "checkpoint" = "nobody";
   /**
-   * A checkpoint has moved the tail to a segment and the manifest does not say so yet. Until it
-   * does, groups must not write in place behind it: a recovery could not tell how they join.
+   * Counts changes of the extents that the journal does not know: a checkpoint moved the tail to a
+   * segment, compaction replaced segments. `describedRevision` went into the manifest that is being
+   * written, `recordedRevision` is durable there.
    */
-  unrecorded = false;
+  revision = 0;
+  describedRevision = 0;
+  recordedRevision = 0;
   /** A checkpoint waits to be the writer, so the next group leaves it alone. */
   writerWanted = false;
   /** The next write to an own file begins a new one. */
@@ -82,6 +85,14 @@ export class Partition implements PartitionView {
 
   get bytes(): number {
     return this.extentBytes + this.tailBytes;
+  }
+
+  /**
+   * Whether the manifest is behind the extents. While it is, groups must not write in place behind
+   * them: a recovery could not tell how the two join.
+   */
+  get isUnrecorded(): boolean {
+    return this.revision !== this.recordedRevision;
   }
 
   /** Makes a durable batch visible from memory. */

@@ -141,7 +141,7 @@ export class Checkpointer {
       else await manifest.append(describeChanges(removed, topics, partitions, last), syncData);
       await this.#clear(garbage, folders, place.file);
       for (const partition of partitions) {
-        partition.unrecorded = false;
+        partition.recordedRevision = partition.describedRevision;
         this.#restIfIdle(partition);
       }
       return { partitions: partitions.length, bytes };
@@ -213,7 +213,7 @@ export class Checkpointer {
         this.#garbage.push(extentPath(partition, write.extent));
         return 0;
       }
-      partition.unrecorded = true;
+      partition.revision++;
       if (movesShared) {
         this.discard(partition, sharedExtents);
         partition.setExtents([]);
@@ -271,7 +271,7 @@ export class Checkpointer {
       const extent = sharedExtent(open.number, position, batches);
       position += extent?.length ?? 0;
       if (!partition.live) continue;
-      partition.unrecorded = true;
+      partition.revision++;
       this.discard(partition, old);
       const kept = partition.extents.filter((before) => !old.includes(before));
       if (extent !== undefined) {
@@ -354,7 +354,7 @@ export class Checkpointer {
   *#describeAll(last: ManifestDocument): Generator<ManifestDocument> {
     for (const topic of this.#parts.catalogue.byName.values()) {
       yield topicDocument(topic);
-      for (const partition of topic.partitions) yield partitionDocument(partition);
+      for (const partition of topic.partitions) yield describe(partition);
     }
     yield last;
   }
@@ -408,8 +408,13 @@ function* describeChanges(
 ): Generator<ManifestDocument> {
   for (const id of removed) yield { kind: "topic-removed", id };
   for (const topic of topics) if (topic.live) yield topicDocument(topic);
-  for (const partition of partitions) if (partition.live) yield partitionDocument(partition);
+  for (const partition of partitions) if (partition.live) yield describe(partition);
   yield last;
+}
+
+function describe(partition: Partition): ManifestDocument {
+  partition.describedRevision = partition.revision;
+  return partitionDocument(partition);
 }
 
 function sharedExtent(

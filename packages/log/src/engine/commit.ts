@@ -285,7 +285,7 @@ export class Committer {
       }
     }
     for (const [partition, sum] of partitionBytes) {
-      const isBusy = partition.writerWanted || partition.unrecorded;
+      const isBusy = partition.writerWanted || partition.isUnrecorded;
       const isFree = partition.writer === "nobody" && !isBusy && partition.live;
       const inPlace = sum >= inPlaceBytesMin && isFree;
       if (inPlace) partition.writer = "commit";

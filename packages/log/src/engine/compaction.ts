@@ -70,6 +70,7 @@ export async function compactPartition(
   if (partition.extents.at(-1) === replaced.at(-1)) partition.activeIndex = undefined;
   parts.checkpointer.discard(partition, replaced);
   partition.setExtents([...cleaned, ...kept]);
+  partition.revision++;
   partition.cleanedEnd = Math.max(partition.cleanedEnd, keys.end);
   parts.committer.dirty.add(partition);
   return {
