@@ -103,6 +103,7 @@ export class Log {
   readonly #creating = new Map<string, Promise<TopicView>>();
   #checkpoint: Promise<void> | undefined;
   #journalBytesAtCheckpoint = 0;
+  #compacting: Promise<unknown> = Promise.resolve();
   #timer: (() => void) | undefined;
   #closed: Promise<void> | undefined;
 
@@ -255,24 +256,12 @@ export class Log {
    * Compacts a partition of a `compact` topic, one pass; nothing at or above `before` is looked at.
    * What is in memory only is moved to a segment first.
    */
-  async compact(partition: PartitionView, before?: number): Promise<CompactionResult> {
+  compact(partition: PartitionView, before?: number): Promise<CompactionResult> {
     const own = this.#ownPartition(partition);
-    if (own.tail.length > 0) await this.checkpoint();
-    const { disk, segments, committer, checkpointer, limits, clock, onEvent } = this.#parts;
-    const result = await compactPartition(
-      { disk, segments, committer, checkpointer, keysMax: limits.compactionKeysMax },
-      own,
-      clock.now(),
-      before ?? own.durableEnd,
-    );
-    onEvent({
-      kind: "compacted",
-      topic: own.topic.name,
-      partition: own.index,
-      before: result.bytesBefore,
-      after: result.bytesAfter,
-    });
-    return result;
+    // One at a time: each may hold a whole key map, and two on one partition would collide.
+    const run = this.#compacting.then(() => this.#compact(own, before));
+    this.#compacting = run.catch(() => undefined);
+    return run;
   }
 
   /** Bytes of a `compact` partition that no compaction has looked at yet. */
@@ -354,6 +343,25 @@ export class Log {
     throw new LogError("unknown-topic", `no topic ${partition.topic.name}`);
   }
 
+  async #compact(own: Partition, before: number | undefined): Promise<CompactionResult> {
+    if (own.tail.length > 0) await this.checkpoint();
+    const { disk, segments, committer, checkpointer, limits, clock, onEvent } = this.#parts;
+    const result = await compactPartition(
+      { disk, segments, committer, checkpointer, keysMax: limits.compactionKeysMax },
+      own,
+      clock.now(),
+      before ?? own.durableEnd,
+    );
+    onEvent({
+      kind: "compacted",
+      topic: own.topic.name,
+      partition: own.index,
+      before: result.bytesBefore,
+      after: result.bytesAfter,
+    });
+    return result;
+  }
+
   #retain(partition: Partition): number {
     const { clock, committer, checkpointer } = this.#parts;
     return applyRetention(partition, clock.now(), committer, checkpointer);
@@ -406,6 +414,7 @@ export class Log {
     this.#timer?.();
     await committer.stop();
     try {
+      await this.#compacting;
       await this.#checkpoint;
       if (committer.refusal?.code === "closed" && checkpointer.isDue) await this.#runCheckpoint();
     } catch {
