@@ -256,7 +256,7 @@ export class Log {
    * Compacts a partition of a `compact` topic, one pass; nothing at or above `before` is looked at.
    * What is in memory only is moved to a segment first.
    */
-  compact(partition: PartitionView, before?: number): Promise<CompactionResult> {
+  async compact(partition: PartitionView, before?: number): Promise<CompactionResult> {
     const own = this.#ownPartition(partition);
     // One at a time: each may hold a whole key map, and two on one partition would collide.
     const run = this.#compacting.then(() => this.#compact(own, before));

@@ -8,6 +8,9 @@ import { readAll } from "../simulation/read-all.ts";
 import { SimClock, SimDisk } from "../simulation/sim-disk.ts";
 import { openSimulated, runWorkload } from "../simulation/workload.ts";
 
+/** States to judge; a soak sets more. */
+const statesWanted = Number(process.env["PLATFORM_CRASH_STATES"] ?? 520);
+
 type State = { disk: SimDisk; moment: ReturnType<History["moment"]>; at: number };
 
 /** Runs a workload on a fresh disk and takes the states that a crash at random moments leaves. */
@@ -85,7 +88,7 @@ async function judgeState(state: State, seed: number): Promise<void> {
 
 test("no power cut loses, splits or reorders what was acknowledged (over 500 states)", async () => {
   let judged = 0;
-  for (let seed = 1; judged < 520; seed++) {
+  for (let seed = 1; judged < statesWanted; seed++) {
     for (const state of await collectStates(seed, (disk, random) => disk.crash(random))) {
       try {
         await judgeState(state, seed);
@@ -95,7 +98,7 @@ test("no power cut loses, splits or reorders what was acknowledged (over 500 sta
       judged++;
     }
   }
-  assert.ok(judged >= 500);
+  assert.ok(judged >= statesWanted);
 });
 
 test("a killed process loses nothing in any sync mode, as the page cache survives it", async () => {
