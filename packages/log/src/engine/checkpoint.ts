@@ -118,11 +118,10 @@ export class Checkpointer {
     await journal.sync();
     committer.inPlaceBytes = 0;
     const topics = [...this.#changedTopics];
-    const removed = this.#removedTopics;
     const garbage = [...this.#garbage];
     const folders = [...this.#garbageFolders];
     this.#changedTopics.clear();
-    this.#removedTopics = [];
+    const removed: string[] = [];
     const partitions = this.#takeDirty();
     try {
       const bytes = await this.#flush(partitions);
@@ -137,11 +136,13 @@ export class Checkpointer {
       const { manifest } = this.#parts;
       // What the documents say has to be on the medium before they are.
       const syncData = () => segments.syncAll();
-      if (manifest.wantsRewrite) await manifest.rewrite(this.#describeAll(last), syncData);
-      else await manifest.append(describeChanges(removed, topics, partitions, last), syncData);
+      if (manifest.wantsRewrite) await manifest.rewrite(this.#describeAll(removed, last), syncData);
+      else
+        await manifest.append(this.#describeChanges(topics, partitions, removed, last), syncData);
       await this.#clear(garbage, folders, place.file);
       for (const partition of partitions) {
         partition.recordedRevision = partition.describedRevision;
+        await segments.saveActiveIndex(partition);
         this.#restIfIdle(partition);
       }
       return { partitions: partitions.length, bytes };
@@ -220,7 +221,6 @@ export class Checkpointer {
       }
       this.#dropTail(partition, count);
       this.#parts.segments.adoptOwn(write);
-      await this.#parts.segments.saveActiveIndex(partition);
       return write.extent.length;
     } finally {
       partition.writer = "nobody";
@@ -351,7 +351,23 @@ export class Checkpointer {
     return partitions;
   }
 
-  *#describeAll(last: ManifestDocument): Generator<ManifestDocument> {
+  *#describeChanges(
+    topics: readonly Topic[],
+    partitions: readonly Partition[],
+    removed: string[],
+    last: ManifestDocument,
+  ): Generator<ManifestDocument> {
+    for (const topic of topics) if (topic.live) yield topicDocument(topic);
+    for (const partition of partitions) if (partition.live) yield describe(partition);
+    // Last, as a topic may go while we write: then its partitions were not described to the end.
+    removed.push(...this.#removedTopics.splice(0));
+    for (const id of removed) yield { kind: "topic-removed", id };
+    yield last;
+  }
+
+  // What is not mentioned is gone.
+  *#describeAll(removed: string[], last: ManifestDocument): Generator<ManifestDocument> {
+    removed.push(...this.#removedTopics.splice(0));
     for (const topic of this.#parts.catalogue.byName.values()) {
       yield topicDocument(topic);
       for (const partition of topic.partitions) yield describe(partition);
@@ -398,18 +414,6 @@ export class Checkpointer {
     this.#shared.delete(number);
     this.#garbage.push(sharedPath(number));
   }
-}
-
-function* describeChanges(
-  removed: readonly string[],
-  topics: readonly Topic[],
-  partitions: readonly Partition[],
-  last: ManifestDocument,
-): Generator<ManifestDocument> {
-  for (const id of removed) yield { kind: "topic-removed", id };
-  for (const topic of topics) if (topic.live) yield topicDocument(topic);
-  for (const partition of partitions) if (partition.live) yield describe(partition);
-  yield last;
 }
 
 function describe(partition: Partition): ManifestDocument {

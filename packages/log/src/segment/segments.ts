@@ -215,7 +215,10 @@ export class Segments {
     try {
       const bytes = Buffer.alloc(await file.size());
       await file.read(bytes, 0, bytes.length, 0);
-      return SparseIndex.decode(bytes, segmentBytes);
+      const index = SparseIndex.decode(bytes, segmentBytes);
+      // One that covers more than there is now would seem to fit again once the segment has grown.
+      if (index === undefined) await this.#disk.remove(indexPath(path));
+      return index;
     } finally {
       await file.close();
     }
