@@ -367,11 +367,12 @@ export class Checkpointer {
 
   // What is not mentioned is gone.
   *#describeAll(removed: string[], last: ManifestDocument): Generator<ManifestDocument> {
-    removed.push(...this.#removedTopics.splice(0));
     for (const topic of this.#parts.catalogue.byName.values()) {
       yield topicDocument(topic);
       for (const partition of topic.partitions) yield describe(partition);
     }
+    removed.push(...this.#removedTopics.splice(0));
+    for (const id of removed) yield { kind: "topic-removed", id };
     yield last;
   }
 
