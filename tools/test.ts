@@ -7,6 +7,7 @@ const files = globSync([
   "packages/*/test/**/*.test.ts",
   "services/*/test/**/*.test.ts",
   "tests/**/*.test.ts",
+  "bench/test/**/*.test.ts",
   "tools/*.test.ts",
 ])
   .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))

@@ -1,4 +1,5 @@
 // The readable form of an event, for people at a terminal.
+import { encodeText, encodeValue } from "./encode.ts";
 import type { EncodedEvent, EventLevel } from "./logger.ts";
 
 const COLOURS = { debug: "90", info: "36", warn: "33", error: "31" } as const satisfies Record<
@@ -25,6 +26,30 @@ export function formatPretty(event: EncodedEvent, colours: boolean): string {
     details.push(`${name.replaceAll(/[^\w.-]/g, "?")}=${cleanText(json)}`);
   if (details.length > 0) parts.push(paint("90", details.join(" ")));
   return `${parts.join(" ")}\n`;
+}
+
+/** The readable form of a line that a logger wrote as JSON and somebody parsed again, such as a supervisor. */
+export function formatLogLine(line: Readonly<Record<string, unknown>>, colours: boolean): string {
+  const { level, msg, trace_id, span_id, service, duration_ms, status, timestamp, ...extra } = line;
+  const known = typeof level === "string" && Object.hasOwn(COLOURS, level);
+  return formatPretty(
+    {
+      level: known ? (level as EventLevel) : "info",
+      msg: encodeText(readText(msg)),
+      traceId: encodeText(readText(trace_id)),
+      spanId: encodeText(readText(span_id)),
+      service: encodeText(readText(service)),
+      durationMs: encodeValue("duration_ms", duration_ms ?? null),
+      status: encodeValue("status", status ?? null),
+      timestamp: readText(timestamp),
+      extra: Object.entries(extra).map(([name, value]) => [name, encodeValue(name, value)]),
+    },
+    colours,
+  );
+}
+
+function readText(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }
 
 // The text between JSON's quotes: escapes of control characters are kept, and what JSON leaves bare but a terminal obeys

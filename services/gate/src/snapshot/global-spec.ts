@@ -16,6 +16,8 @@ export type OwnPath = {
   /** `exact`: this path alone. `below`: `path`, which ends in `/`, and everything under it. */
   match: "exact" | "below";
   access: OwnPathAccess;
+  /** Stands for its `route` label in worker metrics, as `RouteSpec.metricsId`; absent: counted as no route. */
+  metricsId?: number;
 };
 
 /** How user tokens are checked where a route has no `auth` of its own. */

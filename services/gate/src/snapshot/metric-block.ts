@@ -1,10 +1,6 @@
 // The metrics of one worker in shared memory: it adds, the control plane reads at scrape without asking.
+import { DURATION_BOUNDS_SECONDS } from "@platform/kernel/metrics";
 import { TARGETS_MAX } from "./shared-buffers.ts";
-
-/** Upper bounds of the duration histogram in seconds; one more bucket holds what is slower. */
-export const DURATION_BOUNDS_SECONDS: readonly number[] = [
-  0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-];
 
 /** The values of the `method` label; index 0 stands for every method that is not known. */
 export const METHOD_LABELS: readonly string[] = [
@@ -64,6 +60,8 @@ export type MetricRow = {
   /** Not cumulative; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
   buckets: number[];
 };
+
+export { DURATION_BOUNDS_SECONDS };
 
 const COUNTERS_AT = 1;
 const ROWS_AT = 32;

@@ -44,9 +44,9 @@ export type RouteTimeouts = {
   connectMs: number;
   /** From the request's last byte to the response's head. */
   responseHeadMs: number;
-  /** Longest pause between two bytes of a body, either way. */
+  /** Longest pause between two pieces of a response's body. */
   idleMs: number;
-  /** The whole exchange, retries included, up to the response's head; streams are not cut by it. */
+  /** The whole exchange from its head to its end, retries and streams included; WebSockets are not cut by it. */
   totalMs: number;
 };
 

@@ -1,0 +1,24 @@
+// Every case of the gateway, in the order they are run and reported.
+import type { BenchCase } from "../harness/case.ts";
+import { floor } from "./cases/floor.ts";
+import { guardedGet } from "./cases/guarded-get.ts";
+import { idleMemory } from "./cases/idle-memory.ts";
+import { largeBody } from "./cases/large-body.ts";
+import { latency } from "./cases/latency.ts";
+import { manyRoutes } from "./cases/many-routes.ts";
+import { engineProfile, profile } from "./cases/profile.ts";
+import { smallGet } from "./cases/small-get.ts";
+import { twoWorkers } from "./cases/two-workers.ts";
+
+export const GATE_CASES: readonly BenchCase[] = [
+  smallGet,
+  guardedGet,
+  largeBody,
+  manyRoutes,
+  twoWorkers,
+  latency,
+  idleMemory,
+  floor,
+  profile,
+  engineProfile,
+];

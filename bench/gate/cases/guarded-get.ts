@@ -1,0 +1,51 @@
+// (g) A request as production has it: a token to verify, a line to log.
+import { createHmac } from "node:crypto";
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import { CONTEST_COLUMNS, runRounds, startEntrants, type ContestLoad } from "../contest.ts";
+import { nginx } from "../proxies/nginx.ts";
+import { makePlatformGate } from "../proxies/platform-gate.ts";
+import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
+
+const SECRET = "a secret of the benchmark alone, 32+ bytes";
+const TOKEN_SECONDS = 86_400;
+
+export const guardedGet: BenchCase = {
+  name: "guarded-get",
+  title: "Proxied GET with bearer JWT and access log",
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const upstream = await startUpstream(workspace.folder, context.cores.load);
+    workspace.keep(upstream.process);
+    const load: ContestLoad = {
+      path: "/hello",
+      connections: 64,
+      headers: { Authorization: `Bearer ${signToken()}` },
+      expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
+    };
+    const contenders = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx].map(
+      (proxy) => ({
+        proxy,
+        setup: { accessLog: true, ...(proxy.isOurs ? { jwtSecret: SECRET } : {}) },
+      }),
+    );
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, load);
+    return {
+      work:
+        "As small-get; ours verifies an HS256 token and writes a JSON line for each request, nginx writes its " +
+        "combined access log (`buffer=64k flush=200ms`) and passes the token on unread.",
+      columns: CONTEST_COLUMNS.slice(0, 4),
+      rows: await runRounds(context, workspace, entrants, load),
+      ratioColumns: ["cpuUs"],
+      goals: [{ column: "cpuUs", against: "nginx", atMost: 1.3 }],
+    };
+  },
+};
+
+function signToken(): string {
+  const encode = (value: unknown): string =>
+    Buffer.from(JSON.stringify(value)).toString("base64url");
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { sub: "user-1", iat: now, exp: now + TOKEN_SECONDS, scope: "read" };
+  const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+  return `${signed}.${createHmac("sha256", SECRET).update(signed).digest("base64url")}`;
+}

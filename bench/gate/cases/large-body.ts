@@ -1,0 +1,61 @@
+// (b) What it costs to pass large answers on.
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import {
+  CONTEST_COLUMNS,
+  runRounds,
+  startEntrants,
+  type Contender,
+  type ContestLoad,
+} from "../contest.ts";
+import { caddy } from "../proxies/caddy.ts";
+import { fastify } from "../proxies/fastify.ts";
+import { haproxy } from "../proxies/haproxy.ts";
+import { nginx } from "../proxies/nginx.ts";
+import { makePlatformGate } from "../proxies/platform-gate.ts";
+import { LARGE_BODY_BYTES, startUpstream } from "../upstream.ts";
+
+const LOAD: ContestLoad = {
+  path: "/large",
+  connections: 16,
+  expected: { status: 200, bodyBytes: LARGE_BODY_BYTES },
+};
+
+export const largeBody: BenchCase = {
+  name: "large-body",
+  title: "Proxied GET, 1 MiB answer",
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const upstream = await startUpstream(workspace.folder, context.cores.load);
+    workspace.keep(upstream.process);
+    const proxies = [
+      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
+      nginx,
+      haproxy,
+      caddy,
+      fastify,
+    ];
+    const contenders: Contender[] = proxies.map((proxy) => ({
+      proxy,
+      setup: { unbuffered: true },
+    }));
+    contenders.push({
+      proxy: nginx,
+      name: "nginx, 64 KiB buffer",
+      setup: { unbuffered: true, bufferKib: 64 },
+    });
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    return {
+      work:
+        "One worker, 16 connections, nginx with `proxy_buffering off`, once as it comes (4 KiB a read) and once with " +
+        "`proxy_buffer_size 64k`. More MiB per CPU second is better.",
+      columns: CONTEST_COLUMNS.filter((column) => column.key !== "cpuUs").toReversed(),
+      rows: await runRounds(context, workspace, entrants, LOAD),
+      ratioColumns: ["mibPerCpuS"],
+      goals: ["nginx", "nginx, 64 KiB buffer"].map((against) => ({
+        column: "mibPerCpuS",
+        against,
+        atLeast: 0.8,
+      })),
+    };
+  },
+};

@@ -1,0 +1,66 @@
+// (c) Whether a large route table makes a request dearer.
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import {
+  CONTEST_COLUMNS,
+  runRounds,
+  startEntrants,
+  type Contender,
+  type ContestLoad,
+} from "../contest.ts";
+import { makePlatformGate } from "../proxies/platform-gate.ts";
+import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
+
+const TEAMS = 100;
+const SERVICES_PER_TEAM = 100;
+
+// The last route of the file, under the longest common beginnings.
+const LOAD: ContestLoad = {
+  path: "/team-99/service-99/item",
+  connections: 64,
+  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
+};
+
+export const manyRoutes: BenchCase = {
+  name: "many-routes",
+  title: "10 000 routes against one",
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const upstream = await startUpstream(workspace.folder, context.cores.load);
+    workspace.keep(upstream.process);
+    const contenders = context.runtimes.flatMap((runtime): Contender[] => {
+      const proxy = makePlatformGate(runtime);
+      const prefixes = listPrefixes();
+      return [
+        { proxy, name: `${proxy.name}, 10 000 routes`, setup: { prefixes } },
+        {
+          proxy,
+          name: `${proxy.name}, 1 route`,
+          isOurs: false,
+          setup: { prefixes: prefixes.slice(-1) },
+        },
+      ];
+    });
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    return {
+      work:
+        "As small-get; the same request, once with its route alone, once with its route as the last of " +
+        "10 000 in the file (`/team-N/service-N`, 100 × 100).",
+      columns: CONTEST_COLUMNS.slice(0, 4),
+      rows: await runRounds(context, workspace, entrants, LOAD),
+      ratioColumns: ["cpuUs"],
+      goals: context.runtimes.map((runtime) => ({
+        column: "cpuUs",
+        ours: [`gate (${runtime}), 10 000 routes`],
+        against: `gate (${runtime}), 1 route`,
+        atMost: 1.1,
+      })),
+    };
+  },
+};
+
+function listPrefixes(): string[] {
+  return Array.from({ length: TEAMS * SERVICES_PER_TEAM }, (_, index) => {
+    const team = Math.floor(index / SERVICES_PER_TEAM);
+    return `/team-${team}/service-${index % SERVICES_PER_TEAM}`;
+  });
+}

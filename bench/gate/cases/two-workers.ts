@@ -1,0 +1,55 @@
+// (f) Whether a second worker makes the first one's work dearer.
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import {
+  CONTEST_COLUMNS,
+  runRounds,
+  startEntrants,
+  type Contender,
+  type ContestLoad,
+} from "../contest.ts";
+import { nginx } from "../proxies/nginx.ts";
+import { makePlatformGate } from "../proxies/platform-gate.ts";
+import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
+
+const LOAD: ContestLoad = {
+  path: "/hello",
+  connections: 64,
+  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
+};
+
+export const twoWorkers: BenchCase = {
+  name: "two-workers",
+  title: "Two workers against one",
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const upstream = await startUpstream(workspace.folder, context.cores.load);
+    workspace.keep(upstream.process);
+    const proxies = [...context.runtimes.map((runtime) => makePlatformGate(runtime)), nginx];
+    // Both stay on the cores of all, so that only the number of workers differs.
+    const contenders = proxies.flatMap((proxy): Contender[] =>
+      [2, 1].map((workers) => ({
+        proxy,
+        name: nameRow(proxy.name, workers),
+        isOurs: workers === 2,
+        setup: { workers, cores: context.cores.all },
+      })),
+    );
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    return {
+      work: "As small-get, the proxy on every core beside load and upstream, with two workers and with one.",
+      columns: CONTEST_COLUMNS.slice(0, 4),
+      rows: await runRounds(context, workspace, entrants, LOAD),
+      ratioColumns: ["cpuUs"],
+      goals: proxies.map((proxy) => ({
+        column: "cpuUs",
+        ours: [nameRow(proxy.name, 2)],
+        against: nameRow(proxy.name, 1),
+        ...(proxy.isOurs ? { atMost: 1.1 } : {}),
+      })),
+    };
+  },
+};
+
+function nameRow(proxy: string, workers: number): string {
+  return `${proxy}, ${workers === 1 ? "1 worker" : `${workers} workers`}`;
+}

@@ -1,0 +1,190 @@
+// Contenders in a ring: each set up once, then loaded in turn, round after round.
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fetchAnswer, judgeAnswer, type AnswerExpectation } from "../harness/answer.ts";
+import type { BenchContext, Workspace } from "../harness/case.ts";
+import { findFreePort, waitForPort, type PinnedProcess } from "../harness/process.ts";
+import type { Column, Row } from "../harness/report.ts";
+import { readTreeCpu } from "../harness/usage.ts";
+import { runWrk } from "../harness/wrk.ts";
+import type { Proxy, ProxySetup } from "./proxies/proxy.ts";
+
+const WARM_UP_SECONDS = 2;
+const NOTE_CHARS_MAX = 400;
+// An answer's head may differ by a byte or two between requests (a counter, a duration).
+const WIRE_BYTES_TOLERANCE = 0.02;
+
+/** A proxy and how this case wants it set up. */
+export interface Contender {
+  proxy: Proxy;
+  /** The row's name, where the proxy's own would not tell rows apart. */
+  name?: string;
+  isOurs?: boolean;
+  setup?: Partial<ProxySetup>;
+}
+
+/** The load that each contender gets in its turn. */
+export interface ContestLoad {
+  path: string;
+  connections: number;
+  headers?: Record<string, string>;
+  expected: AnswerExpectation;
+}
+
+/** A contender that is up and answers rightly, or the reason why it does not take part. */
+export interface Entrant {
+  row: Row;
+  url: string;
+  process?: PinnedProcess;
+  /** Bytes of one right answer on the wire. */
+  wireBytes: number;
+}
+
+/** The figures of a round of wrk. */
+export const CONTEST_COLUMNS: readonly Column[] = [
+  { key: "cpuUs", title: "CPU µs/request", digits: 1 },
+  { key: "perS", title: "requests/s", digits: 0 },
+  { key: "p50Us", title: "p50 µs", digits: 0 },
+  { key: "p99Us", title: "p99 µs", digits: 0 },
+  { key: "mibPerCpuS", title: "MiB/CPU s", digits: 0 },
+];
+
+/** Starts every contender and checks one answer of each. */
+export async function startEntrants(
+  context: BenchContext,
+  workspace: Workspace,
+  upstreamPort: number,
+  contenders: readonly Contender[],
+  load: ContestLoad,
+): Promise<Entrant[]> {
+  const entrants: Entrant[] = [];
+  for (const [index, contender] of contenders.entries()) {
+    entrants.push(await startEntrant(context, workspace, upstreamPort, contender, index, load));
+  }
+  return entrants;
+}
+
+/** Warms each entrant up, then gives each one round of wrk in turn until all rounds are done. */
+export async function runRounds(
+  context: BenchContext,
+  workspace: Workspace,
+  entrants: readonly Entrant[],
+  load: ContestLoad,
+): Promise<Row[]> {
+  const running = entrants.filter((entrant) => entrant.process !== undefined);
+  for (const entrant of running) {
+    await loadOnce(context, workspace, entrant, load, WARM_UP_SECONDS);
+  }
+  for (let round = 1; round <= context.rounds; round += 1) {
+    // Every other round goes backwards, so that nobody always follows the same neighbour.
+    const order = round % 2 === 0 ? running.toReversed() : running;
+    for (const entrant of order) {
+      const figures = await loadOnce(context, workspace, entrant, load, context.seconds);
+      if (typeof figures === "string") {
+        entrant.row.note = figures;
+        entrant.row.rounds.push(undefined);
+        context.say(`  ${round}/${context.rounds} ${entrant.row.name}: INVALID, ${figures}`);
+        continue;
+      }
+      entrant.row.rounds.push(figures);
+      context.say(
+        `  ${round}/${context.rounds} ${entrant.row.name}: ${figures["cpuUs"]?.toFixed(1)} µs CPU/request, ` +
+          `${figures["perS"]?.toFixed(0)} requests/s`,
+      );
+    }
+  }
+  return entrants.map((entrant) => entrant.row);
+}
+
+async function startEntrant(
+  context: BenchContext,
+  workspace: Workspace,
+  upstreamPort: number,
+  contender: Contender,
+  index: number,
+  load: ContestLoad,
+): Promise<Entrant> {
+  const { proxy } = contender;
+  const absence = proxy.explainAbsence();
+  const row: Row = {
+    name: contender.name ?? proxy.name,
+    isOurs: contender.isOurs ?? proxy.isOurs,
+    version: absence === undefined ? proxy.readVersion() : "",
+    rounds: [],
+  };
+  const entrant: Entrant = { row, url: "", wireBytes: 0 };
+  if (absence !== undefined) {
+    row.note = absence;
+    return entrant;
+  }
+  const setup: ProxySetup = {
+    port: await findFreePort(),
+    upstreamPort,
+    cores: context.cores.test,
+    workers: 1,
+    folder: join(workspace.folder, `contender-${index}`),
+    unbuffered: false,
+    accessLog: false,
+    ...contender.setup,
+  };
+  entrant.url = `http://127.0.0.1:${setup.port}${load.path}`;
+  const started = workspace.keep(proxy.start(setup));
+  try {
+    await waitForPort(started, setup.port);
+    entrant.wireBytes = await awaitRightAnswer(entrant.url, load);
+    entrant.process = started;
+  } catch (error) {
+    row.note = String(error).replaceAll(/\s+/g, " ").slice(0, NOTE_CHARS_MAX);
+  }
+  if (row.note !== undefined) context.say(`  ${row.name} takes no part: ${row.note}`);
+  return entrant;
+}
+
+// The first answers may be errors while a proxy finishes starting.
+async function awaitRightAnswer(url: string, load: ContestLoad): Promise<number> {
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await fetchAnswer(url, load.headers).catch((error: Error) => error);
+    const fault = answer instanceof Error ? answer.message : judgeAnswer(answer, load.expected);
+    if (fault === undefined && !(answer instanceof Error)) return answer.wireBytes;
+    if (attempt === 50) throw new Error(`wrong answer: ${fault}`);
+    await sleep(100);
+  }
+}
+
+async function loadOnce(
+  context: BenchContext,
+  workspace: Workspace,
+  entrant: Entrant,
+  load: ContestLoad,
+  seconds: number,
+): Promise<Record<string, number> | string> {
+  const pid = entrant.process?.pid ?? 0;
+  const before = readTreeCpu(pid);
+  const summary = await runWrk({
+    url: entrant.url,
+    connections: load.connections,
+    seconds,
+    ...(load.headers === undefined ? {} : { headers: load.headers }),
+    cores: context.cores.load,
+    scratch: workspace.folder,
+  });
+  const after = readTreeCpu(pid);
+  if (before.pids.join() !== after.pids.join()) return "a process of the tree began or ended";
+  if (summary.failed > 0) return `${summary.failed} of ${summary.requests} requests failed`;
+  if (summary.requests === 0) return "no request was completed";
+  const expectedBytes = summary.requests * entrant.wireBytes;
+  // wrk also counts what it had read of the answers that the end cut off.
+  const slackBytes = load.connections * entrant.wireBytes + expectedBytes * WIRE_BYTES_TOLERANCE;
+  if (Math.abs(summary.bytes - expectedBytes) > slackBytes) {
+    return `${summary.bytes} bytes for ${summary.requests} answers of ${entrant.wireBytes}`;
+  }
+  const cpuMs = after.cpuMs - before.cpuMs;
+  return {
+    cpuUs: (cpuMs * 1000) / summary.requests,
+    systemUs: ((after.systemMs - before.systemMs) * 1000) / summary.requests,
+    perS: (summary.requests * 1e6) / summary.durationUs,
+    p50Us: summary.p50Us,
+    p99Us: summary.p99Us,
+    mibPerCpuS: summary.bytes / 2 ** 20 / (cpuMs / 1000),
+  };
+}

@@ -1,0 +1,28 @@
+// The engine under the gateway, alone: what the gateway's own steps come on top of.
+import { existsSync } from "node:fs";
+import { startPinned } from "../../harness/process.ts";
+import { findRuntime, type RuntimeName } from "../runtime.ts";
+import type { Proxy } from "./proxy.ts";
+
+/** The engine on one runtime; `env` is added to its environment. */
+export function makeEngineAlone(runtime: RuntimeName, env: Record<string, string> = {}): Proxy {
+  const command = findRuntime(runtime);
+  return {
+    name: `engine alone (${runtime})`,
+    isOurs: true,
+    explainAbsence: () => (existsSync(command) ? undefined : `${runtime} is not installed`),
+    readVersion: () => "",
+    start: (setup) =>
+      startPinned({
+        name: `engine on ${runtime}`,
+        command,
+        args: [
+          new URL("engine-server.ts", import.meta.url).pathname,
+          String(setup.port),
+          String(setup.upstreamPort),
+        ],
+        cores: setup.cores,
+        env,
+      }),
+  };
+}

@@ -1,0 +1,11 @@
+// `fastify-server.ts PORT UPSTREAM_PORT`: a server of nothing but @fastify/http-proxy.
+import proxy from "@fastify/http-proxy";
+import fastify from "fastify";
+
+const [port = "0", upstreamPort = "0"] = process.argv.slice(2);
+const app = fastify({ logger: false, keepAliveTimeout: 300_000 });
+await app.register(proxy, {
+  upstream: `http://127.0.0.1:${upstreamPort}`,
+  undici: { connections: 128, pipelining: 1, keepAliveTimeout: 300_000 },
+});
+await app.listen({ host: "127.0.0.1", port: Number(port), backlog: 4096 });

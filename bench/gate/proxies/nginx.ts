@@ -1,0 +1,51 @@
+// nginx as a reverse proxy, tuned as its documentation advises for keep-alive upstreams.
+import { join } from "node:path";
+import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { startPinned } from "../../harness/process.ts";
+import { writeNginxConfig } from "../upstream.ts";
+import type { Proxy, ProxySetup } from "./proxy.ts";
+
+/** The peer that the goals are set against. */
+export const nginx: Proxy = {
+  name: "nginx",
+  isOurs: false,
+  explainAbsence: () => (findProgram("nginx") ? undefined : "nginx is not installed"),
+  readVersion: () => readProgramVersion("nginx", ["-v"]),
+  start: (setup) =>
+    startPinned({
+      name: "nginx",
+      cores: setup.cores,
+      ...writeNginxConfig(setup.folder, {
+        workers: setup.workers,
+        http: writeHttpBlock(setup),
+        // Buffered for as long as ours may hold a line back: the least work that nginx can do.
+        ...(setup.accessLog
+          ? { accessLog: `${join(setup.folder, "access.log")} combined buffer=64k flush=200ms` }
+          : {}),
+      }),
+    }),
+};
+
+function writeHttpBlock(setup: ProxySetup): string {
+  return `
+    upstream backend { server 127.0.0.1:${setup.upstreamPort}; keepalive 128;
+      keepalive_requests 1000000000; keepalive_timeout 300s; }
+    server {
+      listen 127.0.0.1:${setup.port} ${setup.workers > 1 ? "reuseport" : ""} backlog=4096;
+      location / {
+        proxy_pass http://backend;
+        proxy_http_version 1.1;
+        proxy_set_header Connection "";
+        proxy_set_header Host $host;
+        proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+        proxy_set_header X-Forwarded-Proto $scheme;
+        proxy_buffering ${setup.unbuffered ? "off" : "on"};
+        ${setup.bufferKib === undefined ? "" : writeBufferSizes(setup.bufferKib)}
+      }
+    }`;
+}
+
+// nginx checks the sizes of its buffers against each other even where it gathers nothing.
+function writeBufferSizes(kib: number): string {
+  return `proxy_buffer_size ${kib}k; proxy_buffers 8 ${kib}k; proxy_busy_buffers_size ${kib * 2}k;`;
+}

@@ -1,0 +1,84 @@
+// One request by hand, so that a load only counts where answers are known to be right.
+import { connect } from "node:net";
+
+const ANSWER_BYTES_MAX = 8 * 2 ** 20;
+const ANSWER_TIMEOUT_MS = 5_000;
+
+/** One answer as it came over the wire. */
+export interface Answer {
+  status: number;
+  head: string;
+  bodyBytes: number;
+  /** Head, body and framing together. */
+  wireBytes: number;
+}
+
+/** What an answer must be for a measurement to count. */
+export interface AnswerExpectation {
+  status: number;
+  bodyBytes: number;
+}
+
+/** Sends one GET on a fresh connection, as wrk would, and reads the answer to its end. */
+export function fetchAnswer(url: string, headers: Record<string, string> = {}): Promise<Answer> {
+  const { hostname, port, host, pathname, search } = new URL(url);
+  const fields = Object.entries({ Host: host, ...headers });
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const socket = connect(Number(port), hostname);
+    const settle = (result: Answer | Error): void => {
+      socket.destroy();
+      if (result instanceof Error) reject(result);
+      else resolve(result);
+    };
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => settle(new Error(`${url}: no complete answer`)));
+    socket.on("error", settle);
+    socket.on("close", () => settle(new Error(`${url}: closed before the answer was complete`)));
+    socket.on("data", (chunk: Buffer) => {
+      chunks.push(chunk);
+      bytes += chunk.length;
+      if (bytes > ANSWER_BYTES_MAX) return settle(new Error(`${url}: answer too large`));
+      const answer = readAnswer(Buffer.concat(chunks));
+      if (answer !== undefined) settle(answer);
+    });
+    socket.write(`GET ${pathname}${search} HTTP/1.1\r\n${head}\r\n`);
+  });
+}
+
+/** Says what is wrong with an answer; undefined if it is as expected. */
+export function judgeAnswer(answer: Answer, expected: AnswerExpectation): string | undefined {
+  if (answer.status !== expected.status) return `status ${answer.status}, not ${expected.status}`;
+  if (answer.bodyBytes !== expected.bodyBytes) {
+    return `${answer.bodyBytes} body bytes, not ${expected.bodyBytes}`;
+  }
+  return undefined;
+}
+
+function readAnswer(bytes: Buffer): Answer | undefined {
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  if (headEnd < 0) return undefined;
+  const head = bytes.toString("latin1", 0, headEnd);
+  const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1] ?? 0);
+  const body = bytes.subarray(headEnd + 4);
+  const declared = /^content-length:\s*(\d+)/im.exec(head)?.[1];
+  if (declared !== undefined) {
+    if (body.length < Number(declared)) return undefined;
+    return { status, head, bodyBytes: body.length, wireBytes: bytes.length };
+  }
+  if (!body.subarray(-5).equals(Buffer.from("0\r\n\r\n"))) return undefined;
+  return { status, head, bodyBytes: countChunkedBytes(body), wireBytes: bytes.length };
+}
+
+function countChunkedBytes(body: Buffer): number {
+  let total = 0;
+  let offset = 0;
+  for (;;) {
+    const lineEnd = body.indexOf("\r\n", offset);
+    const size = Number.parseInt(body.toString("latin1", offset, lineEnd), 16);
+    if (!(size > 0)) return total;
+    total += size;
+    offset = lineEnd + 2 + size + 2;
+  }
+}

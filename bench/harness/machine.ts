@@ -1,0 +1,59 @@
+// The machine under the benchmark: its cores, its programs and their versions.
+import { spawnSync } from "node:child_process";
+import { accessSync, constants, readFileSync } from "node:fs";
+import { cpus, release, totalmem } from "node:os";
+import { delimiter, join } from "node:path";
+
+/** Which cores the two sides of a measurement run on, as lists for `taskset -c`. */
+export interface CoreAllotment {
+  /** The one core of the proxy under test. */
+  test: string;
+  /** Every other core: load generator and upstream. */
+  load: string;
+  /** All cores, for tests of more than one worker. */
+  all: string;
+}
+
+/** Splits the cores that this process may use: the last one for the test, the rest for the load. */
+export function allotCores(): CoreAllotment {
+  const cores = listAllowedCores();
+  const test = cores.at(-1) ?? 0;
+  const load = cores.length > 1 ? cores.slice(0, -1) : cores;
+  return { test: String(test), load: load.join(","), all: cores.join(",") };
+}
+
+/** The full path of a program, looked up in PATH and the sbin folders; undefined if absent. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
+  for (const folder of folders) {
+    const path = join(folder, name);
+    try {
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      continue;
+    }
+  }
+  return undefined;
+}
+
+/** The first version number that a program prints about itself; "unknown" if it prints none. */
+export function readProgramVersion(path: string, args: readonly string[]): string {
+  const run = spawnSync(path, args, { encoding: "utf8", timeout: 10_000 });
+  return /\d+\.\d+(?:\.\d+)?/.exec(`${run.stdout}${run.stderr}`)?.[0] ?? "unknown";
+}
+
+/** One line that says what was measured on: cores, CPU model, memory, kernel. */
+export function describeMachine(): string {
+  const model = cpus()[0]?.model.trim() ?? "unknown CPU";
+  const gib = Math.round(totalmem() / 2 ** 30);
+  return `${cpus().length} cores of ${model}, ${gib} GiB, Linux ${release()}`;
+}
+
+function listAllowedCores(): number[] {
+  const list = /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+  return (list ?? "0").split(",").flatMap((range) => {
+    const [first = 0, last = first] = range.split("-").map(Number);
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index);
+  });
+}

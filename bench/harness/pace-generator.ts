@@ -1,0 +1,132 @@
+// The open-loop load, run as a child: `pace-generator.ts URL CONNECTIONS RATE SECONDS`.
+// wrk has no fixed rate, and h2load's clients all send at the same tick. Requests are due at even
+// distances; each one's latency runs from the moment it was due to be sent, so waiting for a free
+// connection counts. A late tick of this process itself does not: that is not the server's doing.
+import { connect, type Socket } from "node:net";
+import { takePercentile } from "./statistics.ts";
+
+const QUEUE_MAX = 100_000;
+
+interface Connection {
+  socket: Socket;
+  sentAt: number;
+  missingBytes: number;
+  pending: Buffer;
+}
+
+/** What the generator prints as one JSON line. */
+export interface PaceSummary {
+  requests: number;
+  failed: number;
+  /** Requests still waiting when time was up, and ticks' requests dropped over the queue's bound. */
+  unanswered: number;
+  p50Us: number;
+  p99Us: number;
+}
+
+if (import.meta.main) {
+  const [url = "", connections = "32", rate = "1000", seconds = "5"] = process.argv.slice(2);
+  console.log(
+    JSON.stringify(await runPace(new URL(url), Number(connections), Number(rate), Number(seconds))),
+  );
+  process.exit(0);
+}
+
+async function runPace(
+  url: URL,
+  connections: number,
+  ratePerS: number,
+  seconds: number,
+): Promise<PaceSummary> {
+  const request = Buffer.from(`GET ${url.pathname} HTTP/1.1\r\nHost: ${url.host}\r\n\r\n`);
+  const latenciesUs: number[] = [];
+  const due: number[] = [];
+  const idle: Connection[] = [];
+  let failed = 0;
+  let dropped = 0;
+
+  const send = (connection: Connection, dueAt: number): void => {
+    connection.sentAt = dueAt;
+    connection.socket.write(request);
+  };
+  const finish = (connection: Connection): void => {
+    latenciesUs.push((performance.now() - connection.sentAt) * 1000);
+    const next = due.shift();
+    if (next === undefined) idle.push(connection);
+    else send(connection, next);
+  };
+  for (let index = 0; index < connections; index += 1) {
+    idle.push(await openConnection(url, finish, () => (failed += 1)));
+  }
+
+  const startedAt = performance.now();
+  let sent = 0;
+  await new Promise<void>((resolve) => {
+    const timer = setInterval(() => {
+      const now = performance.now();
+      if (now - startedAt >= seconds * 1000) {
+        clearInterval(timer);
+        setTimeout(resolve, 200);
+        return;
+      }
+      const owed = Math.floor(((now - startedAt) * ratePerS) / 1000) - sent;
+      sent += owed;
+      for (let index = 0; index < owed; index += 1) {
+        const connection = idle.shift();
+        if (connection !== undefined) send(connection, now);
+        else if (due.length < QUEUE_MAX) due.push(now);
+        else dropped += 1;
+      }
+    }, 1);
+  });
+  return {
+    requests: latenciesUs.length,
+    failed,
+    unanswered: due.length + dropped,
+    p50Us: takePercentile(latenciesUs, 0.5),
+    p99Us: takePercentile(latenciesUs, 0.99),
+  };
+}
+
+function openConnection(
+  url: URL,
+  finish: (connection: Connection) => void,
+  fail: () => void,
+): Promise<Connection> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(url.port), url.hostname);
+    const connection = { socket, sentAt: 0, missingBytes: -1, pending: Buffer.alloc(0) };
+    socket.setNoDelay(true);
+    socket.on("connect", () => resolve(connection));
+    socket.on("error", reject);
+    socket.on("close", fail);
+    socket.on("data", (chunk: Buffer) => {
+      if (!readAnswerPart(connection, chunk)) return;
+      connection.missingBytes = -1;
+      finish(connection);
+    });
+  });
+}
+
+// True when the answer is complete. Only answers with a Content-Length: the cases use no others.
+function readAnswerPart(connection: Connection, chunk: Buffer): boolean {
+  if (connection.missingBytes >= 0) {
+    connection.missingBytes -= chunk.length;
+    return connection.missingBytes <= 0;
+  }
+  const bytes =
+    connection.pending.length === 0 ? chunk : Buffer.concat([connection.pending, chunk]);
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  if (headEnd < 0) {
+    connection.pending = bytes;
+    return false;
+  }
+  connection.pending = Buffer.alloc(0);
+  const head = bytes.toString("latin1", 0, headEnd);
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+  if (!head.startsWith("HTTP/1.1 200") || length === undefined) {
+    throw new Error(`unexpected answer: ${head}`);
+  }
+  connection.missingBytes = headEnd + 4 + Number(length) - bytes.length;
+  return connection.missingBytes <= 0;
+}

@@ -1,0 +1,136 @@
+// Child processes of a benchmark: pinned to cores, stopped by their own process ids.
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { createServer, connect, type AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { listTree } from "./usage.ts";
+
+const OUTPUT_CHARS_MAX = 8_192;
+const STOP_TIMEOUT_MS = 4_000;
+const OPEN_FILES_MAX =
+  /^Max open files\s+\d+\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8"))?.[1] ?? "1024";
+
+/** What to start. */
+export interface Launch {
+  /** For messages. */
+  name: string;
+  command: string;
+  args: readonly string[];
+  /** Cores as `taskset -c` takes them. */
+  cores: string;
+  /** Added to this process's environment. */
+  env?: Record<string, string>;
+}
+
+/** A started child. */
+export interface PinnedProcess {
+  name: string;
+  pid: number;
+  /** The last part of what it wrote to stdout and stderr. */
+  readOutput(): string;
+  hasExited(): boolean;
+  signal(signal: NodeJS.Signals): void;
+  /** SIGTERM to the child, and SIGKILL to whatever of its tree is left after four seconds. */
+  stop(): Promise<void>;
+}
+
+/** Starts a child on the given cores. */
+export function startPinned(launch: Launch): PinnedProcess {
+  // Every child may open as many files as the hard limit lets it: 10 000 connections must fit.
+  // It gets SIGTERM when this process ends, even by SIGKILL.
+  const limits = ["prlimit", `--nofile=${OPEN_FILES_MAX}`, "setpriv", "--pdeathsig", "TERM"];
+  const args = ["-c", launch.cores, ...limits, launch.command];
+  const child = spawn("taskset", [...args, ...launch.args], {
+    env: { ...process.env, ...launch.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (text: string) => (output = (output + text).slice(-OUTPUT_CHARS_MAX)));
+  }
+  child.on("error", (error) => (output += String(error)));
+  return {
+    name: launch.name,
+    pid: child.pid ?? -1,
+    readOutput: () => output,
+    hasExited: () =>
+      child.exitCode !== null || child.signalCode !== null || child.pid === undefined,
+    signal: (signal) => void child.kill(signal),
+    stop: () => stopTree(child),
+  };
+}
+
+/** Runs a program to its end; rejects on a non-zero exit code, with the end of its output. */
+export async function runPinned(launch: Launch): Promise<string> {
+  const child = spawn("taskset", ["-c", launch.cores, launch.command, ...launch.args], {
+    env: { ...process.env, ...launch.env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let stdout = "";
+  let stderr = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
+  const [code] = (await once(child, "close")) as [number | null];
+  if (code !== 0) throw new Error(`${launch.name} ended with ${code}: ${(stderr + stdout).trim()}`);
+  return stdout;
+}
+
+/** A TCP port of the loopback interface that was free a moment ago. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+/** Waits until something listens on the port; rejects when the process ends or time is up. */
+export async function waitForPort(
+  started: PinnedProcess,
+  port: number,
+  timeoutMs = 15_000,
+): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
+  while (!(await canConnect(port))) {
+    if (started.hasExited() || Date.now() > deadline) {
+      const state = started.hasExited() ? "ended" : `did not listen on ${port}`;
+      throw new Error(`${started.name} ${state}: ${started.readOutput().trim() || "no output"}`);
+    }
+    await sleep(50);
+  }
+}
+
+async function canConnect(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+async function stopTree(child: ChildProcess): Promise<void> {
+  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  const tree = listTree(child.pid);
+  const exited = once(child, "exit");
+  child.kill("SIGTERM");
+  const inTime = await Promise.race([
+    exited.then(() => true),
+    sleep(STOP_TIMEOUT_MS, false, { ref: false }),
+  ]);
+  if (inTime) return;
+  for (const pid of tree) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      continue; // it is gone, which is what was wanted
+    }
+  }
+  await exited;
+}

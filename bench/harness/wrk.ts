@@ -1,0 +1,67 @@
+// The closed-loop load: wrk, and what its summary says.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { runPinned } from "./process.ts";
+
+// wrk gives the summary to `done`; one JSON line is easier to trust than its rounded text.
+const REPORT_SCRIPT = `
+done = function(summary, latency, requests)
+  local e = summary.errors
+  print(string.format(
+    '{"requests":%d,"durationUs":%d,"bytes":%d,"failed":%d,"p50Us":%d,"p99Us":%d}',
+    summary.requests, summary.duration, summary.bytes,
+    e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50), latency:percentile(99)))
+end
+`;
+
+/** A load: one URL, a number of connections that each wait for their answer, for some seconds. */
+export interface WrkLoad {
+  url: string;
+  connections: number;
+  seconds: number;
+  headers?: Record<string, string>;
+  cores: string;
+  /** A folder for the report script. */
+  scratch: string;
+}
+
+/** What wrk saw. Latencies are those of a closed loop at saturation: they include queueing. */
+export interface WrkSummary {
+  requests: number;
+  durationUs: number;
+  bytes: number;
+  /** Socket errors, timeouts and answers of status 400 and above. */
+  failed: number;
+  p50Us: number;
+  p99Us: number;
+}
+
+/** Runs wrk with one thread to its end. */
+export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
+  const script = join(load.scratch, "report.lua");
+  writeFileSync(script, REPORT_SCRIPT);
+  const headers = Object.entries(load.headers ?? {}).flatMap(([name, value]) => [
+    "-H",
+    `${name}: ${value}`,
+  ]);
+  const output = await runPinned({
+    name: "wrk",
+    command: "wrk",
+    cores: load.cores,
+    args: [
+      "-t1",
+      `-c${load.connections}`,
+      `-d${load.seconds}s`,
+      "--timeout",
+      "5s",
+      "-s",
+      script,
+      ...headers,
+      load.url,
+    ],
+  });
+  const line = output.split("\n").find((text) => text.startsWith("{"));
+  if (line === undefined) throw new Error(`wrk printed no summary: ${output}`);
+  return JSON.parse(line) as WrkSummary;
+}

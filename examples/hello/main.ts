@@ -1,0 +1,65 @@
+// A small upstream to try the gateway with: plain node:http, nothing of the platform in it.
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+
+const ADDRESS = /^(?:\[([^\]]+)\]|([^:]*)):([0-9]{1,5})$/;
+const [, ipv6, name, port] = ADDRESS.exec(process.argv[2] ?? "127.0.0.1:8070") ?? [];
+
+const server = createServer((request, response) => {
+  const path = new URL(request.url ?? "/", "http://sample").pathname;
+  if (path === "/hello") greet(request, response);
+  else if (path === "/hello/events") countToFive(request, response);
+  else respond(response, 404, `there is /hello and /hello/events, not ${path}\n`);
+});
+
+server.listen(Number(port), ipv6 ?? name, () => {
+  const { address, port } = server.address() as AddressInfo;
+  // A supervisor that started this process with an IPC channel learns where it listens.
+  const listeners = [{ name: "http", host: address, port }];
+  if (process.send === undefined) console.log(`http://localhost:${port}/hello`);
+  else
+    process.send({
+      type: "ready",
+      service: "hello",
+      version: "1.0.0",
+      pid: process.pid,
+      listeners,
+    });
+});
+
+for (const event of ["SIGTERM", "SIGINT", "disconnect"] as const) process.once(event, stop);
+
+function greet(request: IncomingMessage, response: ServerResponse): void {
+  const { "x-forwarded-for": client = "you, directly", traceparent = "none" } = request.headers;
+  respond(
+    response,
+    200,
+    `Hello from examples/hello.\nfrom ${String(client)}, trace ${String(traceparent)}\n`,
+  );
+}
+
+// Server-sent events, one a second: to be seen arriving one by one through the gateway.
+function countToFive(request: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
+  let count = 0;
+  const send = (): void => {
+    count += 1;
+    response.write(`data: ${count}\n\n`);
+    if (count === 5) response.end();
+  };
+  send();
+  const timer = setInterval(send, 1000);
+  response.on("close", () => clearInterval(timer));
+  request.resume();
+}
+
+function respond(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "Content-Type": "text/plain; charset=utf-8" });
+  response.end(text);
+}
+
+function stop(): void {
+  server.close(() => process.exit(0));
+  setTimeout(() => process.exit(0), 3000).unref();
+}

@@ -1,0 +1,806 @@
+// One exchange on its way through an upstream: tries, both bodies, tunnels, deadlines. Reused from request to request.
+import { Chunk, ChunkedDecoder, Framing, Known, Parse } from "../parse/index.ts";
+import type { ResponseParser } from "../parse/index.ts";
+import type { BodySink, Refused } from "../server/body.ts";
+import type { ClientConnection } from "../server/connection.ts";
+import { prepareProblem } from "../server/problem.ts";
+import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
+import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
+import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
+import type {
+  FailureKind,
+  ForwardFailure,
+  ForwardObserver,
+  ForwardOutcome,
+  ForwardResult,
+  ForwardTarget,
+  Tunnel,
+} from "./contract.ts";
+import { codeOf, detailOf, statusOf } from "./failures.ts";
+import {
+  mayUpgrade,
+  writeInformationalHead,
+  writeRequestFields,
+  writeRequestLine,
+  writeResponseFields,
+} from "./heads.ts";
+import type { CompiledPlan } from "./plan.ts";
+
+const State = {
+  Idle: 0,
+  /** Waiting for a connection. */
+  Acquiring: 1,
+  /** The request goes out, or is out, and no answer has come. */
+  Sending: 2,
+  /** The answer's head was passed on. */
+  Answering: 3,
+  Tunnel: 4,
+  /** A callback decides what becomes of a failed try. */
+  Failing: 5,
+} as const;
+
+/** What is done to the content of the answer. */
+const Mode = {
+  /** Bytes pass as they come; `#remaining` counts them. */
+  Length: 0,
+  /** The chunked coding is checked and passes as it is. */
+  Chunked: 1,
+  /** The chunked coding is taken off for an HTTP/1.0 client. */
+  Unchunk: 2,
+  /** Close-delimited content is chunked for an HTTP/1.1 client. */
+  Rechunk: 3,
+  /** Close-delimited content for an HTTP/1.0 client. */
+  UntilClose: 4,
+} as const;
+
+const NEVER = Infinity;
+const ATTEMPTS_MAX = 16;
+const INFORMATIONAL_MAX = 16;
+/** Request bytes behind the head that are kept for another try. */
+const REPLAY_BYTES_MAX = 65_536;
+/** Request body bytes that are copied behind the head. */
+const JOINED_BYTES_MAX = 16_384;
+const HALF_CLOSED_TUNNEL_MS = 30_000;
+const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
+  readonly takesWireBytes = true;
+  waitingSinceMs = 0;
+
+  readonly #exchange: ClientConnection<U>;
+  #observer: ForwardObserver<U> = {};
+  #target!: ForwardTarget;
+  #plan!: CompiledPlan;
+  #upstream: UpstreamConnection | null = null;
+  #state: number = State.Idle;
+  #attempts = 0;
+  #startMs = 0;
+  #upstreamMs = -1;
+  #totalDeadlineMs = NEVER;
+  /** When the upstream must have shown a sign of life. */
+  #idleDeadlineMs = NEVER;
+  #isUpgrade = false;
+  /** The request head is in the writer: body bytes join it. */
+  #headPending = false;
+  #requestSent = false;
+  #requestDone = false;
+  #replay: Buffer[] = [];
+  #replayBytes = 0;
+  #replayable = true;
+  #informational = 0;
+  #mode: number = Mode.Length;
+  #remaining = 0;
+  #decoder: ChunkedDecoder | null = null;
+  #upstreamPaused = false;
+  #tunnelBytesIn = 0;
+  #tunnelBytesOut = 0;
+  #tunnelEnds = 0;
+  #result: Mutable<ForwardResult> | null = null;
+
+  constructor(exchange: ClientConnection<U>) {
+    this.#exchange = exchange;
+  }
+
+  /** Whether a request is under way, its tunnel included. */
+  get isBusy(): boolean {
+    return this.#state !== State.Idle;
+  }
+
+  start(target: ForwardTarget, observer: ForwardObserver<U>): void {
+    if (this.#state !== State.Idle) throw new Error("This exchange is being forwarded already");
+    const exchange = this.#exchange;
+    const { engine } = exchange.host;
+    this.#observer = observer;
+    this.#attempts = 0;
+    // Most handlers forward at once: then the clock need not be asked again.
+    this.#startMs = exchange.isHandling ? exchange.startedAtMs : engine.now();
+    this.#upstreamMs = -1;
+    this.#requestSent = false;
+    this.#replayable = true;
+    if (this.#replayBytes > 0) this.#forgetReplay();
+    const { totalMs } = target.plan as CompiledPlan;
+    this.#totalDeadlineMs = totalMs === 0 ? NEVER : exchange.startedAtMs + totalMs;
+    this.#try(target, false);
+  }
+
+  onAcquired(connection: UpstreamConnection): void {
+    this.#upstream = connection;
+    this.#state = State.Sending;
+    connection.user = this;
+    try {
+      this.#sendRequest(connection);
+    } catch (error) {
+      this.#headPending = false;
+      this.#exchange.failHandler(error);
+    }
+  }
+
+  onAcquireFailed(kind: AcquireFailure, code: string): void {
+    this.#fail(kind, code);
+  }
+
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    if (this.#state !== State.Sending && this.#state !== State.Answering) return;
+    const size = end - start;
+    if (size > 0) {
+      this.#keepForReplay(bytes, start, end);
+      this.#sendBody(bytes, start, end);
+    }
+    if (isLast) this.#markRequestDone();
+    else if (this.#idleDeadlineMs !== NEVER && this.#state === State.Sending) {
+      this.#idleDeadlineMs = NEVER;
+    }
+  }
+
+  onBodyRefused(refused: Refused): void {
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    if (upstream !== null) {
+      // While the head stands in the writer, nothing has been sent: the connection is as good as before.
+      if (this.#headPending) this.#poolOf(this.#target).release(upstream);
+      else this.#drop(upstream);
+    }
+    this.#headPending = false;
+    const exchange = this.#exchange;
+    if (exchange.answered) {
+      this.#conclude("truncated");
+      exchange.destroy();
+      return;
+    }
+    this.#state = State.Failing;
+    exchange.refuseBody(refused);
+    this.#conclude("request-refused");
+    exchange.finish();
+  }
+
+  onUpstreamBytes(bytes: Buffer, length: number): void {
+    try {
+      this.#takeUpstreamBytes(bytes, length);
+    } catch (error) {
+      this.#exchange.failHandler(error);
+    }
+  }
+
+  onUpstreamEnd(): void {
+    switch (this.#state) {
+      case State.Sending:
+        this.#failUnanswered("");
+        break;
+      case State.Answering:
+        if (this.#mode === Mode.Rechunk || this.#mode === Mode.UntilClose) this.#endUntilClose();
+        else this.#truncate();
+        break;
+      case State.Tunnel:
+        this.#tunnelEnds++;
+        this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
+        this.#exchange.socket.end();
+        break;
+      default:
+    }
+  }
+
+  onUpstreamClosed(code: string): void {
+    this.#upstream = null;
+    switch (this.#state) {
+      case State.Sending:
+        this.#failUnanswered(code);
+        break;
+      case State.Answering:
+        this.#truncate();
+        break;
+      case State.Tunnel:
+        this.#endTunnel(code !== "");
+        break;
+      default:
+    }
+  }
+
+  onUpstreamDrain(): void {
+    if (this.#state === State.Sending) this.#idleDeadlineMs = NEVER;
+    this.#exchange.resumeBody();
+  }
+
+  /** The client has read on. */
+  onClientDrain(): void {
+    if (!this.#upstreamPaused || this.#upstream === null) return;
+    this.#upstreamPaused = false;
+    this.#touchAnswer();
+    this.#upstream.socket.resume();
+  }
+
+  /** The client's socket has closed. */
+  onClientGone(): void {
+    if (this.#state === State.Tunnel) {
+      this.#endTunnel(false);
+      return;
+    }
+    if (this.#state === State.Failing) return;
+    if (this.#state === State.Acquiring) this.#poolOf(this.#target).cancel(this);
+    this.#dropUpstream();
+    this.#conclude("client-aborted");
+  }
+
+  /** Lets go of everything without a word: the exchange is answered by someone else. */
+  abandon(): void {
+    if (this.#state === State.Idle) return;
+    if (this.#state === State.Acquiring) this.#poolOf(this.#target).cancel(this);
+    this.#dropUpstream();
+    this.#headPending = false;
+    this.#state = State.Idle;
+    this.#forgetReplay();
+    this.#exchange.detachSink();
+  }
+
+  onTunnelInput(bytes: Buffer, start: number): void {
+    const upstream = this.#upstream;
+    if (upstream === null) return;
+    this.#tunnelBytesIn += bytes.length - start;
+    this.#touchTunnel();
+    upstream.socket.write(start === 0 ? bytes : bytes.subarray(start));
+    if (upstream.socket.writableNeedDrain) this.#exchange.pauseBody();
+  }
+
+  /** The client's FIN in a tunnel is passed on; the other direction stays open for a while. */
+  onTunnelClientEnd(): void {
+    this.#tunnelEnds++;
+    this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
+    this.#upstream?.socket.end();
+  }
+
+  sweep(nowMs: number): void {
+    if (nowMs >= this.#totalDeadlineMs && this.#state !== State.Tunnel) {
+      if (this.#state === State.Answering) this.#truncate();
+      else this.#fail("total-timeout", "");
+      return;
+    }
+    if (nowMs < this.#idleDeadlineMs) return;
+    this.#idleDeadlineMs = NEVER;
+    switch (this.#state) {
+      case State.Sending:
+        this.#fail("response-timeout", "");
+        break;
+      case State.Answering:
+        // A client that does not read is watched by its own connection.
+        if (!this.#upstreamPaused) this.#truncate();
+        break;
+      case State.Tunnel:
+        this.#endTunnel(true);
+        break;
+      default:
+    }
+  }
+
+  #try(target: ForwardTarget, fresh: boolean): void {
+    this.#target = target;
+    this.#plan = target.plan as CompiledPlan;
+    this.#attempts++;
+    this.#state = State.Acquiring;
+    this.#idleDeadlineMs = NEVER;
+    this.#upstreamPaused = false;
+    this.#informational = 0;
+    const pool = this.#poolOf(target);
+    if (fresh) {
+      pool.acquireFresh(this);
+      return;
+    }
+    const connection = pool.acquire(this);
+    if (connection !== null) this.onAcquired(connection);
+  }
+
+  #sendRequest(upstream: UpstreamConnection): void {
+    const exchange = this.#exchange;
+    const { head, collected } = exchange;
+    const { writer } = exchange.host.engine;
+    const plan = this.#plan;
+    this.#isUpgrade = plan.upgrade && head.upgrade && mayUpgrade(head);
+    upstream.parser.expect(head.methodId);
+    writer.begin();
+    writeRequestLine(writer, head, plan, exchange.forwardPath);
+    writeRequestFields(
+      writer,
+      head,
+      plan,
+      this.#isUpgrade,
+      collected === null ? -1 : collected.length,
+    );
+    this.#observer.onRequestHead?.(exchange, writer, this.#target);
+    writer.endHead();
+    this.#headPending = true;
+    this.#requestDone = false;
+    if (collected !== null) {
+      if (collected.length > 0) this.#sendBody(collected, 0, collected.length);
+      this.#markRequestDone();
+    } else {
+      for (const piece of this.#replay) this.#sendBody(piece, 0, piece.length);
+      if (exchange.bodyDone) this.#markRequestDone();
+      else exchange.attachSink(this);
+    }
+    // The sink may have refused the body: then nothing is sent.
+    if (this.#headPending) this.#flushHead();
+  }
+
+  #flushHead(): void {
+    this.#headPending = false;
+    const upstream = this.#upstream!;
+    const { writer } = this.#exchange.host.engine;
+    const { socket } = upstream;
+    this.#requestSent = true;
+    if (upstream.readsKept) {
+      socket.write(Buffer.from(writer.view()));
+      return;
+    }
+    socket.write(writer.view());
+    if (socket.writableLength > 0) writer.takeOver();
+  }
+
+  #sendBody(bytes: Buffer, start: number, end: number): void {
+    const { writer } = this.#exchange.host.engine;
+    if (this.#headPending) {
+      if (end - start + writer.length <= JOINED_BYTES_MAX) {
+        writer.range(bytes, start, end);
+        return;
+      }
+      this.#flushHead();
+    }
+    const { socket } = this.#upstream!;
+    socket.write(bytes.subarray(start, end));
+    if (socket.writableNeedDrain) {
+      // The upstream must take what it is sent as timely as it must answer.
+      this.#idleDeadlineMs = this.#deadlineIn(this.#plan.responseHeadMs);
+      this.#exchange.pauseBody();
+    }
+  }
+
+  #markRequestDone(): void {
+    this.#requestDone = true;
+    if (this.#state === State.Sending) {
+      this.#idleDeadlineMs = this.#deadlineIn(this.#plan.responseHeadMs);
+    }
+  }
+
+  #keepForReplay(bytes: Buffer, start: number, end: number): void {
+    if (!this.#replayable) return;
+    this.#replayBytes += end - start;
+    if (this.#replayBytes > REPLAY_BYTES_MAX || this.#state !== State.Sending) {
+      this.#replayable = false;
+      this.#forgetReplay();
+    } else {
+      this.#replay.push(bytes.subarray(start, end));
+    }
+  }
+
+  #forgetReplay(): void {
+    this.#replay = [];
+    this.#replayBytes = 0;
+  }
+
+  #takeUpstreamBytes(bytes: Buffer, length: number): void {
+    let at = 0;
+    while (this.#state === State.Sending) {
+      const { parser } = this.#upstream!;
+      switch (parser.execute(bytes, at, length)) {
+        case Parse.NeedsMore:
+          return;
+        case Parse.Refused:
+          this.#fail("malformed-response", parser.refusal!.code);
+          return;
+        default:
+      }
+      at = parser.next;
+      if (parser.status === 101) {
+        this.#beginTunnel(parser, bytes, at, length);
+        return;
+      }
+      if (parser.informational) {
+        if (!this.#passInformational(parser)) return;
+        parser.reset();
+        if (at === length) return;
+      } else {
+        this.#beginAnswer(parser, bytes, at, length);
+        return;
+      }
+    }
+    if (this.#state === State.Answering) {
+      this.#touchAnswer();
+      this.#passAnswer(bytes, 0, length);
+    } else if (this.#state === State.Tunnel) {
+      this.#touchTunnel();
+      this.#tunnelBytesOut += length;
+      this.#writeToClient(bytes, 0, length);
+      this.#settleBackPressure();
+    }
+  }
+
+  #passInformational(parser: ResponseParser): boolean {
+    if (++this.#informational > INFORMATIONAL_MAX) {
+      this.#fail("malformed-response", "too_many_informational");
+      return false;
+    }
+    // RFC 9110 §15.2: an HTTP/1.0 client must not be sent a 1xx.
+    if (this.#exchange.minor === 0) return true;
+    const { writer } = this.#exchange.host.engine;
+    writer.begin();
+    writeInformationalHead(writer, parser, this.#plan);
+    writer.endHead();
+    this.#exchange.flush();
+    return true;
+  }
+
+  #beginAnswer(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
+    const exchange = this.#exchange;
+    const { engine } = exchange.host;
+    const { writer } = engine;
+    const nowMs = engine.now();
+    this.#upstreamMs = nowMs - this.#startMs;
+    this.#state = State.Answering;
+    if (this.#replayBytes > 0) this.#forgetReplay();
+    this.#mode = this.#chooseMode(parser);
+    const mode = this.#mode;
+    const isUnchunked =
+      mode === Mode.Unchunk || (exchange.minor === 0 && parser.framing === Framing.None);
+    exchange.beginForwardedAnswer(parser.status, mode === Mode.Unchunk || mode === Mode.UntilClose);
+    writer.begin();
+    writeResponseFields(writer, parser, this.#plan, isUnchunked);
+    if (!parser.fields.has(Known.Date)) writer.date(engine.date, engine.coarseDateMs);
+    this.#observer.onResponseHead?.(exchange, parser, writer);
+    if (mode === Mode.Rechunk) writer.raw(TRANSFER_ENCODING_CHUNKED);
+    writer.connection(exchange.keepAlive, exchange.minor);
+    writer.endHead();
+    this.#headPending = true;
+    const isDone = this.#takeContent(bytes, at, length);
+    if (this.#state !== State.Answering) return;
+    this.#headPending = false;
+    exchange.flush();
+    if (isDone) this.#completeAnswer(nowMs);
+    else {
+      this.#upstream!.ownReads();
+      this.#touchAnswer();
+      this.#settleBackPressure();
+    }
+  }
+
+  #chooseMode(parser: ResponseParser): number {
+    switch (parser.framing) {
+      case Framing.Chunked:
+        this.#decoder ??= new ChunkedDecoder();
+        this.#decoder.reset();
+        return this.#exchange.minor === 1 ? Mode.Chunked : Mode.Unchunk;
+      case Framing.UntilClose:
+        return this.#exchange.minor === 1 ? Mode.Rechunk : Mode.UntilClose;
+      default:
+        this.#remaining = parser.framing === Framing.Length ? parser.contentLength : 0;
+        return Mode.Length;
+    }
+  }
+
+  #passAnswer(bytes: Buffer, at: number, end: number): void {
+    const isDone = this.#takeContent(bytes, at, end);
+    if (this.#state !== State.Answering) return;
+    if (isDone) this.#completeAnswer(this.#exchange.host.engine.now());
+    else this.#settleBackPressure();
+  }
+
+  /** Passes content on; true once it is complete. What is left over then poisons the connection. */
+  #takeContent(bytes: Buffer, at: number, end: number): boolean {
+    const exchange = this.#exchange;
+    switch (this.#mode) {
+      case Mode.Length: {
+        const taken = Math.min(this.#remaining, end - at);
+        this.#remaining -= taken;
+        exchange.bytesOut += taken;
+        if (taken > 0) this.#writeToClient(bytes, at, at + taken);
+        if (taken < end - at) this.#upstream!.dead = true;
+        return this.#remaining === 0;
+      }
+      case Mode.Chunked: {
+        const decoder = this.#decoder!;
+        const status = decoder.skim(bytes, at, end);
+        if (status === Chunk.Refused) {
+          this.#truncate();
+          return false;
+        }
+        exchange.bytesOut = decoder.dataBytes;
+        if (decoder.next > at) this.#writeToClient(bytes, at, decoder.next);
+        if (status !== Chunk.Complete) return false;
+        if (decoder.next < end) this.#upstream!.dead = true;
+        return true;
+      }
+      case Mode.Unchunk:
+        return this.#unchunk(bytes, at, end);
+      case Mode.Rechunk:
+        exchange.bytesOut += end - at;
+        if (end > at) this.#rechunk(bytes, at, end);
+        return false;
+      default:
+        exchange.bytesOut += end - at;
+        if (end > at) this.#writeToClient(bytes, at, end);
+        return false;
+    }
+  }
+
+  #unchunk(bytes: Buffer, start: number, end: number): boolean {
+    const decoder = this.#decoder!;
+    let at = start;
+    for (;;) {
+      const status = decoder.execute(bytes, at, end);
+      at = decoder.next;
+      this.#exchange.bytesOut = decoder.dataBytes;
+      if (status === Chunk.Data) {
+        this.#writeToClient(bytes, decoder.dataStart, decoder.dataEnd);
+      } else if (status === Chunk.Refused) {
+        this.#truncate();
+        return false;
+      } else {
+        if (at < end) this.#upstream!.dead = true;
+        return status === Chunk.Complete;
+      }
+    }
+  }
+
+  #rechunk(bytes: Buffer, at: number, end: number): void {
+    const { writer } = this.#exchange.host.engine;
+    const joinsHead = this.#headPending;
+    if (!joinsHead) writer.begin();
+    const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
+    writer.range(line, 0, writeChunkHead(line, 0, end - at));
+    writer.range(bytes, at, end);
+    writer.raw(CHUNK_END);
+    if (!joinsHead) this.#exchange.flush();
+  }
+
+  #writeToClient(bytes: Buffer, start: number, end: number): void {
+    const exchange = this.#exchange;
+    if (this.#headPending) {
+      exchange.host.engine.writer.range(bytes, start, end);
+      return;
+    }
+    const { socket } = exchange;
+    const upstream = this.#upstream!;
+    socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
+    if (socket.writableLength > 0) {
+      exchange.watchStall();
+      // A paused upstream reads on only after the client has taken everything: the buffer stays its own.
+      if (!socket.writableNeedDrain) upstream.abandonReads();
+    }
+  }
+
+  #settleBackPressure(): void {
+    if (this.#upstreamPaused || !this.#exchange.socket.writableNeedDrain) return;
+    this.#upstreamPaused = true;
+    this.#upstream!.socket.pause();
+  }
+
+  #endUntilClose(): void {
+    if (this.#mode === Mode.Rechunk) this.#exchange.socket.write(LAST_CHUNK);
+    this.#completeAnswer(this.#exchange.host.engine.now());
+  }
+
+  #completeAnswer(nowMs: number): void {
+    const upstream = this.#upstream!;
+    const exchange = this.#exchange;
+    this.#upstream = null;
+    upstream.shareReads(exchange.socket.writableLength === 0);
+    if (this.#requestDone && upstream.parser.keepAlive)
+      this.#poolOf(this.#target).release(upstream);
+    else this.#drop(upstream);
+    this.#conclude("complete", nowMs);
+    exchange.finish();
+  }
+
+  /** The upstream broke off after its head was passed on: the client must not take this for a whole answer. */
+  #truncate(): void {
+    this.#dropUpstream();
+    this.#conclude("truncated");
+    this.#exchange.destroy();
+  }
+
+  #failUnanswered(code: string): void {
+    const upstream = this.#upstream;
+    const begun = upstream?.parser.begun ?? false;
+    if (begun || this.#informational > 0)
+      this.#fail("malformed-response", code || "truncated_head");
+    else if (upstream !== null && upstream.requests > 1) this.#fail("reset-on-idle", code);
+    else this.#fail("reset", code);
+  }
+
+  #fail(kind: FailureKind, code: string): void {
+    const exchange = this.#exchange;
+    const target = this.#target;
+    if (this.#state === State.Acquiring) this.#poolOf(target).cancel(this);
+    this.#dropUpstream();
+    this.#idleDeadlineMs = NEVER;
+    this.#state = State.Failing;
+    exchange.detachSink();
+    const failure: ForwardFailure = {
+      kind,
+      code,
+      target,
+      attempt: this.#attempts,
+      requestSent: this.#requestSent,
+      replayable: this.#replayable,
+      status: statusOf(kind),
+    };
+    let next: ForwardTarget | null = null;
+    try {
+      next = this.#observer.onFailure?.(exchange, failure) ?? null;
+    } catch (error) {
+      this.#state = State.Idle;
+      exchange.failHandler(error);
+      return;
+    }
+    if (exchange.aborted) {
+      this.#conclude("client-aborted");
+      return;
+    }
+    if (
+      next !== null &&
+      !exchange.answered &&
+      this.#replayable &&
+      this.#attempts < ATTEMPTS_MAX &&
+      kind !== "total-timeout"
+    ) {
+      this.#try(next, kind === "reset-on-idle");
+      return;
+    }
+    if (!exchange.answered) {
+      exchange.respond(prepareProblem(failure.status, codeOf(kind), detailOf(kind)));
+    }
+    this.#conclude("failed");
+    exchange.finish();
+  }
+
+  #beginTunnel(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
+    const exchange = this.#exchange;
+    const { engine } = exchange.host;
+    if (!this.#isUpgrade || !this.#requestDone) {
+      this.#fail("malformed-response", "upgrade_not_asked_for");
+      return;
+    }
+    this.#upstreamMs = engine.now() - this.#startMs;
+    this.#state = State.Tunnel;
+    this.#forgetReplay();
+    this.#tunnelBytesIn = 0;
+    this.#tunnelBytesOut = length - at;
+    this.#tunnelEnds = 0;
+    this.#totalDeadlineMs = NEVER;
+    this.#idleDeadlineMs = NEVER;
+    exchange.beginForwardedAnswer(101, true);
+    const { writer } = engine;
+    writer.begin();
+    writeInformationalHead(writer, parser, this.#plan);
+    this.#observer.onResponseHead?.(exchange, parser, writer);
+    writer.endHead();
+    writer.range(bytes, at, length);
+    exchange.flush();
+    this.#upstream!.ownReads();
+    this.#touchTunnel();
+    exchange.becomeTunnel();
+    this.#observer.onTunnel?.(exchange, this.#makeTunnel());
+    // What the client sent behind its request belongs to the tunnel.
+    exchange.pump();
+    this.#settleBackPressure();
+  }
+
+  #makeTunnel(): Tunnel {
+    const isOpen = (): boolean => this.#state === State.Tunnel;
+    const bytesIn = (): number => this.#tunnelBytesIn;
+    const bytesOut = (): number => this.#tunnelBytesOut;
+    const close = (): void => {
+      if (isOpen()) this.#endTunnel(true);
+    };
+    return {
+      get bytesIn() {
+        return bytesIn();
+      },
+      get bytesOut() {
+        return bytesOut();
+      },
+      close,
+    };
+  }
+
+  #endTunnel(isAbrupt: boolean): void {
+    const exchange = this.#exchange;
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    if (upstream !== null) {
+      upstream.user = null;
+      upstream.dead = true;
+      if (isAbrupt) upstream.destroy();
+      else upstream.socket.destroySoon();
+    }
+    exchange.bytesIn = this.#tunnelBytesIn;
+    exchange.bytesOut = this.#tunnelBytesOut;
+    this.#conclude("tunnel-closed");
+    if (isAbrupt) exchange.destroy();
+    else exchange.socket.destroySoon();
+  }
+
+  #conclude(outcome: ForwardOutcome, nowMs = this.#exchange.host.engine.now()): void {
+    const exchange = this.#exchange;
+    const observer = this.#observer;
+    this.#state = State.Idle;
+    this.#idleDeadlineMs = NEVER;
+    this.#totalDeadlineMs = NEVER;
+    this.#headPending = false;
+    if (this.#replayBytes > 0) this.#forgetReplay();
+    if (observer.onDone === undefined) return;
+    const result = (this.#result ??= emptyResult(this.#target));
+    result.outcome = outcome;
+    result.status = exchange.status;
+    result.bytesIn = exchange.bytesIn;
+    result.bytesOut = exchange.bytesOut;
+    result.upstreamMs = this.#upstreamMs;
+    result.totalMs = nowMs - exchange.startedAtMs;
+    result.attempts = this.#attempts;
+    result.target = this.#target;
+    try {
+      observer.onDone(exchange, result);
+    } catch (error) {
+      exchange.host.onHandlerError(error, exchange);
+    }
+  }
+
+  #dropUpstream(): void {
+    const upstream = this.#upstream;
+    this.#upstream = null;
+    if (upstream !== null) this.#drop(upstream);
+  }
+
+  #drop(upstream: UpstreamConnection): void {
+    upstream.user = null;
+    upstream.destroy();
+  }
+
+  #poolOf(target: ForwardTarget): ConnectionPool {
+    return target.pool as ConnectionPool;
+  }
+
+  #touchAnswer(): void {
+    this.#idleDeadlineMs = this.#deadlineIn(this.#plan.bodyIdleMs);
+  }
+
+  #touchTunnel(): void {
+    if (this.#tunnelEnds > 0) this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
+    else this.#idleDeadlineMs = this.#deadlineIn(this.#plan.tunnelIdleMs);
+  }
+
+  #deadlineIn(timeoutMs: number): number {
+    return this.#exchange.host.engine.deadlineIn(timeoutMs);
+  }
+}
+
+function emptyResult(target: ForwardTarget): Mutable<ForwardResult> {
+  return {
+    outcome: "complete",
+    status: 0,
+    bytesIn: 0,
+    bytesOut: 0,
+    upstreamMs: -1,
+    totalMs: 0,
+    attempts: 0,
+    target,
+  };
+}

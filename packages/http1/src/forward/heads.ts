@@ -1,0 +1,108 @@
+// Writes the heads that go upstream and the heads that come back.
+import { Known } from "../parse/index.ts";
+import type { RequestParser, ResponseParser } from "../parse/index.ts";
+import type { HeadWriter } from "../write/index.ts";
+import type { CompiledPlan } from "./plan.ts";
+
+const SLASH = 0x2f;
+const ASTERISK = 0x2a;
+const LINE_END = Buffer.from(" HTTP/1.1\r\n");
+const CONNECTION_UPGRADE = Buffer.from("Connection: Upgrade\r\n");
+const TE_TRAILERS = Buffer.from("TE: trailers\r\nConnection: TE\r\n");
+
+/** Appends the request line: strips and prepends as the plan says, the query as it came. */
+export function writeRequestLine(
+  writer: HeadWriter,
+  head: RequestParser,
+  plan: CompiledPlan,
+  path: string | null,
+): void {
+  const { prependPath, stripPathBytes } = plan;
+  if (prependPath.length === 0 && stripPathBytes === 0) {
+    writer.requestLine(head, path);
+    return;
+  }
+  const bytes = path === null ? head.bytes : Buffer.from(path, "latin1");
+  const end = path === null ? head.pathEnd : bytes.length;
+  const start = Math.min(end, (path === null ? head.pathStart : 0) + stripPathBytes);
+  writer.range(head.bytes, head.headStart, head.methodEnd + 1);
+  if (path === null && head.bytes[head.targetStart] === ASTERISK) writer.byte(ASTERISK);
+  else {
+    writer.raw(prependPath);
+    if (bytes[start] !== SLASH || start === end) {
+      if (prependPath.length === 0 || start < end) writer.byte(SLASH);
+    }
+    writer.range(bytes, start, end);
+  }
+  if (head.queryStart !== -1) writer.range(head.bytes, head.queryStart - 1, head.targetEnd);
+  writer.raw(LINE_END);
+}
+
+/**
+ * Appends the fields of a request, all but the empty line. `collectedBytes` is the size of a gathered body, or -1 where
+ * the client's framing stays.
+ */
+export function writeRequestFields(
+  writer: HeadWriter,
+  head: RequestParser,
+  plan: CompiledPlan,
+  isUpgrade: boolean,
+  collectedBytes: number,
+): void {
+  const { fields } = head;
+  if (plan.hostLine !== null) writer.raw(plan.hostLine);
+  else if (!fields.has(Known.Host)) writer.raw(plan.hostFallbackLine);
+  if (collectedBytes !== -1) {
+    writer.copyFields(fields, plan.collectedCuts);
+    writer.contentLength(collectedBytes);
+  } else {
+    writer.copyFields(fields, isUpgrade ? plan.upgradeCuts : plan.requestCuts);
+  }
+  if (isUpgrade) writer.raw(CONNECTION_UPGRADE);
+  else if (fields.has(Known.Te) && acceptsTrailers(head)) writer.raw(TE_TRAILERS);
+  if (plan.requestAdditions.length > 0) writer.raw(plan.requestAdditions);
+}
+
+/** Appends the status line and fields of an answer, all but framing, Connection and the empty line. */
+export function writeResponseFields(
+  writer: HeadWriter,
+  head: ResponseParser,
+  plan: CompiledPlan,
+  isUnchunked: boolean,
+): void {
+  writer.statusLineOf(head);
+  writer.copyFields(head.fields, isUnchunked ? plan.unchunkedCuts : plan.responseCuts);
+  if (plan.responseAdditions.length > 0) writer.raw(plan.responseAdditions);
+}
+
+/** Appends a whole 101, or another informational head. */
+export function writeInformationalHead(
+  writer: HeadWriter,
+  head: ResponseParser,
+  plan: CompiledPlan,
+): void {
+  writer.statusLineOf(head);
+  writer.copyFields(head.fields, head.status === 101 ? plan.switchCuts : plan.responseCuts);
+  if (head.status === 101) writer.raw(CONNECTION_UPGRADE);
+}
+
+/**
+ * Whether a request may carry its upgrade on. `h2c` may not: the bytes after it would be HTTP/2, which nobody here
+ * checks.
+ */
+export function mayUpgrade(head: RequestParser): boolean {
+  if (!head.upgrade) return false;
+  const protocols = head.fields.get(Known.Upgrade) ?? "";
+  return !protocols
+    .toLowerCase()
+    .split(",")
+    .some((protocol) => protocol.trim().startsWith("h2"));
+}
+
+function acceptsTrailers(head: RequestParser): boolean {
+  const te = head.fields.get(Known.Te) ?? "";
+  return te
+    .toLowerCase()
+    .split(",")
+    .some((coding) => coding.trim() === "trailers");
+}

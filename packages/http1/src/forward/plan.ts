@@ -1,0 +1,88 @@
+// Compiles how requests to a target are rewritten into what the per-request code only copies.
+import { HeadWriter, compileForwardCuts } from "../write/index.ts";
+import type { FieldCuts } from "../write/index.ts";
+import { Known } from "../parse/index.ts";
+import type { ForwardPlan, ForwardPlanOptions } from "./contract.ts";
+
+/** A compiled plan. */
+export interface CompiledPlan extends ForwardPlan {
+  /** For a plain request. */
+  readonly requestCuts: FieldCuts;
+  /** For one that asks for an upgrade. */
+  readonly upgradeCuts: FieldCuts;
+  /** For one whose body was gathered: its framing is written anew. */
+  readonly collectedCuts: FieldCuts;
+  readonly responseCuts: FieldCuts;
+  /** For an answer whose chunked coding is taken off (HTTP/1.0 clients). */
+  readonly unchunkedCuts: FieldCuts;
+  /** For a 101. */
+  readonly switchCuts: FieldCuts;
+  /** Whole Host line, null where the client's own is kept. */
+  readonly hostLine: Buffer | null;
+  readonly hostFallbackLine: Buffer;
+  readonly requestAdditions: Buffer;
+  readonly responseAdditions: Buffer;
+  readonly stripPathBytes: number;
+  readonly prependPath: Buffer;
+  readonly upgrade: boolean;
+  readonly responseHeadMs: number;
+  readonly bodyIdleMs: number;
+  readonly totalMs: number;
+  readonly tunnelIdleMs: number;
+}
+
+/** Compiles a plan. Throws `HeadWriteError` on a field or path that cannot be sent, `RangeError` on a bad number. */
+export function compilePlan(options: ForwardPlanOptions = {}): ForwardPlan {
+  const host = options.host ?? "keep";
+  const removed = [...(options.removeRequestFields ?? [])];
+  if (host !== "keep") removed.push("host");
+  const removedFromResponse = [...(options.removeResponseFields ?? [])];
+  const stripPathBytes = options.stripPathBytes ?? 0;
+  if (!Number.isInteger(stripPathBytes) || stripPathBytes < 0) {
+    throw new RangeError(`stripPathBytes must be a non-negative integer, not ${stripPathBytes}`);
+  }
+  const prependPath = options.prependPath ?? "";
+  if (prependPath !== "" && !/^\/[\w\-.~!$&'()*+,;=:@%/]*$/.test(prependPath)) {
+    throw new RangeError("prependPath must begin with / and hold path characters only");
+  }
+  if (prependPath.endsWith("/")) throw new RangeError("prependPath must not end with /");
+  const timeouts = options.timeouts ?? {};
+  const plan: CompiledPlan = {
+    options,
+    requestCuts: compileForwardCuts(removed),
+    upgradeCuts: keeping(compileForwardCuts(removed), Known.Upgrade),
+    collectedCuts: compileForwardCuts([
+      ...removed,
+      "content-length",
+      "transfer-encoding",
+      "trailer",
+      "expect",
+    ]),
+    responseCuts: compileForwardCuts(removedFromResponse),
+    unchunkedCuts: compileForwardCuts([...removedFromResponse, "transfer-encoding", "trailer"]),
+    switchCuts: keeping(compileForwardCuts(removedFromResponse), Known.Upgrade),
+    hostLine: host === "keep" ? null : fieldLines([["Host", host.value]]),
+    hostFallbackLine: fieldLines([["Host", options.hostFallback ?? "localhost"]]),
+    requestAdditions: fieldLines(options.addRequestFields ?? []),
+    responseAdditions: fieldLines(options.addResponseFields ?? []),
+    stripPathBytes,
+    prependPath: Buffer.from(prependPath, "latin1"),
+    upgrade: options.upgrade ?? true,
+    responseHeadMs: timeouts.responseHeadMs ?? 60_000,
+    bodyIdleMs: timeouts.bodyIdleMs ?? 300_000,
+    totalMs: timeouts.totalMs ?? 0,
+    tunnelIdleMs: timeouts.tunnelIdleMs ?? 0,
+  };
+  return plan;
+}
+
+function keeping(cuts: FieldCuts, known: number): FieldCuts {
+  cuts.known[known] = 0;
+  return cuts;
+}
+
+function fieldLines(fields: readonly (readonly [string, string])[]): Buffer {
+  const writer = new HeadWriter(1_024);
+  for (const [name, value] of fields) writer.field(name, value);
+  return Buffer.from(writer.view());
+}

@@ -1,0 +1,65 @@
+// Host and authority grammar, narrower than RFC 3986 on purpose: what names or addresses a real host.
+import { BRACKET_CLOSE, BRACKET_OPEN, COLON, DOT, HEX, HOST, NINE, ZERO } from "./bytes.ts";
+
+const PORT_MAX = 65_535;
+
+/**
+ * Whether `bytes[start, end)` is `host [":" port]`: a name of letters, digits and `-._~`, an IPv4
+ * address or an IPv6 address in brackets, and a port from 0 to 65535 that is not empty. User
+ * information, percent-encoding and sub-delimiters are refused: no real host name needs them.
+ */
+export function isAuthority(bytes: Uint8Array, start: number, end: number): boolean {
+  let at = start;
+  if (at === end) return false;
+  if (bytes[at] === BRACKET_OPEN) {
+    let colons = 0;
+    for (at++; at < end && bytes[at] !== BRACKET_CLOSE; at++) {
+      const byte = bytes[at]!;
+      if (byte === COLON) colons++;
+      else if (byte !== DOT && HEX[byte] === 0xff) return false;
+    }
+    if (at === end || colons < 2 || colons > 8 || at - start < 3) return false;
+    at++;
+  } else {
+    while (at < end && HOST[bytes[at]!] !== 0) at++;
+    if (at === start) return false;
+  }
+  return at === end || (bytes[at] === COLON && isPort(bytes, at + 1, end));
+}
+
+/** Whether the authority ends in `:port`. */
+export function hasPort(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = end - 1; at >= start && bytes[at] !== BRACKET_CLOSE; at--) {
+    if (bytes[at] === COLON) return true;
+  }
+  return false;
+}
+
+/** Whether two authorities are the same text without regard to case. Both were checked before. */
+export function isSameAuthority(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  otherStart: number,
+  otherEnd: number,
+): boolean {
+  if (end - start !== otherEnd - otherStart) return false;
+  for (let offset = 0; offset < end - start; offset++) {
+    const one = bytes[start + offset]!;
+    const other = bytes[otherStart + offset]!;
+    // No two bytes of a checked authority differ in this bit alone, but letters of either case.
+    if ((one | 0x20) !== (other | 0x20)) return false;
+  }
+  return true;
+}
+
+function isPort(bytes: Uint8Array, start: number, end: number): boolean {
+  if (start === end || end - start > 5) return false;
+  let port = 0;
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!;
+    if (byte < ZERO || byte > NINE) return false;
+    port = port * 10 + (byte - ZERO);
+  }
+  return port <= PORT_MAX;
+}

@@ -1,0 +1,89 @@
+// Byte constants and the 256-entry class tables that every scan loop of this room reads.
+
+export const TAB = 0x09;
+export const LF = 0x0a;
+export const CR = 0x0d;
+export const SP = 0x20;
+export const DQUOTE = 0x22;
+export const HASH = 0x23;
+export const PERCENT = 0x25;
+export const ASTERISK = 0x2a;
+export const COMMA = 0x2c;
+export const DASH = 0x2d;
+export const DOT = 0x2e;
+export const SLASH = 0x2f;
+export const ZERO = 0x30;
+export const NINE = 0x39;
+export const COLON = 0x3a;
+export const SEMICOLON = 0x3b;
+export const EQUALS = 0x3d;
+export const QUESTION = 0x3f;
+export const AT = 0x40;
+export const BRACKET_OPEN = 0x5b;
+export const BACKSLASH = 0x5c;
+export const BRACKET_CLOSE = 0x5d;
+export const UNDERSCORE = 0x5f;
+
+const ALNUM = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/**
+ * Not 0 for `tchar` (RFC 9110 §5.6.2), what a method, field name or parameter name may hold; `_` is
+ * 3 and the others 1, so that a scan that joins them by `|` knows whether a name had one.
+ */
+export const TOKEN = mark(mark(new Uint8Array(256), `!#$%&'*+-.^\`|~${ALNUM}`, 1), "_", 3);
+
+/** 1 for what a field value or reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5). */
+export const VALUE = mark(
+  markRange(markRange(new Uint8Array(256), 0x20, 0x7e), 0x80, 0xff),
+  "\t",
+  1,
+);
+
+/** 1 for what a quoted-string may hold unescaped: HTAB, SP, VCHAR but `"` and `\`, obs-text. */
+export const QUOTED = mark(VALUE.slice(), '"\\', 0);
+
+/**
+ * Path bytes: 1 for `pchar`, `/` and the bytes that browsers leave unencoded in paths (`[ ] | ^`);
+ * 2 for `%`, whose two hex digits are checked once the path has ended.
+ */
+export const PATH = mark(mark(new Uint8Array(256), `-._~!$&'()*+,;=:@/[]|^${ALNUM}`, 1), "%", 2);
+
+/**
+ * Query bytes: visible ASCII but `"`, `#`, `<` and `>`, that is what a WHATWG URL may hold. `%` is
+ * not checked here: a query is forwarded as it came and a stray `%` is common and harmless in it.
+ */
+export const QUERY = mark(markRange(new Uint8Array(256), 0x21, 0x7e), '"#<>', 0);
+
+/** 1 for what a registered host name may hold here: letters, digits, `-`, `.`, `_`, `~`. */
+export const HOST = mark(new Uint8Array(256), `-._~${ALNUM}`, 1);
+
+/** The value of a hexadecimal digit, 0xff for every other byte. */
+export const HEX = hexValues();
+
+/** Lower case of ASCII letters, `-` for `_`, every other byte itself: the key of field-name lookups. */
+export const FOLD = foldedBytes();
+
+function mark(table: Uint8Array, characters: string, value: number): Uint8Array {
+  for (const character of characters) table[character.charCodeAt(0)] = value;
+  return table;
+}
+
+function markRange(table: Uint8Array, from: number, to: number): Uint8Array {
+  return table.fill(1, from, to + 1);
+}
+
+function hexValues(): Uint8Array {
+  const table = new Uint8Array(256).fill(0xff);
+  for (let digit = 0; digit < 16; digit++) {
+    table[digit.toString(16).charCodeAt(0)] = digit;
+    table[digit.toString(16).toUpperCase().charCodeAt(0)] = digit;
+  }
+  return table;
+}
+
+function foldedBytes(): Uint8Array {
+  const table = Uint8Array.from({ length: 256 }, (_, byte) => byte);
+  for (let byte = 0x41; byte <= 0x5a; byte++) table[byte] = byte | 0x20;
+  table[UNDERSCORE] = DASH;
+  return table;
+}

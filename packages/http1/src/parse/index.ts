@@ -1,0 +1,16 @@
+// The parser room's door.
+export { ChunkedDecoder, Chunk } from "./chunked-decoder.ts";
+export type { ChunkStatus } from "./chunked-decoder.ts";
+export { equalsIgnoringCase, FieldBlock } from "./field-block.ts";
+export { findKnownField, Known, nameOfKnownField } from "./known-fields.ts";
+export type { KnownField } from "./known-fields.ts";
+export { findMethod, Method, nameOfMethod } from "./methods.ts";
+export type { MethodId } from "./methods.ts";
+export { refusals } from "./refusals.ts";
+export type { Refusal, RefusalCode } from "./refusals.ts";
+export type { RequestHead, ResponseHead } from "./heads.ts";
+export { RequestParser, TargetForm } from "./request-parser.ts";
+export type { RequestLimits, TargetFormKind } from "./request-parser.ts";
+export { ResponseParser } from "./response-parser.ts";
+export { Framing, Parse } from "./status.ts";
+export type { FramingKind, HeadLimits, ParseStatus } from "./status.ts";

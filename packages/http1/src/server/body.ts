@@ -1,0 +1,76 @@
+// Where the bytes of a request body go, and the collector that gathers a whole one.
+import type { Exchange, ReadBodyCallback } from "./exchange.ts";
+
+/** Why a request is answered by the engine instead of the handler. */
+export interface Refused {
+  readonly code: string;
+  readonly status: number;
+  readonly detail: string;
+}
+
+/** Takes the pieces of one request body. */
+export interface BodySink {
+  /**
+   * Whether the chunked coding is left in place: then pieces are validated wire bytes, trailers included; else data.
+   */
+  readonly takesWireBytes: boolean;
+  /** A piece; it may be kept. `isLast` comes once, perhaps with an empty piece. */
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
+  /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
+  onBodyRefused(refused: Refused): void;
+}
+
+/** Gathers a body up to a bound. */
+export class BodyCollector<U> implements BodySink {
+  readonly takesWireBytes = false;
+  readonly #exchange: Exchange<U>;
+  readonly #bytesMax: number;
+  readonly #pieces: Buffer[] = [];
+  readonly #onCollected: (body: Buffer) => void;
+  readonly #onRefused: (refused: Refused) => void;
+  #done: ReadBodyCallback<U> | null;
+  #size = 0;
+
+  constructor(
+    exchange: Exchange<U>,
+    bytesMax: number,
+    done: ReadBodyCallback<U>,
+    onCollected: (body: Buffer) => void,
+    onRefused: (refused: Refused) => void,
+  ) {
+    this.#exchange = exchange;
+    this.#bytesMax = bytesMax;
+    this.#done = done;
+    this.#onCollected = onCollected;
+    this.#onRefused = onRefused;
+  }
+
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    if (this.#done === null) return;
+    this.#size += end - start;
+    if (this.#size > this.#bytesMax) {
+      this.settle("too-large");
+      return;
+    }
+    if (end > start) this.#pieces.push(bytes.subarray(start, end));
+    if (!isLast) return;
+    const body = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+    this.#onCollected(body);
+    this.settle("complete", body);
+  }
+
+  onBodyRefused(refused: Refused): void {
+    if (refused.status === 413) this.settle("too-large");
+    else {
+      this.#done = null;
+      this.#onRefused(refused);
+    }
+  }
+
+  /** Calls back, once. */
+  settle(outcome: "complete" | "too-large" | "aborted", body: Buffer = Buffer.alloc(0)): void {
+    const done = this.#done;
+    this.#done = null;
+    done?.(this.#exchange, outcome, body);
+  }
+}

@@ -1,0 +1,109 @@
+// The contract between the engine and a handler: one request and its answer.
+import type { Buffer } from "node:buffer";
+import type { PeerCertificate } from "node:tls";
+
+import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
+import type { RequestHead } from "../parse/index.ts";
+import type { Answer, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
+
+/** What is known of the client's connection; the same object for every request on it. */
+export interface ConnectionInfo {
+  /** Textual IP address without brackets; an IPv4-mapped IPv6 address is given as plain IPv4; "" on a Unix socket. */
+  readonly remoteAddress: string;
+  readonly remotePort: number;
+  readonly localAddress: string;
+  readonly localPort: number;
+  /** True over TLS. */
+  readonly secure: boolean;
+  /** TLS details, null without TLS. */
+  readonly tls: TlsInfo | null;
+}
+
+/** What the TLS handshake settled. */
+export interface TlsInfo {
+  /** SNI name sent by the client, lower case; "" if none. */
+  readonly serverName: string;
+  readonly protocol: string;
+  /** Verified client certificate, null if none was asked for or sent. */
+  readonly clientCertificate: PeerCertificate | null;
+}
+
+/**
+ * One request and its answer, independent of the protocol version it came by.
+ *
+ * The object is reused for the next request on the connection: a handler that goes on later (after I/O) remembers
+ * `sequence` and stops when it has changed or `aborted` is true. Exactly one of `respond`, `startResponse`, `forward`
+ * or `destroy` answers a request; a second answer throws.
+ */
+export interface Exchange<U = unknown> {
+  /** The request's head; its views are valid until the answer is complete. */
+  readonly head: RequestHead;
+  readonly connection: ConnectionInfo;
+  /** Counts the requests of this connection, 1 for the first. */
+  readonly sequence: number;
+  /** Monotonic milliseconds at which the head was complete. */
+  readonly startedAtMs: number;
+  /** True once the client has gone; whatever is answered then is dropped. */
+  readonly aborted: boolean;
+  /** True once an answer was begun (by the handler or by a forwarded response head). */
+  readonly answered: boolean;
+  /** Body bytes received from the client so far, framing not counted. */
+  readonly bytesIn: number;
+  /** Body bytes given to the client's socket so far, framing not counted. */
+  readonly bytesOut: number;
+  /** The handler's own record. It stays in place from request to request: reuse it. */
+  userData: U;
+  /** Largest request body in bytes, set from the server's limit for each request; enforced while it streams (413). */
+  bodyBytesMax: number;
+  /**
+   * Path to send upstream instead of the one that came, before the plan strips and prepends; null leaves it alone. Must
+   * begin with `/`. The query is passed on as it came. Cleared for each request.
+   */
+  forwardPath: string | null;
+  /** Called once if the client goes away before the answer is complete and no `forward` is under way. Cleared for each request. */
+  onAborted: ((exchange: Exchange<U>) => void) | null;
+  /** Called after every answer that the handler gave in place, when its last byte is handed to the socket. Kept from request to request. */
+  onAnswered: ((exchange: Exchange<U>, status: number) => void) | null;
+
+  /**
+   * Answers at once. Content-Length, Date and Connection are added; HEAD, 204 and 304 lose the body. A field that is not
+   * allowed throws (`HeadWriteError`, `AnswerError`) before anything is sent.
+   */
+  respond(answer: Answer | PreparedAnswer): void;
+  /**
+   * Starts a streamed answer; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Throws as `respond`.
+   */
+  startResponse(head: StreamHead): void;
+  /** Sends a piece of a streamed answer. False asks to wait for `onDrain`. The bytes must not be changed afterwards. */
+  write(chunk: Uint8Array | string): boolean;
+  /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
+  end(trailers?: AnswerHeaders): void;
+  /** Called when `write` returned false and the client has read on. Cleared for each request. */
+  onDrain: ((exchange: Exchange<U>) => void) | null;
+  /**
+   * Collects the whole request body, up to `bytesMax`, then calls back. On `too-large` nothing has been answered yet;
+   * `aborted` means that the client is gone. A body that was read this way can still be forwarded.
+   */
+  readBody(bytesMax: number, done: ReadBodyCallback<U>): void;
+  /** Proxies the request: see {@link ForwardTarget}. */
+  forward(target: ForwardTarget, observer: ForwardObserver<U>): void;
+  /** Drops the client's connection without an answer. */
+  destroy(): void;
+}
+
+/** The head of a streamed answer. */
+export interface StreamHead {
+  readonly status: number;
+  readonly headers?: AnswerHeaders;
+  readonly contentLength?: number;
+}
+
+/** Result of {@link Exchange.readBody}; `body` is empty unless the outcome is `complete`. */
+export type ReadBodyCallback<U> = (
+  exchange: Exchange<U>,
+  outcome: "complete" | "too-large" | "aborted",
+  body: Buffer,
+) => void;
+
+/** Takes each request. It is called synchronously when the head is complete; the body comes later. */
+export type Handler<U> = (exchange: Exchange<U>) => void;

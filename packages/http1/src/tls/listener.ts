@@ -1,0 +1,131 @@
+// The TLS side of a listener: certificates by server name, replaced while connections stay open.
+import type { Socket } from "node:net";
+import { createSecureContext, createServer } from "node:tls";
+import type { SecureContext, Server as NodeTlsServer, TlsOptions } from "node:tls";
+
+import type { ServerFault, ServerTls, TlsIdentity } from "../server/contract.ts";
+
+interface Certificates {
+  readonly fallback: SecureContext | null;
+  readonly names: ReadonlyMap<string, SecureContext>;
+  readonly source: ServerTls;
+}
+
+/** A TLS server whose certificates can be replaced as a whole. */
+export class TlsListener {
+  readonly listener: NodeTlsServer;
+  #certificates: Certificates;
+  /** Sockets whose handshake is under way. */
+  readonly #handshaking = new Set<Socket>();
+
+  constructor(
+    tls: ServerTls,
+    handshakeMs: number,
+    onSocket: (socket: Socket) => void,
+    onFault: (fault: ServerFault) => void,
+  ) {
+    this.#certificates = loadCertificates(tls);
+    const { clientCertificates } = tls;
+    const options: TlsOptions = {
+      allowHalfOpen: true,
+      noDelay: true,
+      handshakeTimeout: handshakeMs === 0 ? 2_147_483_647 : handshakeMs,
+      ALPNProtocols: ["http/1.1"],
+      minVersion: tls.minVersion ?? "TLSv1.2",
+      ...(tls.fallback === null ? {} : identityOptions(tls.fallback)),
+      ...(clientCertificates === undefined
+        ? {}
+        : {
+            requestCert: true,
+            rejectUnauthorized: clientCertificates.mode === "require",
+            ca: clientCertificates.ca,
+          }),
+      SNICallback: (name, done) => {
+        const context = findContext(this.#certificates, name);
+        if (context === null) done(new Error("No certificate for this server name"));
+        else done(null, context);
+      },
+    };
+    this.listener = createServer(options, onSocket);
+    this.listener.on("connection", (socket: Socket) => {
+      this.#handshaking.add(socket);
+      socket.once("close", () => {
+        this.#handshaking.delete(socket);
+      });
+    });
+    this.listener.on("secureConnection", (socket) => {
+      // The raw socket below has done its handshake: it lives on with the TLS socket.
+      this.#forgetHandshakes(socket.remotePort);
+    });
+    this.listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+      onFault({
+        kind: "tls-handshake",
+        status: 0,
+        code: error.code ?? "",
+        remoteAddress: socket.remoteAddress ?? "",
+      });
+      socket.destroy();
+    });
+  }
+
+  /** Loads everything first: what does not load throws, and changes nothing. */
+  replace(tls: ServerTls): void {
+    const certificates = loadCertificates(tls);
+    this.#certificates = certificates;
+    if (tls.fallback !== null) {
+      const { clientCertificates } = tls;
+      this.listener.setSecureContext({
+        ...identityOptions(tls.fallback),
+        minVersion: tls.minVersion ?? "TLSv1.2",
+        ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
+      });
+    }
+  }
+
+  /** Drops handshakes that nobody waits for any more. */
+  close(): void {
+    for (const socket of this.#handshaking) socket.destroy();
+  }
+
+  #forgetHandshakes(remotePort: number | undefined): void {
+    for (const socket of this.#handshaking) {
+      if (socket.remotePort === remotePort) this.#handshaking.delete(socket);
+    }
+  }
+}
+
+function loadCertificates(tls: ServerTls): Certificates {
+  const names = new Map<string, SecureContext>();
+  for (const [name, identity] of tls.names ?? []) {
+    names.set(name.toLowerCase(), loadContext(identity, tls));
+  }
+  return {
+    fallback: tls.fallback === null ? null : loadContext(tls.fallback, tls),
+    names,
+    source: tls,
+  };
+}
+
+function loadContext(identity: TlsIdentity, tls: ServerTls): SecureContext {
+  const { clientCertificates } = tls;
+  return createSecureContext({
+    ...identityOptions(identity),
+    minVersion: tls.minVersion ?? "TLSv1.2",
+    ...(clientCertificates === undefined ? {} : { ca: clientCertificates.ca }),
+  });
+}
+
+function identityOptions(identity: TlsIdentity): { cert: string | Buffer; key: string | Buffer } {
+  return { cert: identity.cert, key: identity.key };
+}
+
+/** The exact name, then `*` in place of its first label, then the fallback. */
+function findContext(certificates: Certificates, serverName: string): SecureContext | null {
+  const name = serverName.toLowerCase();
+  const dot = name.indexOf(".");
+  return (
+    certificates.names.get(name) ??
+    (dot === -1 ? undefined : certificates.names.get(`*${name.slice(dot)}`)) ??
+    certificates.fallback
+  );
+}

@@ -1,0 +1,367 @@
+// Keep-alive connections to one upstream, and those who wait for one.
+import { createSecureContext } from "node:tls";
+
+import type { Engine, Swept } from "../engine/engine.ts";
+import { UpstreamConnection } from "./connection.ts";
+import type { ConnectionOwner, PreparedUpstreamTls } from "./connection.ts";
+import type {
+  UpstreamAddress,
+  UpstreamCounts,
+  UpstreamPool,
+  UpstreamPoolOptions,
+} from "./contract.ts";
+
+const ADDRESSES_MAX = 16;
+const CONNECT_SHARE_MIN_MS = 1_000;
+
+/** Why no connection could be had. */
+export type AcquireFailure =
+  | "connect-refused"
+  | "connect-timeout"
+  | "connect-failed"
+  | "tls-failed"
+  | "queue-full"
+  | "queue-timeout"
+  | "pool-closed";
+
+/** One that asks for a connection. */
+export interface Acquirer {
+  /** The pool's mark while waiting; 0 otherwise. Set by the pool only. */
+  waitingSinceMs: number;
+  onAcquired(connection: UpstreamConnection): void;
+  onAcquireFailed(kind: AcquireFailure, code: string): void;
+}
+
+interface Attempt {
+  addressIndex: number;
+  triesLeft: number;
+  deadlineMs: number;
+  isTimedOut: boolean;
+}
+
+/** Makes a pool. Connections are opened when a request needs one. Throws if the TLS material does not load. */
+export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
+  return new ConnectionPool(options);
+}
+
+/**
+ * Requests take the connection that became idle last; without one they wait in a FIFO and a connection is opened for
+ * each, up to the bound. Whatever becomes free first serves the first that waits.
+ *
+ * ```text
+ *   open  =  connecting  +  idle  +  lent          <=  connectionsMax
+ *   waiting  <=  connecting + waitingMax
+ * ```
+ */
+export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
+  label = "";
+
+  readonly #engine: Engine;
+  readonly #connectionsMax: number;
+  readonly #idleMax: number;
+  readonly #idleTimeoutMs: number;
+  readonly #waitingMax: number;
+  readonly #waitTimeoutMs: number;
+  readonly #connectTimeoutMs: number;
+  readonly #requestsMax: number;
+  readonly #headBytesMax: number;
+  readonly #secure: PreparedUpstreamTls | null;
+  readonly #idle: UpstreamConnection[] = [];
+  readonly #all: UpstreamConnection[] = [];
+  readonly #attempts = new Map<UpstreamConnection, Attempt>();
+  #waiting: Acquirer[] = [];
+  #addresses: readonly UpstreamAddress[];
+  /** The address that worked last: tried first. */
+  #preferred = 0;
+  #closed = false;
+  #onEmpty: (() => void)[] = [];
+
+  constructor(options: UpstreamPoolOptions) {
+    this.#engine = options.engine;
+    this.#connectionsMax = Math.max(1, options.connectionsMax ?? 1_024);
+    this.#idleMax = options.idleMax ?? 256;
+    this.#idleTimeoutMs = options.idleTimeoutMs ?? 55_000;
+    this.#waitingMax = options.waitingMax ?? 1_024;
+    this.#waitTimeoutMs = options.waitTimeoutMs ?? 5_000;
+    this.#connectTimeoutMs = options.connectTimeoutMs ?? 5_000;
+    this.#requestsMax = options.requestsPerConnectionMax ?? 0;
+    this.#headBytesMax = options.headBytesMax ?? 65_536;
+    this.#addresses = options.addresses.slice(0, ADDRESSES_MAX);
+    this.#secure = null;
+    if (options.tls !== undefined) {
+      const { ca, cert, key } = options.tls;
+      const context = createSecureContext({
+        ...(ca === undefined ? {} : { ca }),
+        ...(cert === undefined ? {} : { cert }),
+        ...(key === undefined ? {} : { key }),
+      });
+      this.#secure = { tls: options.tls, context };
+    }
+    this.#engine.add(this);
+  }
+
+  get counts(): UpstreamCounts {
+    return {
+      open: this.#all.length,
+      connecting: this.#attempts.size,
+      idle: this.#idle.length,
+      waiting: this.#waiting.length,
+    };
+  }
+
+  setAddresses(addresses: readonly UpstreamAddress[]): void {
+    this.#addresses = addresses.slice(0, ADDRESSES_MAX);
+    this.#preferred = 0;
+  }
+
+  /**
+   * An idle connection at once, or null: then the acquirer is called back exactly once, possibly before this returns,
+   * unless it cancels.
+   */
+  acquire(acquirer: Acquirer): UpstreamConnection | null {
+    const connection = this.#takeIdle();
+    if (connection !== null) {
+      connection.requests++;
+      return connection;
+    }
+    this.#wait(acquirer);
+    return null;
+  }
+
+  /** A connection that was opened for this request alone: never one that was idle. Calls back like `acquire`. */
+  acquireFresh(acquirer: Acquirer): void {
+    // Retries after a lost idle connection come here: the other idle ones are most likely lost as well.
+    for (const idle of this.#idle.splice(0)) idle.destroy();
+    this.#wait(acquirer);
+  }
+
+  /** Stops waiting. */
+  cancel(acquirer: Acquirer): void {
+    if (acquirer.waitingSinceMs === 0) return;
+    acquirer.waitingSinceMs = 0;
+    const index = this.#waiting.indexOf(acquirer);
+    if (index !== -1) this.#waiting.splice(index, 1);
+  }
+
+  /** Takes a lent connection back after a complete answer. The next one that waits gets it. */
+  release(connection: UpstreamConnection): void {
+    connection.user = null;
+    if (
+      this.#closed ||
+      connection.dead ||
+      (this.#requestsMax !== 0 && connection.requests >= this.#requestsMax)
+    ) {
+      connection.destroy();
+      return;
+    }
+    if (this.#waiting.length > 0) {
+      this.#serve(connection);
+      return;
+    }
+    if (this.#idle.length >= this.#idleMax) {
+      connection.destroy();
+      return;
+    }
+    connection.sinceMs = this.#engine.coarseNowMs;
+    this.#idle.push(connection);
+  }
+
+  onConnected(connection: UpstreamConnection): void {
+    const attempt = this.#attempts.get(connection);
+    this.#attempts.delete(connection);
+    if (attempt !== undefined) this.#preferred = attempt.addressIndex;
+    this.release(connection);
+  }
+
+  onConnectFailed(connection: UpstreamConnection, code: string, _message: string): void {
+    const attempt = this.#attempts.get(connection);
+    this.#attempts.delete(connection);
+    this.#remove(connection);
+    if (attempt === undefined || this.#closed) {
+      this.#settleEmpty();
+      return;
+    }
+    attempt.triesLeft--;
+    if (
+      attempt.triesLeft > 0 &&
+      this.#engine.now() < attempt.deadlineMs &&
+      this.#waiting.length > 0
+    ) {
+      attempt.addressIndex = (attempt.addressIndex + 1) % this.#addresses.length;
+      this.#open(attempt);
+      return;
+    }
+    const waiter = this.#shiftWaiting();
+    waiter?.onAcquireFailed(attempt.isTimedOut ? "connect-timeout" : kindOfCode(code), code);
+  }
+
+  onLost(connection: UpstreamConnection): void {
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+    this.#remove(connection);
+    // A place is free: those that waited for one may open a connection now.
+    if (this.#waiting.length > this.#attempts.size) this.#openFor();
+    this.#settleEmpty();
+  }
+
+  sweep(nowMs: number): void {
+    const expired = nowMs - this.#idleTimeoutMs;
+    let count = 0;
+    while (count < this.#idle.length && this.#idle[count]!.sinceMs <= expired) count++;
+    for (const connection of this.#idle.splice(0, count)) connection.destroy();
+    for (const [connection, attempt] of this.#attempts) {
+      if (nowMs < connection.sinceMs) continue;
+      attempt.isTimedOut = true;
+      connection.destroy();
+    }
+    // The first in the line have a connection under way, whose own deadline answers for them.
+    let index = this.#attempts.size;
+    while (index < this.#waiting.length) {
+      const waiter = this.#waiting[index]!;
+      if (nowMs - waiter.waitingSinceMs < this.#waitTimeoutMs) {
+        index++;
+        continue;
+      }
+      this.#waiting.splice(index, 1);
+      waiter.waitingSinceMs = 0;
+      waiter.onAcquireFailed("queue-timeout", "");
+    }
+  }
+
+  async drain(deadlineMs: number): Promise<void> {
+    this.#closed = true;
+    this.#failWaiting();
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+    if (this.#all.length > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(() => {
+          this.close();
+        }, deadlineMs);
+        this.#onEmpty.push(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+    }
+    this.#engine.remove(this);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#failWaiting();
+    for (const connection of this.#all.slice()) connection.destroy();
+    this.#engine.remove(this);
+  }
+
+  #takeIdle(): UpstreamConnection | null {
+    for (;;) {
+      const connection = this.#idle.pop();
+      if (connection === undefined) return null;
+      if (!connection.dead) return connection;
+      connection.destroy();
+    }
+  }
+
+  #wait(acquirer: Acquirer): void {
+    if (this.#closed) {
+      acquirer.onAcquireFailed("pool-closed", "");
+      return;
+    }
+    if (this.#addresses.length === 0) {
+      acquirer.onAcquireFailed("connect-failed", "ENOTFOUND");
+      return;
+    }
+    const canOpen =
+      this.#all.length < this.#connectionsMax && this.#attempts.size <= this.#waiting.length;
+    if (!canOpen && this.#waiting.length - this.#attempts.size >= this.#waitingMax) {
+      acquirer.onAcquireFailed("queue-full", "");
+      return;
+    }
+    acquirer.waitingSinceMs = this.#engine.now();
+    this.#waiting.push(acquirer);
+    if (canOpen) this.#openFor();
+  }
+
+  #openFor(): void {
+    if (this.#closed || this.#addresses.length === 0) return;
+    if (this.#all.length >= this.#connectionsMax) return;
+    this.#open({
+      addressIndex: this.#preferred % this.#addresses.length,
+      triesLeft: this.#addresses.length,
+      deadlineMs: this.#engine.now() + this.#connectTimeoutMs,
+      isTimedOut: false,
+    });
+  }
+
+  #open(attempt: Attempt): void {
+    const nowMs = this.#engine.now();
+    const address = this.#addresses[attempt.addressIndex % this.#addresses.length]!;
+    const connection = new UpstreamConnection(
+      this.#engine,
+      this,
+      address,
+      this.#secure,
+      this.#headBytesMax,
+    );
+    // An address that swallows packets must not use up the time of those after it.
+    const shareMs = (attempt.deadlineMs - nowMs) / attempt.triesLeft;
+    connection.sinceMs = Math.min(
+      attempt.deadlineMs,
+      nowMs + Math.max(CONNECT_SHARE_MIN_MS, shareMs),
+    );
+    attempt.isTimedOut = false;
+    connection.slot = this.#all.length;
+    this.#all.push(connection);
+    this.#attempts.set(connection, attempt);
+  }
+
+  #serve(connection: UpstreamConnection): void {
+    const acquirer = this.#shiftWaiting()!;
+    connection.requests++;
+    acquirer.onAcquired(connection);
+  }
+
+  #shiftWaiting(): Acquirer | undefined {
+    const acquirer = this.#waiting.shift();
+    if (acquirer !== undefined) acquirer.waitingSinceMs = 0;
+    return acquirer;
+  }
+
+  #failWaiting(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const acquirer of waiting) {
+      acquirer.waitingSinceMs = 0;
+      acquirer.onAcquireFailed("pool-closed", "");
+    }
+  }
+
+  #remove(connection: UpstreamConnection): void {
+    const { slot } = connection;
+    if (slot === -1) return;
+    connection.slot = -1;
+    const last = this.#all.pop()!;
+    if (last !== connection) {
+      this.#all[slot] = last;
+      last.slot = slot;
+    }
+  }
+
+  #settleEmpty(): void {
+    if (!this.#closed || this.#all.length > 0) return;
+    for (const resolve of this.#onEmpty.splice(0)) resolve();
+  }
+}
+
+function kindOfCode(code: string): AcquireFailure {
+  if (code === "ECONNREFUSED" || code === "ENOENT") return "connect-refused";
+  if (code === "ETIMEDOUT") return "connect-timeout";
+  if (
+    code.startsWith("ERR_TLS") ||
+    code.startsWith("ERR_SSL") ||
+    /CERT|SIGNATURE|ISSUER/.test(code)
+  ) {
+    return "tls-failed";
+  }
+  return "connect-failed";
+}

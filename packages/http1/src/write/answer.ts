@@ -1,0 +1,158 @@
+// Answers that are made here: framing chosen by method, status and version, from objects or prepared.
+import { ALIAS, findAliasedField, Known } from "../parse/known-fields.ts";
+import { Method } from "../parse/methods.ts";
+import type { MethodId } from "../parse/methods.ts";
+import { Framing } from "../parse/status.ts";
+import type { FramingKind } from "../parse/status.ts";
+import { HeadWriter } from "./head-writer.ts";
+import type { HttpDate } from "./http-date.ts";
+
+const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
+
+/** Fields of an answer: pairs, so that a name may come twice. Framing and Connection are not among them. */
+export type AnswerHeaders = readonly (readonly [name: string, value: string])[];
+
+/** An answer whose content is whole. */
+export interface Answer {
+  /** 200 to 599. */
+  readonly status: number;
+  readonly headers?: AnswerHeaders;
+  /** Strings are sent as UTF-8. Default: none. */
+  readonly body?: string | Uint8Array;
+}
+
+/** What of the exchange decides how an answer is framed. */
+export interface AnswerContext {
+  readonly methodId: MethodId;
+  /** The client's minor version. */
+  readonly minor: 0 | 1;
+  /** Whether the connection stays open after the answer. */
+  readonly keepAlive: boolean;
+  readonly nowMs: number;
+}
+
+/** A caller set a field that the writer itself decides. */
+export class AnswerError extends Error {
+  readonly code = "framing_field_set";
+
+  constructor(name: string) {
+    super(`The field ${name} is set by the writer.`);
+    this.name = "AnswerError";
+  }
+}
+
+/**
+ * Appends a whole answer, head and content. HEAD gets the head alone with the content's length; 204
+ * and 304 get no content and no length (RFC 9110 §8.6).
+ */
+export function writeAnswer(
+  writer: HeadWriter,
+  date: HttpDate,
+  answer: Answer,
+  context: AnswerContext,
+): void {
+  writer.statusLine(answer.status);
+  writeHeaders(writer, answer.headers);
+  const body = bytesOf(answer.body);
+  const isBodiless = answer.status === 204 || answer.status === 304;
+  if (!isBodiless) writer.contentLength(body.length);
+  writer.date(date, context.nowMs);
+  writer.connection(context.keepAlive, context.minor);
+  writer.endHead();
+  if (!isBodiless && context.methodId !== Method.HEAD) writer.raw(body);
+}
+
+/**
+ * Appends the head of an answer whose content is streamed, and gives the framing to use: None (HEAD,
+ * 204, 304), Length when `contentLength` is known, else Chunked, or UntilClose for HTTP/1.0: then the
+ * connection must be closed behind the content, and the head says so.
+ */
+export function writeStreamHead(
+  writer: HeadWriter,
+  date: HttpDate,
+  head: {
+    readonly status: number;
+    readonly headers?: AnswerHeaders;
+    readonly contentLength?: number;
+  },
+  context: AnswerContext,
+): FramingKind {
+  writer.statusLine(head.status);
+  writeHeaders(writer, head.headers);
+  const framing = chooseFraming(head.status, head.contentLength, context);
+  const isBodiless = head.status === 204 || head.status === 304;
+  if (head.contentLength !== undefined && !isBodiless) writer.contentLength(head.contentLength);
+  else if (!isBodiless && context.minor === 1) writer.raw(TRANSFER_ENCODING_CHUNKED);
+  writer.date(date, context.nowMs);
+  writer.connection(context.keepAlive && framing !== Framing.UntilClose, context.minor);
+  writer.endHead();
+  return framing;
+}
+
+/** An answer whose bytes were made once; only Date and Connection are added each time. */
+export interface PreparedAnswer {
+  readonly status: number;
+  /** Status line and fields, the length included. */
+  readonly head: Buffer;
+  readonly body: Buffer;
+}
+
+/** Prepares an answer that is sent often. */
+export function prepareAnswer(answer: Answer): PreparedAnswer {
+  const body = bytesOf(answer.body);
+  const writer = new HeadWriter(1024);
+  writer.statusLine(answer.status);
+  writeHeaders(writer, answer.headers);
+  const isBodiless = answer.status === 204 || answer.status === 304;
+  if (!isBodiless) writer.contentLength(body.length);
+  return {
+    status: answer.status,
+    head: Buffer.from(writer.view()),
+    body: isBodiless ? Buffer.alloc(0) : Buffer.from(body),
+  };
+}
+
+/** Appends a prepared answer. */
+export function writePrepared(
+  writer: HeadWriter,
+  date: HttpDate,
+  answer: PreparedAnswer,
+  context: AnswerContext,
+): void {
+  writer.raw(answer.head);
+  writer.date(date, context.nowMs);
+  writer.connection(context.keepAlive, context.minor);
+  writer.endHead();
+  if (context.methodId !== Method.HEAD) writer.raw(answer.body);
+}
+
+function chooseFraming(
+  status: number,
+  contentLength: number | undefined,
+  context: AnswerContext,
+): FramingKind {
+  if (status === 204 || status === 304 || context.methodId === Method.HEAD) return Framing.None;
+  if (contentLength !== undefined) return contentLength === 0 ? Framing.None : Framing.Length;
+  return context.minor === 1 ? Framing.Chunked : Framing.UntilClose;
+}
+
+function writeHeaders(writer: HeadWriter, headers: AnswerHeaders | undefined): void {
+  if (headers === undefined) return;
+  for (const [name, value] of headers) {
+    const bytes = Buffer.from(name, "latin1");
+    switch (findAliasedField(bytes, 0, bytes.length) & ~ALIAS) {
+      case Known.ContentLength:
+      case Known.TransferEncoding:
+      case Known.Connection:
+      case Known.Date:
+        throw new AnswerError(name);
+      default:
+    }
+    writer.field(name, value);
+  }
+}
+
+function bytesOf(body: string | Uint8Array | undefined): Uint8Array {
+  if (body === undefined) return Buffer.alloc(0);
+  return typeof body === "string" ? Buffer.from(body) : body;
+}

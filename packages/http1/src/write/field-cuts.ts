@@ -1,0 +1,38 @@
+// Compiles lists of field names into the table that copying a field section reads.
+import { ALIAS, findAliasedField, Known, KNOWN_COUNT } from "../parse/known-fields.ts";
+import type { FieldCuts } from "./head-writer.ts";
+
+const HOP_BY_HOP = [
+  Known.Connection,
+  Known.KeepAlive,
+  Known.ProxyConnection,
+  Known.ProxyAuthorization,
+  Known.ProxyAuthenticate,
+  Known.Te,
+  Known.Upgrade,
+  Known.Http2Settings,
+];
+
+/** Compiles names of any case into `FieldCuts`. Known names are cut in their `_` spelling, too. */
+export function compileCuts(names: Iterable<string>): FieldCuts {
+  const known = new Uint8Array(KNOWN_COUNT);
+  const other: string[] = [];
+  for (const name of names) {
+    const bytes = Buffer.from(name, "latin1");
+    const id = findAliasedField(bytes, 0, bytes.length) & ~ALIAS;
+    if (id === Known.Other) other.push(name.toLowerCase());
+    else known[id] = 1;
+  }
+  return { known, other };
+}
+
+/**
+ * The same for forwarding: also cuts the hop-by-hop fields of RFC 9110 §7.6.1 that are not part of
+ * the message's framing. Content-Length, Transfer-Encoding and Trailer stay, for a body that passes
+ * through unchanged; name them to cut them.
+ */
+export function compileForwardCuts(names: Iterable<string>): FieldCuts {
+  const cuts = compileCuts(names);
+  for (const id of HOP_BY_HOP) cuts.known[id] = 1;
+  return cuts;
+}

@@ -1,0 +1,294 @@
+// Builds heads, and the first body bytes behind them, in one scratch buffer that one write then sends.
+import { ASTERISK, COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE, ZERO } from "../parse/bytes.ts";
+import type { FieldBlock } from "../parse/field-block.ts";
+import type { RequestHead, ResponseHead } from "../parse/heads.ts";
+import { Method } from "../parse/methods.ts";
+import type { HttpDate } from "./http-date.ts";
+import { statusLineOf } from "./status-line.ts";
+
+const SCRATCH_BYTES = 65_536;
+const BYTES_MAX = 1_048_576;
+const LOOP_COPY_BYTES = 24;
+const REQUEST_LINE_END = Buffer.from(" HTTP/1.1\r\n");
+const STATUS_LINE_START = Buffer.from("HTTP/1.1 ");
+const CONNECTION_CLOSE = Buffer.from("Connection: close\r\n");
+const CONNECTION_KEEP_ALIVE = Buffer.from("Connection: keep-alive\r\n");
+const CONTENT_LENGTH = Buffer.from("Content-Length: ");
+
+const MESSAGES = {
+  bad_field_name: "A field name is empty or has a character that is not allowed.",
+  bad_field_value: "A field value has a character that is not allowed.",
+  bad_path: "A path has no leading slash or a character that is not allowed.",
+  head_too_large: "A head is larger than the writer may become.",
+} as const;
+
+/** A name or value that would break out of its line, or a head beyond the writer's bound. */
+export class HeadWriteError extends Error {
+  readonly code: keyof typeof MESSAGES;
+
+  constructor(code: HeadWriteError["code"]) {
+    super(MESSAGES[code]);
+    this.name = "HeadWriteError";
+    this.code = code;
+  }
+}
+
+/**
+ * One per thread: every head is built in the same scratch buffer.
+ *
+ * ```ts
+ * writer.begin();
+ * writer.requestLine(head, null);
+ * writer.copyFields(head.fields, cuts);
+ * writer.field("X-Request-Id", id);
+ * writer.endHead();
+ * const sent = socket.write(writer.view());
+ * if (!sent) writer.takeOver(); // the socket still holds the scratch
+ * ```
+ *
+ * What comes from strings is checked, and refused with a `HeadWriteError`, where it could break out of
+ * its line; what comes as bytes is trusted: it was parsed or prepared before.
+ */
+export class HeadWriter {
+  /** The scratch; `[0, length)` is written. */
+  bytes: Buffer;
+  length = 0;
+
+  private readonly scratchBytes: number;
+  private readonly bytesMax: number;
+
+  /**
+   * @param scratchBytes first size of the scratch, default 65 536
+   * @param bytesMax the scratch never grows beyond this, default 1 048 576
+   */
+  constructor(scratchBytes: number = SCRATCH_BYTES, bytesMax: number = BYTES_MAX) {
+    this.scratchBytes = scratchBytes;
+    this.bytesMax = bytesMax;
+    this.bytes = Buffer.allocUnsafeSlow(scratchBytes);
+  }
+
+  /** Starts anew. A scratch that grew for an odd head is given back. */
+  begin(): void {
+    this.length = 0;
+    if (this.bytes.length > this.scratchBytes) {
+      this.bytes = Buffer.allocUnsafeSlow(this.scratchBytes);
+    }
+  }
+
+  /** The written bytes, still in the scratch: valid until `begin`. */
+  view(): Buffer {
+    return this.bytes.subarray(0, this.length);
+  }
+
+  /** Gives the scratch away to whoever still holds `view()`, and goes on with a fresh one. */
+  takeOver(): void {
+    this.bytes = Buffer.allocUnsafeSlow(this.scratchBytes);
+    this.length = 0;
+  }
+
+  /** Appends prepared bytes. */
+  raw(prepared: Uint8Array): void {
+    this.range(prepared, 0, prepared.length);
+  }
+
+  /** Appends `source[start, end)`. */
+  range(source: Uint8Array, start: number, end: number): void {
+    const size = end - start;
+    this.reserve(size);
+    const { bytes } = this;
+    let to = this.length;
+    this.length = to + size;
+    if (size > LOOP_COPY_BYTES) {
+      if (source instanceof Buffer) source.copy(bytes, to, start, end);
+      else bytes.set(source.subarray(start, end), to);
+      return;
+    }
+    for (let from = start; from < end; from++) bytes[to++] = source[from]!;
+  }
+
+  /** Appends one byte. */
+  byte(value: number): void {
+    this.reserve(1);
+    this.bytes[this.length++] = value;
+  }
+
+  /** Appends a non-negative integer in decimal digits. */
+  number(value: number): void {
+    this.reserve(16);
+    const { bytes } = this;
+    let digits = 1;
+    for (let rest = Math.floor(value / 10); rest > 0; rest = Math.floor(rest / 10)) digits++;
+    let rest = value;
+    for (let at = this.length + digits - 1; at >= this.length; at--) {
+      const quotient = Math.floor(rest / 10);
+      bytes[at] = ZERO + (rest - quotient * 10);
+      rest = quotient;
+    }
+    this.length += digits;
+  }
+
+  /** Appends `name: value CRLF` from strings; both are checked (RFC 9110 §5.1, §5.5), latin1 only. */
+  field(name: string, value: string): void {
+    if (name.length === 0) throw new HeadWriteError("bad_field_name");
+    const lineStart = this.length;
+    this.reserve(name.length + value.length + 4);
+    this.checked(name, TOKEN, lineStart, "bad_field_name");
+    const { bytes } = this;
+    bytes[this.length++] = COLON;
+    bytes[this.length++] = SP;
+    this.checked(value, VALUE, lineStart, "bad_field_value");
+    this.lineEnd();
+  }
+
+  /** Appends a field whose name was prepared as `Name: `, with a value that is checked. */
+  fieldAfter(preparedName: Uint8Array, value: string): void {
+    const lineStart = this.length;
+    this.raw(preparedName);
+    this.reserve(value.length + 2);
+    this.checked(value, VALUE, lineStart, "bad_field_value");
+    this.lineEnd();
+  }
+
+  /** Appends a value, or a part of one, that is checked. For fields built in pieces. */
+  value(value: string): void {
+    const lineStart = this.length;
+    this.reserve(value.length);
+    this.checked(value, VALUE, lineStart, "bad_field_value");
+  }
+
+  /** Appends CRLF. */
+  lineEnd(): void {
+    this.reserve(2);
+    this.bytes[this.length++] = CR;
+    this.bytes[this.length++] = LF;
+  }
+
+  /** Ends the head with an empty line. */
+  endHead(): void {
+    this.lineEnd();
+  }
+
+  /**
+   * Appends the request line of a forwarded request in origin form, HTTP/1.1: the method as it came,
+   * `path` or else the head's own path (`/` for an empty one, `*` for OPTIONS of a whole server), the query as it came.
+   */
+  requestLine(head: RequestHead, path: string | null): void {
+    const { bytes } = head;
+    const lineStart = this.length;
+    if (path !== null && path.charCodeAt(0) !== SLASH) throw new HeadWriteError("bad_path");
+    this.range(bytes, head.headStart, head.methodEnd + 1);
+    if (path !== null) {
+      this.reserve(path.length);
+      this.checked(path, PATH, lineStart, "bad_path");
+    } else if (head.pathEnd > head.pathStart) this.range(bytes, head.pathStart, head.pathEnd);
+    else if (head.methodId === Method.OPTIONS && head.queryStart === -1) this.byte(ASTERISK);
+    else this.byte(SLASH);
+    if (head.queryStart !== -1) this.range(bytes, head.queryStart - 1, head.targetEnd);
+    this.raw(REQUEST_LINE_END);
+  }
+
+  /** Appends an HTTP/1.1 status line with the usual reason phrase. */
+  statusLine(status: number): void {
+    this.raw(statusLineOf(status));
+  }
+
+  /** Appends an HTTP/1.1 status line with the status and reason phrase of a forwarded answer. */
+  statusLineOf(head: ResponseHead): void {
+    this.raw(STATUS_LINE_START);
+    this.number(head.status);
+    this.byte(SP);
+    this.range(head.bytes, head.reasonStart, head.reasonEnd);
+    this.lineEnd();
+  }
+
+  /**
+   * Appends an incoming field section as it came, but the lines whose known name is marked in `cuts`
+   * (aliases included) and the lines that Connection nominates. Untouched neighbours are one copy.
+   */
+  copyFields(fields: FieldBlock, cuts: FieldCuts): void {
+    const { bytes, count } = fields;
+    const { known, other } = cuts;
+    let runStart = fields.start;
+    for (let index = 0; index < count; index++) {
+      const id = fields.knownAt(index);
+      if (id === 0) {
+        if (!fields.isNominated(index) && (other.length === 0 || !isNamed(fields, index, other)))
+          continue;
+      } else if (known[id] === 0 && !fields.isNominated(index)) continue;
+      const lineStart = fields.nameStart(index);
+      if (lineStart > runStart) this.range(bytes, runStart, lineStart);
+      runStart = fields.lineEnd(index);
+    }
+    if (fields.end > runStart) this.range(bytes, runStart, fields.end);
+  }
+
+  /** Appends the Date field. */
+  date(date: HttpDate, nowMs: number): void {
+    this.raw(date.field(nowMs));
+  }
+
+  /** Appends `Content-Length`. */
+  contentLength(length: number): void {
+    this.raw(CONTENT_LENGTH);
+    this.number(length);
+    this.lineEnd();
+  }
+
+  /** Appends what Connection must say to a peer of this minor version: nothing where it is the default. */
+  connection(keepAlive: boolean, minor: 0 | 1): void {
+    if (!keepAlive) this.raw(CONNECTION_CLOSE);
+    else if (minor === 0) this.raw(CONNECTION_KEEP_ALIVE);
+  }
+
+  /** Appends text whose units the table allows; otherwise the writer goes back to `lineStart`. */
+  private checked(
+    text: string,
+    table: Uint8Array,
+    lineStart: number,
+    code: HeadWriteError["code"],
+  ): void {
+    const { bytes } = this;
+    let to = this.length;
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      if (unit > 0xff || table[unit] === 0) {
+        this.length = lineStart;
+        throw new HeadWriteError(code);
+      }
+      bytes[to++] = unit;
+    }
+    this.length = to;
+  }
+
+  private reserve(size: number): void {
+    const needed = this.length + size;
+    if (needed > this.bytes.length) this.grow(needed);
+  }
+
+  private grow(needed: number): void {
+    if (needed > this.bytesMax) {
+      throw new HeadWriteError("head_too_large");
+    }
+    const grown = Buffer.allocUnsafeSlow(
+      Math.min(this.bytesMax, Math.max(needed, this.bytes.length * 2)),
+    );
+    this.bytes.copy(grown, 0, 0, this.length);
+    this.bytes = grown;
+  }
+}
+
+/** Which lines of a field section are not copied; made once by `compileCuts`. */
+export interface FieldCuts {
+  /** By known field: 1 is cut. */
+  readonly known: Uint8Array;
+  /** Lower-case names that are not known ones. */
+  readonly other: readonly string[];
+}
+
+function isNamed(fields: FieldBlock, index: number, names: readonly string[]): boolean {
+  const size = fields.nameEnd(index) - fields.nameStart(index);
+  for (const name of names) {
+    if (name.length === size && fields.nameIs(index, name)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,15 @@
+// The serialiser room's door.
+export {
+  AnswerError,
+  prepareAnswer,
+  writeAnswer,
+  writePrepared,
+  writeStreamHead,
+} from "./answer.ts";
+export type { Answer, AnswerContext, AnswerHeaders, PreparedAnswer } from "./answer.ts";
+export { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "./chunk-framing.ts";
+export { compileCuts, compileForwardCuts } from "./field-cuts.ts";
+export { HeadWriteError, HeadWriter } from "./head-writer.ts";
+export type { FieldCuts } from "./head-writer.ts";
+export { HttpDate } from "./http-date.ts";
+export { statusLineOf } from "./status-line.ts";

@@ -1,0 +1,658 @@
+// Proxying seen from outside: bytes in, bytes out, on each runtime.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+
+import { runtimes, startProxy } from "../rig/proxy.ts";
+import type { Proxy } from "../rig/proxy.ts";
+import { answering, ask, openRaw, startUpstream } from "../rig/raw.ts";
+import type { RawClient, RawUpstream } from "../rig/raw.ts";
+
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+for (const runtime of runtimes) {
+  describe(`forwarding on ${runtime}`, () => {
+    let proxy: Proxy;
+    const upstreams: RawUpstream[] = [];
+
+    before(async () => {
+      proxy = await startProxy(runtime, {
+        limits: { bodyBytesMax: 1_000_000 },
+        timeouts: { halfCloseMs: 300, lingerMs: 300 },
+        plan: { timeouts: { responseHeadMs: 300, bodyIdleMs: 300 } },
+      });
+    });
+    after(async () => {
+      await proxy.stop();
+      for (const upstream of upstreams) await upstream.stop();
+    });
+
+    async function upstream(
+      onRequest: (client: RawClient, count: number) => void,
+    ): Promise<RawUpstream> {
+      const started = await startUpstream(onRequest);
+      upstreams.push(started);
+      return started;
+    }
+
+    async function proxied(
+      answer: string | Buffer,
+      request = "GET /u/PORT/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    ): Promise<string> {
+      const { port } = await upstream(answering(answer));
+      return ask(proxy.port, request.replace("PORT", String(port)));
+    }
+
+    async function idle(): Promise<void> {
+      await proxy.until(({ server, pools }) => {
+        const lent = Object.values(pools).every(
+          (pool) => pool.open === pool.idle && pool.waiting === 0,
+        );
+        // The connection that asks is the one that is left.
+        return server.connections === 1 && server.active === 1 && lent;
+      });
+    }
+
+    test("a request reaches the upstream with its path, its fields and those that were added", async () => {
+      let seen = "";
+      const { port } = await upstream((client) => {
+        if (!client.text.includes("\r\n\r\n")) return;
+        seen = client.text;
+        client.socket.write(OK);
+      });
+      await ask(
+        proxy.port,
+        `GET /u/${port}/a%20b?q=1 HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nX-Odd:  two  \r\nConnection: close, x-gone\r\nX-Gone: 1\r\nKeep-Alive: 3\r\nTE: trailers, gzip\r\nProxy-Authorization: secret\r\nUpgrade: h2c\r\n\r\n`,
+      );
+      assert.equal(
+        seen,
+        "GET /a%20b?q=1 HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nX-Odd:  two  \r\nTE: trailers\r\nConnection: TE\r\nX-Forwarded-For: 127.0.0.1\r\n\r\n",
+      );
+    });
+
+    test("an answer comes back without hop-by-hop fields, with Date and those that were added", async () => {
+      const answer = await proxied(
+        "HTTP/1.1 201 Made Up\r\nContent-Length: 2\r\nConnection: x-gone\r\nX-Gone: 1\r\nKeep-Alive: 5\r\nX-Kept: 1\r\n\r\nok",
+      );
+      assert.match(
+        answer,
+        /^HTTP\/1\.1 201 Made Up\r\nContent-Length: 2\r\nX-Kept: 1\r\nDate: [^\r]+\r\nX-Seen: 1 201\r\nConnection: close\r\n\r\nok$/,
+      );
+    });
+
+    test("connections to the upstream are used again", async () => {
+      const up = await upstream(answering(OK));
+      const client = await openRaw(proxy.port);
+      for (let count = 1; count <= 5; count++) {
+        client.text = "";
+        client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+        await client.untilText("\r\n\r\nok");
+      }
+      client.socket.destroy();
+      assert.equal(up.connections.length, 1);
+      await idle();
+    });
+
+    test("pipelined requests are answered in order", async () => {
+      const { port } = await upstream((client) => {
+        while (client.text.includes("\r\n\r\n")) {
+          const path = /GET (\S+)/.exec(client.text)![1]!;
+          client.text = client.text.slice(client.text.indexOf("\r\n\r\n") + 4);
+          setTimeout(
+            () =>
+              client.socket.write(
+                `HTTP/1.1 200 OK\r\nContent-Length: ${path.length}\r\n\r\n${path}`,
+              ),
+            path === "/1" ? 30 : 0,
+          );
+        }
+      });
+      const requests = [1, 2, 3, 4].map((n) => `GET /u/${port}/${n} HTTP/1.1\r\nHost: a\r\n`);
+      const answer = await ask(proxy.port, `${requests.join("\r\n")}Connection: close\r\n\r\n`);
+      assert.deepEqual(answer.match(/(?<=\r\n\r\n)\/\d/g), ["/1", "/2", "/3", "/4"]);
+    });
+
+    const framings: [name: string, upstreamSends: string, request: string, expected: RegExp][] = [
+      [
+        "chunked stays chunked for 1.1",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n",
+        "1.1",
+        /Transfer-Encoding: chunked\r\n[^]*\r\n\r\n3\r\nabc\r\n0\r\nX-T: 1\r\n\r\n$/,
+      ],
+      [
+        "chunked is taken off for 1.0",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+        "1.0",
+        /Connection: close\r\n\r\nabcde$/,
+      ],
+      [
+        "no content for 204",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+        "1.1",
+        /^HTTP\/1.1 204 No Content\r\n[^]*\r\n\r\n$/,
+      ],
+      [
+        "no content for 304, its length is kept",
+        "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n",
+        "1.1",
+        /Content-Length: 7\r\n[^]*\r\n\r\n$/,
+      ],
+      [
+        "empty content",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "1.1",
+        /Content-Length: 0\r\n[^]*\r\n\r\n$/,
+      ],
+      [
+        "an HTTP/1.0 upstream with a length",
+        "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+        "1.1",
+        /^HTTP\/1\.1 200 OK[^]*\r\n\r\nok$/,
+      ],
+    ];
+    for (const [name, sends, version, expected] of framings) {
+      test(`framing: ${name}`, async () => {
+        const answer = await proxied(
+          sends,
+          `GET /u/PORT/ HTTP/${version}\r\nHost: a\r\nConnection: close\r\n\r\n`,
+        );
+        assert.match(answer, expected);
+        await idle();
+      });
+    }
+
+    test("framing: close-delimited content is chunked for 1.1 and passes as it is for 1.0", async () => {
+      const up = await upstream((client) => {
+        client.socket.write("HTTP/1.1 200 OK\r\n\r\nabc");
+        setTimeout(() => client.socket.end("def"), 20);
+      });
+      const modern = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(
+        modern,
+        /Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n$/,
+      );
+      const old = await ask(proxy.port, `GET /u/${up.port}/ HTTP/1.0\r\n\r\n`);
+      assert.match(old, /Connection: close\r\n\r\nabcdef$/);
+      await idle();
+    });
+
+    test("HEAD is answered with the head alone and the connections are used on", async () => {
+      const up = await upstream(answering("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"));
+      const client = await openRaw(proxy.port);
+      for (let count = 0; count < 2; count++) {
+        client.text = "";
+        client.socket.write(`HEAD /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+        await client.untilText("Content-Length: 500");
+      }
+      assert.equal(up.connections.length, 1);
+      client.socket.destroy();
+    });
+
+    test("an HTTP/1.0 client that asks for keep-alive gets it where the length is known", async () => {
+      const up = await upstream(answering(OK));
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.0\r\nConnection: keep-alive\r\n\r\n`);
+      await client.untilText("\r\n\r\nok");
+      assert.match(client.text, /Connection: keep-alive/);
+      client.text = "";
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.0\r\n\r\n`);
+      await client.untilClosed();
+      assert.match(client.text, /Connection: close\r\n\r\nok$/);
+    });
+
+    test("a body with a length and its head go out in one piece", async () => {
+      const pieces: string[] = [];
+      const up = await upstream((client) => {
+        pieces.push(client.text);
+        client.text = "";
+        client.socket.write(OK);
+      });
+      await ask(
+        proxy.port,
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`,
+      );
+      assert.equal(pieces.length, 1);
+      assert.match(pieces[0]!, /Content-Length: 5\r\n[^]*\r\n\r\nhello$/);
+    });
+
+    test("a chunked body passes with its trailers, however it is split", async () => {
+      let seen = "";
+      const up = await upstream((client) => {
+        seen = client.text;
+        if (seen.endsWith("0\r\nX-T: v\r\n\r\n")) client.socket.write(OK);
+      });
+      const client = await openRaw(proxy.port);
+      const body = "5\r\nhello\r\n6;a=b\r\n world\r\n0\r\nX-T: v\r\n\r\n";
+      client.socket.write(
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n`,
+      );
+      for (const byte of body) {
+        client.socket.write(byte);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await client.untilText("\r\n\r\nok");
+      assert.ok(seen.endsWith(`\r\n\r\n${body}`), seen);
+      await idle();
+    });
+
+    test("large bodies pass whole in both directions, with back-pressure", async () => {
+      const size = 8_000_000;
+      const content = Buffer.alloc(size, "0123456789abcdef");
+      let received = 0;
+      const up = await upstream((client) => {
+        const bodyAt = client.text.indexOf("\r\n\r\n");
+        if (bodyAt === -1) return;
+        received = client.text.length - bodyAt - 4;
+        if (received < 900_000) return;
+        client.text = "";
+        client.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`);
+        client.socket.write(content);
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\n`,
+      );
+      client.socket.write(Buffer.alloc(900_000, "x"));
+      await client.untilText("\r\n\r\n");
+      client.socket.pause();
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      client.socket.resume();
+      const head = client.text.indexOf("\r\n\r\n") + 4;
+      await client.until(() => client.text.length - head >= size);
+      assert.equal(received, 900_000);
+      assert.equal(client.text.length - head, size);
+      assert.ok(Buffer.from(client.text.slice(head), "latin1").equals(content));
+      client.socket.destroy();
+      await idle();
+    });
+
+    test("two slow clients of large answers do not see each other's bytes", async () => {
+      const size = 3_000_000;
+      const up = await upstream((client) => {
+        const mark = /GET \/(\w)/.exec(client.text)?.[1];
+        if (mark === undefined) return;
+        client.text = "";
+        client.socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${size}\r\n\r\n`);
+        client.socket.write(Buffer.alloc(size, mark));
+      });
+      const clients = await Promise.all(
+        ["a", "b", "c", "d"].map(async (mark) => {
+          const client = await openRaw(proxy.port);
+          client.socket.write(`GET /u/${up.port}/${mark} HTTP/1.1\r\nHost: a\r\n\r\n`);
+          await client.untilText("\r\n\r\n");
+          client.socket.pause();
+          setTimeout(() => client.socket.resume(), 30 + Math.random() * 50);
+          return { client, mark };
+        }),
+      );
+      for (const { client, mark } of clients) {
+        const head = client.text.indexOf("\r\n\r\n") + 4;
+        await client.until(() => client.text.length - head >= size);
+        assert.equal(client.text.slice(head), mark.repeat(size));
+        client.socket.destroy();
+      }
+      await idle();
+    });
+
+    test("streams pass unbuffered", async () => {
+      let send: (text: string) => void = () => {};
+      const up = await upstream((client) => {
+        send = (text) => client.socket.write(text);
+        send(
+          "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilText("\r\n\r\n");
+      for (let event = 1; event <= 3; event++) {
+        send(`9\r\ndata: ${event}\n\n\r\n`);
+        await client.untilText(`9\r\ndata: ${event}\n\n\r\n`);
+      }
+      client.socket.destroy();
+      await idle();
+    });
+
+    test("informational answers are passed on before the final one", async () => {
+      const answer = await proxied(
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+      );
+      assert.match(
+        answer,
+        /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 103 Early Hints\r\nLink: <\/a>\r\n\r\nHTTP\/1\.1 200 OK\r\n/,
+      );
+    });
+
+    test("Expect: 100-continue goes to the upstream, its 100 to the client, then the body passes", async () => {
+      const up = await upstream((client) => {
+        if (client.text.endsWith("body")) client.socket.write(OK);
+        else client.socket.write("HTTP/1.1 100 Continue\r\n\r\n");
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n`,
+      );
+      await client.untilText("100 Continue\r\n\r\n");
+      client.socket.write("body");
+      await client.untilText("\r\n\r\nok");
+      assert.doesNotMatch(client.text, /Connection: close/);
+      client.socket.destroy();
+    });
+
+    test("an upstream that answers early is heard, and the rest of the body is not sent to it", async () => {
+      const up = await upstream((client) => {
+        if (client.text.includes("\r\n\r\n"))
+          client.socket.write("HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig");
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 900000\r\n\r\nsome`,
+      );
+      await client.untilText("\r\n\r\nbig");
+      assert.match(client.text, /^HTTP\/1\.1 413 Too Large\r\n[^]*Connection: close/);
+      client.socket.destroy();
+      await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+      await idle();
+    });
+
+    test("a body beyond the limit gets 413, declared or not, and never reaches the upstream whole", async () => {
+      const up = await upstream(() => {});
+      const declared = await ask(
+        proxy.port,
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000001\r\n\r\n`,
+      );
+      assert.match(declared, /^HTTP\/1\.1 413 [^]*"code":"payload_too_large"/);
+      assert.ok(up.connections.every((connection) => connection.text === ""));
+      const chunk = `80000\r\n${"x".repeat(0x80000)}\r\n`;
+      const streamed = await ask(
+        proxy.port,
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}${chunk}`,
+      );
+      assert.match(streamed, /^HTTP\/1\.1 413 /);
+      await idle();
+    });
+
+    test("a malformed chunk gets 400, and the upstream's connection is closed", async () => {
+      const up = await upstream(() => {});
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`,
+      );
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      client.socket.write("zz\r\n");
+      await client.untilClosed();
+      assert.match(client.text, /^HTTP\/1\.1 400 [^]*bad_chunk_size/);
+      await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+    });
+
+    const garbage: [name: string, bytes: string][] = [
+      ["no HTTP at all", "SSH-2.0-OpenSSH_9\r\n"],
+      ["two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"],
+      [
+        "length and chunked",
+        "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\na",
+      ],
+      ["a bare LF", "HTTP/1.1 200 OK\nContent-Length: 0\n\n"],
+      ["HTTP/2", "HTTP/2 200\r\n\r\n"],
+      [
+        "a 101 that nobody asked for",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+      ],
+      ["informational answers without end", "HTTP/1.1 103 Hint\r\n\r\n".repeat(40)],
+    ];
+    for (const [name, bytes] of garbage) {
+      test(`an upstream that sends ${name} is a 502 and its connection is closed`, async () => {
+        const up = await upstream((client) => client.socket.write(bytes));
+        const answer = await ask(
+          proxy.port,
+          `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+        );
+        assert.match(answer, /HTTP\/1\.1 502 [^]*"code":"upstream_invalid_response"/);
+        await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+        await idle();
+      });
+    }
+
+    test("an upstream that sends more than it announced is not used again, and the excess goes nowhere", async () => {
+      const up = await upstream(
+        answering(
+          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+        ),
+      );
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilText("\r\n\r\nok");
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      assert.doesNotMatch(client.text, /evil/);
+      client.text = "";
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilText("\r\n\r\nok");
+      assert.equal(up.connections.length, 2);
+      client.socket.destroy();
+    });
+
+    test("bytes on an idle connection close it before they can answer someone else", async () => {
+      const up = await upstream((client, count) => {
+        client.socket.write(OK);
+        if (count === 1)
+          setTimeout(
+            () => client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"),
+            20,
+          );
+      });
+      await ask(proxy.port, `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+      const answer = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /\r\n\r\nok$/);
+    });
+
+    const truncated: [name: string, bytes: string][] = [
+      ["too little content", "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"],
+      ["an unfinished chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na\r\nhalf"],
+      ["no last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"],
+    ];
+    for (const [name, bytes] of truncated) {
+      test(`an upstream that closes after ${name} leaves the client without a complete answer`, async () => {
+        const up = await upstream((client) => client.socket.end(bytes));
+        const client = await openRaw(proxy.port);
+        client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+        await client.untilClosed();
+        assert.doesNotMatch(client.text, /0\r\n\r\n$/);
+        const state = await proxy.until(({ finished }) => finished.length > 0);
+        assert.equal(state.finished.at(-1)?.outcome, "truncated");
+        await idle();
+      });
+    }
+
+    test("garbage in the middle of a chunked answer destroys the client's connection", async () => {
+      const up = await upstream((client) =>
+        client.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz"),
+      );
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilClosed();
+      assert.doesNotMatch(client.text, /zz|0\r\n\r\n$/);
+      await idle();
+    });
+
+    test("an upstream that closes without a word is a 502", async () => {
+      const up = await upstream((client) => client.socket.end());
+      const answer = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1\.1 502 /);
+      const { finished } = await proxy.until((state) => state.finished.length > 0);
+      assert.deepEqual(finished.at(-1)?.failures, ["reset"]);
+      await idle();
+    });
+
+    test("an upstream that resets in the middle of its head is a 502", async () => {
+      const up = await upstream((client) => {
+        client.socket.write("HTTP/1.1 200 OK\r\nContent-");
+        setTimeout(() => client.socket.resetAndDestroy(), 20);
+      });
+      const answer = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1\.1 502 /);
+    });
+
+    test("a silent upstream is a 504", async () => {
+      const up = await upstream(() => {});
+      const answer = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1\.1 504 [^]*"code":"upstream_timeout"/);
+      await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+    });
+
+    test("an upstream that falls silent in the middle of its answer is cut off", async () => {
+      const up = await upstream((client) =>
+        client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"),
+      );
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilClosed();
+      assert.match(client.text, /half$/);
+      await idle();
+    });
+
+    test("a refused connection is a 502", async () => {
+      const up = await startUpstream(() => {});
+      await up.stop();
+      const answer = await ask(
+        proxy.port,
+        `GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1\.1 502 [^]*"code":"upstream_unreachable"/);
+      const { finished } = await proxy.until((state) => state.finished.length > 0);
+      assert.deepEqual(finished.at(-1)?.failures, ["connect-refused ECONNREFUSED"]);
+    });
+
+    for (const [name, leave] of [
+      ["closes", (client: RawClient) => client.socket.destroy()],
+      ["resets", (client: RawClient) => client.socket.resetAndDestroy()],
+    ] as const) {
+      test(`a client that ${name} while it waits frees the upstream's connection`, async () => {
+        let arrived = false;
+        const up = await upstream(() => (arrived = true));
+        const client = await openRaw(proxy.port);
+        client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+        await client.until(() => arrived);
+        leave(client);
+        await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+        await idle();
+      });
+
+      test(`a client that ${name} in the middle of its body frees the upstream's connection`, async () => {
+        let arrived = false;
+        const up = await upstream(() => (arrived = true));
+        const client = await openRaw(proxy.port);
+        client.socket.write(
+          `POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nsome`,
+        );
+        await client.until(() => arrived);
+        leave(client);
+        await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+        await idle();
+      });
+
+      test(`a client that ${name} in the middle of an answer frees the upstream's connection`, async () => {
+        const up = await upstream((upstreamSide) => {
+          upstreamSide.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
+          upstreamSide.socket.write(Buffer.alloc(5_000_000));
+        });
+        const client = await openRaw(proxy.port);
+        client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+        await client.untilText("\r\n\r\n");
+        leave(client);
+        await proxy.until(({ pools }) => pools[up.port]?.open === 0);
+        await idle();
+      });
+    }
+
+    test("a client that half-closes after its request still gets the answer", async () => {
+      const up = await upstream((client) => {
+        setTimeout(() => client.socket.write(OK), 50);
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.end(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilClosed();
+      assert.match(client.text, /\r\n\r\nok$/);
+      await idle();
+    });
+
+    test("a body that the handler has read is forwarded with its length, on the path it names", async () => {
+      let seen = "";
+      const up = await upstream((client) => {
+        seen = client.text;
+        client.socket.write(OK);
+      });
+      const answer = await ask(
+        proxy.port,
+        `POST /read-then-forward?${up.port} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n`,
+      );
+      assert.match(answer, /\r\n\r\nok$/);
+      assert.match(
+        seen,
+        /^POST \/collected\?\d+ HTTP\/1\.1\r\nHost: a\r\nContent-Length: 5\r\nX-Forwarded-For: 127\.0\.0\.1\r\n\r\nabcde$/,
+      );
+    });
+  });
+
+  describe(`retries on ${runtime}`, () => {
+    let proxy: Proxy;
+    before(async () => {
+      proxy = await startProxy(runtime, { retry: true });
+    });
+    after(() => proxy.stop());
+
+    test("a request that an idle connection lost is sent again on a fresh one, body included", async () => {
+      const up = await startUpstream((client, count) => {
+        if (!client.text.endsWith("hello")) return;
+        client.text = "";
+        // The second request of the first connection is lost like on a keep-alive race.
+        if (count === 1 && !client.ended && client.socket.bytesWritten > 0) client.socket.destroy();
+        else client.socket.write(OK);
+      });
+      const request = `PUT /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello`;
+      const client = await openRaw(proxy.port);
+      client.socket.write(request);
+      await client.untilText("\r\n\r\nok");
+      client.text = "";
+      client.socket.write(request);
+      await client.untilText("\r\n\r\nok");
+      assert.match(client.text, /^HTTP\/1\.1 200 OK/);
+      assert.equal(up.connections.length, 2);
+      const { finished } = await proxy.state();
+      assert.deepEqual(
+        finished.at(-1)?.failures.map((failure) => failure.split(" ")[0]),
+        ["reset-on-idle"],
+      );
+      client.socket.destroy();
+      await up.stop();
+    });
+
+    test("a body that was passed on beyond what is held is not sent again", async () => {
+      const up = await startUpstream((client) => {
+        if (client.text.length > 200_000) client.socket.destroy();
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        `PUT /u/${up.port}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 300000\r\n\r\n${"x".repeat(300_000)}`,
+      );
+      await client.untilText("HTTP/1.1 502");
+      assert.equal(up.connections.length, 1);
+      client.socket.destroy();
+      await up.stop();
+    });
+  });
+}

@@ -1,0 +1,208 @@
+// A proxy on the engine, run as a process of its own on either runtime: `/u/PORT/path` goes to 127.0.0.1:PORT.
+import { readFileSync } from "node:fs";
+
+import { compilePlan, createEngine, createServer, createUpstreamPool } from "../../src/index.ts";
+import type {
+  Exchange,
+  ForwardFailure,
+  ForwardObserver,
+  ForwardPlanOptions,
+  ForwardResult,
+  ForwardTarget,
+  ServerLimits,
+  ServerTimeouts,
+  ServerTls,
+  Tunnel,
+  UpstreamPoolOptions,
+} from "../../src/index.ts";
+
+/** What the process is started with, as JSON in `PROXY`. */
+export interface ProxySettings {
+  limits?: ServerLimits;
+  timeouts?: ServerTimeouts;
+  plan?: ForwardPlanOptions;
+  pool?: Omit<UpstreamPoolOptions, "engine" | "addresses">;
+  /** Retries a failed try once on the same target where that is allowed. */
+  retry?: boolean;
+  tls?: {
+    fallback: [cert: string, key: string];
+    names?: Record<string, [cert: string, key: string]>;
+    clientCa?: string;
+    clientMode?: "request" | "require";
+  };
+}
+
+interface Finished extends Omit<ForwardResult, "target"> {
+  failures: string[];
+}
+
+interface State {
+  failures: string[];
+  tunnel: Tunnel | null;
+}
+
+const settings = JSON.parse(process.env["PROXY"] ?? "{}") as ProxySettings;
+const engine = createEngine({ intervalMs: 20 });
+const targets = new Map<string, ForwardTarget>();
+const finished: Finished[] = [];
+const faults: string[] = [];
+const errors: string[] = [];
+
+const observer: ForwardObserver<State> = {
+  onRequestHead(exchange, writer) {
+    writer.field("X-Forwarded-For", exchange.connection.remoteAddress);
+  },
+  onResponseHead(exchange, head, writer) {
+    writer.field("X-Seen", `${exchange.sequence} ${head.status}`);
+  },
+  onFailure(exchange, failure: ForwardFailure) {
+    exchange.userData.failures.push(`${failure.kind} ${failure.code}`.trim());
+    const mayRetry = settings.retry === true && failure.attempt === 1 && failure.replayable;
+    return mayRetry ? failure.target : null;
+  },
+  onTunnel(exchange, tunnel) {
+    exchange.userData.tunnel = tunnel;
+  },
+  onDone(exchange, result) {
+    const { target: _, ...rest } = result;
+    finished.push({ ...rest, failures: exchange.userData.failures });
+  },
+};
+
+const server = createServer<State>({
+  engine,
+  createUserData: () => ({ failures: [], tunnel: null }),
+  handler: handle,
+  ...(settings.limits === undefined ? {} : { limits: settings.limits }),
+  ...(settings.timeouts === undefined ? {} : { timeouts: settings.timeouts }),
+  ...(settings.tls === undefined ? {} : { tls: loadTls(settings.tls) }),
+  onFault: (fault) => faults.push(`${fault.kind} ${fault.code}`),
+  onHandlerError: (error) => errors.push(String(error)),
+});
+await server.listen({ host: "127.0.0.1", port: 0 });
+const address = server.address();
+console.log(JSON.stringify({ port: address !== null && "port" in address ? address.port : 0 }));
+
+process.on("message", (message: { tls?: NonNullable<ProxySettings["tls"]>; drainMs?: number }) => {
+  if (message.tls !== undefined) {
+    server.setTls(loadTls(message.tls));
+    process.send?.({ done: true });
+  }
+  if (message.drainMs !== undefined) {
+    void server.drain(message.drainMs).then(() => process.send?.({ done: true }));
+  }
+});
+process.on("disconnect", () => {
+  process.exit();
+});
+
+function loadTls(tls: NonNullable<ProxySettings["tls"]>): ServerTls {
+  const names = new Map<string, { cert: string; key: string }>();
+  for (const [name, files] of Object.entries(tls.names ?? {})) names.set(name, identity(files));
+  return {
+    fallback: identity(tls.fallback),
+    names,
+    ...(tls.clientCa === undefined
+      ? {}
+      : {
+          clientCertificates: {
+            mode: tls.clientMode ?? "require",
+            ca: readFileSync(tls.clientCa, "utf8"),
+          },
+        }),
+  };
+}
+
+function identity([cert, key]: [string, string]): { cert: string; key: string } {
+  return { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
+}
+
+function handle(exchange: Exchange<State>): void {
+  const path = exchange.head.pathString();
+  exchange.userData.failures = [];
+  const forwarded = /^\/u\/(\d+)/.exec(path);
+  if (forwarded !== null) {
+    exchange.forward(targetOf(forwarded[1]!, forwarded[0].length), observer);
+    return;
+  }
+  switch (path) {
+    case "/state":
+      respondJson(exchange, {
+        server: server.counts,
+        pools: Object.fromEntries([...targets].map(([port, { pool }]) => [port, pool.counts])),
+        finished: finished.splice(0),
+        faults: faults.splice(0),
+        errors: errors.splice(0),
+      });
+      return;
+    case "/who":
+      respondJson(exchange, {
+        ...exchange.connection,
+        tls: exchange.connection.tls && {
+          ...exchange.connection.tls,
+          clientCertificate: exchange.connection.tls.clientCertificate?.subject.CN ?? null,
+        },
+      });
+      return;
+    case "/echo":
+      exchange.readBody(1_000_000, (_, outcome, body) => {
+        if (outcome === "complete") exchange.respond({ status: 200, body });
+        else if (outcome === "too-large") exchange.respond({ status: 413, body: "too large" });
+      });
+      return;
+    case "/read-then-forward": {
+      const port = exchange.head.queryString() ?? "";
+      exchange.readBody(1_000_000, () => {
+        exchange.forwardPath = "/collected";
+        exchange.forward(targetOf(port, 0), observer);
+      });
+      return;
+    }
+    case "/stream": {
+      exchange.startResponse({ status: 200, headers: [["Content-Type", "text/plain"]] });
+      exchange.write("one");
+      setTimeout(() => {
+        exchange.write("two".repeat(20_000));
+        exchange.end([["X-Sum", "3"]]);
+      }, 5);
+      return;
+    }
+    case "/short":
+      exchange.startResponse({ status: 200, contentLength: 10 });
+      exchange.write("short");
+      exchange.end();
+      return;
+    case "/late":
+      setTimeout(() => exchange.respond({ status: 200, body: "late" }), 30);
+      return;
+    case "/throw":
+      throw new Error("thrown by the handler");
+    case "/refuse":
+      exchange.respond({ status: 403, body: "no" });
+      return;
+    default:
+      exchange.respond({ status: 200, body: `in place ${exchange.sequence}` });
+  }
+}
+
+function respondJson(exchange: Exchange<State>, value: unknown): void {
+  exchange.respond({
+    status: 200,
+    headers: [["Content-Type", "application/json"]],
+    body: JSON.stringify(value),
+  });
+}
+
+function targetOf(port: string, stripPathBytes: number): ForwardTarget {
+  let target = targets.get(port);
+  if (target === undefined) {
+    const pool = createUpstreamPool({
+      engine,
+      addresses: [{ host: "127.0.0.1", port: Number(port) }],
+      ...settings.pool,
+    });
+    target = { pool, plan: compilePlan({ ...settings.plan, stripPathBytes }) };
+    targets.set(port, target);
+  }
+  return target;
+}

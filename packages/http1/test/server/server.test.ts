@@ -1,0 +1,253 @@
+// The server's side seen from outside: answers in place, limits, slow clients, drain, on each runtime.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+
+import { runtimes, startProxy } from "../rig/proxy.ts";
+import type { Proxy } from "../rig/proxy.ts";
+import { ask, openRaw, startUpstream } from "../rig/raw.ts";
+
+const CLOSE = "Host: a\r\nConnection: close\r\n\r\n";
+
+for (const runtime of runtimes) {
+  describe(`the server on ${runtime}`, () => {
+    let proxy: Proxy;
+    before(async () => {
+      proxy = await startProxy(runtime, {
+        limits: { headBytesMax: 4_096, fieldsMax: 20, targetBytesMax: 1_000, connectionsMax: 30 },
+        timeouts: {
+          headMs: 150,
+          keepAliveMs: 200,
+          bodyIdleMs: 150,
+          lingerMs: 200,
+          writeStallMs: 300,
+        },
+      });
+    });
+    after(() => proxy.stop());
+
+    test("an answer in place has a length, a date and the connection stays", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await client.untilText("in place 1");
+      assert.match(
+        client.text,
+        /^HTTP\/1\.1 200 OK\r\nContent-Length: 10\r\nDate: [^\r]+\r\n\r\nin place 1$/,
+      );
+      client.socket.write("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await client.untilText("in place 3");
+      assert.doesNotMatch(client.text, /in place 2/);
+      client.socket.destroy();
+    });
+
+    test("a streamed answer is chunked with trailers, and close-delimited for 1.0", async () => {
+      const modern = await ask(proxy.port, `GET /stream HTTP/1.1\r\n${CLOSE}`);
+      assert.match(
+        modern,
+        /Transfer-Encoding: chunked\r\n[^]*\r\n\r\n3\r\none\r\nea60\r\n(two)+\r\n0\r\nX-Sum: 3\r\n\r\n$/,
+      );
+      const old = await ask(proxy.port, "GET /stream HTTP/1.0\r\n\r\n");
+      assert.match(old, /Connection: close\r\n\r\none(two){20000}$/);
+    });
+
+    test("a streamed answer that ends short of its length destroys the connection", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write("GET /short HTTP/1.1\r\nHost: a\r\n\r\n");
+      await client.untilClosed();
+      assert.match(client.text, /Content-Length: 10/);
+    });
+
+    test("a handler that throws is a 500, and the next connection works", async () => {
+      assert.match(
+        await ask(proxy.port, `GET /throw HTTP/1.1\r\n${CLOSE}`),
+        /^HTTP\/1\.1 500 [^]*"code":"internal"/,
+      );
+      assert.match(await ask(proxy.port, `GET / HTTP/1.1\r\n${CLOSE}`), /in place/);
+      assert.deepEqual((await proxy.state()).errors, ["Error: thrown by the handler"]);
+    });
+
+    test("a body is collected with a length or chunked, byte by byte, with 100 (Continue) where it is awaited", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write(
+        "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n",
+      );
+      await client.untilText("HTTP/1.1 100 Continue\r\n\r\n");
+      client.socket.write("hello");
+      await client.untilText("\r\n\r\nhello");
+      client.text = "";
+      for (const byte of "POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n") {
+        client.socket.write(byte);
+      }
+      await client.untilText("\r\n\r\nabcde");
+      client.socket.destroy();
+    });
+
+    test("an early answer reaches a client that goes on sending, then the connection closes", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000\r\n\r\n");
+      client.socket.write(Buffer.alloc(1_000_000));
+      await client.untilText("\r\n\r\nno");
+      assert.match(client.text, /^HTTP\/1\.1 403 [^]*Connection: close/);
+      await client.until(() => client.closed || client.ended);
+      client.socket.destroy();
+    });
+
+    test("a small rest of a body is thrown away and the connection used on", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write("POST /refuse HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
+      await client.untilText("\r\n\r\nno");
+      assert.doesNotMatch(client.text, /Connection: close/);
+      client.socket.write(`${"x".repeat(1_000)}GET / HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilText("in place 2");
+      client.socket.destroy();
+    });
+
+    const refusals: [name: string, request: string, status: number][] = [
+      [
+        "a head that is too large",
+        `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(5_000)}\r\n\r\n`,
+        431,
+      ],
+      ["too many fields", `GET / HTTP/1.1\r\nHost: a\r\n${"X: 1\r\n".repeat(30)}\r\n`, 431],
+      ["a target that is too long", `GET /${"x".repeat(2_000)} HTTP/1.1\r\nHost: a\r\n\r\n`, 414],
+      ["no Host", "GET / HTTP/1.1\r\n\r\n", 400],
+      [
+        "two lengths",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        400,
+      ],
+      [
+        "length and chunked",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        400,
+      ],
+      ["HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505],
+      ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 501],
+      ["an unknown expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n", 417],
+      ["TLS bytes", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
+    ];
+    for (const [name, request, status] of refusals) {
+      test(`${name} gets ${status} and a closed connection`, async () => {
+        const client = await openRaw(proxy.port);
+        client.socket.write(Buffer.from(request, "latin1"));
+        await client.untilClosed();
+        assert.match(
+          client.text,
+          new RegExp(`^HTTP/1\\.1 ${status} [^]*application/problem\\+json[^]*Connection: close`),
+        );
+        client.socket.destroy();
+      });
+    }
+
+    test("a head that never ends is a 408", async () => {
+      const client = await openRaw(proxy.port);
+      const drip = setInterval(() => client.socket.write("X: y\r\n"), 20);
+      client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n");
+      await client.untilClosed();
+      clearInterval(drip);
+      assert.match(client.text, /^HTTP\/1\.1 408 /);
+      client.socket.destroy();
+    });
+
+    test("a connection that never says a word, and one that is idle too long, are closed without an answer", async () => {
+      const silent = await openRaw(proxy.port);
+      const idle = await openRaw(proxy.port);
+      idle.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await idle.untilText("in place 1");
+      await silent.untilClosed();
+      await idle.untilClosed();
+      assert.equal(silent.text, "");
+      assert.match(idle.text, /in place 1$/);
+      silent.socket.destroy();
+      idle.socket.destroy();
+    });
+
+    test("a body that stops coming is a 408", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.write("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+      await client.untilClosed();
+      assert.match(client.text, /^HTTP\/1\.1 408 /);
+      client.socket.destroy();
+    });
+
+    test("a client that does not read its answer is cut off", async () => {
+      const up = await startUpstream((client) => {
+        client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n");
+        client.socket.write(Buffer.alloc(50_000_000));
+      });
+      const client = await openRaw(proxy.port);
+      client.socket.pause();
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await proxy.until(({ pools }) => pools[up.port] !== undefined && pools[up.port]!.open > 0);
+      await proxy.until(({ pools }) => pools[up.port]!.open === 0);
+      client.socket.destroy();
+      await up.stop();
+    });
+
+    test("read-ahead is bounded while an answer is pending, and all of it is answered", async () => {
+      const client = await openRaw(proxy.port);
+      const count = 3_000;
+      client.socket.write("GET /late HTTP/1.1\r\nHost: a\r\n\r\n");
+      client.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(count));
+      await client.untilText(`in place ${count + 1}`);
+      assert.equal(client.text.match(/HTTP\/1\.1 200/g)?.length, count + 1);
+      client.socket.destroy();
+    });
+
+    test("one connection more than allowed is closed at once", async () => {
+      const clients = await Promise.all(Array.from({ length: 30 }, () => openRaw(proxy.port)));
+      const extra = await openRaw(proxy.port);
+      await extra.untilClosed();
+      assert.equal(extra.text, "");
+      extra.socket.destroy();
+      clients[0]!.socket.write(`GET /state HTTP/1.1\r\n${CLOSE}`);
+      await clients[0]!.untilText("too-many-connections");
+      for (const { socket } of clients) socket.destroy();
+    });
+  });
+
+  test(`drain on ${runtime} lets requests finish, closes idle connections and refuses new ones`, async () => {
+    const proxy = await startProxy(runtime);
+    try {
+      const idle = await openRaw(proxy.port);
+      idle.socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+      await idle.untilText("in place 1");
+      const busy = await openRaw(proxy.port);
+      const up = await startUpstream((client) => {
+        setTimeout(
+          () => client.socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+          100,
+        );
+      });
+      busy.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await busy.until(() => up.connections.length === 1 && up.connections[0]!.text !== "");
+      const drained = proxy.send({ drainMs: 3_000 });
+      await idle.untilClosed();
+      idle.socket.destroy();
+      await busy.untilText("\r\n\r\nok");
+      assert.match(busy.text, /Connection: close/);
+      busy.socket.destroy();
+      await drained;
+      await assert.rejects(openRaw(proxy.port));
+      await up.stop();
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  test(`drain on ${runtime} cuts off what outlives its deadline`, async () => {
+    const proxy = await startProxy(runtime);
+    try {
+      const up = await startUpstream(() => {});
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.until(() => up.connections.length === 1);
+      const started = performance.now();
+      await proxy.send({ drainMs: 100 });
+      assert.ok(performance.now() - started < 2_000);
+      await client.untilClosed();
+      await up.stop();
+    } finally {
+      await proxy.stop();
+    }
+  });
+}

@@ -1,0 +1,161 @@
+// Reads a command line against a definition: command, flags, positional arguments.
+import type { CommandDefinition, ConfigDefinition, ConfigKey } from "./define.ts";
+import { getFlagName } from "./define.ts";
+import { suggestName } from "./problem.ts";
+import type { ConfigProblem } from "./problem.ts";
+import { listTypes, findShapes, readShape } from "./shape.ts";
+
+/** A command line, read. */
+export interface CommandLine {
+  /** "" when no command was given. */
+  command: string;
+  definition: CommandDefinition | undefined;
+  /** `help` and `version` win over everything else on the line. */
+  asked: "help" | "version" | undefined;
+  /** Texts by flag name; a boolean flag without a value is "true", `--no-x` is "false". */
+  flags: Map<string, string[]>;
+  positionals: string[];
+  problems: ConfigProblem[];
+}
+
+/** Reads `argv` (without runtime and script). Never throws: what is wrong is in `problems`. */
+export function readCommandLine(
+  definition: ConfigDefinition,
+  argv: readonly string[],
+): CommandLine {
+  const { name: command, words } = findCommand(definition, argv);
+  const commandDefinition = command === "" ? undefined : definition.commands?.[command];
+  const line: CommandLine = {
+    command,
+    definition: commandDefinition,
+    asked: undefined,
+    flags: new Map(),
+    positionals: [],
+    problems: [],
+  };
+  const booleans = listFlags(definition, commandDefinition);
+  const known = [...booleans.keys(), "help", "version"];
+  const rest = argv.slice(words);
+  for (let at = 0; at < rest.length; at += 1) {
+    const word = rest[at]!;
+    if (word === "--") {
+      line.positionals.push(...rest.slice(at + 1));
+      break;
+    }
+    if (word === "--help" || word === "-h") line.asked = "help";
+    else if (word === "--version" || word === "-V" || word === "-v") line.asked ??= "version";
+    else if (word === "-" || !word.startsWith("-")) line.positionals.push(word);
+    else at += readFlag(line, booleans, known, word, rest[at + 1]);
+  }
+  checkPositionals(definition, line, argv);
+  return line;
+}
+
+function findCommand(
+  definition: ConfigDefinition,
+  argv: readonly string[],
+): { name: string; words: number } {
+  const [first = "", second = ""] = argv;
+  const commands = definition.commands ?? {};
+  if (Object.hasOwn(commands, `${first} ${second}`))
+    return { name: `${first} ${second}`, words: 2 };
+  if (Object.hasOwn(commands, first)) return { name: first, words: 1 };
+  return { name: "", words: 0 };
+}
+
+// Flag names, and whether each is a switch.
+function listFlags(
+  definition: ConfigDefinition,
+  command: CommandDefinition | undefined,
+): Map<string, boolean> {
+  const flags = new Map<string, boolean>();
+  const add = (name: string, item: ConfigKey): void => {
+    const flag = getFlagName(name, item);
+    const types = listTypes(findShapes(readShape(item.schema), []));
+    if (flag !== undefined) flags.set(flag, types.size === 1 && types.has("boolean"));
+  };
+  for (const [name, item] of Object.entries(command?.options ?? {})) add(name, item);
+  if (command?.standalone !== true) {
+    for (const [name, item] of Object.entries(definition.keys)) add(name, item);
+    if (definition.file !== undefined) flags.set(definition.file.flag, false);
+  }
+  return flags;
+}
+
+// Returns how many further words the flag took.
+function readFlag(
+  line: CommandLine,
+  booleans: Map<string, boolean>,
+  known: readonly string[],
+  word: string,
+  next: string | undefined,
+): number {
+  const equalsAt = word.indexOf("=");
+  const given = equalsAt === -1 ? word : word.slice(0, equalsAt);
+  const name = given.replace(/^--?/, "");
+  const inline = equalsAt === -1 ? undefined : word.slice(equalsAt + 1);
+  const negated =
+    name.startsWith("no-") && booleans.get(name.slice(3)) === true && !booleans.has(name);
+  const flag = negated ? name.slice(3) : name;
+  const isBoolean = booleans.get(flag);
+  if (isBoolean === undefined) {
+    const hint = suggestName(name, known)
+      .replaceAll('"', "")
+      .replace("did you mean ", "did you mean --");
+    line.problems.push({ source: given, path: "", message: `unknown flag${hint}` });
+    return inline === undefined && next !== undefined && !next.startsWith("-") ? 1 : 0;
+  }
+  if (negated && inline !== undefined) {
+    line.problems.push({ source: given, path: "", message: "takes no value" });
+    return 0;
+  }
+  const values = line.flags.get(flag) ?? [];
+  line.flags.set(flag, values);
+  if (isBoolean) {
+    values.push(negated ? "false" : (inline ?? "true"));
+    return 0;
+  }
+  if (inline !== undefined) {
+    values.push(inline);
+    return 0;
+  }
+  if (next === undefined || (next.startsWith("--") && next.length > 2)) {
+    line.problems.push({ source: given, path: "", message: "needs a value" });
+    return 0;
+  }
+  values.push(next);
+  return 1;
+}
+
+function checkPositionals(
+  definition: ConfigDefinition,
+  line: CommandLine,
+  argv: readonly string[],
+): void {
+  if (line.asked !== undefined) return;
+  const expected = line.definition?.arguments ?? [];
+  const [first] = line.positionals;
+  if (line.command === "" && first !== undefined) {
+    const names = Object.keys(definition.commands ?? {});
+    const late = names.includes(first) && argv[0] !== first;
+    const message = late
+      ? "a command comes before its flags"
+      : `unknown command${suggestName(first, names)}`;
+    line.problems.push({ source: first, path: "", message });
+    return;
+  }
+  const required = expected.filter((name) => !name.endsWith("?") && !name.endsWith("..."));
+  if (line.positionals.length < required.length) {
+    const missing = required[line.positionals.length]!;
+    line.problems.push({ source: line.command, path: "", message: `needs <${missing}>` });
+  }
+  const takesRest = expected.at(-1)?.endsWith("...") ?? false;
+  if (!takesRest && line.positionals.length > expected.length && line.command !== "") {
+    const extra = line.positionals[expected.length]!;
+    line.problems.push({
+      source: line.command,
+      path: "",
+      message: `unexpected argument ${JSON.stringify(extra)}`,
+    });
+  }
+}

@@ -1,0 +1,347 @@
+// Loads a program's configuration: file, then environment, then flags.
+import { readFileSync } from "node:fs";
+import type { z } from "zod";
+import { readCommandLine } from "./arguments.ts";
+import type { CommandLine } from "./arguments.ts";
+import { buildSchema, getFlagName, isSecretKey, listEnvNames } from "./define.ts";
+import type {
+  CommandDefinition,
+  Commands,
+  ConfigDefinition,
+  ConfigKey,
+  ConfigKeys,
+  ConfigOf,
+} from "./define.ts";
+import { formatHelp } from "./help.ts";
+import { JsonSyntaxError, parseJson } from "./json.ts";
+import type { JsonDocument, JsonPath } from "./json.ts";
+import { ConfigError, explainIssues, locateInDocument, suggestName } from "./problem.ts";
+import type { ConfigProblem } from "./problem.ts";
+import { findShapes, readShape } from "./shape.ts";
+import { readTextValue } from "./text-value.ts";
+
+const SECRET_FILE_BYTES_MAX = 65_536;
+
+/** The configuration file that was used. */
+export interface ConfigFile {
+  path: string;
+  /** Whether a flag or the environment named it. */
+  explicit: boolean;
+  /** Undefined when the default file does not exist. */
+  document: JsonDocument | undefined;
+}
+
+/** A command to run, with everything it needs. */
+export interface LoadedCommand<Name, Config, Options> {
+  kind: "run";
+  /** "" for the program itself. */
+  command: Name;
+  /** Undefined for standalone commands. */
+  config: Config;
+  options: Options;
+  positionals: string[];
+  file: ConfigFile | undefined;
+  /** Where each key's value came from: `default`, `config.json:3:14`, `environment PORT`, `--addr`. */
+  sources: ReadonlyMap<string, string>;
+  /** What the operator should hear of although the start goes on. */
+  warnings: string[];
+}
+
+/** A text to print, and the exit code to end with. */
+export interface LoadedText {
+  kind: "print";
+  text: string;
+  exitCode: number;
+}
+
+type OptionsOf<Command> = Command extends { options: infer Keys extends ConfigKeys }
+  ? ConfigOf<Keys>
+  : Record<never, never>;
+type ServiceConfigOf<Keys extends ConfigKeys, Command> = Command extends { standalone: true }
+  ? undefined
+  : ConfigOf<Keys>;
+
+/** What a command line asks for; tell the cases apart by `kind`, then by `command`. */
+export type Loaded<Keys extends ConfigKeys, Subcommands extends Commands> =
+  | LoadedText
+  | LoadedCommand<"", ConfigOf<Keys>, Record<never, never>>
+  | {
+      [Name in keyof Subcommands]: LoadedCommand<
+        Name,
+        ServiceConfigOf<Keys, Subcommands[Name]>,
+        OptionsOf<Subcommands[Name]>
+      >;
+    }[keyof Subcommands];
+
+/** Where configuration comes from. */
+export interface ConfigSources {
+  /** The command line without runtime and script. */
+  argv: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  /** Reads a file as UTF-8; default: the file system. */
+  readFile?: (path: string) => string;
+}
+
+/**
+ * Reads the command line, then file < environment < flags, and checks the outcome. Empty environment values count as
+ * unset; `<NAME>_FILE` names a file that holds the value of a secret. Throws ConfigError with one message that names
+ * every wrong key, where it was given, its value and what is allowed.
+ */
+export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands>(
+  definition: ConfigDefinition<Keys, Subcommands>,
+  sources: ConfigSources,
+): Loaded<Keys, Subcommands> {
+  // The generic definition is only a promise about types; from here on keys are data.
+  return load(definition, sources) as Loaded<Keys, Subcommands>;
+}
+
+interface Given {
+  value: unknown;
+  source: string;
+}
+
+function load(
+  definition: ConfigDefinition,
+  sources: ConfigSources,
+): LoadedText | LoadedCommand<string, unknown, unknown> {
+  const line = readCommandLine(definition, sources.argv);
+  if (line.asked === "version") {
+    return { kind: "print", text: `${definition.program} ${definition.version}\n`, exitCode: 0 };
+  }
+  if (line.asked === "help") {
+    return { kind: "print", text: formatHelp(definition, line.command), exitCode: 0 };
+  }
+  if (line.problems.length > 0) throw new ConfigError(line.problems);
+  if (line.command === "" && definition.runs === false) {
+    return { kind: "print", text: formatHelp(definition, ""), exitCode: 2 };
+  }
+  const readFile = sources.readFile ?? ((path) => readFileSync(path, "utf8"));
+  const context: LoadContext = { definition, line, env: sources.env, readFile, problems: [] };
+  const options = resolve(context, line.definition?.options ?? {}, undefined);
+  const standalone = line.definition?.standalone === true;
+  const file = standalone ? undefined : openFile(context);
+  const service = standalone ? undefined : resolve(context, definition.keys, file);
+  if (context.problems.length > 0) throw new ConfigError(context.problems);
+  return {
+    kind: "run",
+    command: line.command,
+    config: service?.value,
+    options: options.value,
+    positionals: line.positionals,
+    file,
+    sources: new Map([...(service?.sources ?? []), ...options.sources]),
+    warnings: standalone ? [] : findStrayNames(definition, line.definition, sources.env),
+  };
+}
+
+interface LoadContext {
+  definition: ConfigDefinition;
+  line: CommandLine;
+  env: Readonly<Record<string, string | undefined>>;
+  readFile: (path: string) => string;
+  problems: ConfigProblem[];
+}
+
+function openFile(context: LoadContext): ConfigFile | undefined {
+  const file = context.definition.file;
+  if (file === undefined) return undefined;
+  const flagged = context.line.flags.get(file.flag)?.at(-1);
+  const fromEnv = file.env
+    .map((name) => context.env[name])
+    .find((value) => value !== undefined && value !== "");
+  const path = flagged ?? fromEnv ?? file.default;
+  if (path === undefined) return undefined;
+  const explicit = flagged !== undefined || fromEnv !== undefined;
+  try {
+    return { path, explicit, document: parseJson(context.readFile(path)) };
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) {
+      const { line, column } = error.position;
+      context.problems.push({
+        source: `${path}:${line}:${column}`,
+        path: "",
+        message: error.message,
+      });
+    } else if (explicit || !isMissing(error)) {
+      context.problems.push({
+        source: path,
+        path: "",
+        message: `cannot be read: ${describeFailure(error)}`,
+      });
+    }
+    return { path, explicit, document: undefined };
+  }
+}
+
+// Gathers each key's value from its last source and checks the whole with one schema.
+function resolve(
+  context: LoadContext,
+  keys: ConfigKeys,
+  file: ConfigFile | undefined,
+): { value: unknown; sources: Map<string, string> } {
+  const given = new Map<string, Given>();
+  const document = file?.document;
+  if (document !== undefined && file !== undefined)
+    readDocument(context, given, document, file.path);
+  for (const [name, item] of Object.entries(keys)) {
+    const value = readEnv(context, name, item) ?? undefined;
+    if (value !== undefined) given.set(name, value);
+    const flag = readFlagValue(context, name, item);
+    if (flag !== undefined) given.set(name, flag);
+  }
+  const schema = buildSchema(keys);
+  const input = Object.fromEntries([...given].map(([name, { value }]) => [name, value]));
+  const result = schema.safeParse(input);
+  const sources = new Map(
+    Object.keys(keys).map((name) => [name, given.get(name)?.source ?? "default"]),
+  );
+  if (result.success) return { value: result.data, sources };
+  const problems = explainIssues(result.error.issues, {
+    schema,
+    input,
+    locate: (path, ofKey) => locateGiven(context, given, file, path, ofKey),
+    isSecret: (path) => isSecretPath(keys, path),
+    describeAllowed: (path) => describeKey(keys, path, result.error.issues),
+  });
+  context.problems.push(...problems);
+  return { value: undefined, sources };
+}
+
+function readDocument(
+  context: LoadContext,
+  given: Map<string, Given>,
+  document: JsonDocument,
+  path: string,
+): void {
+  const { value } = document;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    const source = locateInDocument(document, path, [], false);
+    context.problems.push({
+      source,
+      path: "",
+      message: "expected an object with the configuration's keys",
+    });
+    return;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    given.set(name, { value: item, source: locateInDocument(document, path, [name], false) });
+  }
+}
+
+function readEnv(context: LoadContext, name: string, item: ConfigKey): Given | undefined {
+  for (const envName of listEnvNames(context.definition.service, name, item)) {
+    const text = context.env[envName];
+    if (text !== undefined && text !== "") {
+      return { value: readText(item, text), source: `environment ${envName}` };
+    }
+    const path = isSecretKey(name, item) ? context.env[`${envName}_FILE`] : undefined;
+    if (path !== undefined && path !== "") return readSecretFile(context, `${envName}_FILE`, path);
+  }
+  return undefined;
+}
+
+function readSecretFile(context: LoadContext, envName: string, path: string): Given | undefined {
+  const source = `environment ${envName}`;
+  try {
+    const text = context.readFile(path);
+    if (text.length <= SECRET_FILE_BYTES_MAX) return { value: text.replace(/\r?\n$/, ""), source };
+    context.problems.push({ source, path: "", message: `${path} is too large for a secret` });
+  } catch (error) {
+    context.problems.push({
+      source,
+      path: "",
+      message: `${path} cannot be read: ${describeFailure(error)}`,
+    });
+  }
+  return undefined;
+}
+
+function readFlagValue(context: LoadContext, name: string, item: ConfigKey): Given | undefined {
+  const flag = getFlagName(name, item);
+  const texts = flag === undefined ? undefined : context.line.flags.get(flag);
+  if (flag === undefined || texts === undefined) return undefined;
+  const source = `--${flag}`;
+  const [first = "", ...more] = texts;
+  if (more.length === 0) return { value: readText(item, first), source };
+  const values = texts.map((text) => readText(item, text));
+  if (values.every((value) => Array.isArray(value))) return { value: values.flat(1), source };
+  context.problems.push({ source, path: "", message: "given more than once" });
+  return undefined;
+}
+
+function readText(item: ConfigKey, text: string): unknown {
+  const shape = readShape(item.schema);
+  return readTextValue(text, findShapes(shape, []));
+}
+
+function locateGiven(
+  context: LoadContext,
+  given: Map<string, Given>,
+  file: ConfigFile | undefined,
+  path: JsonPath,
+  ofKey: boolean,
+): string {
+  const found = given.get(String(path[0]));
+  if (found === undefined)
+    return file?.document === undefined ? context.definition.program : file.path;
+  if (file?.document === undefined || /^(?:environment |--)/.test(found.source))
+    return found.source;
+  return locateInDocument(file.document, file.path, path, ofKey);
+}
+
+function isSecretPath(keys: ConfigKeys, path: JsonPath): boolean {
+  const name = String(path[0]);
+  return Object.hasOwn(keys, name) && isSecretKey(name, keys[name]!);
+}
+
+// A key's own words, with its unit; a refinement's message says more than either.
+function describeKey(
+  keys: ConfigKeys,
+  path: JsonPath,
+  issues: readonly z.core.$ZodIssue[],
+): string | undefined {
+  const name = String(path[0]);
+  if (path.length !== 1 || !Object.hasOwn(keys, name)) return undefined;
+  const custom = issues.find((issue) => issue.code === "custom" && issue.path[0] === name);
+  if (custom !== undefined) return undefined;
+  return keys[name]!.allowed;
+}
+
+// Names with the service's prefix that nothing reads are most often misspelt. Orchestrators set names of this kind on
+// their own (`PLATFORM_GATE_SERVICE_HOST`), so they do not stop the start.
+function findStrayNames(
+  definition: ConfigDefinition,
+  command: CommandDefinition | undefined,
+  env: Readonly<Record<string, string | undefined>>,
+): string[] {
+  const prefix = `PLATFORM_${definition.service.toUpperCase()}_`;
+  const known = new Set(definition.file?.env);
+  const keys = Object.entries({ ...definition.keys, ...command?.options });
+  for (const [name, item] of keys) {
+    for (const envName of listEnvNames(definition.service, name, item))
+      known.add(envName).add(`${envName}_FILE`);
+  }
+  return Object.keys(env)
+    .filter((name) => name.startsWith(prefix) && !known.has(name))
+    .filter((name) => !/_(?:SERVICE_(?:HOST|PORT)|PORT)(?:_|$)/.test(name))
+    .map((name) => {
+      const hint = suggestName(
+        name,
+        [...known].filter((item) => !item.endsWith("_FILE")),
+      );
+      return `the environment's ${name} is not read by ${definition.program}${hint}`;
+    });
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}
+
+function describeFailure(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = "code" in error ? error.code : undefined;
+  if (code === "ENOENT") return "no such file";
+  if (code === "EACCES") return "permission denied";
+  if (code === "EISDIR") return "it is a folder";
+  return error.message;
+}

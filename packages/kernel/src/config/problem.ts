@@ -1,0 +1,200 @@
+// What is wrong with a configuration, told so that it can be put right at once.
+import type { z } from "zod";
+import { REDACTED, isSecretName } from "../log/index.ts";
+import type { JsonDocument, JsonPath } from "./json.ts";
+import { describeShapes, findShapes, listMembers, readShape } from "./shape.ts";
+
+const PROBLEMS_MAX = 10;
+const VALUE_CHARACTERS_MAX = 80;
+
+/** One thing that is wrong. */
+export interface ConfigProblem {
+  /** Where it was said: `config.json:3:14`, `environment PLATFORM_GATE_ADDR`, `--addr`. */
+  source: string;
+  /** `routes[3].max_body_size`; "" for the whole. */
+  path: string;
+  /** What is wrong and what is allowed, without source and path. */
+  message: string;
+}
+
+/** The start is refused. The message is whole: one line per problem. */
+export class ConfigError extends Error {
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(formatProblems(problems));
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+}
+
+/** What the explanation of zod's issues needs to know of the input. */
+export interface IssueContext {
+  schema: z.ZodType;
+  input: unknown;
+  /** Names the place of a value, or of its key when `ofKey` is set. */
+  locate: (path: JsonPath, ofKey: boolean) => string;
+  isSecret?: (path: JsonPath) => boolean;
+  /** What a key says about what it allows, instead of its schema. */
+  describeAllowed?: (path: JsonPath) => string | undefined;
+}
+
+/** Checks a parsed document against a schema; positions are those of the document. */
+export function validateJson<Schema extends z.ZodType>(
+  schema: Schema,
+  document: JsonDocument,
+  options: { name: string; isSecret?: (path: JsonPath) => boolean },
+): { ok: true; value: z.output<Schema> } | { ok: false; problems: ConfigProblem[] } {
+  const result = schema.safeParse(document.value);
+  if (result.success) return { ok: true, value: result.data };
+  const problems = explainIssues(result.error.issues, {
+    schema,
+    input: document.value,
+    locate: (path, ofKey) => locateInDocument(document, options.name, path, ofKey),
+    ...(options.isSecret === undefined ? {} : { isSecret: options.isSecret }),
+  });
+  return { ok: false, problems };
+}
+
+/** `config.json:3:14`; of a value that is not there, the nearest one around it. */
+export function locateInDocument(
+  document: JsonDocument,
+  name: string,
+  path: JsonPath,
+  ofKey: boolean,
+): string {
+  let position = ofKey ? document.locateKey(path) : undefined;
+  for (let depth = path.length; position === undefined && depth >= 0; depth -= 1) {
+    position = document.locateValue(path.slice(0, depth));
+  }
+  return position === undefined ? name : `${name}:${position.line}:${position.column}`;
+}
+
+/** zod's issues as problems. */
+export function explainIssues(
+  issues: readonly z.core.$ZodIssue[],
+  context: IssueContext,
+): ConfigProblem[] {
+  const shape = readShape(context.schema);
+  return issues.flatMap((issue): ConfigProblem[] => {
+    const path = issue.path.map((step) => (typeof step === "symbol" ? String(step) : step));
+    if (issue.code === "unrecognized_keys") {
+      const known = listMembers(shape, path);
+      return issue.keys.map((name) => ({
+        source: context.locate([...path, name], true),
+        path: formatPath([...path, name]),
+        message: `unknown key${suggestName(name, known)}`,
+      }));
+    }
+    if (issue.code === "invalid_union" && issue.errors.length > 0) {
+      const nearest = findNearestBranch(issue.errors);
+      if (nearest !== undefined) {
+        return explainIssues(
+          nearest.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })),
+          context,
+        );
+      }
+    }
+    const allowed =
+      context.describeAllowed?.(path) ??
+      (issue.code === "custom" ? issue.message : describeShapes(findShapes(shape, path)));
+    const value = readPath(context.input, path);
+    const hidden = isHidden(path, context);
+    return [
+      {
+        source: context.locate(path, false),
+        path: formatPath(path),
+        message:
+          value === undefined
+            ? `is required${allowed === "" ? "" : `: ${allowed}`}`
+            : `${showValue(value, hidden)} is not allowed: ${issue.code === "custom" ? allowed : `expected ${allowed || issue.message}`}`,
+      },
+    ];
+  });
+}
+
+/** `routes[3].max_body_size` */
+export function formatPath(path: JsonPath): string {
+  let text = "";
+  for (const step of path) {
+    if (typeof step === "number") text += `[${step}]`;
+    else if (!/^[\w-]+$/.test(step)) text += `[${JSON.stringify(step)}]`;
+    else text += text === "" ? step : `.${step}`;
+  }
+  return text;
+}
+
+/** `; did you mean "addr"?`, or the list of what there is when nothing is near and the list is short. */
+export function suggestName(name: string, known: readonly string[]): string {
+  const wanted = name.toLowerCase();
+  let best: string | undefined;
+  let bestDistance = Math.max(2, Math.floor(name.length / 3)) + 1;
+  for (const candidate of known) {
+    const distance = measureDistance(wanted, candidate.toLowerCase(), bestDistance);
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  if (best !== undefined) return `; did you mean ${JSON.stringify(best)}?`;
+  return known.length > 0 && known.length <= 12 ? `; there are: ${known.join(", ")}` : "";
+}
+
+/** A value for a message: short, on one line, hidden where it is secret. */
+export function showValue(value: unknown, secret: boolean): string {
+  if (secret) return REDACTED;
+  const text =
+    JSON.stringify(value, (name, item: unknown) => (isSecretName(name) ? REDACTED : item)) ??
+    String(value);
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text;
+}
+
+function formatProblems(problems: readonly ConfigProblem[]): string {
+  const lines = problems.slice(0, PROBLEMS_MAX).map(({ source, path, message }) => {
+    return path === "" ? `${source}: ${message}` : `${source}: ${path}: ${message}`;
+  });
+  if (problems.length > PROBLEMS_MAX) lines.push(`… and ${problems.length - PROBLEMS_MAX} more`);
+  return lines.join("\n");
+}
+
+function isHidden(path: JsonPath, context: IssueContext): boolean {
+  return (
+    path.some((step) => typeof step === "string" && isSecretName(step)) ||
+    (context.isSecret?.(path) ?? false)
+  );
+}
+
+// Of a union's branches, the one that the value got furthest in: its own problems say more than "none of them".
+function findNearestBranch(
+  branches: readonly (readonly z.core.$ZodIssue[])[],
+): readonly z.core.$ZodIssue[] | undefined {
+  const deep = branches.filter((issues) =>
+    issues.every((issue) => issue.path.length > 0 || issue.code === "unrecognized_keys"),
+  );
+  return deep.length === 1 ? deep[0] : undefined;
+}
+
+function readPath(input: unknown, path: JsonPath): unknown {
+  let value = input;
+  for (const step of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, step))
+      return undefined;
+    value = (value as Record<string | number, unknown>)[step];
+  }
+  return value;
+}
+
+// Levenshtein's distance, given up at a bound. Names are short; a long one is never near.
+function measureDistance(left: string, right: string, bound: number): number {
+  if (Math.abs(left.length - right.length) >= bound || left.length > 64) return bound;
+  let row = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= left.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= right.length; j += 1) {
+      const change = left[i - 1] === right[j - 1] ? 0 : 1;
+      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + change));
+    }
+    row = next;
+  }
+  return row[right.length]!;
+}

@@ -1,0 +1,137 @@
+// A private PostgreSQL for tests: a fresh cluster in a temporary folder, reached through a Unix socket only.
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+
+/** A running cluster. */
+export interface PostgresCluster {
+  /** Makes an empty database and returns its URL. */
+  createDatabase(): Promise<string>;
+  /** Ends all connections and the server, and removes the folder. */
+  stop(): Promise<void>;
+}
+
+/** Where there is no PostgreSQL: the reason, to be printed with the skipped test. */
+export interface PostgresMissing {
+  reason: string;
+}
+
+const START_TIMEOUT_MS = 20_000;
+
+/**
+ * Whether a test of PostgreSQL can run here: undefined if so, else the reason to skip. Under
+ * `PLATFORM_TEST_PEERS=required` it is never skipped, so that the start fails instead.
+ */
+export function findPostgresSkip(env: NodeJS.ProcessEnv = process.env): string | undefined {
+  if (env["PLATFORM_TEST_PEERS"] === "required") return undefined;
+  const programs = findPrograms();
+  return "reason" in programs ? programs.reason : undefined;
+}
+
+/** Starts a cluster in 1 to 3 seconds. Nothing in it is durable. Throws with the reason where it cannot. */
+export async function startPostgresCluster(): Promise<PostgresCluster> {
+  const programs = findPrograms();
+  if ("reason" in programs) throw new Error(programs.reason);
+  const folder = mkdtempSync(join(tmpdir(), "pg-"));
+  const identity = programs.identity;
+  if (identity !== undefined) chownSync(folder, identity.uid, identity.gid);
+  const data = join(folder, "data");
+  const own = { ...identity, cwd: folder };
+  execFileSync(
+    join(programs.folder, "initdb"),
+    ["-D", data, "-U", "platform", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
+    { ...own, stdio: ["ignore", "ignore", "pipe"] },
+  );
+  const settings = ["listen_addresses=", `unix_socket_directories=${folder}`, "fsync=off"];
+  const server = spawn(
+    join(programs.folder, "postgres"),
+    ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
+    { ...own, stdio: ["ignore", "ignore", "pipe"] },
+  );
+  let log = "";
+  server.stderr.setEncoding("utf8").on("data", (text: string) => {
+    log = (log + text).slice(-4_000);
+  });
+  const kill = (): void => void server.kill("SIGQUIT");
+  process.once("exit", kill);
+  const stop = async (): Promise<void> => {
+    process.off("exit", kill);
+    await endServer(server);
+    rmSync(folder, { recursive: true, force: true });
+  };
+  const urlOf = (database: string): string =>
+    `postgres://platform@/${database}?host=${encodeURIComponent(folder)}`;
+  try {
+    await waitUntilReady(urlOf("postgres"), server);
+  } catch (error) {
+    await stop();
+    throw new Error(`PostgreSQL did not start: ${log}`, { cause: error });
+  }
+  let count = 0;
+  return {
+    createDatabase: async () => {
+      count += 1;
+      await runOnce(urlOf("postgres"), `create database test_${count}`);
+      return urlOf(`test_${count}`);
+    },
+    stop,
+  };
+}
+
+interface Programs {
+  folder: string;
+  /** PostgreSQL refuses to run as root; then it runs as the user that Debian made for it. */
+  identity: { uid: number; gid: number } | undefined;
+}
+
+function findPrograms(): Programs | PostgresMissing {
+  const folder = [
+    ...globSync("/usr/lib/postgresql/*/bin").toSorted().toReversed(),
+    ...(process.env["PATH"] ?? "").split(":"),
+  ].find((path) => existsSync(join(path, "initdb")) && existsSync(join(path, "postgres")));
+  if (folder === undefined) return { reason: "the Debian package postgresql is not installed" };
+  if (process.getuid?.() !== 0) return { folder, identity: undefined };
+  try {
+    const ask = (flag: string): number =>
+      Number(execFileSync("id", [flag, "postgres"], { stdio: ["ignore", "pipe", "ignore"] }));
+    return { folder, identity: { uid: ask("-u"), gid: ask("-g") } };
+  } catch {
+    return { reason: "running as root, and there is no user postgres to run PostgreSQL as" };
+  }
+}
+
+async function waitUntilReady(url: string, server: ChildProcess): Promise<void> {
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  for (;;) {
+    try {
+      await runOnce(url, "select 1");
+      return;
+    } catch (error) {
+      if (server.exitCode !== null || performance.now() > deadline) throw error;
+    }
+    await sleep(50);
+  }
+}
+
+async function runOnce(url: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
+  try {
+    await client.connect();
+    await client.query(sql);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+async function endServer(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const ended = new Promise((resolve) => server.once("exit", resolve));
+  // SIGINT is PostgreSQL's fast shutdown: connections are cut, nothing is left behind.
+  server.kill("SIGINT");
+  const late = setTimeout(() => server.kill("SIGQUIT"), 5_000);
+  await ended;
+  clearTimeout(late);
+}

@@ -1,0 +1,162 @@
+// What a database error means, whichever database said it.
+
+/** The closed list of what can go wrong, as far as a caller can act on it. */
+export type DatabaseErrorKind =
+  | "unique_violation"
+  | "foreign_key_violation"
+  | "not_null_violation"
+  | "check_violation"
+  /** Two transactions were in each other's way: running the whole transaction again may succeed. */
+  | "serialization_failure"
+  /** Another holds the lock, or too many wait already: later may succeed. */
+  | "busy"
+  /** The database cannot be reached or is shutting down. */
+  | "unavailable"
+  | "timeout"
+  | "full"
+  | "read_only"
+  | "corrupt"
+  | "other";
+
+/** A database error seen from a distance. `columns` is set for unique violations where the database names them. */
+export interface DatabaseErrorInfo {
+  kind: DatabaseErrorKind;
+  columns: readonly string[];
+}
+
+/** Thrown by this package itself; drivers' own errors pass through unchanged and are read by `readDatabaseError`. */
+export class DatabaseError extends Error {
+  readonly kind: DatabaseErrorKind;
+  constructor(kind: DatabaseErrorKind, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "DatabaseError";
+    this.kind = kind;
+  }
+}
+
+/** Reads any thrown value: what kind of database error it is, `other` when it is none. */
+export function readDatabaseError(thrown: unknown): DatabaseErrorInfo {
+  if (thrown instanceof DatabaseError) return { kind: thrown.kind, columns: [] };
+  if (!(thrown instanceof Error)) return { kind: "other", columns: [] };
+  const fields = thrown as Error & { code?: unknown; errcode?: unknown; detail?: unknown };
+  if (fields.code === "ERR_SQLITE_ERROR" && typeof fields.errcode === "number") {
+    const kind = readSqliteCode(fields.errcode);
+    return { kind, columns: kind === "unique_violation" ? readSqliteColumns(thrown.message) : [] };
+  }
+  if (typeof fields.code === "string") {
+    const kind = readPostgresCode(fields.code);
+    return { kind, columns: kind === "unique_violation" ? readPostgresColumns(fields.detail) : [] };
+  }
+  // `pg` gives these two without a code.
+  if (/timeout exceeded when trying to connect|Query read timeout/.test(thrown.message)) {
+    return { kind: "timeout", columns: [] };
+  }
+  if (/Connection terminated|Client has encountered a connection error/.test(thrown.message)) {
+    return { kind: "unavailable", columns: [] };
+  }
+  return { kind: "other", columns: [] };
+}
+
+/** Whether the error is a unique violation, on exactly these columns if any are given. */
+export function isUniqueViolation(thrown: unknown, ...columns: string[]): boolean {
+  const info = readDatabaseError(thrown);
+  if (info.kind !== "unique_violation") return false;
+  return columns.length === 0 || columns.toSorted().join() === info.columns.toSorted().join();
+}
+
+// Extended result codes, https://www.sqlite.org/rescode.html; the low byte is the primary code.
+function readSqliteCode(errcode: number): DatabaseErrorKind {
+  switch (errcode) {
+    case 2067: // SQLITE_CONSTRAINT_UNIQUE
+    case 1555: // SQLITE_CONSTRAINT_PRIMARYKEY
+    case 2579: // SQLITE_CONSTRAINT_ROWID
+      return "unique_violation";
+    case 787: // SQLITE_CONSTRAINT_FOREIGNKEY
+      return "foreign_key_violation";
+    case 1299: // SQLITE_CONSTRAINT_NOTNULL
+      return "not_null_violation";
+    case 275: // SQLITE_CONSTRAINT_CHECK
+      return "check_violation";
+    case 517: // SQLITE_BUSY_SNAPSHOT
+      return "serialization_failure";
+    default:
+  }
+  switch (errcode & 0xff) {
+    case 5: // SQLITE_BUSY
+    case 6: // SQLITE_LOCKED
+      return "busy";
+    case 8: // SQLITE_READONLY
+      return "read_only";
+    case 11: // SQLITE_CORRUPT
+    case 26: // SQLITE_NOTADB
+      return "corrupt";
+    case 13: // SQLITE_FULL
+      return "full";
+    case 10: // SQLITE_IOERR
+    case 14: // SQLITE_CANTOPEN
+      return "unavailable";
+    default:
+      return "other";
+  }
+}
+
+const UNAVAILABLE_CODES = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOENT",
+  "ENOTFOUND",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+]);
+
+// SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
+function readPostgresCode(code: string): DatabaseErrorKind {
+  switch (code) {
+    case "23505":
+      return "unique_violation";
+    case "23503":
+      return "foreign_key_violation";
+    case "23502":
+      return "not_null_violation";
+    case "23514":
+      return "check_violation";
+    case "40001":
+    case "40P01":
+      return "serialization_failure";
+    case "55P03":
+      return "busy";
+    case "57014":
+    case "25P03":
+      return "timeout";
+    case "25006":
+      return "read_only";
+    case "53100":
+    case "53200":
+      return "full";
+    case "53300":
+    case "57P01":
+    case "57P02":
+    case "57P03":
+      return "unavailable";
+    case "XX001":
+    case "XX002":
+      return "corrupt";
+    default:
+      if (/^08\w{3}$/.test(code) || UNAVAILABLE_CODES.has(code)) return "unavailable";
+      return "other";
+  }
+}
+
+// "UNIQUE constraint failed: users.tenant, users.name"
+function readSqliteColumns(message: string): string[] {
+  const found = /failed: (.+)$/.exec(message);
+  if (found?.[1] === undefined || found[1].startsWith("index ")) return [];
+  return found[1].split(", ").map((column) => column.slice(column.indexOf(".") + 1));
+}
+
+// "Key (tenant, name)=(a, b) already exists."
+function readPostgresColumns(detail: unknown): string[] {
+  const found = typeof detail === "string" ? /^Key \(([^()]+)\)=/.exec(detail) : null;
+  return found?.[1]?.split(", ").map((column) => column.replaceAll('"', "")) ?? [];
+}

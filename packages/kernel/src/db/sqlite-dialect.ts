@@ -1,0 +1,119 @@
+// Kysely's dialect over `SqliteEngine`.
+import {
+  type CompiledQuery,
+  SelectQueryNode,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+  type DatabaseConnection,
+  type Dialect,
+  type DialectAdapter,
+  type Driver,
+  type Kysely,
+  type QueryResult,
+  type TransactionSettings,
+} from "kysely";
+import type { SqliteEngine } from "./sqlite-engine.ts";
+
+/** A Kysely dialect on an open engine; destroying the Kysely closes the engine. */
+export function createSqliteDialect(engine: SqliteEngine): Dialect {
+  return {
+    createDriver: () => new EngineDriver(engine),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+    createAdapter: (): DialectAdapter => new EngineAdapter(),
+    createIntrospector: (db: Kysely<unknown>) => new SqliteIntrospector(db),
+  };
+}
+
+// Kysely would otherwise hold reads back while a transaction runs; the engine does its own waiting.
+class EngineAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+class EngineDriver implements Driver {
+  readonly #engine: SqliteEngine;
+
+  constructor(engine: SqliteEngine) {
+    this.#engine = engine;
+  }
+
+  async init(): Promise<void> {
+    // The engine is open already.
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    return new EngineConnection(this.#engine);
+  }
+
+  // Every transaction is serializable here: there is one writer, and it sees nobody else.
+  async beginTransaction(
+    connection: EngineConnection,
+    _settings: TransactionSettings,
+  ): Promise<void> {
+    await this.#engine.begin();
+    connection.inTransaction = true;
+  }
+
+  async commitTransaction(connection: EngineConnection): Promise<void> {
+    connection.inTransaction = false;
+    this.#engine.commit();
+  }
+
+  async rollbackTransaction(connection: EngineConnection): Promise<void> {
+    if (!connection.inTransaction) return;
+    connection.inTransaction = false;
+    this.#engine.rollback();
+  }
+
+  async savepoint(_connection: EngineConnection, name: string): Promise<void> {
+    this.#engine.savepoint(`savepoint ${quoteName(name)}`);
+  }
+
+  async rollbackToSavepoint(_connection: EngineConnection, name: string): Promise<void> {
+    this.#engine.savepoint(`rollback to ${quoteName(name)}`);
+  }
+
+  async releaseSavepoint(_connection: EngineConnection, name: string): Promise<void> {
+    this.#engine.savepoint(`release ${quoteName(name)}`);
+  }
+
+  async releaseConnection(): Promise<void> {
+    // Connections are views of the one engine.
+  }
+
+  async destroy(): Promise<void> {
+    await this.#engine.close();
+  }
+}
+
+class EngineConnection implements DatabaseConnection {
+  inTransaction = false;
+  readonly #engine: SqliteEngine;
+
+  constructor(engine: SqliteEngine) {
+    this.#engine = engine;
+  }
+
+  async executeQuery<R>(compiled: CompiledQuery): Promise<QueryResult<R>> {
+    const { sql, parameters, query } = compiled;
+    const result = this.inTransaction
+      ? this.#engine.runInTransaction(sql, parameters)
+      : await this.#engine.run(sql, parameters, SelectQueryNode.is(query));
+    const rows = result.rows as R[];
+    if (result.insertId === undefined) return { rows, numAffectedRows: result.changes ?? 0n };
+    return { rows, numAffectedRows: result.changes ?? 0n, insertId: result.insertId };
+  }
+
+  async *streamQuery<R>(compiled: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
+    const { sql, parameters } = compiled;
+    for await (const row of this.#engine.iterate(sql, parameters, this.inTransaction)) {
+      yield { rows: [row as R] };
+    }
+  }
+}
+
+function quoteName(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`;
+}

@@ -1,0 +1,55 @@
+// The documentation page: one self-contained HTML document that reads the OpenAPI document and can try each operation.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+
+/** The page and the headers it must be sent with. */
+export interface DocsPage {
+  html: string;
+  headers: Record<string, string>;
+}
+
+/** Makes the page. Its script and style are allowed by their hashes; it may talk to its own origin only. */
+export function createDocsPage(title: string): DocsPage {
+  const read = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
+  const script = read("browser.js");
+  const style = read("style.css");
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)} API</title>
+<style>${style}</style>
+</head>
+<body>
+<noscript>This page needs JavaScript; the same content is at <a href="/api/docs/openapi.json">openapi.json</a>.</noscript>
+<main id="api"></main>
+<script type="module">${script}</script>
+</body>
+</html>
+`;
+  const policy = [
+    "default-src 'none'",
+    `script-src '${hash(script)}'`,
+    `style-src '${hash(style)}'`,
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    html,
+    headers: {
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": policy.join("; "),
+    },
+  };
+}
+
+function hash(text: string): string {
+  return `sha256-${createHash("sha256").update(text).digest("base64")}`;
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+}

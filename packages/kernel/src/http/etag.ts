@@ -1,0 +1,42 @@
+// Entity tags and the conditional headers that carry them. RFC 9110 sections 8.8.3 and 13.1
+import { createHash } from "node:crypto";
+import { PlatformError } from "../errors/index.ts";
+
+const HEADER_CHARACTERS_MAX = 4_096;
+const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
+
+/** A strong tag of the content, quotes included. */
+export function createEtag(content: string | Uint8Array): string {
+  return `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
+}
+
+/** Throws `precondition_failed` when the request has an If-Match that `current` (undefined: nothing is there) fails. */
+export function requireIfMatch(headers: Headers, current: string | undefined): void {
+  const header = headers.get("if-match");
+  if (header === null) return;
+  const matches =
+    header.trim() === "*"
+      ? current !== undefined
+      : current !== undefined && !current.startsWith("W/") && readTags(header).includes(current);
+  if (!matches) {
+    throw new PlatformError(
+      "precondition_failed",
+      "It has changed since it was read: read it again.",
+      {
+        headers: current === undefined ? {} : { ETag: current },
+      },
+    );
+  }
+}
+
+/** Whether If-None-Match says that the client has `current` already: GET and HEAD then answer 304. */
+export function isNotModified(headers: Headers, current: string): boolean {
+  const header = headers.get("if-none-match");
+  if (header === null) return false;
+  if (header.trim() === "*") return true;
+  return readTags(header).some((tag) => tag.replace(/^W\//, "") === current.replace(/^W\//, ""));
+}
+
+function readTags(header: string): string[] {
+  return header.length > HEADER_CHARACTERS_MAX ? [] : (header.match(TAG) ?? []);
+}

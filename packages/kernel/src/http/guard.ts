@@ -1,0 +1,59 @@
+// The usual guard of an API: a bearer token where any is configured, else programs on this machine only.
+import { createRetryLaterError, createUnauthorizedError, PlatformError } from "../errors/index.ts";
+import type { Caller } from "../identity/caller.ts";
+import type { TokenVerifier, Verdict } from "../identity/verifier.ts";
+import type { Guard } from "./api.ts";
+import { checkLoopback } from "./loopback.ts";
+import type { GuardedRequest } from "./route.ts";
+
+const BEARER = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i;
+
+/**
+ * A guard on `Authorization: Bearer` (RFC 6750). With no verifier, which means that no credential is configured, it lets
+ * programs on this machine in as the operator and answers everybody else with 403.
+ */
+export function createBearerGuard(verifier: TokenVerifier | undefined): Guard {
+  if (verifier === undefined) return admitLoopback;
+  return (request) => {
+    const header = request.headers.get("authorization");
+    if (header === null) throw createUnauthorizedError("A bearer token is required.");
+    const token = BEARER.exec(header)?.[1];
+    if (token === undefined) throw invalidToken("The Authorization header holds no bearer token.");
+    const verdict = verifier.verify(token);
+    return verdict instanceof Promise ? verdict.then(toCaller) : toCaller(verdict);
+  };
+}
+
+function admitLoopback(request: GuardedRequest): Caller {
+  const verdict = checkLoopback({
+    peer: request.peer,
+    getHeader: (name) => request.headers.get(name),
+  });
+  if (verdict.allowed) return { kind: "operator" };
+  throw new PlatformError(
+    "forbidden",
+    `No credentials are configured, so only programs on this machine may ask: ${verdict.reason}.`,
+  );
+}
+
+function toCaller(verdict: Verdict): Caller {
+  switch (verdict.kind) {
+    case "operator":
+    case "user":
+      return verdict;
+    case "refused":
+      if (verdict.code === "keys_unavailable") {
+        throw createRetryLaterError("unavailable", verdict.detail, 5);
+      }
+      throw invalidToken(verdict.detail);
+    default:
+      return verdict satisfies never;
+  }
+}
+
+function invalidToken(detail: string): PlatformError {
+  return createUnauthorizedError(
+    detail,
+    `Bearer error="invalid_token", error_description="${detail}"`,
+  );
+}

@@ -1,0 +1,27 @@
+// The HTTP API of a service: operations, guard, listener, and what many operations need.
+export { createApi, type Api, type ApiOptions, type Guard } from "./api.ts";
+export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
+export { createBearerGuard } from "./guard.ts";
+export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";
+export {
+  checkLoopback,
+  checkSameOrigin,
+  isLoopbackAddress,
+  isLoopbackHost,
+  type LoopbackRequest,
+  type LoopbackVerdict,
+} from "./loopback.ts";
+export { buildOpenApi, type JsonObject, type OpenApiInfo } from "./openapi.ts";
+export { buildPage, decodeCursor, encodeCursor, pageQuery } from "./page.ts";
+export { mapLegacyPath } from "./path.ts";
+export { createValidationError, readBody, type InputError } from "./request-input.ts";
+export {
+  defineRoute,
+  type Access,
+  type ApiMethod,
+  type ApiRoute,
+  type BodyKind,
+  type Exchange,
+  type GuardedRequest,
+  type Peer,
+} from "./route.ts";

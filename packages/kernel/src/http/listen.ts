@@ -1,0 +1,137 @@
+// Listening: node:http with bounded heads, times and connections, on TCP or a Unix socket, closed gracefully.
+import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { connect, type Socket } from "node:net";
+import { dirname } from "node:path";
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
+
+/** Where to listen: port 0 takes any free one; a socket's folder is made with mode 0700. */
+export type ListenAddress = { host: string; port: number } | { path: string };
+
+/** What to listen with. */
+export interface ListenOptions {
+  address: ListenAddress;
+  fetch: (request: Request, bindings: HttpBindings) => Promise<Response>;
+  /** Takes over upgraded connections (WebSocket); without it an upgrade request is answered as a plain one. */
+  onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+  /** Time for a request's head, in ms. Default 10 000. */
+  headTimeoutMs?: number;
+  /** Time for a whole request, in ms. Default 60 000. */
+  requestTimeoutMs?: number;
+  /** Idle time of a kept connection, in ms. Default 75 000. */
+  keepAliveTimeoutMs?: number;
+  /** Size of a request's head. Default 32 KiB. */
+  headBytesMax?: number;
+  /** Connections at a time; one more is closed at once. Default 10 000. */
+  connectionsMax?: number;
+}
+
+/** A running listener. */
+export interface HttpListener {
+  /** The port that was really taken; undefined on a Unix socket. */
+  readonly port: number | undefined;
+  /** `http://host:port`, or `unix:path`. */
+  readonly url: string;
+  /** Takes no more connections, waits for requests under way, cuts what is left after `drainMs`. */
+  close(drainMs: number): Promise<void>;
+}
+
+const FIELDS_MAX = 128;
+
+/** Starts to listen. Rejects with the system's error when the address is not to be had. */
+export async function listenHttp(options: ListenOptions): Promise<HttpListener> {
+  const headTimeoutMs = options.headTimeoutMs ?? 10_000;
+  const answer = getRequestListener(
+    (request, bindings) => options.fetch(request, bindings as HttpBindings),
+    // What gets here could not even be made a request, or its client has gone: there is no trace and no route.
+    { overrideGlobalObjects: false, errorHandler: () => new Response(null, { status: 400 }) },
+  );
+  const server = createServer(
+    {
+      maxHeaderSize: options.headBytesMax ?? 32_768,
+      headersTimeout: headTimeoutMs,
+      requestTimeout: options.requestTimeoutMs ?? 60_000,
+      keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
+      connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
+    },
+    (request, response) => void answer(request, response),
+  );
+  boundConnections(server, options.connectionsMax ?? 10_000);
+  server.maxHeadersCount = FIELDS_MAX;
+  if (options.onUpgrade !== undefined) server.on("upgrade", options.onUpgrade);
+  await startServer(server, options.address);
+  const bound = server.address();
+  const port = typeof bound === "object" && bound !== null ? bound.port : undefined;
+  return {
+    port,
+    url: formatUrl(options.address, port),
+    close: (drainMs) => closeServer(server, drainMs),
+  };
+}
+
+// Bun does not know `server.maxConnections`.
+function boundConnections(server: Server, connectionsMax: number): void {
+  let open = 0;
+  server.on("connection", (socket: Socket) => {
+    if (open >= connectionsMax) {
+      socket.destroy();
+      return;
+    }
+    open += 1;
+    socket.once("close", () => {
+      open -= 1;
+    });
+  });
+}
+
+async function startServer(server: Server, address: ListenAddress): Promise<void> {
+  if ("path" in address) {
+    mkdirSync(dirname(address.path), { recursive: true, mode: 0o700 });
+    await removeStaleSocket(address.path);
+  }
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(address, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+  if ("path" in address && process.platform !== "win32") chmodSync(address.path, 0o600);
+}
+
+// A process that was killed leaves its socket file behind, on which nobody can listen again. One that answers is alive.
+async function removeStaleSocket(path: string): Promise<void> {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined || !found.isSocket()) return;
+  const isStale = await new Promise<boolean>((resolve) => {
+    const socket = connect(path);
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED"));
+  });
+  if (isStale) unlinkSync(path);
+}
+
+async function closeServer(server: Server, drainMs: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  const deadline = performance.now() + drainMs;
+  const untilClosed = closed.then(() => true);
+  for (let done = false; !done && performance.now() < deadline;) {
+    // A connection whose request has just been answered is idle now, and would be kept for long.
+    server.closeIdleConnections();
+    done = await Promise.race([untilClosed, sleep(20, false)]);
+  }
+  server.closeAllConnections();
+  await closed;
+}
+
+function formatUrl(address: ListenAddress, port: number | undefined): string {
+  if ("path" in address) return `unix:${address.path}`;
+  return `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${port}`;
+}

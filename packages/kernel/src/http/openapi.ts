@@ -1,0 +1,192 @@
+// The OpenAPI 3.1 document of an API, made from its routes' schemas. https://spec.openapis.org/oas/v3.1.1.html
+import { z } from "zod";
+import type { ApiRoute } from "./route.ts";
+
+/** A JSON object. */
+export type JsonObject = Record<string, unknown>;
+
+/** Heads the document. */
+export interface OpenApiInfo {
+  title: string;
+  version: string;
+  description?: string;
+}
+
+const PROBLEM_SCHEMA: JsonObject = {
+  type: "object",
+  description: "RFC 9457 problem document",
+  required: ["type", "title", "status", "detail", "code", "error", "trace_id"],
+  properties: {
+    type: { type: "string" },
+    title: { type: "string" },
+    status: { type: "integer" },
+    detail: { type: "string" },
+    instance: { type: "string" },
+    code: { type: "string", description: "Stable identifier of the error." },
+    error: { type: "string", description: "Same text as detail." },
+    trace_id: { type: "string" },
+    errors: {
+      type: "array",
+      description: "With validation_failed: what is wrong where.",
+      items: {
+        type: "object",
+        properties: {
+          in: { enum: ["path", "query", "body"] },
+          path: { type: "string" },
+          message: { type: "string" },
+        },
+      },
+    },
+  },
+};
+
+/** Builds the document. Schemas with a `meta({ id })` become components. */
+export function buildOpenApi(info: OpenApiInfo, routes: readonly ApiRoute[]): JsonObject {
+  const components = new Components();
+  const paths: Record<string, JsonObject> = {};
+  for (const route of routes) {
+    const path = (paths[route.path] ??= {});
+    path[route.method.toLowerCase()] = describeOperation(route, components);
+  }
+  return {
+    openapi: "3.1.0",
+    info,
+    servers: [{ url: "/" }],
+    paths,
+    components: {
+      schemas: { Problem: PROBLEM_SCHEMA, ...components.schemas },
+      securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function describeOperation(route: ApiRoute, components: Components): JsonObject {
+  const operation: JsonObject = {
+    operationId: nameOperation(route),
+    summary: route.summary,
+    security: route.access === "public" ? [] : [{ bearer: [] }],
+    responses: describeAnswers(route, components),
+  };
+  if (route.description !== undefined) operation["description"] = route.description;
+  if (route.tag !== undefined) operation["tags"] = [route.tag];
+  const parameters = [
+    ...describeParameters("path", route.params, route.path, components),
+    ...describeParameters("query", route.query, route.path, components),
+  ];
+  if (parameters.length > 0) operation["parameters"] = parameters;
+  if (route.bodyKind === "bytes") {
+    operation["requestBody"] = { required: true, content: { "application/octet-stream": {} } };
+  } else if (route.body !== undefined) {
+    const schema = components.convert(route.body, "input");
+    operation["requestBody"] = {
+      required: !route.body.safeParse(undefined).success,
+      content: { "application/json": { schema } },
+    };
+  }
+  return operation;
+}
+
+function describeAnswers(route: ApiRoute, components: Components): JsonObject {
+  const status = route.status ?? (route.answer === undefined && !route.answerType ? 204 : 200);
+  const success: JsonObject = { description: "Success" };
+  if (status !== 204) {
+    const schema = route.answer === undefined ? {} : components.convert(route.answer, "output");
+    success["content"] = { [route.answerType ?? "application/json"]: { schema } };
+  }
+  const problem = (description: string): JsonObject => ({
+    description,
+    content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+  });
+  const answers: JsonObject = { [status]: success };
+  for (const [code, text] of Object.entries(route.problems ?? {})) answers[code] = problem(text);
+  answers["default"] = problem("Any error");
+  return answers;
+}
+
+function describeParameters(
+  place: "path" | "query",
+  schema: z.ZodType | undefined,
+  path: string,
+  components: Components,
+): JsonObject[] {
+  const converted = schema === undefined ? {} : components.convert(schema, "input");
+  const properties = (converted["properties"] ?? {}) as Record<string, JsonObject>;
+  if (place === "path") {
+    return Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => ({
+      name,
+      in: place,
+      required: true,
+      schema: properties[name] ?? { type: "string" },
+    }));
+  }
+  const required = (converted["required"] ?? []) as string[];
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    in: place,
+    required: required.includes(name),
+    ...(property["description"] === undefined ? {} : { description: property["description"] }),
+    schema: property,
+  }));
+}
+
+function nameOperation(route: ApiRoute): string {
+  const words = route.path.replace(/^\/api\/v1\//, "").split(/[^A-Za-z0-9]+/);
+  return [route.method.toLowerCase(), ...words.filter(Boolean)]
+    .map((word, index) => (index === 0 ? word : `${word[0]!.toUpperCase()}${word.slice(1)}`))
+    .join("");
+}
+
+// A schema's own `$defs` and its references to itself mean nothing inside of a larger document: they become components.
+class Components {
+  readonly schemas: Record<string, JsonObject> = {};
+
+  convert(schema: z.ZodType, io: "input" | "output"): JsonObject {
+    const {
+      $schema: _,
+      $defs,
+      ...root
+    } = z.toJSONSchema(schema, {
+      io,
+      unrepresentable: "any",
+    }) as JsonObject & { $defs?: Record<string, JsonObject> };
+    const names = new Map<string, string>();
+    for (const [id, definition] of Object.entries($defs ?? {})) {
+      names.set(`#/$defs/${id}`, this.#reserve(id, definition, io));
+    }
+    if (JSON.stringify(root).includes('"$ref":"#"')) {
+      names.set("#", this.#reserve("Recursive", root, io));
+    }
+    for (const [id, definition] of Object.entries($defs ?? {})) {
+      this.schemas[names.get(`#/$defs/${id}`)!] = relink(definition, names) as JsonObject;
+    }
+    const linked = relink(root, names) as JsonObject;
+    const own = names.get("#");
+    if (own === undefined) return linked;
+    this.schemas[own] = linked;
+    return { $ref: `#/components/schemas/${own}` };
+  }
+
+  // One id may have two shapes, as what is sent and as what is answered (defaults, transforms).
+  #reserve(id: string, definition: JsonObject, io: "input" | "output"): string {
+    const known = this.#sources.get(id);
+    const source = JSON.stringify(definition);
+    if (known === undefined || known === source) {
+      this.#sources.set(id, source);
+      return id;
+    }
+    return this.#reserve(io === "input" ? `${id}Input` : `${id}Output`, definition, io);
+  }
+
+  readonly #sources = new Map<string, string>();
+}
+
+function relink(value: unknown, names: ReadonlyMap<string, string>): unknown {
+  if (Array.isArray(value)) return value.map((item) => relink(item, names));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => {
+      const name = key === "$ref" && typeof item === "string" ? names.get(item) : undefined;
+      return [key, name === undefined ? relink(item, names) : `#/components/schemas/${name}`];
+    }),
+  );
+}

@@ -1,0 +1,144 @@
+// Reading what a request brings (parameters, query, body) within bounds, and checking it by the route's schemas.
+import type { z } from "zod";
+import { PlatformError } from "../errors/index.ts";
+import type { ApiRoute } from "./route.ts";
+
+/** One thing that is wrong with a request. `path` is a dotted path into that part; "" is the part itself. */
+export interface InputError {
+  in: "path" | "query" | "body";
+  path: string;
+  message: string;
+}
+
+/** The checked parts of a request. */
+export interface RequestInput {
+  params: unknown;
+  query: unknown;
+  body: unknown;
+}
+
+const ERRORS_MAX = 50;
+const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
+
+/**
+ * Reads and checks everything the route declares. Throws a PlatformError: `validation_failed` with an `errors` list over
+ * all parts, `payload_too_large`, `unsupported_media_type`, or `bad_request` for a body that is no JSON.
+ */
+export async function readInput(
+  route: ApiRoute,
+  request: Request,
+  url: URL,
+  params: Readonly<Record<string, string>>,
+  bodyBytesMax: number,
+): Promise<RequestInput> {
+  const errors: InputError[] = [];
+  const input: RequestInput = {
+    params: check(route.params, "path", params, errors),
+    query: check(route.query, "query", readQuery(url.searchParams), errors),
+    body: undefined,
+  };
+  if (route.bodyKind === "bytes") {
+    input.body = await readBody(request, bodyBytesMax);
+  } else if (route.body !== undefined) {
+    input.body = check(route.body, "body", await readJson(request, bodyBytesMax), errors);
+  }
+  if (errors.length > 0) throw createValidationError(errors);
+  return input;
+}
+
+/** The 400 that lists what is wrong; for checks that a schema cannot make. */
+export function createValidationError(errors: readonly InputError[]): PlatformError {
+  const [first] = errors;
+  const place = first === undefined ? "" : [first.in, first.path].filter(Boolean).join(".");
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : "";
+  const detail = first === undefined ? undefined : `${place}: ${first.message}${more}`;
+  return new PlatformError("validation_failed", detail, {
+    fields: { errors: errors.slice(0, ERRORS_MAX) },
+  });
+}
+
+/** Reads a body whole; more than `bytesMax` is 413, before or while it arrives. */
+export async function readBody(
+  request: Request,
+  bytesMax: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const declared = Number(request.headers.get("content-length") ?? 0);
+  if (declared > bytesMax) throw tooLarge(bytesMax);
+  if (request.body === null) return new Uint8Array(0);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  const reader = request.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read().catch((cause: unknown) => {
+      throw new PlatformError("bad_request", "The body ended early.", { cause });
+    });
+    if (done) break;
+    size += value.byteLength;
+    if (size > bytesMax) {
+      void reader.cancel().catch(() => {});
+      throw tooLarge(bytesMax);
+    }
+    chunks.push(value);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return whole;
+}
+
+async function readJson(request: Request, bytesMax: number): Promise<unknown> {
+  const bytes = await readBody(request, bytesMax);
+  if (bytes.byteLength === 0) return undefined;
+  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").split(";");
+  const charset = parameters.map((text) => text.trim().toLowerCase()).find(isCharset);
+  if (!JSON_TYPE.test(type.trim().toLowerCase()) || (charset && !/=\s*"?utf-8"?$/.test(charset))) {
+    throw new PlatformError(
+      "unsupported_media_type",
+      "The body must be JSON in UTF-8: Content-Type: application/json.",
+      { headers: { "Accept-Post": "application/json" } },
+    );
+  }
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
+  } catch (cause) {
+    throw new PlatformError("bad_request", "The body is not valid JSON.", { cause });
+  }
+}
+
+function isCharset(parameter: string): boolean {
+  return parameter.startsWith("charset");
+}
+
+// A name given once is a string, more often a list; the prototype-less object keeps any name harmless.
+function readQuery(search: URLSearchParams): Record<string, string | string[]> {
+  const query = Object.create(null) as Record<string, string | string[]>;
+  for (const name of new Set(search.keys())) {
+    const values = search.getAll(name);
+    query[name] = values.length === 1 ? values[0]! : values;
+  }
+  return query;
+}
+
+function check(
+  schema: z.ZodType | undefined,
+  part: InputError["in"],
+  value: unknown,
+  errors: InputError[],
+): unknown {
+  if (schema === undefined) return value;
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    errors.push({ in: part, path: issue.path.map(String).join("."), message: issue.message });
+  }
+  return undefined;
+}
+
+function tooLarge(bytesMax: number): PlatformError {
+  return new PlatformError("payload_too_large", `The body may have ${bytesMax} bytes at most.`, {
+    headers: { Connection: "close" },
+  });
+}

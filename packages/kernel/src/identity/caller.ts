@@ -1,0 +1,72 @@
+// Who is calling: the operator, a user with claims, or nobody known.
+import { createUnauthorizedError, PlatformError } from "../errors/index.ts";
+
+/** The claims of an access token, typed; members that the token lacks are absent. */
+export interface Claims {
+  readonly iss?: string;
+  readonly sub?: string;
+  readonly aud?: readonly string[];
+  /** Seconds since 1970, like `iat` and `nbf`. */
+  readonly exp: number;
+  readonly iat?: number;
+  readonly nbf?: number;
+  readonly jti?: string;
+  readonly sid?: string;
+  readonly username?: string;
+  /** The space-separated `scope`, taken apart. */
+  readonly scope: readonly string[];
+  readonly roles: readonly string[];
+  readonly tenant?: string;
+  readonly policy_version?: number;
+  /** All claims as they came, for what is not named here. */
+  readonly all: Readonly<Record<string, unknown>>;
+}
+
+/** Whoever made a request: the holder of the static token, the subject of a JWT, or anyone. */
+export type Caller =
+  | { readonly kind: "operator" }
+  | { readonly kind: "user"; readonly claims: Claims }
+  | { readonly kind: "anonymous" };
+
+/** What a caller must have; either one is enough. The operator has everything. */
+export interface Requirement {
+  scope?: string;
+  role?: string;
+}
+
+/** Whether the caller has the scope or the role. */
+export function hasAccess(caller: Caller, need: Requirement): boolean {
+  switch (caller.kind) {
+    case "operator":
+      return true;
+    case "anonymous":
+      return false;
+    case "user":
+      return (
+        (need.scope !== undefined && caller.claims.scope.includes(need.scope)) ||
+        (need.role !== undefined && caller.claims.roles.includes(need.role))
+      );
+    default:
+      return caller satisfies never;
+  }
+}
+
+/** Throws 401 for anonymous callers and 403 for users who lack both the scope and the role (RFC 6750 section 3.1). */
+export function requireAccess(caller: Caller, need: Requirement): void {
+  if (hasAccess(caller, need)) return;
+  if (caller.kind === "anonymous") throw createUnauthorizedError("Credentials are required.");
+  const challenge = `Bearer error="insufficient_scope"${need.scope === undefined ? "" : `, scope="${need.scope}"`}`;
+  throw new PlatformError("forbidden", "The caller lacks the scope or role for this.", {
+    headers: { "WWW-Authenticate": challenge },
+  });
+}
+
+/** Throws unless the caller's token carries the scope; see `requireAccess`. */
+export function requireScope(caller: Caller, scope: string): void {
+  requireAccess(caller, { scope });
+}
+
+/** Throws unless the caller has the role; see `requireAccess`. */
+export function requireRole(caller: Caller, role: string): void {
+  requireAccess(caller, { role });
+}

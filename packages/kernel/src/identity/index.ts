@@ -1,0 +1,19 @@
+// Identity: bearer tokens verified, callers and what they may do.
+export {
+  hasAccess,
+  requireAccess,
+  requireRole,
+  requireScope,
+  type Caller,
+  type Claims,
+  type Requirement,
+} from "./caller.ts";
+export { type JwksOptions } from "./jwks.ts";
+export {
+  createTokenVerifier,
+  isWeakSecret,
+  type RefusalCode,
+  type TokenVerifier,
+  type Verdict,
+  type VerifierOptions,
+} from "./verifier.ts";

@@ -1,0 +1,185 @@
+// The keys of an issuer: fetched, bounded, kept while the issuer is away, asked again for an unknown key id.
+import { createPublicKey, type JsonWebKeyInput } from "node:crypto";
+import type { Clock } from "../time/index.ts";
+import type { JwtAlgorithm, VerificationKey } from "./jwt.ts";
+
+/** Where the keys are and how patient to be. */
+export interface JwksOptions {
+  url: string;
+  clock: Clock;
+  /** Algorithms that keys may be bound to. Default RS256 and ES256. */
+  algorithms?: readonly Exclude<JwtAlgorithm, "HS256">[];
+  /** Least time between two requests to the issuer, in ms. Default 10 000. */
+  cooldownMs?: number;
+  /** Age at which keys are fetched again in the background, in ms. Default 300 000. */
+  refreshMs?: number;
+  /** Time one request may take, in ms. Default 5 000. */
+  timeoutMs?: number;
+  /** Size of the issuer's answer. Default 256 KiB. */
+  answerBytesMax?: number;
+  /** Told why a fetch failed. */
+  onError?: (error: unknown) => void;
+}
+
+/** What a look-up found; `fetching` settles when asking again makes sense. */
+export type KeyLookup =
+  | { kind: "found"; key: VerificationKey }
+  | { kind: "unknown" }
+  | { kind: "unavailable" }
+  | { kind: "fetching"; done: Promise<void> };
+
+const KEYS_MAX = 100;
+const FIRST_COOLDOWN_MS = 1_000;
+const RSA_BITS_MIN = 2_048;
+const RSA_BITS_MAX = 8_192;
+
+/** The key set of one issuer. */
+export class JwksStore {
+  readonly #options: Required<JwksOptions>;
+  readonly #onChange: () => void;
+  #keys: ReadonlyMap<string, VerificationKey> | undefined;
+  #fingerprint = "";
+  #triedAtMs = Number.NEGATIVE_INFINITY;
+  #fetchedAtMs = Number.NEGATIVE_INFINITY;
+  #fetching: Promise<void> | undefined;
+
+  /** `onChange` is called when a fetch brought other keys than before. */
+  constructor(options: JwksOptions, onChange: () => void = () => {}) {
+    this.#options = {
+      algorithms: ["RS256", "ES256"],
+      cooldownMs: 10_000,
+      refreshMs: 300_000,
+      timeoutMs: 5_000,
+      answerBytesMax: 262_144,
+      onError: () => {},
+      ...options,
+    };
+    this.#onChange = onChange;
+  }
+
+  /**
+   * Finds the key for a token's header. Without a kid there must be exactly one key of the algorithm. One fetch serves all
+   * who wait; an unknown kid causes one at most every `cooldownMs`.
+   */
+  find(algorithm: string, kid: string | undefined): KeyLookup {
+    const now = this.#options.clock.monotonicMs();
+    const keys = this.#keys;
+    if (keys !== undefined) {
+      if (now - this.#fetchedAtMs >= this.#options.refreshMs && this.#mayFetch(now))
+        void this.#startFetch(now);
+      const key = findKey(keys, algorithm, kid);
+      if (key !== undefined) return { kind: "found", key };
+    }
+    if (this.#fetching !== undefined) return { kind: "fetching", done: this.#fetching };
+    if (this.#mayFetch(now)) return { kind: "fetching", done: this.#startFetch(now) };
+    return { kind: keys === undefined ? "unavailable" : "unknown" };
+  }
+
+  #mayFetch(now: number): boolean {
+    // Without any key every token is refused, so the first keys are worth asking for more often.
+    const { cooldownMs } = this.#options;
+    const waitMs = this.#keys === undefined ? Math.min(cooldownMs, FIRST_COOLDOWN_MS) : cooldownMs;
+    return this.#fetching === undefined && now - this.#triedAtMs >= waitMs;
+  }
+
+  #startFetch(now: number): Promise<void> {
+    this.#triedAtMs = now;
+    this.#fetching = this.#fetchKeys()
+      .catch((error: unknown) => this.#options.onError(error))
+      .finally(() => {
+        this.#fetching = undefined;
+      });
+    return this.#fetching;
+  }
+
+  async #fetchKeys(): Promise<void> {
+    const { url, timeoutMs, answerBytesMax, algorithms, clock } = this.#options;
+    const answer = await fetch(url, {
+      headers: { Accept: "application/jwk-set+json, application/json" },
+      redirect: "error",
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const text = await readText(answer, answerBytesMax);
+    if (!answer.ok) throw new Error(`the issuer's keys: status ${answer.status}`);
+    const keys = importKeys(JSON.parse(text), algorithms);
+    if (keys.size === 0) throw new Error("the issuer's keys: none that could be used");
+    const fingerprint = fingerprintKeys(keys);
+    this.#fetchedAtMs = clock.monotonicMs();
+    this.#keys = keys;
+    if (fingerprint === this.#fingerprint) return;
+    this.#fingerprint = fingerprint;
+    this.#onChange();
+  }
+}
+
+function findKey(
+  keys: ReadonlyMap<string, VerificationKey>,
+  algorithm: string,
+  kid: string | undefined,
+): VerificationKey | undefined {
+  if (kid !== undefined) return keys.get(`${algorithm}:${kid}`);
+  const fitting = Array.from(keys.values()).filter((key) => key.algorithm === algorithm);
+  return fitting.length === 1 ? fitting[0] : undefined;
+}
+
+async function readText(answer: Response, bytesMax: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.byteLength;
+    if (size > bytesMax) throw new Error(`the issuer's keys: more than ${bytesMax} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+// Keys that cannot be used here are passed over: a set may serve others as well (RFC 7517 section 5).
+function importKeys(
+  document: unknown,
+  algorithms: readonly string[],
+): Map<string, VerificationKey> {
+  const listed = (document as { keys?: unknown } | null)?.keys;
+  if (!Array.isArray(listed)) throw new Error("the issuer's keys: not a JWK set");
+  const keys = new Map<string, VerificationKey>();
+  for (const [index, jwk] of listed.slice(0, KEYS_MAX).entries()) {
+    const key = importKey(jwk as Record<string, unknown> | null, algorithms);
+    if (key === undefined) continue;
+    const { kid } = jwk as { kid?: unknown };
+    // One without an id can be found by its algorithm only; the space keeps its name out of the way of real ids.
+    const name = `${key.algorithm}:${typeof kid === "string" ? kid : ` ${index}`}`;
+    if (!keys.has(name)) keys.set(name, key);
+  }
+  return keys;
+}
+
+function importKey(
+  jwk: Record<string, unknown> | null,
+  algorithms: readonly string[],
+): VerificationKey | undefined {
+  if (typeof jwk !== "object" || jwk === null) return undefined;
+  const algorithm = jwk["kty"] === "RSA" ? "RS256" : jwk["crv"] === "P-256" ? "ES256" : undefined;
+  if (algorithm === undefined || !algorithms.includes(algorithm)) return undefined;
+  if (jwk["alg"] !== undefined && jwk["alg"] !== algorithm) return undefined;
+  if (jwk["use"] !== undefined && jwk["use"] !== "sig") return undefined;
+  const operations = jwk["key_ops"];
+  if (Array.isArray(operations) && !operations.includes("verify")) return undefined;
+  const { kty, n, e, crv, x, y } = jwk;
+  try {
+    // Public members only: a private key published by mistake is not taken in.
+    const members = kty === "RSA" ? { kty, n, e } : { kty, crv, x, y };
+    const key = createPublicKey({ key: members, format: "jwk" } as JsonWebKeyInput);
+    const bits = key.asymmetricKeyDetails?.modulusLength ?? RSA_BITS_MIN;
+    return bits < RSA_BITS_MIN || bits > RSA_BITS_MAX ? undefined : { algorithm, key };
+  } catch {
+    return undefined;
+  }
+}
+
+function fingerprintKeys(keys: ReadonlyMap<string, VerificationKey>): string {
+  return Array.from(keys, ([name, { key }]) => {
+    const der = key.export({ type: "spki", format: "der" });
+    return `${name}=${der.toString("base64")}`;
+  })
+    .sort()
+    .join();
+}

@@ -1,0 +1,234 @@
+// The verifier of bearer tokens: a static token is the operator, a JWT is a user, everything else is refused.
+import { createSecretKey, hash, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../time/index.ts";
+import type { Claims } from "./caller.ts";
+import {
+  isSignatureValid,
+  parseJwt,
+  readClaims,
+  type ParsedJwt,
+  type VerificationKey,
+} from "./jwt.ts";
+import { JwksStore, type JwksOptions } from "./jwks.ts";
+
+/** Why a token was refused: the closed list. */
+export type RefusalCode =
+  | "too_large"
+  | "malformed"
+  /** Neither a static token nor of a kind that is configured. */
+  | "unknown_token"
+  | "algorithm_not_allowed"
+  | "unknown_key"
+  | "bad_signature"
+  | "wrong_type"
+  | "wrong_issuer"
+  | "wrong_audience"
+  | "expired"
+  | "not_yet_valid"
+  /** Bound to a key (`cnf`) whose possession nobody here checks. */
+  | "key_bound"
+  | "revoked"
+  /** The issuer's keys were never had: a fault of ours, not of the token. */
+  | "keys_unavailable";
+
+/** The outcome of a verification. `detail` is fit for the caller. */
+export type Verdict =
+  | { readonly kind: "operator" }
+  | { readonly kind: "user"; readonly claims: Claims }
+  | { readonly kind: "refused"; readonly code: RefusalCode; readonly detail: string };
+
+/** What is accepted. At least one of `staticTokens`, `secret` and `jwks` must be given. */
+export interface VerifierOptions {
+  clock: Clock;
+  /** Tokens that make their holder the operator. */
+  staticTokens?: readonly string[];
+  /** Secret of HS256 tokens, in UTF-8. RFC 7518 section 3.2 asks for 32 bytes; see `isWeakSecret`. */
+  secret?: string;
+  /** Keys of RS256 and ES256 tokens; `issuer` and `audience` must then be given too. */
+  jwks?: Omit<JwksOptions, "clock">;
+  /** Required `iss`; without it, HS256 tokens may have any or none. */
+  issuer?: string;
+  /** One of these must be in `aud`; without it, HS256 tokens may have any or none. */
+  audience?: string | readonly string[];
+  /** Seconds by which clocks may differ. Default 30. */
+  leewaySeconds?: number;
+  /** Asked at each use of a token, cached or not. */
+  isRevoked?: (claims: Claims) => boolean;
+  /** Longest token, in bytes of its text. Default 16 384. */
+  tokenBytesMax?: number;
+  /** Verified tokens remembered until they expire. Default 10 000. */
+  cacheMax?: number;
+}
+
+/** Verifies tokens. */
+export interface TokenVerifier {
+  /** At once wherever the keys are at hand; a promise only while keys are being fetched. Never throws or rejects. */
+  verify(token: string): Verdict | Promise<Verdict>;
+}
+
+const SECRET_BYTES_MIN = 32;
+const DETAILS: Readonly<Record<RefusalCode, string>> = {
+  too_large: "The token is too long.",
+  malformed: "The token is malformed.",
+  unknown_token: "The token is not known.",
+  algorithm_not_allowed: "The token's algorithm is not allowed.",
+  unknown_key: "The token's key is not known.",
+  bad_signature: "The token's signature is wrong.",
+  wrong_type: "The token is not an access token.",
+  wrong_issuer: "The token is of another issuer.",
+  wrong_audience: "The token is for another audience.",
+  expired: "The token has expired.",
+  not_yet_valid: "The token is not valid yet.",
+  key_bound: "The token is bound to a key, which is not supported here.",
+  revoked: "The token was revoked.",
+  keys_unavailable: "The issuer's keys cannot be had at the moment.",
+};
+
+/** Makes a verifier. Throws a TypeError when the options accept nothing, or a JWKS lacks its issuer or audience. */
+export function createTokenVerifier(options: VerifierOptions): TokenVerifier {
+  return new Verifier(options);
+}
+
+/** Whether a secret is shorter than RFC 7518 section 3.2 asks of HS256 keys: worth a warning at the start. */
+export function isWeakSecret(secret: string): boolean {
+  return Buffer.byteLength(secret) < SECRET_BYTES_MIN;
+}
+
+class Verifier implements TokenVerifier {
+  readonly #options: VerifierOptions;
+  readonly #staticDigests: readonly Buffer[];
+  readonly #secretKey: VerificationKey | undefined;
+  readonly #jwks: JwksStore | undefined;
+  readonly #audiences: readonly string[];
+  readonly #leewaySeconds: number;
+  readonly #tokenBytesMax: number;
+  readonly #cacheMax: number;
+  /** Digest of the token → claims, least recently used first. */
+  readonly #verified = new Map<string, Claims>();
+
+  constructor(options: VerifierOptions) {
+    const { staticTokens = [], secret, jwks, issuer, audience } = options;
+    if (staticTokens.length === 0 && secret === undefined && jwks === undefined) {
+      throw new TypeError("a verifier needs a static token, a secret or a JWKS");
+    }
+    if (staticTokens.includes("") || secret === "") throw new TypeError("an empty secret is none");
+    if (jwks !== undefined && (!issuer || audience === undefined || audience.length === 0)) {
+      throw new TypeError("tokens checked by a JWKS need an issuer and an audience");
+    }
+    this.#options = options;
+    this.#staticDigests = staticTokens.map((token) => Buffer.from(digest(token)));
+    if (secret !== undefined) {
+      this.#secretKey = { algorithm: "HS256", key: createSecretKey(Buffer.from(secret)) };
+    }
+    if (jwks !== undefined) {
+      // Keys that have left the set take the tokens along that they signed.
+      this.#jwks = new JwksStore({ ...jwks, clock: options.clock }, () => this.#verified.clear());
+    }
+    this.#audiences = typeof audience === "string" ? [audience] : (audience ?? []);
+    this.#leewaySeconds = options.leewaySeconds ?? 30;
+    this.#tokenBytesMax = options.tokenBytesMax ?? 16_384;
+    this.#cacheMax = options.cacheMax ?? 10_000;
+  }
+
+  verify(token: string): Verdict | Promise<Verdict> {
+    if (token.length > this.#tokenBytesMax) return refuse("too_large");
+    const cacheKey = digest(token);
+    if (this.#isOperator(cacheKey)) return { kind: "operator" };
+    const known = this.#verified.get(cacheKey);
+    if (known !== undefined) {
+      this.#verified.delete(cacheKey);
+      if (!this.#isExpired(known)) this.#verified.set(cacheKey, known);
+      return this.#judgeUse(known);
+    }
+    if (this.#secretKey === undefined && this.#jwks === undefined) return refuse("unknown_token");
+    const jwt = parseJwt(token);
+    if (jwt === undefined) return refuse("malformed");
+    return this.#verifyJwt(jwt, cacheKey, true);
+  }
+
+  // Every static token is compared, and digests have one length, so that the time tells nothing.
+  #isOperator(tokenDigest: string): boolean {
+    if (this.#staticDigests.length === 0) return false;
+    const asked = Buffer.from(tokenDigest);
+    let found = false;
+    for (const own of this.#staticDigests) found = timingSafeEqual(own, asked) || found;
+    return found;
+  }
+
+  #verifyJwt(jwt: ParsedJwt, cacheKey: string, mayWait: boolean): Verdict | Promise<Verdict> {
+    if (jwt.algorithm === "HS256" && this.#secretKey !== undefined) {
+      return this.#judge(jwt, this.#secretKey, cacheKey);
+    }
+    if ((jwt.algorithm !== "RS256" && jwt.algorithm !== "ES256") || this.#jwks === undefined) {
+      return refuse("algorithm_not_allowed");
+    }
+    const lookup = this.#jwks.find(jwt.algorithm, jwt.kid);
+    switch (lookup.kind) {
+      case "found":
+        return this.#judge(jwt, lookup.key, cacheKey);
+      case "unknown":
+        return refuse("unknown_key");
+      case "unavailable":
+        return refuse("keys_unavailable");
+      case "fetching":
+        if (!mayWait) return refuse("unknown_key");
+        return lookup.done.then(() => this.#verifyJwt(jwt, cacheKey, false));
+      default:
+        return lookup satisfies never;
+    }
+  }
+
+  #judge(jwt: ParsedJwt, key: VerificationKey, cacheKey: string): Verdict {
+    if (!isSignatureValid(jwt, key)) return refuse("bad_signature");
+    const claims = readClaims(jwt.payload);
+    if (claims === undefined) return refuse("malformed");
+    const refusal = this.#checkKind(jwt, key, claims);
+    if (refusal !== undefined) return refuse(refusal);
+    const verdict = this.#judgeUse(claims);
+    if (verdict.kind === "user") this.#remember(cacheKey, claims);
+    return verdict;
+  }
+
+  #checkKind(jwt: ParsedJwt, key: VerificationKey, claims: Claims): RefusalCode | undefined {
+    const { issuer } = this.#options;
+    if (jwt.payload["cnf"] !== undefined) return "key_bound";
+    // RFC 9068 section 4: an issuer's other tokens, ID tokens say, must not pass for access tokens.
+    const isAccessToken = jwt.typ === "at+jwt" || jwt.typ === "application/at+jwt";
+    if (key.algorithm !== "HS256" && !isAccessToken) return "wrong_type";
+    if (issuer !== undefined && claims.iss !== issuer) return "wrong_issuer";
+    const isForUs = claims.aud?.some((audience) => this.#audiences.includes(audience)) ?? false;
+    if (this.#audiences.length > 0 && !isForUs) return "wrong_audience";
+    return undefined;
+  }
+
+  #judgeUse(claims: Claims): Verdict {
+    const now = this.#options.clock.now() / 1_000;
+    if (this.#isExpired(claims)) return refuse("expired");
+    if (claims.nbf !== undefined && claims.nbf > now + this.#leewaySeconds) {
+      return refuse("not_yet_valid");
+    }
+    if (this.#options.isRevoked?.(claims) === true) return refuse("revoked");
+    return { kind: "user", claims };
+  }
+
+  #isExpired(claims: Claims): boolean {
+    return claims.exp + this.#leewaySeconds <= this.#options.clock.now() / 1_000;
+  }
+
+  #remember(cacheKey: string, claims: Claims): void {
+    if (this.#verified.size >= this.#cacheMax) {
+      const oldest = this.#verified.keys().next();
+      if (oldest.done !== true) this.#verified.delete(oldest.value);
+    }
+    if (this.#cacheMax > 0) this.#verified.set(cacheKey, claims);
+  }
+}
+
+// As text: making it a Buffer would cost more than the hash.
+function digest(token: string): string {
+  return hash("sha256", token, "base64");
+}
+
+function refuse(code: RefusalCode): Verdict {
+  return { kind: "refused", code, detail: DETAILS[code] };
+}

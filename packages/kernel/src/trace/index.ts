@@ -1,0 +1,26 @@
+// Tracing: W3C trace context, spans, and their export over OTLP/HTTP.
+export {
+  formatTraceparent,
+  normalizeTraceState,
+  parseTraceContext,
+  type TraceContext,
+} from "./context.ts";
+export {
+  createOtlpExporter,
+  resolveTracesEndpoint,
+  type OtlpExporterOptions,
+} from "./otlp-exporter.ts";
+export { encodeSpans, type TraceResource } from "./otlp-json.ts";
+export {
+  createTracer,
+  isSampled,
+  type AttributeValue,
+  type FinishedSpan,
+  type Span,
+  type SpanEvent,
+  type SpanExporter,
+  type SpanKind,
+  type SpanStart,
+  type Tracer,
+  type TracerOptions,
+} from "./tracer.ts";

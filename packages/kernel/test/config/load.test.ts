@@ -1,0 +1,303 @@
+// Configuration from file, environment and flags: precedence, and messages that say what to do.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { z } from "zod";
+import {
+  ConfigError,
+  addressKey,
+  createServiceKeys,
+  defineConfig,
+  formatReference,
+  key,
+  loadConfig,
+} from "@platform/kernel/config";
+
+const definition = defineConfig({
+  service: "gate",
+  program: "platform-gate",
+  version: "1.0.0",
+  summary: "Routes traffic.",
+  keys: {
+    addr: addressKey(":8080", {
+      description: "Listens here.",
+      env: ["PLATFORM_GATE_ADDR", "PORT"],
+    }),
+    auth_token: key(z.string().min(8).optional(), { description: "The operator's token." }),
+    workers: key(z.union([z.literal("auto"), z.int().min(1).max(64)]).default("auto"), {
+      description: "Threads.",
+      defaultText: "one per core",
+    }),
+    proxies: key(z.array(z.string()).max(3).default([]), { description: "Trusted proxies." }),
+    dev: key(z.boolean().default(false), { description: "Development." }),
+    routes: key(
+      z
+        .array(
+          z.strictObject({
+            prefix: z.string().describe("Path prefix."),
+            max_body_size: z.int().min(0).default(10),
+            auth: z.strictObject({ token: z.string().min(3) }).optional(),
+          }),
+        )
+        .default([]),
+      { description: "Routes.", env: [], flag: false },
+    ),
+    ...createServiceKeys("gate"),
+  },
+  file: { flag: "config", env: ["PLATFORM_GATE_CONFIG"], default: "config.json" },
+  commands: {
+    validate: { summary: "Checks." },
+    "overlay show": { summary: "Shows." },
+    replay: {
+      summary: "Replays.",
+      standalone: true,
+      arguments: ["file", "more..."],
+      options: { shadow: key(z.boolean().default(false), { description: "Compare.", env: [] }) },
+    },
+  },
+});
+
+interface Input {
+  argv?: string[];
+  env?: Record<string, string>;
+  files?: Record<string, string>;
+}
+
+function load({ argv = [], env = {}, files = {} }: Input) {
+  const readFile = (path: string): string => {
+    if (Object.hasOwn(files, path)) return files[path]!;
+    throw Object.assign(new Error("open"), { code: "ENOENT" });
+  };
+  return loadConfig(definition, { argv, env, readFile });
+}
+
+function run(input: Input) {
+  const loaded = load(input);
+  assert.ok(loaded.kind === "run" && loaded.command === "");
+  return loaded;
+}
+
+function explain(input: Input): string {
+  try {
+    load(input);
+  } catch (error) {
+    assert.ok(error instanceof ConfigError, String(error));
+    return error.message;
+  }
+  return assert.fail("loaded");
+}
+
+test("without anything, the defaults hold and a missing default file is no error", () => {
+  const { config, file, sources } = run({});
+  assert.deepEqual(config.addr, { host: undefined, port: 8080 });
+  assert.equal(config.workers, "auto");
+  assert.deepEqual(file, { path: "config.json", explicit: false, document: undefined });
+  assert.equal(sources.get("addr"), "default");
+});
+
+test("the environment wins over the file, a flag over both", () => {
+  const files = { "config.json": '{"workers": 1, "dev": true, "proxies": ["a"]}' };
+  const fromFile = run({ files });
+  assert.equal(fromFile.config.workers, 1);
+  assert.equal(fromFile.sources.get("workers"), "config.json:1:13");
+  const env = {
+    PLATFORM_GATE_WORKERS: "2",
+    PLATFORM_GATE_PROXIES: "b, c",
+    PLATFORM_GATE_DEV: "off",
+  };
+  const fromEnv = run({ files, env });
+  assert.deepEqual(
+    [fromEnv.config.workers, fromEnv.config.dev, fromEnv.config.proxies],
+    [2, false, ["b", "c"]],
+  );
+  const fromFlag = run({
+    files,
+    env,
+    argv: ["--workers=3", "--dev", "--proxies", "d", "--proxies", "e"],
+  });
+  assert.deepEqual(
+    [fromFlag.config.workers, fromFlag.config.dev, fromFlag.config.proxies],
+    [3, true, ["d", "e"]],
+  );
+  assert.equal(fromFlag.sources.get("workers"), "--workers");
+});
+
+test("of several environment names the first that is set wins, and an empty one is not set", () => {
+  assert.equal(run({ env: { PORT: "3000" } }).config.addr.port, 3000);
+  assert.equal(run({ env: { PORT: "3000", PLATFORM_GATE_ADDR: ":4000" } }).config.addr.port, 4000);
+  assert.equal(run({ env: { PORT: "3000", PLATFORM_GATE_ADDR: "" } }).config.addr.port, 3000);
+});
+
+test("a secret is read from the file that its _FILE name points to", () => {
+  const files = { "/run/secrets/token": "abcdefgh\n" };
+  const env = { PLATFORM_GATE_AUTH_TOKEN_FILE: "/run/secrets/token" };
+  assert.equal(run({ env, files }).config.auth_token, "abcdefgh");
+  assert.match(explain({ env }), /PLATFORM_GATE_AUTH_TOKEN_FILE: .*cannot be read: no such file/);
+});
+
+const wrong: [name: string, input: Input, message: string | RegExp][] = [
+  [
+    "a value in the file is named with path, position, value and what is allowed",
+    { files: { "config.json": '{"routes": [\n {"prefix": "/", "max_body_size": -5}]}' } },
+    "config.json:2:35: routes[0].max_body_size: -5 is not allowed: expected an integer of at least 0",
+  ],
+  [
+    "an unknown key is named with the nearest one there is",
+    { files: { "config.json": '{\n "routs": []}' } },
+    'config.json:2:2: routs: unknown key; did you mean "routes"?',
+  ],
+  [
+    "an unknown key of a nested object, too",
+    { files: { "config.json": '{"routes": [{"prefix": "/", "max_body_sise": 1}]}' } },
+    'config.json:1:29: routes[0].max_body_sise: unknown key; did you mean "max_body_size"?',
+  ],
+  [
+    "a missing key says where it is missing",
+    { files: { "config.json": '{"routes": [{}]}' } },
+    "config.json:1:13: routes[0].prefix: is required: a text",
+  ],
+  [
+    "an environment value is named by its variable",
+    { env: { PLATFORM_GATE_WORKERS: "99" } },
+    'environment PLATFORM_GATE_WORKERS: workers: 99 is not allowed: expected "auto", or an integer from 1 to 64',
+  ],
+  [
+    "a flag's value by the flag",
+    { argv: ["--addr", "::1:80"] },
+    /^--addr: addr: "::1:80" is not allowed: expected an address such as/,
+  ],
+  [
+    "a secret's value is hidden",
+    { env: { PLATFORM_GATE_AUTH_TOKEN: "short" } },
+    "environment PLATFORM_GATE_AUTH_TOKEN: auth_token: [redacted] is not allowed: expected a text of at least 8 characters",
+  ],
+  [
+    "so is a secret deep in the file",
+    { files: { "config.json": '{"routes": [{"prefix": "/", "auth": {"token": "zz"}}]}' } },
+    /routes\[0\]\.auth\.token: \[redacted\] is not allowed/,
+  ],
+  [
+    "a file that is no JSON is named with its position",
+    { files: { "config.json": '{\n"a" 1}' } },
+    'config.json:2:5: expected ":" after the key "a"',
+  ],
+  [
+    "a file that is no object is refused",
+    { files: { "config.json": "[]" } },
+    "config.json:1:1: expected an object with the configuration's keys",
+  ],
+  [
+    "an explicit file that is missing is refused",
+    { argv: ["--config", "x.json"] },
+    "x.json: cannot be read: no such file",
+  ],
+  [
+    "an unknown flag",
+    { argv: ["--wrokers", "1"] },
+    "--wrokers: unknown flag; did you mean --workers?",
+  ],
+  ["a flag without its value", { argv: ["--addr"] }, "--addr: needs a value"],
+  [
+    "a flag given twice",
+    { argv: ["--workers", "1", "--workers", "2"] },
+    "--workers: given more than once",
+  ],
+  [
+    "an unknown command",
+    { argv: ["validte"] },
+    'validte: unknown command; did you mean "validate"?',
+  ],
+  [
+    "a command after flags",
+    { argv: ["--dev", "validate"] },
+    "validate: a command comes before its flags",
+  ],
+  ["a missing argument", { argv: ["replay"] }, "replay: needs <file>"],
+  ["an argument too many", { argv: ["validate", "x"] }, 'validate: unexpected argument "x"'],
+  [
+    "a flag of the service on a standalone command",
+    { argv: ["replay", "f", "--addr", ":1"] },
+    /--addr: unknown flag/,
+  ],
+];
+for (const [name, input, message] of wrong) {
+  test(`refused: ${name}`, () => {
+    const text = explain(input);
+    if (typeof message === "string") assert.equal(text, message);
+    else assert.match(text, message);
+  });
+}
+
+test("several problems come in one message, and their number is bounded", () => {
+  const routes = Array.from({ length: 30 }, () => ({ prefix: 1 }));
+  const lines = explain({ files: { "config.json": JSON.stringify({ routes }) } }).split("\n");
+  assert.equal(lines.length, 11);
+  assert.equal(lines.at(-1), "… and 20 more");
+});
+
+test("commands of one and two words are found, with their own options and arguments", () => {
+  const replay = load({ argv: ["replay", "--shadow", "a", "--", "--b"] });
+  assert.ok(replay.kind === "run" && replay.command === "replay");
+  assert.deepEqual(
+    [replay.options.shadow, replay.positionals, replay.config],
+    [true, ["a", "--b"], undefined],
+  );
+  const show = load({ argv: ["overlay", "show"] });
+  assert.ok(show.kind === "run" && show.command === "overlay show");
+  assert.equal(show.config.workers, "auto");
+});
+
+test("help and version win over everything else on the line", () => {
+  assert.deepEqual(load({ argv: ["--wrong", "--version"] }), {
+    kind: "print",
+    text: "platform-gate 1.0.0\n",
+    exitCode: 0,
+  });
+  const help = load({ argv: ["replay", "--help"] });
+  assert.ok(help.kind === "print");
+  assert.match(help.text, /Usage: platform-gate replay <file> \[more\.\.\.\] \[flags\]/);
+  assert.match(help.text, /--shadow +Compare\./);
+  assert.doesNotMatch(help.text, /--addr/);
+});
+
+test("help offers every flag and environment name, and no flag for a secret", () => {
+  const help = load({ argv: ["--help"] });
+  assert.ok(help.kind === "print");
+  for (const text of [
+    "--addr",
+    "PORT",
+    "PLATFORM_OTLP_ENDPOINT",
+    "validate",
+    "overlay show",
+    "PLATFORM_GATE_AUTH_TOKEN",
+  ]) {
+    assert.ok(help.text.includes(text), text);
+  }
+  assert.ok(!help.text.includes("--auth-token"));
+});
+
+test("a misspelt environment name is pointed out, what orchestrators set is not", () => {
+  const env = {
+    PLATFORM_GATE_WORKER: "1",
+    PLATFORM_GATE_SERVICE_HOST: "x",
+    PLATFORM_GATE_PORT_80_TCP: "x",
+  };
+  assert.deepEqual(run({ env }).warnings, [
+    `the environment's PLATFORM_GATE_WORKER is not read by platform-gate; did you mean "PLATFORM_GATE_WORKERS"?`,
+  ]);
+});
+
+test("nothing can be put into a prototype from any source", () => {
+  explain({ files: { "config.json": '{"__proto__": {"dev": true}}' } });
+  explain({ argv: ["--__proto__", "x"] });
+  explain({ argv: ["constructor"] });
+  assert.equal(({} as Record<string, unknown>)["dev"], undefined);
+});
+
+test("the reference has a row for every key and every member", () => {
+  const page = formatReference(definition);
+  for (const name of Object.keys(definition.keys))
+    assert.ok(page.includes(`| \`${name}\` |`), name);
+  assert.ok(page.includes("| `[].auth.token` |"));
+  assert.ok(page.includes("| `[].prefix` | a text | required | Path prefix. |"));
+  assert.ok(page.includes("`one per core`"));
+});

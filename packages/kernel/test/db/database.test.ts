@@ -1,0 +1,519 @@
+// One contract for both databases: migrations, transactions, values, errors, bounds.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { sql, type Generated } from "kysely";
+import {
+  DatabaseError,
+  isUniqueViolation,
+  openDatabase,
+  readDatabaseError,
+  type Database,
+  type Migration,
+} from "@platform/kernel/db";
+import {
+  findPostgresSkip,
+  startPostgresCluster,
+  type PostgresCluster,
+} from "@platform/kernel/db-testing";
+
+interface Tables {
+  accounts: { id: string; owner: string; balance: number; photo: Uint8Array | null };
+  notes: { id: Generated<number>; account_id: string; body: string };
+}
+
+const MIGRATIONS: Migration[] = [
+  {
+    id: "0001-accounts",
+    statements: (t) => [
+      `create table accounts (id ${t.text} primary key, owner ${t.text} not null unique,
+        balance ${t.integer} not null check (balance >= 0), photo ${t.bytes})`,
+    ],
+  },
+  {
+    id: "0002-notes",
+    statements: (t) => [
+      `create table notes (id ${t.serialKey}, account_id ${t.text} not null references accounts (id), body ${t.text} not null)`,
+      "create index notes_by_account on notes (account_id)",
+    ],
+  },
+];
+
+const folder = mkdtempSync(join(tmpdir(), "kernel-db-"));
+let cluster: PostgresCluster | undefined;
+let files = 0;
+after(async () => {
+  await cluster?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const kinds = [
+  {
+    kind: "sqlite" as const,
+    skip: undefined,
+    start: async () => {},
+    makeUrl: async () => `sqlite:${join(folder, `${(files += 1)}`, "test.db")}`,
+  },
+  {
+    kind: "postgres" as const,
+    skip: findPostgresSkip(),
+    start: async () => {
+      cluster = await startPostgresCluster();
+    },
+    makeUrl: async () => cluster!.createDatabase(),
+  },
+];
+
+for (const { kind, skip, start, makeUrl } of kinds) {
+  describe(`on ${kind}`, { skip: skip ?? false }, () => {
+    before(start);
+
+    const open = (url: string): Database<Tables> =>
+      openDatabase<Tables>({ url, service: "test", sqlite: { busyTimeoutMs: 500 } });
+    const withDatabase = async (
+      work: (database: Database<Tables>, url: string) => Promise<void>,
+    ): Promise<void> => {
+      const url = await makeUrl();
+      const database = open(url);
+      try {
+        await database.migrate(MIGRATIONS);
+        await work(database, url);
+      } finally {
+        await database.close();
+      }
+    };
+    const insert = (database: Database<Tables>, id: string, balance = 0): Promise<unknown> =>
+      database.db
+        .insertInto("accounts")
+        .values({ id, owner: `owner of ${id}`, balance, photo: null })
+        .execute();
+
+    test("migrations run once, in order, and what they did stays", async () => {
+      const url = await makeUrl();
+      const first = open(url);
+      assert.deepEqual(await first.migrate(MIGRATIONS.slice(0, 1)), ["0001-accounts"]);
+      await insert(first, "a");
+      assert.deepEqual(await first.migrate(MIGRATIONS), ["0002-notes"]);
+      assert.deepEqual(await first.migrate(MIGRATIONS), []);
+      await first.close();
+      const second = open(url);
+      assert.deepEqual(await second.migrate(MIGRATIONS), []);
+      assert.equal((await second.db.selectFrom("accounts").selectAll().execute()).length, 1);
+      await second.close();
+    });
+
+    test("nodes that migrate at the same moment apply each step once", async () => {
+      const url = await makeUrl();
+      const nodes = [open(url), open(url), open(url)];
+      const applied = await Promise.all(nodes.map((node) => node.migrate(MIGRATIONS)));
+      assert.deepEqual(applied.flat().toSorted(), ["0001-accounts", "0002-notes"]);
+      await Promise.all(nodes.map((node) => node.close()));
+    });
+
+    test("a step that fails undoes all of its run and names itself", async () => {
+      const url = await makeUrl();
+      const database = open(url);
+      const bad: Migration[] = [
+        ...MIGRATIONS,
+        { id: "0003-bad", statements: () => ["create table x (a integer)", "create tabel y"] },
+      ];
+      await assert.rejects(database.migrate(bad), /migration 0003-bad of test failed: /);
+      assert.deepEqual(await database.migrate(MIGRATIONS), ["0001-accounts", "0002-notes"]);
+      await database.close();
+    });
+
+    test("an older program refuses a newer database", () =>
+      withDatabase(async (database) => {
+        await assert.rejects(
+          database.migrate(MIGRATIONS.slice(0, 1)),
+          /the test database is newer than this program: it has 0002-notes, the program ends at 0001-accounts/,
+        );
+      }));
+
+    test("a migration that was changed after it ran is refused; its layout may change", () =>
+      withDatabase(async (database) => {
+        const changed = (text: string): Migration[] => [
+          MIGRATIONS[0]!,
+          { id: "0002-notes", statements: () => [text] },
+        ];
+        await assert.rejects(database.migrate(changed("select 1")), /was changed after/);
+        const spaced = MIGRATIONS.map(({ id, statements }): Migration => ({
+          id,
+          statements: (types, own) =>
+            statements(types, own).map((text) => `  ${text.replaceAll(" ", "\n  ")}`),
+        }));
+        assert.deepEqual(await database.migrate(spaced), []);
+      }));
+
+    test("services that share one database keep their own history", () =>
+      withDatabase(async (_database, url) => {
+        const other = openDatabase<object>({ url, service: "other" });
+        const own: Migration = { id: "0001-x", statements: () => ["create table x (a integer)"] };
+        assert.deepEqual(await other.migrate([own]), ["0001-x"]);
+        await other.close();
+      }));
+
+    test("migration ids out of order or of another form are refused before anything runs", async () => {
+      const database = open(await makeUrl());
+      const step = (id: string): Migration => ({ id, statements: () => [] });
+      await assert.rejects(database.migrate([step("0002-b"), step("0001-a")]), /out of order/);
+      await assert.rejects(database.migrate([step("0001-a"), step("0001-b")]), /out of order/);
+      await assert.rejects(database.migrate([step("1-a")]), /not allowed/);
+      await database.close();
+    });
+
+    test("integers, text and bytes come back as they went in", () =>
+      withDatabase(async (database) => {
+        const row = {
+          id: "ü\u{1f600}' --",
+          owner: "",
+          balance: Number.MAX_SAFE_INTEGER,
+          photo: new Uint8Array([0, 255, 10]),
+        };
+        await database.db.insertInto("accounts").values(row).execute();
+        const found = await database.db
+          .selectFrom("accounts")
+          .selectAll()
+          .executeTakeFirstOrThrow();
+        assert.deepEqual({ ...found, photo: [...found.photo!] }, { ...row, photo: [0, 255, 10] });
+        const { n } = await database.db
+          .selectFrom("accounts")
+          .select((eb) => eb.fn.countAll<number>().as("n"))
+          .executeTakeFirstOrThrow();
+        assert.equal(n, 1);
+      }));
+
+    test("text sorts by code point, not by a locale", () =>
+      withDatabase(async (database) => {
+        for (const id of ["b", "A", "a", "B", "é", "_"]) await insert(database, id);
+        const rows = await database.db.selectFrom("accounts").select("id").orderBy("id").execute();
+        assert.deepEqual(
+          rows.map((row) => row.id),
+          ["A", "B", "_", "a", "b", "é"],
+        );
+      }));
+
+    test("updates tell how many rows they changed, returning gives them", () =>
+      withDatabase(async (database) => {
+        await insert(database, "a");
+        await insert(database, "b");
+        const update = await database.db
+          .updateTable("accounts")
+          .set({ balance: 5 })
+          .where("id", "=", "a")
+          .executeTakeFirst();
+        assert.equal(update.numUpdatedRows, 1n);
+        const none = await database.db
+          .deleteFrom("accounts")
+          .where("id", "=", "zz")
+          .executeTakeFirst();
+        assert.equal(none.numDeletedRows, 0n);
+        const [note] = await database.db
+          .insertInto("notes")
+          .values({ account_id: "a", body: "x" })
+          .returning("id")
+          .execute();
+        assert.equal(note!.id, 1);
+      }));
+
+    test("violations are told apart and name the columns of a unique one", () =>
+      withDatabase(async (database) => {
+        const row = { id: "a", owner: "o", balance: 1, photo: null };
+        await database.db.insertInto("accounts").values(row).execute();
+        const fail = async (values: Partial<typeof row>): Promise<unknown> =>
+          database.db
+            .insertInto("accounts")
+            .values({ ...row, ...values })
+            .execute()
+            .then(
+              () => assert.fail("expected a violation"),
+              (error: unknown) => error,
+            );
+        const key = await fail({ owner: "p" });
+        assert.deepEqual(readDatabaseError(key), { kind: "unique_violation", columns: ["id"] });
+        const owner = await fail({ id: "b" });
+        assert.ok(isUniqueViolation(owner, "owner"));
+        assert.ok(!isUniqueViolation(owner, "id"));
+        const negative = await fail({ id: "c", owner: "q", balance: -1 });
+        assert.equal(readDatabaseError(negative).kind, "check_violation");
+        const missing = await fail({ id: "c", owner: null as unknown as string });
+        assert.equal(readDatabaseError(missing).kind, "not_null_violation");
+        const stray = database.db.insertInto("notes").values({ account_id: "no", body: "" });
+        await assert.rejects(stray.execute(), (error) => {
+          assert.equal(readDatabaseError(error).kind, "foreign_key_violation");
+          return true;
+        });
+      }));
+
+    test("a transaction that throws leaves nothing behind", () =>
+      withDatabase(async (database) => {
+        await assert.rejects(
+          database.transaction(async (trx) => {
+            await trx
+              .insertInto("accounts")
+              .values({ id: "a", owner: "o", balance: 0, photo: null })
+              .execute();
+            throw new Error("changed my mind");
+          }),
+          /changed my mind/,
+        );
+        assert.deepEqual(await database.db.selectFrom("accounts").selectAll().execute(), []);
+      }));
+
+    test("a savepoint undoes its part alone", () =>
+      withDatabase(async (database) => {
+        const trx = await database.db.startTransaction().execute();
+        const add = (id: string): Promise<unknown> =>
+          trx.insertInto("accounts").values({ id, owner: id, balance: 0, photo: null }).execute();
+        await add("a");
+        const afterA = await trx.savepoint("after_a").execute();
+        await add("b");
+        await (
+          await afterA.rollbackToSavepoint("after_a").execute()
+        )
+          .releaseSavepoint("after_a")
+          .execute();
+        await trx.commit().execute();
+        const rows = await database.db.selectFrom("accounts").select("id").execute();
+        assert.deepEqual(rows, [{ id: "a" }]);
+      }));
+
+    test("others read the last commit while a transaction is open", () =>
+      withDatabase(async (database) => {
+        await insert(database, "a", 1);
+        await database.transaction(async (trx) => {
+          await trx.updateTable("accounts").set({ balance: 2 }).execute();
+          const outside = await database.db.selectFrom("accounts").select("balance").execute();
+          assert.deepEqual(outside, [{ balance: 1 }]);
+          const inside = await trx.selectFrom("accounts").select("balance").execute();
+          assert.deepEqual(inside, [{ balance: 2 }]);
+        });
+        const now = await database.db.selectFrom("accounts").select("balance").execute();
+        assert.deepEqual(now, [{ balance: 2 }]);
+      }));
+
+    test("concurrent read-modify-write transactions lose no update", () =>
+      withDatabase(async (database) => {
+        await insert(database, "a", 0);
+        const addOne = (): Promise<void> =>
+          database.transaction(
+            async (trx) => {
+              const { balance } = await trx
+                .selectFrom("accounts")
+                .select("balance")
+                .executeTakeFirstOrThrow();
+              await trx
+                .updateTable("accounts")
+                .set({ balance: balance + 1 })
+                .execute();
+            },
+            { isolation: "serializable", attemptsMax: 20 },
+          );
+        await Promise.all(Array.from({ length: 8 }, addOne));
+        const row = await database.db.selectFrom("accounts").select("balance").executeTakeFirst();
+        assert.equal(row?.balance, 8);
+      }));
+
+    test("a collision is tried again only as often as allowed", () =>
+      withDatabase(async (database) => {
+        let runs = 0;
+        const collide = database.transaction(
+          async () => {
+            runs += 1;
+            throw new DatabaseError("serialization_failure", "collided");
+          },
+          { attemptsMax: 3 },
+        );
+        await assert.rejects(collide, /collided/);
+        assert.equal(runs, 3);
+      }));
+
+    test("many single writes at once are each stored or refused for themselves", () =>
+      withDatabase(async (database) => {
+        const results = await Promise.allSettled(
+          Array.from({ length: 300 }, (_, index) => insert(database, `${index % 200}`)),
+        );
+        assert.equal(results.filter((result) => result.status === "fulfilled").length, 200);
+        for (const result of results) {
+          if (result.status === "rejected") assert.ok(isUniqueViolation(result.reason));
+        }
+        const rows = await database.db.selectFrom("accounts").select("id").execute();
+        assert.equal(rows.length, 200);
+      }));
+
+    test(
+      "rows can be streamed and the stream left early",
+      { skip: kind === "postgres" && "streaming from PostgreSQL is not built" },
+      () =>
+        withDatabase(async (database) => {
+          for (const id of ["a", "b", "c"]) await insert(database, id);
+          const seen: string[] = [];
+          for await (const row of database.db.selectFrom("accounts").select("id").stream()) {
+            seen.push(row.id);
+            if (seen.length === 2) break;
+          }
+          assert.deepEqual(seen, ["a", "b"]);
+          await insert(database, "d");
+        }),
+    );
+
+    test("the check says whether the database answers", () =>
+      withDatabase(async (database) => {
+        assert.equal(await database.check(), undefined);
+        await database.close();
+        assert.match((await database.check())!, /^the database does not answer/);
+      }));
+
+    test("a database that was never asked closes, twice if need be", async () => {
+      const database = open(await makeUrl());
+      await database.close();
+      await database.close();
+    });
+  });
+}
+
+describe("SQLite alone", () => {
+  const makePath = (): string => join(folder, `${(files += 1)}`, "own.db");
+
+  test("the file is for its owner only, and the journal is durable WAL", async () => {
+    const path = makePath();
+    const database = openDatabase<object>({ url: `sqlite:${path}`, service: "test" });
+    await sql`create table t (a integer)`.execute(database.db);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.equal(statSync(`${path}-wal`).mode & 0o777, 0o600);
+    const pragma = async (name: string): Promise<unknown> => {
+      const { rows } = await sql
+        .raw<Record<string, unknown>>(`pragma ${name}`)
+        .execute(database.db);
+      return Object.values(rows[0]!)[0];
+    };
+    assert.equal(await pragma("journal_mode"), "wal");
+    assert.equal(await pragma("synchronous"), 2);
+    assert.equal(await pragma("foreign_keys"), 1);
+    await database.close();
+  });
+
+  test("durability can be lowered to what survives a crash of the process", async () => {
+    const database = openDatabase<object>({
+      url: `sqlite:${makePath()}`,
+      service: "test",
+      sqlite: { synchronous: "normal" },
+    });
+    const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(database.db);
+    assert.deepEqual(rows, [{ synchronous: 1 }]);
+    await database.close();
+  });
+
+  test("in memory it keeps reads outside of a transaction apart by waiting", async () => {
+    const database = openDatabase<Tables>({ url: "sqlite::memory:", service: "test" });
+    await database.migrate(MIGRATIONS);
+    let outside: Promise<unknown[]> | undefined;
+    await database.transaction(async (trx) => {
+      await trx
+        .insertInto("accounts")
+        .values({ id: "a", owner: "o", balance: 0, photo: null })
+        .execute();
+      outside = database.db.selectFrom("accounts").select("id").execute();
+      await sleep(10);
+    });
+    assert.deepEqual(await outside, [{ id: "a" }]);
+    await database.close();
+  });
+
+  test("a writer waits for another process no longer than its bound, without blocking the thread", async () => {
+    const url = `sqlite:${makePath()}`;
+    const holder = openDatabase<Tables>({ url, service: "test" });
+    await holder.migrate(MIGRATIONS);
+    const other = openDatabase<Tables>({ url, service: "test", sqlite: { busyTimeoutMs: 200 } });
+    let ticks = 0;
+    const ticker = setInterval(() => (ticks += 1), 5);
+    const trx = await holder.db.startTransaction().execute();
+    await trx.deleteFrom("notes").execute();
+    await assert.rejects(other.db.deleteFrom("notes").execute(), (error) => {
+      assert.equal(readDatabaseError(error).kind, "busy");
+      return true;
+    });
+    clearInterval(ticker);
+    assert.ok(ticks >= 3, `${ticks} ticks`);
+    await trx.rollback().execute();
+    await other.db.deleteFrom("notes").execute();
+    await other.close();
+    await holder.close();
+  });
+
+  test("writers beyond the bound are refused as busy", async () => {
+    const database = openDatabase<Tables>({
+      url: `sqlite:${makePath()}`,
+      service: "test",
+      sqlite: { waitingMax: 2 },
+    });
+    await database.migrate(MIGRATIONS);
+    const writes = await Promise.allSettled(
+      [1, 2, 3].map(() => database.db.deleteFrom("notes").execute()),
+    );
+    assert.deepEqual(
+      writes.map((write) => write.status),
+      ["fulfilled", "fulfilled", "rejected"],
+    );
+    await database.close();
+  });
+
+  test("more statements than the cache holds still run", async () => {
+    const database = openDatabase<object>({
+      url: "sqlite::memory:",
+      service: "test",
+      sqlite: { statementsMax: 2 },
+    });
+    for (const round of [1, 2]) {
+      for (let n = 0; n < 5; n += 1) {
+        const { rows } = await sql.raw<{ n: number }>(`select ${n} as n`).execute(database.db);
+        assert.deepEqual(rows, [{ n }], `round ${round}`);
+      }
+    }
+    await database.close();
+  });
+
+  test("transactions as SQL text are refused, as nobody would know about them", async () => {
+    const database = openDatabase<object>({ url: "sqlite::memory:", service: "test" });
+    await assert.rejects(sql`begin`.execute(database.db), /through Kysely/);
+    await database.close();
+  });
+
+  test("closing finishes the writes that were accepted", async () => {
+    const url = `sqlite:${makePath()}`;
+    const database = openDatabase<Tables>({ url, service: "test" });
+    await database.migrate(MIGRATIONS);
+    const write = database.db
+      .insertInto("accounts")
+      .values({ id: "a", owner: "o", balance: 0, photo: null })
+      .execute();
+    await Promise.all([write, sleep(0).then(() => database.close())]);
+    const again = openDatabase<Tables>({ url, service: "test" });
+    assert.equal((await again.db.selectFrom("accounts").selectAll().execute()).length, 1);
+    await again.close();
+  });
+
+  test("a migration that leaves rows referring to nothing is undone", async () => {
+    const database = openDatabase<Tables>({ url: "sqlite::memory:", service: "test" });
+    await database.migrate(MIGRATIONS);
+    await database.db
+      .insertInto("accounts")
+      .values({ id: "a", owner: "o", balance: 0, photo: null })
+      .execute();
+    await database.db.insertInto("notes").values({ account_id: "a", body: "" }).execute();
+    const broken: Migration = { id: "0003-x", statements: () => ["delete from accounts"] };
+    await assert.rejects(database.migrate([...MIGRATIONS, broken]), /1 rows refer to nothing/);
+    assert.equal((await database.db.selectFrom("accounts").selectAll().execute()).length, 1);
+    await database.close();
+  });
+});
+
+test("a database URL of another kind is refused without repeating it", () => {
+  assert.throws(
+    () => openDatabase({ url: "mysql://u:secret@h/d", service: "test" }),
+    (error: Error) => error instanceof TypeError && !error.message.includes("secret"),
+  );
+});

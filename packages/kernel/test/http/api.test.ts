@@ -1,0 +1,540 @@
+// The API glue, asked over real sockets: operations, guard, errors, legacy paths, observability, documentation.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { connect } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { HealthRegistry } from "@platform/kernel/health";
+import {
+  buildPage,
+  createApi,
+  createEtag,
+  decodeCursor,
+  defineRoute,
+  isNotModified,
+  listenHttp,
+  pageQuery,
+  requireIfMatch,
+  type Api,
+  type HttpListener,
+} from "@platform/kernel/http";
+import { createIdSource } from "@platform/kernel/ids";
+import { createLogger } from "@platform/kernel/log";
+import { MetricRegistry } from "@platform/kernel/metrics";
+import { createManualClock, systemClock } from "@platform/kernel/time";
+import { createTracer, type FinishedSpan } from "@platform/kernel/trace";
+
+const user = z
+  .object({ name: z.string().min(1), age: z.number().int().optional() })
+  .meta({ id: "User" });
+type Tree = { children: Tree[] };
+const tree: z.ZodType<Tree> = z.object({ children: z.array(z.lazy(() => tree)) });
+
+const routes = [
+  defineRoute({
+    method: "POST",
+    path: "/api/v1/users",
+    summary: "Make a user",
+    body: user,
+    answer: z.object({ id: z.string(), user }),
+    status: 201,
+    handle: ({ body, answerHeaders }) => {
+      answerHeaders.set("Location", "/api/v1/users/7");
+      return { id: "7", user: body };
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/api/v1/users/{id}",
+    summary: "A user",
+    params: z.object({ id: z.string().regex(/^\d+$/, "digits") }),
+    query: z.object({ verbose: z.enum(["yes", "no"]).optional() }),
+    answer: z.object({ id: z.string(), verbose: z.string() }),
+    handle: ({ params, query }) => ({ id: params.id, verbose: query.verbose ?? "unset" }),
+  }),
+  defineRoute({
+    method: "DELETE",
+    path: "/api/v1/users/{id}",
+    summary: "Remove a user",
+    access: (caller) => {
+      if (caller.kind !== "operator") throw new PlatformError("forbidden", "operators only");
+    },
+    handle: () => undefined,
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/api/v1/users/me",
+    summary: "Oneself",
+    access: "public",
+    handle: ({ caller }) => caller.kind,
+  }),
+  defineRoute({
+    method: "PUT",
+    path: "/api/v1/files/{path*}",
+    summary: "Store",
+    bodyKind: "bytes",
+    bodyBytesMax: 8,
+    answer: z.object({ path: z.string(), size: z.number() }),
+    handle: ({ params, body }) => ({ path: params["path"]!, size: body.byteLength }),
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/api/v1/broken",
+    summary: "Fails",
+    access: "public",
+    handle: () => {
+      throw new Error("the password is hunter2");
+    },
+  }),
+  defineRoute({
+    method: "GET",
+    path: "/api/v1/peer",
+    summary: "Who asks",
+    access: "public",
+    handle: ({ peer }) => peer,
+  }),
+  defineRoute({
+    method: "POST",
+    path: "/api/v1/trees",
+    summary: "A recursive body",
+    body: tree,
+    handle: ({ body }) => ({ count: body.children.length }),
+  }),
+];
+
+describe("an API", () => {
+  const lines: Record<string, unknown>[] = [];
+  const spans: FinishedSpan[] = [];
+  const health = new HealthRegistry({ service: "demo", version: "2.0.0", reuseMs: 0 });
+  const metrics = new MetricRegistry();
+  let api: Api;
+  let listener: HttpListener;
+  before(async () => {
+    api = createApi({
+      service: "demo",
+      version: "2.0.0",
+      routes,
+      guard: ({ headers }) => {
+        const header = headers.get("authorization");
+        if (header === "Bearer op") return { kind: "operator" };
+        if (header === "Bearer user") {
+          return {
+            kind: "user",
+            claims: { exp: 1, scope: [], roles: [], all: {} },
+          };
+        }
+        throw createUnauthorizedError("A token is needed.");
+      },
+      health,
+      metrics,
+      logger: createLogger({
+        service: "demo",
+        level: "debug",
+        write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>),
+      }),
+      tracer: createTracer({
+        ids: createIdSource(),
+        clock: systemClock,
+        exporter: { export: (span) => void spans.push(span), shutdown: async () => {} },
+      }),
+      clock: createManualClock(),
+      bodyBytesMax: 200,
+    });
+    listener = await listenHttp({ address: { host: "127.0.0.1", port: 0 }, fetch: api.fetch });
+  });
+  after(() => listener.close(500));
+
+  const ask = (path: string, init: RequestInit = {}, token = "op"): Promise<Response> =>
+    fetch(`${listener.url}${path}`, {
+      ...init,
+      headers: { Authorization: `Bearer ${token}`, ...(init.headers as Record<string, string>) },
+    });
+  const post = (body: string, headers: Record<string, string> = {}): Promise<Response> =>
+    ask("/api/v1/users", {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/json", ...headers },
+    });
+  const problemOf = async (answer: Response): Promise<Record<string, unknown>> => {
+    assert.equal(answer.headers.get("content-type"), "application/problem+json");
+    return (await answer.json()) as Record<string, unknown>;
+  };
+
+  test("an operation gets checked input and answers with its status and headers", async () => {
+    const answer = await post('{"name":"ann","extra":1}');
+    assert.equal(answer.status, 201);
+    assert.equal(answer.headers.get("location"), "/api/v1/users/7");
+    assert.deepEqual(await answer.json(), { id: "7", user: { name: "ann" } });
+    const found = await ask("/api/v1/users/12?verbose=yes");
+    assert.deepEqual(await found.json(), { id: "12", verbose: "yes" });
+  });
+
+  test("wrong input is a 400 that lists every fault with its place", async () => {
+    const answer = await post('{"name":"","age":"x"}');
+    assert.equal(answer.status, 400);
+    const problem = await problemOf(answer);
+    assert.equal(problem["code"], "validation_failed");
+    const errors = problem["errors"] as { in: string; path: string; message: string }[];
+    assert.deepEqual(
+      errors.map((error) => [error.in, error.path, error.message.length > 0]),
+      [
+        ["body", "name", true],
+        ["body", "age", true],
+      ],
+    );
+    const both = await problemOf(await ask("/api/v1/users/x?verbose=a&verbose=b"));
+    assert.deepEqual(
+      (both["errors"] as { in: string; path: string }[]).map((error) => [error.in, error.path]),
+      [
+        ["path", "id"],
+        ["query", "verbose"],
+      ],
+    );
+    assert.equal(both["detail"], "path.id: digits (and 1 more)");
+    assert.equal(both["error"], both["detail"]);
+    assert.equal(both["instance"], "/api/v1/users/x");
+  });
+
+  test("a body that is missing, no JSON, of another type or not UTF-8 is refused", async () => {
+    const cases: [answer: Response, status: number, code: string][] = [
+      [await post(""), 400, "validation_failed"],
+      [await post("{"), 400, "bad_request"],
+      [await post("{}", { "Content-Type": "text/plain" }), 415, "unsupported_media_type"],
+      [
+        await post("{}", { "Content-Type": "application/json; charset=latin1" }),
+        415,
+        "unsupported_media_type",
+      ],
+      [
+        await ask("/api/v1/users", {
+          method: "POST",
+          body: new Uint8Array([0x22, 0xff, 0x22]),
+          headers: { "Content-Type": "application/json" },
+        }),
+        400,
+        "bad_request",
+      ],
+    ];
+    for (const [answer, status, code] of cases) {
+      assert.equal(answer.status, status);
+      assert.equal((await problemOf(answer))["code"], code);
+    }
+    const typed = await post('{"name":"a"}', {
+      "Content-Type": "application/merge-patch+json; charset=UTF-8",
+    });
+    assert.equal(typed.status, 201);
+  });
+
+  test("a body beyond the bound is 413, whether it was announced or streamed", async () => {
+    assert.equal((await post(`{"name":"${"x".repeat(189)}"}`)).status, 201);
+    assert.equal((await post(`{"name":"${"x".repeat(190)}"}`)).status, 413);
+    const streamed = await ask("/api/v1/users", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: new Blob(["x".repeat(150), "y".repeat(150)]).stream(),
+      duplex: "half",
+    });
+    assert.equal(streamed.status, 413);
+    const own = await ask("/api/v1/files/a/b%20c", { method: "PUT", body: "12345678" });
+    assert.deepEqual(await own.json(), { path: "a/b c", size: 8 });
+    assert.equal((await ask("/api/v1/files/a", { method: "PUT", body: "123456789" })).status, 413);
+  });
+
+  test("a body that ends early is the client's fault, not an error of the service", async () => {
+    const before = lines.length;
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    socket.write(
+      "POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer op\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+    );
+    setTimeout(() => socket.destroy(), 30);
+    const deadline = performance.now() + 2_000;
+    while (lines.length === before && performance.now() < deadline) await sleep(5);
+    assert.equal(lines[before]?.["status"], 400);
+    assert.equal(lines[before]?.["level"], "info");
+  });
+
+  test("names of Object.prototype in a body or query are only data", async () => {
+    const answer = await post('{"__proto__":{"polluted":1},"constructor":2,"name":"a"}');
+    assert.deepEqual(await answer.json(), { id: "7", user: { name: "a" } });
+    assert.equal((await ask("/api/v1/users/1?__proto__=x&toString=y")).status, 200);
+    assert.equal(({} as { polluted?: number }).polluted, undefined);
+  });
+
+  test("the guard keeps callers out with 401, the operation's own check with 403", async () => {
+    const stranger = await ask("/api/v1/users/1", {}, "wrong");
+    assert.equal(stranger.status, 401);
+    assert.equal(stranger.headers.get("www-authenticate"), "Bearer");
+    assert.equal((await problemOf(stranger))["code"], "unauthorized");
+    assert.equal((await ask("/api/v1/users/1", { method: "DELETE" }, "user")).status, 403);
+    const done = await ask("/api/v1/users/1", { method: "DELETE" });
+    assert.equal(done.status, 204);
+    assert.equal(await (await ask("/api/v1/users/me", {}, "wrong")).text(), "anonymous");
+    for (const path of ["/metrics", "/api/docs", "/api/docs/openapi.json"]) {
+      assert.equal((await ask(path, {}, "wrong")).status, 401, path);
+    }
+  });
+
+  test("an unauthenticated caller learns nothing of a body's faults", async () => {
+    const answer = await fetch(`${listener.url}/api/v1/users`, { method: "POST", body: "{" });
+    assert.equal(answer.status, 401);
+  });
+
+  test("the more specific path wins, and its other methods fall to the general one", async () => {
+    assert.equal(await (await ask("/api/v1/users/me")).text(), "anonymous");
+    assert.equal((await ask("/api/v1/users/me", { method: "DELETE" })).status, 204);
+  });
+
+  test("an unknown path is 404, a wrong method 405 with Allow, OPTIONS tells the methods", async () => {
+    const missing = await ask("/api/v1/nothing?token=secret");
+    assert.equal(missing.status, 404);
+    const problem = await problemOf(missing);
+    assert.equal(problem["instance"], "/api/v1/nothing");
+    const wrong = await ask("/api/v1/users/1", { method: "PATCH" });
+    assert.equal(wrong.status, 405);
+    assert.equal(wrong.headers.get("allow"), "GET, DELETE, HEAD, OPTIONS");
+    assert.equal((await ask("/healthz", { method: "POST" })).status, 405);
+    const options = await ask("/api/v1/users", { method: "OPTIONS" });
+    assert.equal(options.status, 204);
+    assert.equal(options.headers.get("allow"), "POST, OPTIONS");
+  });
+
+  test("HEAD answers as GET without a body", async () => {
+    const answer = await ask("/api/v1/users/1", { method: "HEAD" });
+    assert.equal(answer.status, 200);
+    assert.equal(await answer.text(), "");
+  });
+
+  test("a path without a version means version 1", async () => {
+    assert.equal((await ask("/api/users/12")).status, 200);
+    assert.equal((await ask("/api/v2/users/12")).status, 404);
+  });
+
+  test("an unexpected error is a 500 that tells nothing, and a log line that tells all", async () => {
+    const answer = await ask("/api/v1/broken");
+    assert.equal(answer.status, 500);
+    const text = await answer.text();
+    assert.ok(!text.includes("hunter2"));
+    const line = lines.find((entry) => entry["msg"] === "request failed")!;
+    assert.ok(JSON.stringify(line["error"]).includes("hunter2"));
+    assert.equal(line["trace_id"], (JSON.parse(text) as { trace_id: string }).trace_id);
+  });
+
+  test("every answer forbids sniffing, framing and caching", async () => {
+    for (const path of ["/api/v1/users/1", "/healthz", "/nothing"]) {
+      const { headers } = await ask(path);
+      assert.equal(headers.get("x-content-type-options"), "nosniff");
+      assert.equal(headers.get("x-frame-options"), "DENY");
+      assert.equal(headers.get("cache-control"), "no-store");
+      assert.match(headers.get("content-security-policy")!, /default-src 'none'/);
+    }
+  });
+
+  test("probes follow the health registry and need no credentials", async () => {
+    const up = { status: "UP", service: "demo", version: "2.0.0" };
+    assert.deepEqual(await (await ask("/healthz", {}, "")).json(), up);
+    assert.equal((await ask("/readyz", {}, "")).status, 503);
+    health.setState("ready");
+    assert.deepEqual(await (await ask("/readyz", {}, "")).json(), up);
+  });
+
+  test("requests are counted by pattern, never by path", async () => {
+    await ask("/api/v1/users/424242");
+    await ask("/random/path");
+    const answer = await ask("/metrics");
+    assert.equal(answer.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    const text = await answer.text();
+    assert.match(
+      text,
+      /requests_total\{route="\/api\/v1\/users\/\{id\}",method="GET",status="200"\} \d/,
+    );
+    assert.match(text, /requests_total\{route="unmatched",method="GET",status="404"\} \d/);
+    assert.ok(!text.includes("424242") && !text.includes("random"));
+  });
+
+  test("a trace that comes in goes on: span, log line and problem share its id", async () => {
+    const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, tracestate: "v=1" };
+    const answer = await ask("/api/v1/users/x?secret=1", { headers });
+    assert.equal((await problemOf(answer))["trace_id"], traceId);
+    const span = spans.find((entry) => entry.context.traceId === traceId)!;
+    assert.equal(span.name, "GET /api/v1/users/{id}");
+    assert.equal(span.kind, "server");
+    assert.equal(span.parentSpanId, "00f067aa0ba902b7");
+    assert.equal(span.attributes.get("http.response.status_code"), 400);
+    const line = lines.find((entry) => entry["trace_id"] === traceId)!;
+    assert.equal(line["span_id"], span.context.spanId);
+    assert.equal(line["status"], 400);
+    assert.equal(line["route"], "/api/v1/users/{id}");
+    assert.ok(!JSON.stringify(line).includes("secret"));
+  });
+
+  test("the OpenAPI document shows paths, parameters, bodies, components and problems", async () => {
+    const document = (await (await ask("/api/docs/openapi.json")).json()) as {
+      openapi: string;
+      info: object;
+      paths: Record<string, Record<string, Record<string, unknown>>>;
+      components: { schemas: Record<string, object> };
+    };
+    assert.equal(document.openapi, "3.1.0");
+    assert.deepEqual(document.info, { title: "demo", version: "2.0.0" });
+    assert.ok(document.paths["/healthz"]?.["get"]);
+    assert.ok(document.paths["/api/v1/files/{path}"]?.["put"]);
+    const get = document.paths["/api/v1/users/{id}"]!["get"]!;
+    assert.deepEqual(get["parameters"], [
+      { name: "id", in: "path", required: true, schema: { type: "string", pattern: "^\\d+$" } },
+      {
+        name: "verbose",
+        in: "query",
+        required: false,
+        schema: { type: "string", enum: ["yes", "no"] },
+      },
+    ]);
+    const create = document.paths["/api/v1/users"]!["post"]!;
+    assert.deepEqual(create["security"], [{ bearer: [] }]);
+    assert.ok(document.components.schemas["User"]);
+    assert.ok(document.components.schemas["Recursive"]);
+    const references = JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g);
+    for (const [, reference] of references) {
+      const name = /^#\/components\/schemas\/(\w+)$/.exec(reference!)?.[1];
+      assert.ok(name !== undefined && name in document.components.schemas, String(reference));
+    }
+  });
+
+  test("the documentation page holds what its own policy allows and nothing from elsewhere", async () => {
+    const answer = await ask("/api/docs");
+    const html = await answer.text();
+    const policy = answer.headers.get("content-security-policy")!;
+    const script = /<script type="module">([^]*?)<\/script>/.exec(html)![1]!;
+    const style = /<style>([^]*?)<\/style>/.exec(html)![1]!;
+    for (const text of [script, style]) {
+      assert.ok(policy.includes(`'sha256-${createHash("sha256").update(text).digest("base64")}'`));
+    }
+    assert.ok(!/unsafe|https?:/.test(policy));
+    assert.ok(!/(?:src|href)="https?:/.test(html) && !script.includes("innerHTML"));
+  });
+
+  test("an operation defined twice is refused when the API is put together", () => {
+    const twice = defineRoute({ method: "GET", path: "/healthz", summary: "", handle: () => "" });
+    assert.throws(
+      () =>
+        createApi({
+          service: "x",
+          version: "1",
+          routes: [twice],
+          guard: () => ({ kind: "operator" }),
+          health,
+          metrics: new MetricRegistry(),
+          logger: createLogger({ service: "x", level: "off" }),
+          tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+          clock: systemClock,
+        }),
+      /GET \/healthz is defined twice/,
+    );
+  });
+});
+
+test("a handler learns that its client has gone", async () => {
+  let gone: Promise<unknown> | undefined;
+  let arrived = (): void => {};
+  const arrival = new Promise<void>((resolve) => (arrived = resolve));
+  const wait = defineRoute({
+    method: "GET",
+    path: "/api/v1/wait",
+    summary: "Waits",
+    access: "public",
+    handle: async ({ signal }) => {
+      gone = new Promise((resolve) => signal.addEventListener("abort", resolve));
+      arrived();
+      await gone;
+    },
+  });
+  const api = createApi({
+    service: "x",
+    version: "1",
+    routes: [wait],
+    guard: () => ({ kind: "operator" }),
+    health: new HealthRegistry({ service: "x", version: "1" }),
+    metrics: new MetricRegistry(),
+    logger: createLogger({ service: "x", level: "off" }),
+    tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+    clock: systemClock,
+  });
+  const listener = await listenHttp({ address: { host: "127.0.0.1", port: 0 }, fetch: api.fetch });
+  const abort = new AbortController();
+  const asked = fetch(`${listener.url}/api/v1/wait`, { signal: abort.signal });
+  await arrival;
+  abort.abort();
+  await assert.rejects(asked);
+  await gone;
+  await listener.close(500);
+});
+
+describe("entity tags", () => {
+  const tag = createEtag("a");
+  const headers = (name: string, value: string): Headers => new Headers({ [name]: value });
+
+  test("the same content has the same tag, other content another", () => {
+    assert.equal(createEtag("a"), tag);
+    assert.notEqual(createEtag("b"), tag);
+    assert.match(tag, /^"[\w-]{22}"$/);
+  });
+
+  test("If-Match lets pass what is current and refuses the rest with 412", () => {
+    requireIfMatch(new Headers(), tag);
+    requireIfMatch(headers("if-match", `"x", ${tag}`), tag);
+    requireIfMatch(headers("if-match", "*"), tag);
+    for (const [value, current] of [
+      ['"x"', tag],
+      [`W/${tag}`, tag],
+      ["*", undefined],
+      [tag, undefined],
+      ["junk", tag],
+      [`${"x".repeat(5_000)}${tag}`, tag],
+    ] as const) {
+      assert.throws(
+        () => requireIfMatch(headers("if-match", value), current),
+        (error) => error instanceof PlatformError && error.code === "precondition_failed",
+        value,
+      );
+    }
+  });
+
+  test("If-None-Match compares weakly", () => {
+    assert.ok(isNotModified(headers("if-none-match", `W/${tag}`), tag));
+    assert.ok(isNotModified(headers("if-none-match", "*"), tag));
+    assert.ok(!isNotModified(headers("if-none-match", '"x"'), tag));
+    assert.ok(!isNotModified(new Headers(), tag));
+  });
+});
+
+describe("paging", () => {
+  test("a page's cursor leads to the rest, the last page has none", () => {
+    const all = ["a", "b", "c"];
+    const first = buildPage(all, 2, (item) => [item]);
+    assert.deepEqual(first.items, ["a", "b"]);
+    assert.deepEqual(decodeCursor(first.next_cursor!, z.tuple([z.string()])), ["b"]);
+    assert.deepEqual(
+      buildPage(["c"], 2, (item) => [item]),
+      { items: ["c"], next_cursor: null },
+    );
+  });
+
+  test("a cursor from elsewhere is the caller's 400", () => {
+    for (const cursor of ["", "%%%", "bnVsbA", Buffer.from('["x",1]').toString("base64url")]) {
+      assert.throws(
+        () => decodeCursor(cursor, z.tuple([z.string()])),
+        (error) => error instanceof PlatformError && error.code === "validation_failed",
+      );
+    }
+  });
+
+  test("the limit is a whole number from 1 to 200, 50 if not given", () => {
+    assert.equal(pageQuery.parse({}).limit, 50);
+    assert.equal(pageQuery.parse({ limit: "200" }).limit, 200);
+    for (const limit of ["0", "201", "-1", "1.5", "", "x", ["1", "2"]]) {
+      assert.ok(!pageQuery.safeParse({ limit }).success, String(limit));
+    }
+  });
+});

@@ -1,0 +1,161 @@
+// The listener: real port, Unix sockets, bounds in time and number, drain.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { request } from "node:http";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { listenHttp } from "@platform/kernel/http";
+
+const ANY = { host: "127.0.0.1", port: 0 };
+
+test("port 0 takes a free port and says which", async () => {
+  const listener = await listenHttp({ address: ANY, fetch: async () => new Response("hi") });
+  assert.ok(listener.port! > 0);
+  assert.equal(await (await fetch(listener.url)).text(), "hi");
+  await listener.close(100);
+  await assert.rejects(fetch(listener.url));
+});
+
+test("a taken port is an error of the start", async () => {
+  const first = await listenHttp({ address: ANY, fetch: async () => new Response() });
+  await assert.rejects(
+    listenHttp({
+      address: { host: "127.0.0.1", port: first.port! },
+      fetch: async () => new Response(),
+    }),
+    { code: "EADDRINUSE" },
+  );
+  await first.close(100);
+});
+
+test("a Unix socket is for its owner, replaces a dead one and refuses to replace a living one", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "sock-"));
+  const path = join(folder, "run", "api.sock");
+  // A process that dies without closing leaves the file behind.
+  const first = await listenHttp({ address: { path }, fetch: async () => new Response("one") });
+  const die = `require("node:net").createServer().listen(${JSON.stringify(join(folder, "dead.sock"))}, () => process.kill(process.pid, "SIGKILL"))`;
+  spawnSync(process.execPath, ["-e", die]);
+  assert.ok(statSync(join(folder, "dead.sock")).isSocket());
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  assert.equal(statSync(join(folder, "run")).mode & 0o777, 0o700);
+  const body = await new Promise<string>((resolve, reject) => {
+    request({ socketPath: path, path: "/" }, (answer) => {
+      answer.setEncoding("utf8").on("data", resolve);
+    })
+      .on("error", reject)
+      .end();
+  });
+  assert.equal(body, "one");
+  await assert.rejects(listenHttp({ address: { path }, fetch: async () => new Response() }), {
+    code: "EADDRINUSE",
+  });
+  const revived = await listenHttp({
+    address: { path: join(folder, "dead.sock") },
+    fetch: async () => new Response(),
+  });
+  await revived.close(100);
+  await first.close(100);
+  rmSync(folder, { recursive: true });
+});
+
+test("a client that never finishes its head is cut off", async () => {
+  const listener = await listenHttp({
+    address: ANY,
+    fetch: async () => new Response(),
+    headTimeoutMs: 100,
+  });
+  const socket = connect(listener.port!, "127.0.0.1");
+  socket.write("GET / HTTP/1.1\r\nHost: x\r\n");
+  let text = "";
+  socket.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+  await new Promise((resolve) => socket.once("close", resolve));
+  assert.match(text, /^HTTP\/1\.1 408 /);
+  await listener.close(100);
+});
+
+test("a head beyond the bound is 431", async () => {
+  const listener = await listenHttp({
+    address: ANY,
+    fetch: async () => new Response("ok"),
+    headBytesMax: 2_048,
+  });
+  const ask = (bytes: number): Promise<Response> =>
+    fetch(listener.url, { headers: { "X-Fill": "x".repeat(bytes) } });
+  assert.equal((await ask(1_000)).status, 200);
+  assert.equal((await ask(3_000)).status, 431);
+  await listener.close(100);
+});
+
+test("connections beyond the bound are closed at once", async () => {
+  const listener = await listenHttp({
+    address: ANY,
+    fetch: async () => new Response(),
+    connectionsMax: 1,
+  });
+  const ask = (): Socket => {
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    return socket;
+  };
+  const first = ask();
+  await new Promise((resolve) => first.once("data", resolve));
+  const second = ask();
+  await new Promise((resolve) => second.once("close", resolve));
+  assert.ok(!first.destroyed);
+  first.destroy();
+  await listener.close(100);
+});
+
+test("a request that is no valid HTTP or has a broken Host is answered 400", async () => {
+  const listener = await listenHttp({ address: ANY, fetch: async () => new Response() });
+  for (const text of ["GARBAGE\r\n\r\n", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"]) {
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    const status = new Promise<string>((resolve) =>
+      socket.setEncoding("utf8").once("data", (chunk: string) => resolve(chunk.slice(9, 12))),
+    );
+    socket.write(text);
+    assert.equal(await status, "400", text);
+    socket.destroy();
+  }
+  await listener.close(100);
+});
+
+test("closing lets a request under way finish and cuts one that does not", async () => {
+  let finish = (): void => {};
+  const under = new Promise<void>((resolve) => (finish = resolve));
+  const listener = await listenHttp({
+    address: ANY,
+    fetch: async (asked) => {
+      if (asked.url.endsWith("/hang")) await new Promise(() => {});
+      await under;
+      return new Response("done");
+    },
+  });
+  const slow = fetch(`${listener.url}/slow`).then((answer) => answer.text());
+  const hanging = fetch(`${listener.url}/hang`).catch(() => "cut");
+  await sleep(50);
+  const started = performance.now();
+  const closed = listener.close(300);
+  await sleep(20);
+  finish();
+  assert.equal(await slow, "done");
+  await closed;
+  assert.equal(await hanging, "cut");
+  const tookMs = performance.now() - started;
+  assert.ok(tookMs >= 250 && tookMs < 3_000, String(tookMs));
+});
+
+test("an idle kept connection does not hold a close up", async () => {
+  const listener = await listenHttp({ address: ANY, fetch: async () => new Response("x") });
+  await (await fetch(listener.url)).text();
+  const started = performance.now();
+  await listener.close(5_000);
+  assert.ok(performance.now() - started < 1_000);
+  const free = createServer().listen(listener.port, "127.0.0.1");
+  await new Promise((resolve) => free.once("listening", resolve));
+  free.close();
+});

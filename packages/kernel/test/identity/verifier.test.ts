@@ -1,0 +1,545 @@
+// The verifier: tokens made by an independent library (jose) or by hand, every refusal, and the issuer's keys over HTTP.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, test, type TestContext } from "node:test";
+import * as fc from "fast-check";
+import { exportJWK, exportSPKI, generateKeyPair, SignJWT, type JWK, type JWTPayload } from "jose";
+import {
+  createTokenVerifier,
+  hasAccess,
+  isWeakSecret,
+  requireRole,
+  requireScope,
+  type Verdict,
+  type VerifierOptions,
+} from "@platform/kernel/identity";
+import { PlatformError } from "@platform/kernel/errors";
+import { createManualClock, type ManualClock } from "@platform/kernel/time";
+
+const NOW = 1_700_000_000;
+const SECRET = "a secret of at least thirty-two bytes";
+const ISSUER = "http://auth.test";
+const AUDIENCE = "platform";
+const USER = { iss: ISSUER, aud: AUDIENCE, sub: "u1", iat: NOW, exp: NOW + 900 };
+
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+const signHs256 = (header: object, payload: object, secret: string | Buffer = SECRET): string => {
+  const signed = `${encode(header)}.${encode(payload)}`;
+  return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+};
+const hs256 = (payload: object): string => signHs256({ alg: "HS256", typ: "JWT" }, payload);
+
+const makeClock = (): ManualClock => createManualClock(NOW * 1_000);
+const makeHs256 = (more: Partial<VerifierOptions> = {}) =>
+  createTokenVerifier({ clock: makeClock(), secret: SECRET, ...more });
+const codeOf = (verdict: Verdict | Promise<Verdict>): string => {
+  assert.ok(!(verdict instanceof Promise), "the verdict should be there at once");
+  return verdict.kind === "refused" ? verdict.code : verdict.kind;
+};
+
+describe("static tokens", () => {
+  test("each makes its holder the operator; anything else is unknown", () => {
+    const verifier = createTokenVerifier({ clock: makeClock(), staticTokens: ["one", "two"] });
+    assert.equal(codeOf(verifier.verify("one")), "operator");
+    assert.equal(codeOf(verifier.verify("two")), "operator");
+    for (const token of ["", "on", "onee", "ONE", "one ", hs256(USER)]) {
+      assert.equal(codeOf(verifier.verify(token)), "unknown_token", token);
+    }
+  });
+
+  test("a verifier that accepts nothing, or an empty secret, is refused at the start", () => {
+    const clock = makeClock();
+    assert.throws(() => createTokenVerifier({ clock }), /needs a static token/);
+    assert.throws(() => createTokenVerifier({ clock, staticTokens: [""] }), /empty/);
+    assert.throws(() => createTokenVerifier({ clock, secret: "" }), /empty/);
+    const jwks = { url: "http://x/jwks" };
+    assert.throws(() => createTokenVerifier({ clock, jwks }), /issuer and an audience/);
+    assert.throws(
+      () => createTokenVerifier({ clock, jwks, issuer: "i", audience: [] }),
+      /audience/,
+    );
+  });
+
+  test("a secret below 32 bytes is called weak", () => {
+    assert.ok(isWeakSecret("x".repeat(31)) && !isWeakSecret("x".repeat(32)));
+  });
+});
+
+describe("HS256", () => {
+  test("a right token gives its claims, typed", async () => {
+    const token = await new SignJWT({
+      username: "ann",
+      scope: "a:read  b:write",
+      roles: ["admin"],
+      tenant: "t",
+      policy_version: 3,
+      sid: "s",
+      custom: [1],
+    })
+      .setProtectedHeader({ alg: "HS256" })
+      .setIssuer(ISSUER)
+      .setAudience(AUDIENCE)
+      .setSubject("u1")
+      .setJti("j")
+      .setIssuedAt(NOW)
+      .setExpirationTime(NOW + 60)
+      .sign(Buffer.from(SECRET));
+    const verdict = makeHs256({ issuer: ISSUER, audience: ["other", AUDIENCE] }).verify(token);
+    assert.ok(!(verdict instanceof Promise) && verdict.kind === "user");
+    const { all, ...claims } = verdict.claims;
+    assert.deepEqual(claims, {
+      iss: ISSUER,
+      sub: "u1",
+      aud: [AUDIENCE],
+      exp: NOW + 60,
+      iat: NOW,
+      jti: "j",
+      sid: "s",
+      username: "ann",
+      scope: ["a:read", "b:write"],
+      roles: ["admin"],
+      tenant: "t",
+      policy_version: 3,
+    });
+    assert.deepEqual(all["custom"], [1]);
+  });
+
+  const refused: [name: string, token: string, code: string][] = [
+    ["alg none without a signature", `${encode({ alg: "none" })}.${encode(USER)}.`, "malformed"],
+    [
+      "alg none with some signature",
+      `${encode({ alg: "none" })}.${encode(USER)}.AAAA`,
+      "algorithm_not_allowed",
+    ],
+    ["alg NONE", signHs256({ alg: "NONE" }, USER), "algorithm_not_allowed"],
+    ["alg HS512", signHs256({ alg: "HS512" }, USER), "algorithm_not_allowed"],
+    ["alg hs256", signHs256({ alg: "hs256" }, USER), "algorithm_not_allowed"],
+    ["alg RS256 without a JWKS", signHs256({ alg: "RS256" }, USER), "algorithm_not_allowed"],
+    ["no alg", signHs256({}, USER), "malformed"],
+    ["alg as a list", signHs256({ alg: ["HS256"] }, USER), "malformed"],
+    ["a wrong secret", signHs256({ alg: "HS256" }, USER, "another"), "bad_signature"],
+    ["an empty secret", signHs256({ alg: "HS256" }, USER, ""), "bad_signature"],
+    ["crit", signHs256({ alg: "HS256", crit: ["b64"], b64: false }, USER), "malformed"],
+    ["no exp", hs256({ ...USER, exp: undefined }), "malformed"],
+    ["exp as text", hs256({ ...USER, exp: String(NOW + 900) }), "malformed"],
+    ["a long past exp", hs256({ ...USER, exp: 1 }), "expired"],
+    ["scope as a number", hs256({ ...USER, scope: 7 }), "malformed"],
+    ["roles as an object", hs256({ ...USER, roles: { admin: true } }), "malformed"],
+    ["sub as a number", hs256({ ...USER, sub: 7 }), "malformed"],
+    ["cnf", hs256({ ...USER, cnf: { jkt: "x" } }), "key_bound"],
+    ["another issuer", hs256({ ...USER, iss: "http://evil" }), "wrong_issuer"],
+    ["no issuer", hs256({ ...USER, iss: undefined }), "wrong_issuer"],
+    ["another audience", hs256({ ...USER, aud: "other" }), "wrong_audience"],
+    ["no audience", hs256({ ...USER, aud: undefined }), "wrong_audience"],
+    [
+      "an audience that only contains ours",
+      hs256({ ...USER, aud: ["platform2", "plat"] }),
+      "wrong_audience",
+    ],
+    ["a payload that is a list", signHs256({ alg: "HS256" }, [1]), "malformed"],
+    ["two segments", "a.b", "malformed"],
+    ["four segments", `${hs256(USER)}.x`, "malformed"],
+    ["five segments (JWE)", "a.b.c.d.e", "malformed"],
+    ["padding", `${hs256(USER)}=`, "malformed"],
+    ["standard base64", hs256(USER).replace(/\.[^.]+$/, ".a+/b"), "malformed"],
+    ["an impossible length", hs256(USER).replace(/\.[^.]+$/, ".AAAAA"), "malformed"],
+    [
+      "bytes that are no UTF-8",
+      `${Buffer.from([0x7b, 0xff]).toString("base64url")}.e30.AAAA`,
+      "malformed",
+    ],
+    ["white space inside", hs256(USER).replace(".", ". "), "malformed"],
+    ["nothing", "", "malformed"],
+  ];
+  for (const [name, token, code] of refused) {
+    test(`${name} is refused as ${code}`, () => {
+      const verifier = makeHs256({ issuer: ISSUER, audience: AUDIENCE });
+      assert.equal(codeOf(verifier.verify(token)), code);
+    });
+  }
+
+  test("time is judged with the leeway, to the second", () => {
+    const clock = makeClock();
+    const verifier = makeHs256({ clock, leewaySeconds: 10 });
+    const at = (payload: object): string => codeOf(verifier.verify(hs256(payload)));
+    assert.equal(at({ exp: NOW - 9 }), "user");
+    assert.equal(at({ exp: NOW - 10 }), "expired");
+    assert.equal(at({ exp: NOW + 60, nbf: NOW + 10 }), "user");
+    assert.equal(at({ exp: NOW + 60, nbf: NOW + 11 }), "not_yet_valid");
+  });
+
+  test("a token beyond the bound is not even looked at", () => {
+    const token = hs256({ ...USER, fill: "x".repeat(400) });
+    assert.equal(codeOf(makeHs256({ tokenBytesMax: token.length }).verify(token)), "user");
+    assert.equal(codeOf(makeHs256({ tokenBytesMax: token.length - 1 }).verify(token)), "too_large");
+  });
+
+  test("a changed character anywhere never passes as another token", () => {
+    const verifier = makeHs256();
+    const token = hs256(USER);
+    fc.assert(
+      fc.property(
+        fc.nat(token.length - 1),
+        fc.constantFrom(..."ABab09_-.=".split("")),
+        (index, character) => {
+          const changed = token.slice(0, index) + character + token.slice(index + 1);
+          const verdict = verifier.verify(changed);
+          assert.ok(!(verdict instanceof Promise));
+          // The last character's spare bits may differ: then it is the same signature, and the same claims.
+          if (verdict.kind === "user") assert.deepEqual(verdict.claims.all, USER);
+        },
+      ),
+    );
+  });
+
+  test("any text is refused without an exception", () => {
+    const verifier = makeHs256();
+    fc.assert(
+      fc.property(fc.string(), fc.string(), fc.string(), (a, b, c) => {
+        assert.notEqual(codeOf(verifier.verify(`${a}.${b}.${c}`)), "user");
+      }),
+    );
+  });
+
+  test("a remembered token still expires, and is asked about revocation at each use", () => {
+    const clock = makeClock();
+    const revoked = new Set<string>();
+    let asked = 0;
+    const verifier = makeHs256({
+      clock,
+      leewaySeconds: 0,
+      isRevoked: (claims) => {
+        asked += 1;
+        return revoked.has(claims.sub ?? "");
+      },
+    });
+    const token = hs256(USER);
+    assert.equal(codeOf(verifier.verify(token)), "user");
+    assert.equal(codeOf(verifier.verify(token)), "user");
+    revoked.add("u1");
+    assert.equal(codeOf(verifier.verify(token)), "revoked");
+    revoked.clear();
+    assert.equal(codeOf(verifier.verify(token)), "user");
+    assert.equal(asked, 4);
+    clock.advance(900_000);
+    assert.equal(codeOf(verifier.verify(token)), "expired");
+  });
+
+  test("a full memory of tokens forgets the least recent and still verifies", () => {
+    const verifier = makeHs256({ cacheMax: 2 });
+    const tokens = ["a", "b", "c"].map((sub) => hs256({ ...USER, sub }));
+    for (const token of [...tokens, ...tokens])
+      assert.equal(codeOf(verifier.verify(token)), "user");
+    const none = makeHs256({ cacheMax: 0 });
+    assert.equal(codeOf(none.verify(tokens[0]!)), "user");
+  });
+});
+
+interface Issuer {
+  url: string;
+  fetches: () => number;
+  keys: JWK[];
+  respond: { status: number; body?: string; hangs?: boolean; location?: string };
+}
+
+async function startIssuer(context: TestContext, keys: JWK[]): Promise<Issuer> {
+  let fetches = 0;
+  const issuer: Issuer = { url: "", fetches: () => fetches, keys, respond: { status: 200 } };
+  const server = createServer((_request, response) => {
+    fetches += 1;
+    const { status, body, hangs, location } = issuer.respond;
+    if (hangs === true) return;
+    if (location !== undefined) response.setHeader("Location", location);
+    response.writeHead(status).end(body ?? JSON.stringify({ keys: issuer.keys }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  issuer.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks`;
+  return issuer;
+}
+
+const rsa = await generateKeyPair("RS256", { extractable: true });
+const other = await generateKeyPair("RS256", { extractable: true });
+const ec = await generateKeyPair("ES256", { extractable: true });
+const rsaJwk = { ...(await exportJWK(rsa.publicKey)), kid: "r1", use: "sig", alg: "RS256" };
+const otherJwk = { ...(await exportJWK(other.publicKey)), kid: "r2", use: "sig" };
+const ecJwk = { ...(await exportJWK(ec.publicKey)), kid: "e1" };
+
+const sign = (
+  key: CryptoKey,
+  header: { alg: string; kid?: string; typ?: string },
+  payload: JWTPayload = USER,
+): Promise<string> =>
+  new SignJWT(payload).setProtectedHeader({ typ: "at+jwt", ...header }).sign(key);
+
+describe("RS256 and ES256 by a JWKS", () => {
+  const make = (
+    url: string,
+    clock: ManualClock,
+    more: Partial<VerifierOptions> = {},
+    jwks: object = {},
+  ) =>
+    createTokenVerifier({
+      clock,
+      jwks: { url, ...jwks },
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      ...more,
+    });
+
+  test("right tokens of both algorithms pass, at once after the first fetch", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk, ecJwk]);
+    const verifier = make(issuer.url, makeClock());
+    const first = verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }));
+    assert.ok(first instanceof Promise);
+    assert.equal((await first).kind, "user");
+    assert.equal(
+      codeOf(verifier.verify(await sign(ec.privateKey, { alg: "ES256", kid: "e1" }))),
+      "user",
+    );
+    assert.equal(codeOf(verifier.verify(await sign(ec.privateKey, { alg: "ES256" }))), "user");
+    assert.equal(issuer.fetches(), 1);
+  });
+
+  test("many tokens at once cause one fetch", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk]);
+    const verifier = make(issuer.url, makeClock());
+    const tokens = await Promise.all(
+      ["a", "b", "c"].map((sub) =>
+        sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, sub }),
+      ),
+    );
+    const verdicts = await Promise.all(tokens.map(async (token) => verifier.verify(token)));
+    assert.deepEqual(
+      verdicts.map((verdict) => verdict.kind),
+      ["user", "user", "user"],
+    );
+    assert.equal(issuer.fetches(), 1);
+  });
+
+  test("what the keys may not be used for is refused", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk, ecJwk]);
+    const verifier = make(issuer.url, makeClock(), { secret: SECRET });
+    await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }));
+    const pem = await exportSPKI(rsa.publicKey);
+    const modulus = Buffer.from(rsaJwk.n!, "base64url");
+    const at = { typ: "at+jwt" };
+    const cases: [name: string, token: string, code: string][] = [
+      [
+        "HS256 with the RSA key's PEM as secret",
+        signHs256({ ...at, alg: "HS256", kid: "r1" }, USER, pem),
+        "bad_signature",
+      ],
+      [
+        "HS256 with the modulus as secret",
+        signHs256({ ...at, alg: "HS256", kid: "r1" }, USER, modulus),
+        "bad_signature",
+      ],
+      [
+        "ES256 with an RSA key's id",
+        await sign(ec.privateKey, { alg: "ES256", kid: "r1" }),
+        "unknown_key",
+      ],
+      [
+        "another key under a known id",
+        await sign(other.privateKey, { alg: "RS256", kid: "r1" }),
+        "bad_signature",
+      ],
+      [
+        "an RSA-PSS signature",
+        await sign((await generateKeyPair("PS256")).privateKey, { alg: "PS256", kid: "r1" }),
+        "algorithm_not_allowed",
+      ],
+      [
+        "an unknown key id",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "../../dev/null" }),
+        "unknown_key",
+      ],
+      [
+        "a key id named like a member of objects",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "__proto__" }),
+        "unknown_key",
+      ],
+      [
+        "a key id beyond its bound",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "k".repeat(300) }),
+        "malformed",
+      ],
+      [
+        "an ID token",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "r1", typ: "JWT" }),
+        "wrong_type",
+      ],
+      [
+        "another audience",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, aud: "x" }),
+        "wrong_audience",
+      ],
+      [
+        "another issuer",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, iss: "x" }),
+        "wrong_issuer",
+      ],
+      [
+        "a DPoP-bound token",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, cnf: { jkt: "x" } }),
+        "key_bound",
+      ],
+      [
+        "an expired one",
+        await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, exp: NOW - 31 }),
+        "expired",
+      ],
+    ];
+    for (const [name, token, code] of cases) {
+      assert.equal(codeOf(await verifier.verify(token)), code, name);
+    }
+    const embedded = await new SignJWT(USER)
+      .setProtectedHeader({ alg: "RS256", typ: "at+jwt", jwk: otherJwk, jku: issuer.url })
+      .sign(other.privateKey);
+    assert.equal(codeOf(await verifier.verify(embedded)), "bad_signature", "keys inside the token");
+    const der = (await sign(ec.privateKey, { alg: "ES256", kid: "e1" })).replace(
+      /\.[^.]+$/,
+      `.${"A".repeat(94)}`,
+    );
+    assert.equal(
+      codeOf(await verifier.verify(der)),
+      "bad_signature",
+      "an ES256 signature of another length",
+    );
+  });
+
+  test("keys for other uses, of other kinds or too short are passed over", async (context) => {
+    const short = { kty: "RSA", n: "u".repeat(171), e: "AQAB", kid: "short" };
+    const long = { kty: "RSA", n: "u".repeat(2_731), e: "AQAB", kid: "long" };
+    const issuer = await startIssuer(context, [
+      { kty: "oct", k: encode(SECRET), kid: "o" },
+      { ...rsaJwk, kid: "enc", use: "enc" },
+      { ...rsaJwk, kid: "ps", alg: "PS256" },
+      { ...rsaJwk, kid: "ops", key_ops: ["encrypt"] },
+      short,
+      long,
+      null as unknown as JWK,
+      ecJwk,
+    ]);
+    const verifier = make(issuer.url, makeClock());
+    for (const kid of ["enc", "ps", "ops", "short", "long", "o"]) {
+      const verdict = await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid }));
+      assert.equal(codeOf(verdict), "unknown_key", kid);
+    }
+    assert.equal(
+      codeOf(verifier.verify(await sign(ec.privateKey, { alg: "ES256", kid: "e1" }))),
+      "user",
+    );
+  });
+
+  test("a new key is fetched when its id turns up, at most every 10 s", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk]);
+    const clock = makeClock();
+    const verifier = make(issuer.url, clock);
+    const fresh = await sign(other.privateKey, { alg: "RS256", kid: "r2" });
+    assert.equal(codeOf(await verifier.verify(fresh)), "unknown_key");
+    issuer.keys = [rsaJwk, otherJwk];
+    clock.advance(9_999);
+    assert.equal(codeOf(verifier.verify(fresh)), "unknown_key");
+    assert.equal(issuer.fetches(), 1);
+    clock.advance(1);
+    assert.equal((await verifier.verify(fresh)).kind, "user");
+    assert.equal(issuer.fetches(), 2);
+  });
+
+  test("a key that left the set takes its remembered tokens along", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk, otherJwk]);
+    const clock = makeClock();
+    const verifier = make(issuer.url, clock);
+    const token = await sign(other.privateKey, { alg: "RS256", kid: "r2" });
+    assert.equal((await verifier.verify(token)).kind, "user");
+    issuer.keys = [rsaJwk];
+    clock.advance(10_000);
+    await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "unknown" }));
+    assert.equal(codeOf(verifier.verify(token)), "unknown_key");
+  });
+
+  test("keys are kept while the issuer is down, and asked for again in the background", async (context) => {
+    const issuer = await startIssuer(context, [rsaJwk]);
+    const clock = makeClock();
+    const errors: unknown[] = [];
+    const jwks = { refreshMs: 60_000, onError: (error: unknown) => void errors.push(error) };
+    const verifier = make(issuer.url, clock, {}, jwks);
+    assert.equal(
+      (await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }))).kind,
+      "user",
+    );
+    issuer.respond = { status: 500 };
+    clock.advance(60_000);
+    const later = await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }, { ...USER, sub: "u2" });
+    assert.equal(codeOf(verifier.verify(later)), "user");
+    const deadline = performance.now() + 2_000;
+    while (errors.length === 0 && performance.now() < deadline) await new Promise(setImmediate);
+    assert.match(String(errors[0]), /status 500/);
+    assert.equal(issuer.fetches(), 2);
+  });
+
+  const broken: [name: string, respond: Issuer["respond"]][] = [
+    ["an error", { status: 503 }],
+    ["no JSON", { status: 200, body: "<html>" }],
+    ["no key set", { status: 200, body: "{}" }],
+    ["no usable key", { status: 200, body: '{"keys":[]}' }],
+    ["too much", { status: 200, body: `{"keys":[],"fill":"${"x".repeat(2_000)}"}` }],
+    ["nothing in time", { status: 200, hangs: true }],
+    ["a redirect", { status: 302, location: "/elsewhere" }],
+  ];
+  for (const [name, respond] of broken) {
+    test(`an issuer that answers with ${name} makes keys unavailable, until it answers well`, async (context) => {
+      const issuer = await startIssuer(context, [rsaJwk]);
+      issuer.respond = respond;
+      const clock = makeClock();
+      const verifier = make(issuer.url, clock, {}, { timeoutMs: 100, answerBytesMax: 1_000 });
+      const token = await sign(rsa.privateKey, { alg: "RS256", kid: "r1" });
+      assert.equal(codeOf(await verifier.verify(token)), "keys_unavailable");
+      assert.equal(codeOf(verifier.verify(token)), "keys_unavailable");
+      issuer.respond = { status: 200 };
+      clock.advance(1_000);
+      assert.equal((await verifier.verify(token)).kind, "user");
+    });
+  }
+});
+
+describe("what callers may do", () => {
+  const user = {
+    kind: "user",
+    claims: { exp: 1, scope: ["gate:admin"], roles: ["ops"], all: {} },
+  } as const;
+  const throwsCode = (work: () => void, code: string): void =>
+    assert.throws(work, (error) => error instanceof PlatformError && error.code === code);
+
+  test("a scope or a role opens, neither closes, the operator may all", () => {
+    assert.ok(hasAccess(user, { scope: "gate:admin", role: "admin" }));
+    assert.ok(hasAccess(user, { role: "ops" }));
+    assert.ok(!hasAccess(user, { scope: "gate", role: "admin" }));
+    assert.ok(hasAccess({ kind: "operator" }, { scope: "x" }));
+    assert.ok(!hasAccess({ kind: "anonymous" }, { scope: "x" }));
+  });
+
+  test("lacking a scope is 403 and names it, being nobody is 401", () => {
+    requireScope(user, "gate:admin");
+    requireRole(user, "ops");
+    throwsCode(() => requireRole(user, "admin"), "forbidden");
+    throwsCode(() => requireScope({ kind: "anonymous" }, "x"), "unauthorized");
+    try {
+      requireScope(user, "x:y");
+      assert.fail("expected a 403");
+    } catch (error) {
+      assert.ok(error instanceof PlatformError);
+      assert.equal(
+        error.headers["WWW-Authenticate"],
+        'Bearer error="insufficient_scope", scope="x:y"',
+      );
+    }
+  });
+});

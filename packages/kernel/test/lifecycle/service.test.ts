@@ -1,0 +1,192 @@
+// The life of a service process, seen from outside.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { after, test } from "node:test";
+
+const script = fileURLToPath(new URL("sample-service.ts", import.meta.url));
+const bun = fileURLToPath(
+  new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
+);
+const runtimes = [["node", process.execPath] as const, ["bun", bun] as const];
+const started = new Set<ChildProcess>();
+
+after(() => {
+  for (const child of started) child.kill("SIGKILL");
+});
+
+interface Event {
+  msg: string;
+  listeners?: { port: number }[];
+  [field: string]: unknown;
+}
+
+function start(
+  runtime: string,
+  args: string[],
+  options: { ipc?: boolean; supervised?: boolean } = {},
+) {
+  const child = spawn(runtime, [script, ...args], {
+    stdio: ["ignore", "pipe", "pipe", options.ipc === true ? "ipc" : "ignore"],
+    env: { ...process.env, ...(options.supervised === true ? { PLATFORM_SUPERVISED: "1" } : {}) },
+  });
+  started.add(child);
+  const events: Event[] = [];
+  const waiting = new Map<string, (event: Event) => void>();
+  createInterface({ input: child.stdout! }).on("line", (line) => {
+    const event = JSON.parse(line) as Event;
+    events.push(event);
+    waiting.get(event.msg)?.(event);
+  });
+  let stderr = "";
+  child.stderr!.on("data", (data) => void (stderr += String(data)));
+  const exit = new Promise<{ code: number | null; signal: string | null; stderr: string }>(
+    (resolve) => {
+      child.on("close", (code, signal) => {
+        started.delete(child);
+        resolve({ code, signal, stderr });
+      });
+    },
+  );
+  const seen = async (msg: string): Promise<Event> => {
+    const found = events.find((event) => event.msg === msg);
+    return found ?? new Promise((resolve) => waiting.set(msg, resolve));
+  };
+  return { child, exit, events, seen };
+}
+
+for (const [name, runtime] of runtimes) {
+  const skip = existsSync(runtime) ? false : `${name} is not installed`;
+
+  test(
+    `${name}: reports the real port, drains its parts in reverse order and exits 0`,
+    { skip },
+    async () => {
+      const service = start(runtime, []);
+      const ready = await service.seen("ready");
+      const port = ready.listeners![0]!.port;
+      assert.ok(port > 0);
+      assert.equal(await (await fetch(`http://127.0.0.1:${port}/`)).text(), "hello");
+      service.child.kill("SIGTERM");
+      assert.equal((await service.exit).code, 0);
+      assert.deepEqual(
+        service.events.map((event) => event.msg),
+        ["ready", "stopping", "http closed", "database closed", "stopped"],
+      );
+    },
+  );
+
+  test(
+    `${name}: a second signal within the first's echo is ignored, a later one ends at once`,
+    { skip },
+    async () => {
+      const service = start(runtime, ["--drain-work-ms", "20000"]);
+      await service.seen("ready");
+      service.child.kill("SIGINT");
+      service.child.kill("SIGINT");
+      await service.seen("stopping");
+      await new Promise((resolve) => setTimeout(resolve, 700));
+      assert.equal(service.child.exitCode, null);
+      service.child.kill("SIGTERM");
+      assert.equal((await service.exit).code, 143);
+    },
+  );
+
+  test(
+    `${name}: the deadline cuts what is left and the exit is still in order`,
+    { skip },
+    async () => {
+      const service = start(runtime, ["--drain-work-ms", "20000", "--drain-timeout-ms", "100"]);
+      await service.seen("ready");
+      service.child.kill("SIGTERM");
+      assert.equal((await service.exit).code, 0);
+      assert.equal(service.events.find((event) => event.msg === "http closed")?.["cut"], true);
+    },
+  );
+
+  test(
+    `${name}: a supervised service ends when its supervisor's channel closes`,
+    { skip },
+    async () => {
+      const service = start(runtime, [], { ipc: true, supervised: true });
+      const message = await new Promise<{ type: string; listeners: { port: number }[] }>(
+        (resolve) => service.child.once("message", (value) => resolve(value as never)),
+      );
+      assert.equal(message.type, "ready");
+      assert.ok(message.listeners[0]!.port > 0);
+      // Node emits no "close" for a child whose channel the parent closed itself.
+      const exited = once(service.child, "exit");
+      service.child.disconnect();
+      assert.deepEqual(await exited, [0, null]);
+    },
+  );
+
+  test(
+    `${name}: a failed start and an uncaught error drain what there is and exit 1`,
+    { skip },
+    async () => {
+      for (const fail of ["start", "later"]) {
+        const service = start(runtime, ["--fail", fail]);
+        assert.equal((await service.exit).code, 1, fail);
+        assert.ok(
+          service.events.some((event) => event.msg === "database closed"),
+          fail,
+        );
+      }
+    },
+  );
+}
+
+test("SIGHUP reloads where a part can, and drains where none can", async () => {
+  const reloading = start(process.execPath, ["--reload"]);
+  await reloading.seen("ready");
+  reloading.child.kill("SIGHUP");
+  await reloading.seen("reloaded");
+  assert.equal(reloading.child.exitCode, null);
+  reloading.child.kill("SIGTERM");
+  assert.equal((await reloading.exit).code, 0);
+  const plain = start(process.execPath, []);
+  await plain.seen("ready");
+  plain.child.kill("SIGHUP");
+  assert.equal((await plain.exit).code, 0);
+});
+
+test("a port that is taken is named with its holder and the flag that changes it", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => holder.once("listening", resolve));
+  const { port } = holder.address() as AddressInfo;
+  const service = start(process.execPath, ["--addr", `127.0.0.1:${port}`]);
+  assert.equal((await service.exit).code, 1);
+  holder.close();
+  const event = service.events.find(({ msg }) => msg === "the service could not start");
+  const message = (event!["error"] as { message: string }).message;
+  assert.match(message, new RegExp(`^127\\.0\\.0\\.1 port ${port} is taken`));
+  assert.match(message, /choose another with --addr$/);
+  if (process.platform === "linux")
+    assert.ok(message.includes(`(process ${process.pid})`), message);
+});
+
+test("a wrong command line is one message on standard error and exit code 2", async () => {
+  const service = start(process.execPath, ["--adr", "x"]);
+  assert.deepEqual(await service.exit, {
+    code: 2,
+    signal: null,
+    stderr: "sample: --adr: unknown flag; did you mean --addr?\n",
+  });
+});
+
+test("a command's exit code is the process's", async () => {
+  const child = spawn(process.execPath, [script, "greet", "you"], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let out = "";
+  child.stdout.on("data", (data) => void (out += String(data)));
+  const code = await new Promise((resolve) => child.on("close", resolve));
+  assert.deepEqual([code, out], [7, "hello you\n"]);
+});

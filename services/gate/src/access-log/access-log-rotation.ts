@@ -1,0 +1,77 @@
+// Keeps the access log within its bounds: renames it when it is full, and lets the workers open a new one.
+import { rename, stat } from "node:fs/promises";
+import type { AccessLogSpec } from "../snapshot/index.ts";
+
+/** What {@link AccessLogRotation} needs. */
+export type AccessLogRotationOptions = {
+  spec: AccessLogSpec;
+  /** Between two looks at the size; the file may pass its bound by what is written in this time. */
+  intervalMs: number;
+  /** Called after a rename: tell every worker to reopen. */
+  onRotated: () => void;
+  onError: (error: Error) => void;
+};
+
+/**
+ * Rotates on behalf of all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, that one
+ * `access.jsonl.2` and so on up to `filesMax`, the oldest is replaced.
+ */
+export class AccessLogRotation {
+  readonly #options: AccessLogRotationOptions;
+  readonly #timer: NodeJS.Timeout;
+  #isAtWork = false;
+
+  constructor(options: AccessLogRotationOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.check(), options.intervalMs);
+    this.#timer.unref();
+  }
+
+  /** Looks at the size now and rotates if it has reached its bound. */
+  async check(): Promise<void> {
+    if (this.#isAtWork) return;
+    this.#isAtWork = true;
+    try {
+      const { path, fileBytesMax } = this.#options.spec;
+      if ((await readSize(path)) >= fileBytesMax) await this.#rotate();
+    } catch (error) {
+      this.#options.onError(error as Error);
+    } finally {
+      this.#isAtWork = false;
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #rotate(): Promise<void> {
+    const { path, filesMax } = this.#options.spec;
+    for (let age = Math.max(1, filesMax) - 1; age >= 1; age--) {
+      await renameIfThere(`${path}.${age}`, `${path}.${age + 1}`);
+    }
+    await renameIfThere(path, `${path}.1`);
+    this.#options.onRotated();
+  }
+}
+
+async function readSize(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (isMissing(error)) return 0;
+    throw error;
+  }
+}
+
+async function renameIfThere(from: string, to: string): Promise<void> {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === "ENOENT";
+}

@@ -1,0 +1,87 @@
+// Sets of IP addresses and CIDR ranges. IPv4 and IPv4-mapped IPv6 addresses are the same.
+import { isIPv4, isIPv6 } from "node:net";
+
+type Range = { bytes: Uint8Array; bits: number };
+
+/** A fixed set; membership is a walk over its ranges, so ask once per connection. */
+export class AddressSet {
+  readonly #ranges: readonly Range[];
+
+  /** `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. Throws a RangeError that names what is none of these. */
+  constructor(ranges: readonly string[]) {
+    this.#ranges = ranges.map(parseRange);
+  }
+
+  /** Whether the address is in one of the ranges; text that is no address never is. */
+  has(address: string): boolean {
+    if (this.#ranges.length === 0) return false;
+    const bytes = parseAddress(address);
+    return bytes !== undefined && this.#ranges.some((range) => isWithin(bytes, range));
+  }
+}
+
+/** The 16 bytes of an IPv4 (mapped) or IPv6 address, without its zone; undefined for other text. */
+export function parseAddress(text: string): Uint8Array | undefined {
+  if (isIPv4(text)) return mapIPv4(text);
+  const zone = text.indexOf("%");
+  const bare = zone === -1 ? text : text.slice(0, zone);
+  return isIPv6(bare) ? parseIPv6(bare) : undefined;
+}
+
+/** Whether the address is of the machine itself: `127.0.0.0/8` or `::1`. */
+export function isLoopback(address: string): boolean {
+  return LOOPBACK.has(address);
+}
+
+const LOOPBACK = new AddressSet(["127.0.0.0/8", "::1"]);
+
+function parseRange(text: string): Range {
+  const [address = "", length, ...rest] = text.split("/");
+  const bytes = parseAddress(address);
+  const bitsMax = isIPv4(address) ? 32 : 128;
+  const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bitsMax);
+  if (bytes === undefined || rest.length > 0 || !isLength) {
+    throw new RangeError(`${JSON.stringify(text)} is not an IP address or CIDR range`);
+  }
+  const bits = length === undefined ? bitsMax : Number(length);
+  return { bytes, bits: bits + 128 - bitsMax };
+}
+
+function isWithin(address: Uint8Array, { bytes, bits }: Range): boolean {
+  const whole = bits >> 3;
+  for (let at = 0; at < whole; at++) if (address[at] !== bytes[at]) return false;
+  const rest = bits & 7;
+  return rest === 0 || ((address[whole]! ^ bytes[whole]!) & (0xff00 >> rest) & 0xff) === 0;
+}
+
+function mapIPv4(text: string): Uint8Array {
+  return Uint8Array.of(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, ...text.split(".").map(Number));
+}
+
+function parseIPv6(text: string): Uint8Array {
+  const dotted = text.lastIndexOf(":") + 1;
+  if (text.includes(".")) {
+    const [a, b, c, d] = text.slice(dotted).split(".").map(Number) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    const groups = `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+    return parseIPv6(text.slice(0, dotted) + groups);
+  }
+  const [head = "", tail] = text.split("::");
+  const left = head === "" ? [] : head.split(":");
+  const right = tail === undefined || tail === "" ? [] : tail.split(":");
+  const groups = [
+    ...left,
+    ...Array.from({ length: 8 - left.length - right.length }, () => "0"),
+    ...right,
+  ];
+  return Uint8Array.from(
+    groups.flatMap((group) => {
+      const value = Number.parseInt(group, 16);
+      return [value >> 8, value & 0xff];
+    }),
+  );
+}

@@ -1,0 +1,27 @@
+// Whose request it is: the first address of the forwarding chain that is not a trusted proxy.
+import { type AddressSet, parseAddress } from "./address-set.ts";
+
+/**
+ * The client's address, from the socket's peer and the value of `X-Forwarded-For` (all its lines, joined by commas).
+ * The chain is walked from the right while the hops are trusted; what is not an address ends the walk.
+ */
+export function findClientAddress(peer: string, chain: string, trusted: AddressSet): string {
+  let client = peer;
+  if (!trusted.has(peer)) return client;
+  for (let end = chain.length; end > 0;) {
+    const comma = chain.lastIndexOf(",", end - 1);
+    const hop = readHop(chain.slice(comma + 1, end).trim());
+    if (hop === undefined) return client;
+    client = hop;
+    if (!trusted.has(hop)) return client;
+    end = comma;
+  }
+  return client;
+}
+
+// `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]`, `[2001:db8::1]:80`.
+function readHop(text: string): string | undefined {
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1];
+  const address = bracketed ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
+  return parseAddress(address) === undefined ? undefined : address;
+}

@@ -1,0 +1,128 @@
+// The fields that tell an upstream about the client: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
+import { Known, type FieldBlock, type KnownField, type RequestHead } from "@platform/http1";
+import type { AddressSet } from "./address-set.ts";
+import { findClientAddress } from "./client-address.ts";
+
+/** What of a connection the fields are made from. */
+export type ClientConnection = {
+  readonly remoteAddress: string;
+  readonly localPort: number;
+  readonly secure: boolean;
+};
+
+/** Names that are always cut from what the client sent, and rewritten here. */
+export const FORWARDING_FIELDS: readonly string[] = [
+  "X-Forwarded-For",
+  "X-Forwarded-Proto",
+  "X-Forwarded-Port",
+  "X-Forwarded-Host",
+  "X-Forwarded-Prefix",
+  "X-Real-Ip",
+  "Forwarded",
+];
+
+const NO_HOST = Buffer.alloc(0);
+
+/**
+ * The forwarding fields of one connection's requests. Behind a peer that is not a trusted proxy they depend on the
+ * Host alone, so they are laid out once and used for as long as the same Host comes.
+ */
+export class ForwardingFields {
+  /** The client's address for the request that was read last. */
+  clientAddress = "";
+  /** The lines for the request that was read last, each with its CRLF. */
+  lines: Buffer = NO_HOST;
+  #trusted: AddressSet | undefined;
+  #isPeerTrusted = false;
+  #host: Buffer = NO_HOST;
+
+  /** Reads one request. `trusted` is compared by identity: a new set is asked anew. */
+  read(connection: ClientConnection, head: RequestHead, trusted: AddressSet): void {
+    const { fields } = head;
+    const line = fields.first(Known.Host);
+    const start = line === -1 ? 0 : fields.valueStart(line);
+    const end = line === -1 ? 0 : fields.valueEnd(line);
+    if (trusted !== this.#trusted) {
+      this.#trusted = trusted;
+      this.#isPeerTrusted = trusted.has(connection.remoteAddress);
+    } else if (!this.#isPeerTrusted && isSameRange(fields.bytes, start, end, this.#host)) {
+      return;
+    }
+    this.#host = Buffer.from(fields.bytes.subarray(start, end));
+    const host = this.#host.toString("latin1");
+    if (this.#isPeerTrusted) this.#extend(connection, fields, host, trusted);
+    else this.#replace(connection, host);
+  }
+
+  #replace({ remoteAddress, localPort, secure }: ClientConnection, host: string): void {
+    const proto = secure ? "https" : "http";
+    this.clientAddress = remoteAddress;
+    this.lines = layOutLines(
+      remoteAddress,
+      proto,
+      String(localPort),
+      host,
+      formatForwarded(remoteAddress, host, proto),
+    );
+  }
+
+  // A trusted proxy's word is kept and the proxy itself is added to the chain.
+  #extend(
+    { remoteAddress, localPort, secure }: ClientConnection,
+    fields: FieldBlock,
+    host: string,
+    trusted: AddressSet,
+  ): void {
+    const chain = joinLines(fields, Known.XForwardedFor);
+    const forwarded = joinLines(fields, Known.Forwarded);
+    const said = joinLines(fields, Known.XForwardedProto).toLowerCase();
+    const proto = said === "https" || said === "http" ? said : secure ? "https" : "http";
+    const port = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
+    const ownForwarded = formatForwarded(remoteAddress, host, secure ? "https" : "http");
+    this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
+    this.lines = layOutLines(
+      chain === "" ? remoteAddress : `${chain}, ${remoteAddress}`,
+      proto,
+      port ?? String(localPort),
+      joinLines(fields, Known.XForwardedHost) || host,
+      forwarded === "" ? ownForwarded : `${forwarded}, ${ownForwarded}`,
+    );
+  }
+}
+
+/** The values of all lines of a field, joined as RFC 9110 section 5.3 has it; "" where there is none. */
+export function joinLines(fields: FieldBlock, known: KnownField): string {
+  let joined = "";
+  for (let line = fields.first(known); line !== -1; line = fields.next(line)) {
+    const value = fields.bytes.toString("latin1", fields.valueStart(line), fields.valueEnd(line));
+    joined = joined === "" ? value : `${joined}, ${value}`;
+  }
+  return joined;
+}
+
+function layOutLines(
+  chain: string,
+  proto: string,
+  port: string,
+  host: string,
+  forwarded: string,
+): Buffer {
+  const hostLine = host === "" ? "" : `X-Forwarded-Host: ${host}\r\n`;
+  return Buffer.from(
+    `X-Forwarded-For: ${chain}\r\nX-Forwarded-Proto: ${proto}\r\nX-Forwarded-Port: ${port}\r\n${hostLine}Forwarded: ${forwarded}\r\n`,
+    "latin1",
+  );
+}
+
+// RFC 7239 section 6: an IPv6 address is bracketed and quoted; a host may hold a colon, so it is quoted always.
+function formatForwarded(address: string, host: string, proto: string): string {
+  const node = address.includes(":") ? `"[${address}]"` : address === "" ? "unknown" : address;
+  const isQuotable = host !== "" && !/["\\]/.test(host);
+  return isQuotable ? `for=${node};host="${host}";proto=${proto}` : `for=${node};proto=${proto}`;
+}
+
+function isSameRange(bytes: Uint8Array, start: number, end: number, other: Uint8Array): boolean {
+  if (end - start !== other.length) return false;
+  for (let at = start; at < end; at++) if (bytes[at] !== other[at - start]) return false;
+  return true;
+}

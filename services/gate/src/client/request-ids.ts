@@ -1,0 +1,170 @@
+// Trace context (W3C Trace Context level 1) and request id of a request, kept as bytes until someone reads them.
+import { randomFillSync } from "node:crypto";
+import { Known, type FieldBlock, type HeadWriter } from "@platform/http1";
+import { joinLines } from "./forwarding-fields.ts";
+
+/** Names that are always cut from what the client sent, and rewritten here. */
+export const ID_FIELDS: readonly string[] = ["traceparent", "tracestate", "X-Request-Id"];
+
+/** Random hex digits, drawn in bulk. One per thread. */
+export class HexPool {
+  readonly #random = Buffer.allocUnsafeSlow(8_192);
+  readonly #digits = Buffer.allocUnsafeSlow(16_384);
+  #used = 16_384;
+
+  /** Writes `count` (at most 64) digits at `at`; each digit is given out once. */
+  take(target: Buffer, at: number, count: number): void {
+    if (this.#used + count > this.#digits.length) {
+      randomFillSync(this.#random);
+      this.#digits.write(this.#random.toString("hex"), 0, "latin1");
+      this.#used = 0;
+    }
+    for (let from = this.#used, to = at; to < at + count; from++, to++)
+      target[to] = this.#digits[from]!;
+    this.#used += count;
+  }
+}
+
+//   traceparent: 00-<trace id, 32>-<span id, 16>-01\r\nX-Request-Id: <request id, 32>\r\n
+//   0               16             49             66     84
+const TEMPLATE = Buffer.from(
+  `traceparent: 00-${"0".repeat(32)}-${"0".repeat(16)}-01\r\nX-Request-Id: ${"0".repeat(32)}\r\n`,
+);
+const TRACE_AT = 16;
+const SPAN_AT = 49;
+const FLAGS_AT = 66;
+const TRACE_LINE_END = 70;
+const REQUEST_ID_AT = 84;
+const TRACEPARENT_BYTES = 55;
+const REQUEST_ID_CHARACTERS_MAX = 128;
+const TRACESTATE_CHARACTERS_MAX = 2_048;
+const REQUEST_ID_PREFIX = Buffer.from("X-Request-Id: ");
+const TRACESTATE_PREFIX = Buffer.from("tracestate: ");
+
+/** The ids of one request; one object per connection, reused. */
+export class RequestIds {
+  readonly #lines = Buffer.from(TEMPLATE);
+  readonly #parent = Buffer.alloc(16);
+  #hasParent = false;
+  #requestId = "";
+  #traceState = "";
+
+  /**
+   * Takes the ids of a request over: its trace goes on where `traceparent` is valid, else a new one starts; the span is
+   * new in either case. A request id of visible ASCII up to 128 characters is kept, else a new one is made.
+   */
+  read(fields: FieldBlock, pool: HexPool): void {
+    const line = fields.first(Known.Traceparent);
+    this.#hasParent = line !== -1 && fields.next(line) === -1 && this.#readParent(fields, line);
+    this.#traceState = "";
+    if (this.#hasParent) {
+      if (fields.has(Known.Tracestate)) this.#traceState = joinLines(fields, Known.Tracestate);
+      if (this.#traceState.length > TRACESTATE_CHARACTERS_MAX) this.#traceState = "";
+    } else {
+      pool.take(this.#lines, TRACE_AT, 32);
+      this.#lines[FLAGS_AT] = 0x30;
+      this.#lines[FLAGS_AT + 1] = 0x31;
+    }
+    pool.take(this.#lines, SPAN_AT, 16);
+    this.#requestId = fields.has(Known.XRequestId) ? readRequestId(fields) : "";
+    if (this.#requestId === "") pool.take(this.#lines, REQUEST_ID_AT, 32);
+  }
+
+  /** Appends the lines for the upstream. */
+  write(writer: HeadWriter): void {
+    if (this.#requestId === "") {
+      writer.raw(this.#lines);
+    } else {
+      writer.range(this.#lines, 0, TRACE_LINE_END);
+      writer.fieldAfter(REQUEST_ID_PREFIX, this.#requestId);
+    }
+    if (this.#traceState !== "") writer.fieldAfter(TRACESTATE_PREFIX, this.#traceState);
+  }
+
+  /** 32 lower-case hex digits. */
+  get traceId(): string {
+    return this.#lines.toString("latin1", TRACE_AT, TRACE_AT + 32);
+  }
+
+  /** 16 lower-case hex digits: the span of this request. */
+  get spanId(): string {
+    return this.#lines.toString("latin1", SPAN_AT, SPAN_AT + 16);
+  }
+
+  /** The caller's span, "" where the trace starts here. */
+  get parentSpanId(): string {
+    return this.#hasParent ? this.#parent.toString("latin1") : "";
+  }
+
+  get traceState(): string {
+    return this.#traceState;
+  }
+
+  /** Whether the caller, or for a new trace this gateway, wants the trace recorded. */
+  get isSampled(): boolean {
+    return (hexDigit(this.#lines[FLAGS_AT + 1]!) & 1) === 1;
+  }
+
+  get requestId(): string {
+    return this.#requestId === ""
+      ? this.#lines.toString("latin1", REQUEST_ID_AT, REQUEST_ID_AT + 32)
+      : this.#requestId;
+  }
+
+  // Section 3.2: version 00 has exactly four parts; a later version may have more behind them; ff is no version.
+  #readParent(fields: FieldBlock, line: number): boolean {
+    const { bytes } = fields;
+    const start = fields.valueStart(line);
+    const length = fields.valueEnd(line) - start;
+    if (length < TRACEPARENT_BYTES) return false;
+    const isVersionZero = bytes[start] === 0x30 && bytes[start + 1] === 0x30;
+    if (
+      length > TRACEPARENT_BYTES &&
+      (isVersionZero || bytes[start + TRACEPARENT_BYTES] !== 0x2d)
+    ) {
+      return false;
+    }
+    if (bytes[start] === 0x66 && bytes[start + 1] === 0x66) return false;
+    for (const dash of [2, 35, 52]) if (bytes[start + dash] !== 0x2d) return false;
+    if (!isHex(bytes, start, 2) || !isHex(bytes, start + 53, 2)) return false;
+    if (!isId(bytes, start + 3, 32) || !isId(bytes, start + 36, 16)) return false;
+    bytes.copy(this.#lines, TRACE_AT, start + 3, start + 35);
+    bytes.copy(this.#parent, 0, start + 36, start + 52);
+    // Of the flags only `sampled` and `random` are defined; what is not must be sent as 0.
+    this.#lines[FLAGS_AT] = 0x30;
+    this.#lines[FLAGS_AT + 1] = 0x30 + (hexDigit(bytes[start + 54]!) & 3);
+    return true;
+  }
+}
+
+function readRequestId(fields: FieldBlock): string {
+  const line = fields.first(Known.XRequestId);
+  const start = fields.valueStart(line);
+  const end = fields.valueEnd(line);
+  if (end - start > REQUEST_ID_CHARACTERS_MAX || fields.next(line) !== -1) return "";
+  for (let at = start; at < end; at++) {
+    const byte = fields.bytes[at]!;
+    if (byte <= 0x20 || byte >= 0x7f) return "";
+  }
+  return fields.bytes.toString("latin1", start, end);
+}
+
+function isHex(bytes: Uint8Array, start: number, count: number): boolean {
+  for (let at = start; at < start + count; at++) if (hexDigit(bytes[at]!) === -1) return false;
+  return true;
+}
+
+function isId(bytes: Uint8Array, start: number, count: number): boolean {
+  let isZero = true;
+  for (let at = start; at < start + count; at++) {
+    const digit = hexDigit(bytes[at]!);
+    if (digit === -1) return false;
+    if (digit !== 0) isZero = false;
+  }
+  return !isZero;
+}
+
+function hexDigit(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  return byte >= 0x61 && byte <= 0x66 ? byte - 0x57 : -1;
+}

@@ -1,0 +1,72 @@
+// Reads and checks the gateway's whole configuration: file, environment, flags, and what keys say about each other.
+import { ConfigError, loadConfig } from "@platform/kernel/config";
+import type { ConfigFile, ConfigProblem, LoadedCommand } from "@platform/kernel/config";
+import { gateDefinition } from "./document.ts";
+import type { GateConfig } from "./document.ts";
+
+/** Where the configuration comes from. */
+export type GateSources = {
+  argv: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+};
+
+/** A configuration that was read. */
+export type LoadedGate = {
+  config: GateConfig;
+  /** Path of the configuration file, even where it does not exist. */
+  path: string;
+  /** False where the default file does not exist. */
+  hasFile: boolean;
+};
+
+type Loaded = Pick<LoadedCommand<string, unknown, unknown>, "config" | "file" | "sources">;
+
+/** Checks what a program run was given. Throws ConfigError. */
+export function checkLoaded(loaded: Loaded): LoadedGate {
+  const config = loaded.config as GateConfig;
+  const file: ConfigFile | undefined = loaded.file;
+  const path = file?.path ?? "config.json";
+  checkTogether(config, (name) => {
+    const source = loaded.sources.get(name);
+    return source === undefined || source === "default" ? path : source;
+  });
+  return { config, path, hasFile: file?.document !== undefined };
+}
+
+/** Reads the configuration anew, as the process was started. Throws ConfigError, also where the file has gone. */
+export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGate {
+  const loaded = loadConfig(gateDefinition, sources);
+  if (loaded.kind !== "run") throw new Error("the command line asks for a text");
+  const next = checkLoaded(loaded);
+  if (before.hasFile && !next.hasFile) {
+    const message = "cannot be read: no such file (it was there when the gateway started)";
+    throw new ConfigError([{ source: next.path, path: "", message }]);
+  }
+  return next;
+}
+
+function checkTogether(config: GateConfig, locate: (key: string) => string): void {
+  const problems: ConfigProblem[] = [];
+  const complain = (path: string, near: string, message: string): void => {
+    problems.push({ source: locate(near), path, message });
+  };
+  if (config.tls_cert !== undefined && config.tls_key === undefined) {
+    complain("tls_key", "tls_cert", "is required: tls_cert and tls_key belong together");
+  }
+  if (config.tls_key !== undefined && config.tls_cert === undefined) {
+    complain("tls_cert", "tls_key", "is required: tls_cert and tls_key belong together");
+  }
+  if (config.jwks_url !== undefined) {
+    const why = "is required beside jwks_url: tokens that were made for others must not pass";
+    if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);
+    if (config.jwt_audience === undefined) complain("jwt_audience", "jwks_url", why);
+  }
+  if (config.max_idle_upstream_connections > config.max_upstream_connections) {
+    complain(
+      "max_idle_upstream_connections",
+      "max_idle_upstream_connections",
+      `${config.max_idle_upstream_connections} is not allowed: expected at most max_upstream_connections, which is ${config.max_upstream_connections}`,
+    );
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+}

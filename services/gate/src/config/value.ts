@@ -1,0 +1,163 @@
+// The kinds of value that a gateway configuration is made of: each a zod schema whose refusal says what is allowed.
+import { isIP } from "node:net";
+import * as z from "zod";
+
+const prefixCharsMax = 2048;
+const hostCharsMax = 253;
+/** The text that every refusal of a known but unbuilt field carries. */
+export const notAvailableYet = "not available yet";
+
+/** One day in ms: the longest wait that can be configured. */
+export const dayMs = 86_400_000;
+/** One TiB: the largest size that can be configured. */
+export const bytesMax = 1024 ** 4;
+
+/** An optional field for which 0, "" and [] mean the same as leaving it out. */
+export function unset<T extends z.ZodType>(schema: T) {
+  return z.preprocess(dropUnset, schema.optional());
+}
+
+/** A field with a default for which 0, "" and [] mean the same as leaving it out. */
+export function unsetOr<T extends z.ZodType>(schema: T) {
+  return z.preprocess(dropUnset, schema);
+}
+
+/** A yes/no field; absent means no. */
+export function yesNo() {
+  return unset(z.boolean());
+}
+
+/**
+ * A field of the specification that this release does not act on. Its type is checked, then it is refused by name:
+ * a setting that is silently ignored would be believed in. Off (false, 0, "", [], null) is accepted.
+ */
+export function later<T extends z.ZodType>(schema: T) {
+  return z.preprocess(
+    (value) => (value === false || value === null ? undefined : dropUnset(value)),
+    schema.optional().superRefine((value, context) => {
+      if (value !== undefined) context.addIssue({ code: "custom", message: notAvailableYet });
+    }),
+  );
+}
+
+/** A whole number between two bounds, both included. */
+export function wholeNumber(min: number, max: number) {
+  return z.int().min(min).max(max);
+}
+
+/** A text that is not empty. */
+export function text(charsMax = 4096) {
+  return z.string().min(1).max(charsMax);
+}
+
+/** The path of a file on this machine. */
+export function filePath() {
+  return text().refine((value) => !value.includes("\0"), { error: "expected the path of a file" });
+}
+
+/** An upstream's address: http or https, with an optional path that is prepended to the forwarded one. */
+export function upstreamUrl() {
+  return text(prefixCharsMax).superRefine((value, context) => {
+    const message = findUpstreamUrlFault(value);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+}
+
+/** An http or https address that the gateway itself calls. */
+export function serviceUrl() {
+  return text(prefixCharsMax).refine((value) => isHttpUrl(value), {
+    error: "expected an http or https URL without user name and password",
+  });
+}
+
+/** An IP address or a range of them in CIDR form. */
+export function cidr() {
+  return text(64).refine((value) => isCidr(value), {
+    error: 'expected an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
+  });
+}
+
+/** A path prefix that identifies a route. */
+export function pathPrefix() {
+  return text(prefixCharsMax).superRefine((value, context) => {
+    const message = findPrefixFault(value);
+    if (message !== undefined) context.addIssue({ code: "custom", message });
+  });
+}
+
+/** A host name without port, compared without regard to case; IPv6 addresses stand in brackets. */
+export function hostName() {
+  return text(hostCharsMax)
+    .transform((value) => value.toLowerCase().replace(/\.$/, ""))
+    .refine((value) => isHostName(value), {
+      error: 'expected a host name without port and scheme, such as "api.example.com"',
+    });
+}
+
+function dropUnset(value: unknown): unknown {
+  if (value === 0 || value === "" || (Array.isArray(value) && value.length === 0)) return undefined;
+  return value;
+}
+
+function findUpstreamUrlFault(value: string): string | undefined {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();
+  if (scheme === "h2" || scheme === "h2c" || scheme === "service") {
+    return `${scheme}:// targets are ${notAvailableYet}; allowed are http:// and https://`;
+  }
+  if (!isHttpUrl(value)) {
+    return 'expected an http or https URL without user name and password, such as "http://127.0.0.1:9000"';
+  }
+  const url = new URL(value);
+  if (value.includes("?") || value.includes("#") || url.port === "0") {
+    return "expected a URL with host, optional port (1 to 65535) and path; no query and no fragment";
+  }
+  if (hasUnsafePathBytes(value)) return "expected no spaces or control characters";
+  return undefined;
+}
+
+function isHttpUrl(value: string): boolean {
+  if (!/^https?:\/\/[^/]/i.test(value) || !URL.canParse(value)) return false;
+  const url = new URL(value);
+  return url.username === "" && url.password === "" && url.hostname !== "";
+}
+
+function hasUnsafePathBytes(value: string): boolean {
+  for (let index = 0; index < value.length; index++) {
+    const code = value.charCodeAt(index);
+    if (code <= 0x20 || code >= 0x7f) return true;
+  }
+  return false;
+}
+
+function findPrefixFault(value: string): string | undefined {
+  if (!value.startsWith("/")) return 'expected a path that begins with "/"';
+  if (hasUnsafePathBytes(value)) {
+    return "expected printable ASCII without spaces; write other characters percent-encoded";
+  }
+  if (/[?#\\]/.test(value)) return "expected a path without query, fragment and backslash";
+  if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
+  if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
+  const segments = value.replace(/%2e/gi, ".").split("/");
+  if (segments.includes(".") || segments.includes("..")) {
+    return 'expected no the segments "." and ".."';
+  }
+  if (value.includes("//")) return "expected no empty segments";
+  return undefined;
+}
+
+function isHostName(value: string): boolean {
+  if (value.startsWith("[")) return value.endsWith("]") && isIP(value.slice(1, -1)) === 6;
+  if (isIP(value) === 4) return true;
+  return value.split(".").every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label));
+}
+
+function isCidr(value: string): boolean {
+  const slash = value.indexOf("/");
+  const address = slash < 0 ? value : value.slice(0, slash);
+  const version = isIP(address);
+  if (version === 0 || address.includes("%")) return false;
+  if (slash < 0) return true;
+  const bitsText = value.slice(slash + 1);
+  if (!/^(?:0|[1-9]\d{0,2})$/.test(bitsText)) return false;
+  return Number(bitsText) <= (version === 4 ? 32 : 128);
+}

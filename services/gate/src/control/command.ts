@@ -1,0 +1,44 @@
+// What the commands `validate` and `overlay` say and do.
+import { rm } from "node:fs/promises";
+import type { LoadedGate } from "../config/load.ts";
+import { buildState } from "./controller.ts";
+import { buildGlobals } from "./globals.ts";
+import { isEmptyOverlay } from "./overlay.ts";
+import { createOverlayFile, getOverlayPath } from "./overlay-file.ts";
+
+/** Checks configuration, certificate files and overlay as a start would. Throws what the start would. */
+export async function describeConfiguration(loaded: LoadedGate): Promise<string> {
+  const overlay = await createOverlayFile(getOverlayPath(loaded.path)).read();
+  const context = {
+    control: { socketPath: "", secret: "" },
+    ownPaths: [],
+    configPath: loaded.path,
+  };
+  const state = buildState(loaded.config, overlay, (config, hasAccessLog) =>
+    buildGlobals(config, context, hasAccessLog),
+  );
+  const file = loaded.hasFile ? loaded.path : `${loaded.path} does not exist, which is allowed`;
+  const changes = isEmptyOverlay(overlay)
+    ? ""
+    : `, ${overlay.upserts.size} set and ${overlay.tombstones.size} removed by the API`;
+  return `${file}: ok, ${state.routes.size} routes${changes}\n`;
+}
+
+/** The overlay of a configuration as JSON. */
+export async function describeOverlay(configPath: string): Promise<string> {
+  const path = getOverlayPath(configPath);
+  const overlay = await createOverlayFile(path).read();
+  const shown = {
+    path,
+    set: [...overlay.upserts.values()],
+    removed: [...overlay.tombstones.values()],
+  };
+  return `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+/** Removes the overlay of a configuration, also one that cannot be read. */
+export async function clearOverlay(configPath: string): Promise<string> {
+  const path = getOverlayPath(configPath);
+  await rm(path, { force: true });
+  return `${path} is removed; a running gateway takes this up on its next reload (SIGHUP)\n`;
+}

@@ -1,0 +1,193 @@
+// Turns a validated route into what workers run: defaults filled in, certificate files read and checked.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createSecureContext } from "node:tls";
+import { PlatformError } from "@platform/kernel/errors";
+import type { RouteConfig } from "../config/route.ts";
+import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../snapshot/index.ts";
+import type {
+  RouteAuthSpec,
+  RouteKey,
+  RouteSpec,
+  RouteTimeouts,
+  TargetSpec,
+  UpstreamTlsSpec,
+} from "../snapshot/index.ts";
+
+const pemBytesMax = 1_048_576;
+
+/** What routes take where they give nothing of their own. */
+export type RouteDefaults = {
+  bodyBytesMax: number;
+  timeouts: RouteTimeouts;
+  jwksUrl: string | undefined;
+  issuer: string | undefined;
+  audience: string | undefined;
+};
+
+/** A route ready to be given its cells in shared memory. */
+export type CompiledRoute = {
+  key: RouteKey;
+  /** Stands for the route in metrics. */
+  label: string;
+  config: RouteConfig;
+  /** Everything but the cells, which the planner adds. */
+  spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & { targets: Omit<TargetSpec, "slot">[] };
+  /** One key for each target, equal for equal upstreams. */
+  targetKeys: string[];
+  /** Equal for routes that would behave the same: what the differ compares. */
+  fingerprint: string;
+};
+
+/** Reads a PEM file; the differ's tests pass their own. */
+export type ReadPem = (path: string) => string;
+
+/** Compiles one route. Throws `validation_failed` that names key and file where a certificate cannot be used. */
+export function compileRoute(
+  config: RouteConfig,
+  defaults: RouteDefaults,
+  readPem: ReadPem = readPemFile,
+): CompiledRoute {
+  const key = makeRouteKey(config.host, config.prefix);
+  const label = makeRouteLabel(config.host, config.prefix);
+  const upstreamTls = readUpstreamTls(config, label, readPem);
+  const targets = listTargets(config);
+  const spec: CompiledRoute["spec"] = {
+    key,
+    prefix: config.prefix,
+    ...(config.host === undefined ? {} : { host: config.host }),
+    targets,
+    balancer: config.load_balancer ?? "round_robin",
+    stripPrefix: config.strip_prefix ?? false,
+    hostHeader: config.host_header ?? "client",
+    rawPath: config.raw_path ?? false,
+    bodyBytesMax: config.max_body_size ?? defaults.bodyBytesMax,
+    timeouts: {
+      connectMs: config.connect_timeout_ms ?? defaults.timeouts.connectMs,
+      responseHeadMs: config.response_timeout_ms ?? defaults.timeouts.responseHeadMs,
+      idleMs: config.idle_timeout_ms ?? defaults.timeouts.idleMs,
+      totalMs: config.total_timeout_ms ?? defaults.timeouts.totalMs,
+    },
+    accessLog: config.access_log ?? false,
+    auth: compileAuth(config, label, defaults),
+    ...(upstreamTls === undefined ? {} : { upstreamTls }),
+  };
+  return {
+    key,
+    label,
+    config,
+    spec,
+    targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
+    fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
+  };
+}
+
+/** Reads a certificate or key file of at most 1 MiB as text. */
+export function readPemFile(path: string): string {
+  const bytes = readFileSync(path);
+  if (bytes.length > pemBytesMax) throw new Error(`the file has more than ${pemBytesMax} bytes`);
+  return bytes.toString("utf8");
+}
+
+function listTargets(config: RouteConfig): { url: string; weight: number }[] {
+  if (config.targets_weighted !== undefined) {
+    return config.targets_weighted.map(({ url, weight }) => ({ url, weight }));
+  }
+  const urls = config.targets ?? (config.target === undefined ? [] : [config.target]);
+  return urls.map((url) => ({ url, weight: 1 }));
+}
+
+function compileAuth(config: RouteConfig, label: string, defaults: RouteDefaults): RouteAuthSpec {
+  const auth = config.auth;
+  if (auth === undefined) return { type: "inherit" };
+  if (auth.type === "none") return { type: "none" };
+  const jwksUrl = auth.jwks_url ?? defaults.jwksUrl;
+  if (jwksUrl === undefined) {
+    throw refuse(
+      label,
+      "auth.jwks_url",
+      undefined,
+      "is missing, and jwt.jwks_url is not set either",
+    );
+  }
+  // A key set of the route's own must not inherit the issuer of another key set.
+  const inherits = auth.jwks_url === undefined;
+  const issuer = auth.issuer ?? (inherits ? defaults.issuer : undefined);
+  const audience = auth.audience ?? (inherits ? defaults.audience : undefined);
+  return {
+    type: "bearer",
+    jwksUrl,
+    ...(auth.required_scope === undefined ? {} : { requiredScope: auth.required_scope }),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience }),
+  };
+}
+
+function readUpstreamTls(
+  config: RouteConfig,
+  label: string,
+  readPem: ReadPem,
+): UpstreamTlsSpec | undefined {
+  const { client_cert_path: certPath, client_key_path: keyPath, root_ca_path: caPath } = config;
+  if (certPath === undefined && caPath === undefined) return undefined;
+  const certPem = readNamed(label, "client_cert_path", certPath, readPem);
+  const keyPem = readNamed(label, "client_key_path", keyPath, readPem);
+  const caPem = readNamed(label, "root_ca_path", caPath, readPem);
+  checkPem(label, "root_ca_path", caPath, caPem === undefined ? undefined : { ca: caPem });
+  checkPem(
+    label,
+    "client_cert_path",
+    certPath,
+    certPem === undefined || keyPem === undefined ? undefined : { cert: certPem, key: keyPem },
+  );
+  return {
+    ...(certPem === undefined ? {} : { certPem }),
+    ...(keyPem === undefined ? {} : { keyPem }),
+    ...(caPem === undefined ? {} : { caPem }),
+  };
+}
+
+function readNamed(
+  label: string,
+  key: string,
+  path: string | undefined,
+  readPem: ReadPem,
+): string | undefined {
+  if (path === undefined) return undefined;
+  try {
+    return readPem(path);
+  } catch (cause) {
+    throw refuse(label, key, path, `cannot be read: ${describe(cause)}`);
+  }
+}
+
+function checkPem(
+  label: string,
+  key: string,
+  path: string | undefined,
+  material: { ca?: string; cert?: string; key?: string } | undefined,
+): void {
+  if (material === undefined) return;
+  if (material.ca !== undefined && !material.ca.includes("-----BEGIN CERTIFICATE-----")) {
+    throw refuse(label, key, path, "holds no PEM certificate");
+  }
+  try {
+    createSecureContext(material);
+  } catch (cause) {
+    throw refuse(label, key, path, `cannot be used: ${describe(cause)}`);
+  }
+}
+
+function refuse(
+  label: string,
+  key: string,
+  value: string | undefined,
+  fault: string,
+): PlatformError {
+  const given = value === undefined ? "" : ` ${JSON.stringify(value)}`;
+  return new PlatformError("validation_failed", `route ${label}: ${key}${given} ${fault}`);
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,295 @@
+// The control plane's heart: every source of change becomes a desired state, and the difference goes to the workers.
+import { ConfigError } from "@platform/kernel/config";
+import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import { createEtag, requireIfMatch } from "@platform/kernel/http";
+import type { Logger } from "@platform/kernel/log";
+import type { GateConfig } from "../config/document.ts";
+import type { RouteConfig } from "../config/route.ts";
+import { ROUTES_MAX, makeRouteKey, makeRouteLabel } from "../snapshot/index.ts";
+import type { GlobalSpec, RouteKey } from "../snapshot/index.ts";
+import { ChangeQueue } from "./change-queue.ts";
+import { compileRoute } from "./compile.ts";
+import type { CompiledRoute } from "./compile.ts";
+import { diffRoutes, isEmptyDiff } from "./differ.ts";
+import type { RouteDiff, RouteSet } from "./differ.ts";
+import { readRouteDefaults } from "./globals.ts";
+import {
+  applyOverlay,
+  indexRoutes,
+  removeRoute,
+  replaceRoutes,
+  stringifySorted,
+  upsertRoute,
+} from "./overlay.ts";
+import type { Overlay, RouteConfigs, RouteName } from "./overlay.ts";
+import type { OverlayStore } from "./overlay-file.ts";
+import type { RoutePlanner } from "./planner.ts";
+import type { Change } from "./worker-handle.ts";
+
+const changesWaitingMax = 256;
+/** Keys that a running gateway cannot change. */
+const startOnlyKeys = ["addr", "admin_addr", "workers", "ephemeral"] as const;
+
+/** Everything that the gateway is meant to do at one moment. */
+export type GateState = {
+  readonly config: GateConfig;
+  /** The configuration's routes, without the overlay. */
+  readonly base: RouteConfigs;
+  readonly overlay: Overlay;
+  /** The routes in force. */
+  readonly routes: RouteConfigs;
+  readonly compiled: RouteSet;
+  readonly globals: GlobalSpec;
+  /** Names the routes in force; equal for equal routes, also after a restart. */
+  readonly etag: string;
+};
+
+/** Who asks for a change, and on which condition. */
+export type ChangeRequest = {
+  /** For the audit log: `operator`, `user <sub>`, `SIGHUP` … */
+  caller: string;
+  /** May hold If-Match; the change is refused with `precondition_failed` where the routes are others. */
+  headers?: Headers;
+};
+
+/** What became of a change. */
+export type ChangeReport = {
+  added: number;
+  updated: number;
+  removed: number;
+  etag: string;
+  /** Keys that differ and wait for the next start. */
+  restartRequired: string[];
+};
+
+/** What the controller needs. */
+export type ControllerOptions = {
+  planner: RoutePlanner;
+  store: OverlayStore;
+  log: Logger;
+  /** Reads the configuration anew; throws ConfigError. */
+  loadConfig: () => GateConfig;
+  /** Builds what is not a route; throws ConfigError. */
+  buildGlobals: (config: GateConfig, hasAccessLog: boolean) => GlobalSpec;
+  /** Brings a change to every worker; resolves when all of them act on it. */
+  apply: (change: Change) => Promise<void>;
+};
+
+/** Builds the state that a configuration and an overlay ask for. Compiled routes of `known` are taken over. */
+export function buildState(
+  config: GateConfig,
+  overlay: Overlay,
+  buildGlobals: ControllerOptions["buildGlobals"],
+  known?: RouteSet,
+): GateState {
+  const base = indexRoutes(config.routes);
+  const routes = applyOverlay(base, overlay);
+  if (routes.size > ROUTES_MAX) {
+    throw new PlatformError(
+      "validation_failed",
+      `${routes.size} routes are more than the ${ROUTES_MAX} that are allowed`,
+    );
+  }
+  const defaults = readRouteDefaults(config);
+  const compiled = new Map<RouteKey, CompiledRoute>();
+  let hasAccessLog = false;
+  for (const [key, route] of routes) {
+    const before = known?.get(key);
+    compiled.set(key, before?.config === route ? before : compileRoute(route, defaults));
+    hasAccessLog ||= route.access_log === true;
+  }
+  const globals = buildGlobals(config, hasAccessLog);
+  return { config, base, overlay, routes, compiled, globals, etag: makeEtag(routes) };
+}
+
+/** Changes the gateway's state, one change at a time. */
+export class Controller {
+  readonly #options: ControllerOptions;
+  readonly #queue = new ChangeQueue(changesWaitingMax);
+  readonly #started: GateConfig;
+  #state: GateState;
+
+  /** `state` is what the workers were started with. */
+  constructor(options: ControllerOptions, state: GateState) {
+    this.#options = options;
+    this.#started = state.config;
+    this.#state = state;
+  }
+
+  /** The state in force. */
+  get state(): GateState {
+    return this.#state;
+  }
+
+  /** Adds a route, or replaces the one of its prefix and host. */
+  setRoute(route: RouteConfig, request: ChangeRequest): Promise<ChangeReport> {
+    return this.#queue.run(async () => {
+      this.#checkMatch(request);
+      const { config, base, overlay } = this.#state;
+      return this.#change(config, upsertRoute(overlay, base, route), request, "route set");
+    });
+  }
+
+  /** Removes a route; throws `not_found` where there is none. */
+  removeRoute(name: RouteName, request: ChangeRequest): Promise<ChangeReport> {
+    return this.#queue.run(async () => {
+      this.#checkMatch(request);
+      const { config, base, overlay, routes } = this.#state;
+      if (!routes.has(makeRouteKey(name.host, name.prefix))) {
+        throw new PlatformError(
+          "not_found",
+          `there is no route ${makeRouteLabel(name.host, name.prefix)}`,
+        );
+      }
+      return this.#change(config, removeRoute(overlay, base, name), request, "route removed");
+    });
+  }
+
+  /** Makes `wanted` the whole set of routes. */
+  replaceRoutes(wanted: readonly RouteConfig[], request: ChangeRequest): Promise<ChangeReport> {
+    return this.#queue.run(async () => {
+      this.#checkMatch(request);
+      const { config, base } = this.#state;
+      const overlay = replaceRoutes(base, indexRoutes(wanted));
+      return this.#change(config, overlay, request, "routes replaced");
+    });
+  }
+
+  /** Reads configuration, overlay and certificate files anew. What does not validate changes nothing. */
+  reload(request: ChangeRequest): Promise<ChangeReport> {
+    return this.#queue.run(async () => {
+      this.#checkMatch(request);
+      try {
+        const config = this.#options.loadConfig();
+        const overlay = await this.#options.store.read();
+        const next = buildState(config, overlay, this.#options.buildGlobals);
+        const report = await this.#transition(next, request, "configuration reloaded", false);
+        return { ...report, restartRequired: this.#listStartOnly(config) };
+      } catch (cause) {
+        const error = explainReload(cause);
+        this.#options.log.error("the reload was refused and nothing has changed", {
+          caller: request.caller,
+          reason: error.detail,
+        });
+        throw error;
+      }
+    });
+  }
+
+  /** Resolves when no change is under way. */
+  settle(): Promise<void> {
+    return this.#queue.settle();
+  }
+
+  #checkMatch({ headers }: ChangeRequest): void {
+    if (headers !== undefined) requireIfMatch(headers, this.#state.etag);
+  }
+
+  #change(
+    config: GateConfig,
+    overlay: Overlay,
+    request: ChangeRequest,
+    what: string,
+  ): Promise<ChangeReport> {
+    const { buildGlobals } = this.#options;
+    const next = buildState(config, overlay, buildGlobals, this.#state.compiled);
+    return this.#transition(next, request, what, true);
+  }
+
+  async #transition(
+    next: GateState,
+    request: ChangeRequest,
+    what: string,
+    persist: boolean,
+  ): Promise<ChangeReport> {
+    const { planner, store } = this.#options;
+    const before = this.#state;
+    const diff = diffRoutes(before.compiled, next.compiled);
+    const globalsChanged = stringifySorted(before.globals) !== stringifySorted(next.globals);
+    const planned = planner.plan(diff);
+    try {
+      // On disk first: what was answered survives a crash, and what cannot be kept is not begun.
+      if (persist) await store.write(next.overlay);
+      if (!isEmptyDiff(diff) || globalsChanged) {
+        await this.#options.apply({
+          upsert: planned.upsert,
+          remove: planned.remove,
+          ...(globalsChanged ? { globals: next.globals } : {}),
+        });
+      }
+    } catch (cause) {
+      planned.rollBack();
+      if (persist) await this.#restoreOverlay(before.overlay);
+      throw cause;
+    }
+    planned.commit();
+    this.#state = next;
+    this.#audit(what, request, diff, before, next);
+    return {
+      added: diff.added.length,
+      updated: diff.updated.length,
+      removed: diff.removed.length,
+      etag: next.etag,
+      restartRequired: [],
+    };
+  }
+
+  async #restoreOverlay(overlay: Overlay): Promise<void> {
+    try {
+      await this.#options.store.write(overlay);
+    } catch (cause) {
+      this.#options.log.error("the overlay could not be put back", {
+        reason: toPlatformError(cause).detail,
+      });
+    }
+  }
+
+  #audit(
+    what: string,
+    request: ChangeRequest,
+    diff: RouteDiff,
+    before: GateState,
+    next: GateState,
+  ): void {
+    const changes = [...diff.added, ...diff.updated].map((route) => route.key);
+    const [only, ...more] = [...changes, ...diff.removed];
+    const single =
+      only !== undefined && more.length === 0
+        ? { before: before.routes.get(only) ?? null, after: next.routes.get(only) ?? null }
+        : {};
+    this.#options.log.info(what, {
+      audit: true,
+      caller: request.caller,
+      added: diff.added.map((route) => route.label).slice(0, 100),
+      updated: diff.updated.map((route) => route.label).slice(0, 100),
+      removed: diff.removed.slice(0, 100),
+      etag_before: before.etag,
+      etag_after: next.etag,
+      ...single,
+    });
+  }
+
+  #listStartOnly(config: GateConfig): string[] {
+    return startOnlyKeys.filter(
+      (name) => stringifySorted(this.#started[name]) !== stringifySorted(config[name]),
+    );
+  }
+}
+
+/** A strong entity tag of a set of routes, whatever their order. */
+function makeEtag(routes: RouteConfigs): string {
+  const texts = [...routes.keys()].sort().map((key) => stringifySorted(routes.get(key)));
+  return createEtag(texts.join("\n"));
+}
+
+function explainReload(cause: unknown): PlatformError {
+  if (cause instanceof PlatformError) return cause;
+  if (cause instanceof ConfigError) {
+    return new PlatformError("validation_failed", cause.message, { cause });
+  }
+  return new PlatformError(
+    "validation_failed",
+    cause instanceof Error ? cause.message : "the configuration cannot be read",
+    { cause },
+  );
+}

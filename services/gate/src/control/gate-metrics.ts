@@ -1,0 +1,241 @@
+// The metrics of all workers as one: blocks are merged when somebody asks, and the totals of dead workers stay.
+import { HTTP_METRICS } from "@platform/kernel/metrics";
+import type {
+  Collector,
+  HistogramSample,
+  MetricFamily,
+  ScalarSample,
+} from "@platform/kernel/metrics";
+import { DURATION_BOUNDS_SECONDS, WORKER_COUNTERS } from "../snapshot/index.ts";
+import type {
+  ActiveCounts,
+  MetricBlock,
+  MetricRow,
+  TargetCells,
+  WorkerCounter,
+} from "../snapshot/index.ts";
+import type { RoutePlanner } from "./planner.ts";
+
+const gauges: ReadonlySet<WorkerCounter> = new Set([
+  "heartbeatMs",
+  "connectionsActive",
+  "webSocketsActive",
+]);
+
+const shownCounters: readonly [counter: WorkerCounter, name: string, help: string][] = [
+  ["connectionsAccepted", "platform_gate_connections_total", "Client connections accepted."],
+  ["shed", "platform_gate_shed_total", "Connections and requests refused by the connection bound."],
+  ["retries", "platform_gate_retries_total", "Requests sent to an upstream once more."],
+  ["retriesRefused", "platform_gate_retries_refused_total", "Retries that the budget refused."],
+  ["ejections", "platform_gate_ejections_total", "Upstreams taken out of traffic."],
+  ["badRequests", "platform_gate_bad_requests_total", "Requests refused before routing."],
+  ["accessLogLines", "platform_gate_access_log_lines_total", "Access log lines written."],
+  ["accessLogDropped", "platform_gate_access_log_dropped_total", "Access log lines thrown away."],
+  ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
+  ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
+];
+
+/** What the metrics are read from. */
+export type GateMetricsOptions = {
+  /** The blocks of the workers that live. */
+  listBlocks: () => readonly MetricBlock[];
+  planner: RoutePlanner;
+  active: ActiveCounts;
+  targets: TargetCells;
+  countLiveWorkers: () => number;
+  countRoutes: () => number;
+  /** Milliseconds since the workers' shared memory was allocated. */
+  readSharedMs: () => number;
+};
+
+/** Sums over all workers, dead ones included. */
+export type GateTotals = {
+  requests: number;
+  errors: number;
+  /** Requests by duration; one more entry than the bounds. */
+  buckets: number[];
+};
+
+/** Requests under way by upstream URL. */
+export type ConnectionCounts = Record<string, number>;
+
+/** The merged metrics of one gateway; a collector for its registry. */
+export class GateMetrics implements Collector {
+  readonly name = "gate";
+  readonly #options: GateMetricsOptions;
+  readonly #retiredRows = new Map<string, MetricRow>();
+  readonly #retiredCounters = new Map<WorkerCounter, number>();
+  readonly #retiredErrors = new Map<number, number>();
+  #workersRetired = 0;
+
+  constructor(options: GateMetricsOptions) {
+    this.#options = options;
+  }
+
+  /** Keeps the totals of a worker that has ended. */
+  retire(block: MetricBlock): void {
+    this.#workersRetired++;
+    for (const row of block.readRows()) addRow(this.#retiredRows, row);
+    for (const counter of WORKER_COUNTERS) {
+      if (gauges.has(counter)) continue;
+      const sum = (this.#retiredCounters.get(counter) ?? 0) + block.readCounter(counter);
+      this.#retiredCounters.set(counter, sum);
+    }
+    for (const { slot } of this.#options.planner.listTargets()) {
+      const sum = (this.#retiredErrors.get(slot) ?? 0) + block.readUpstreamErrors(slot);
+      this.#retiredErrors.set(slot, sum);
+    }
+  }
+
+  /** Makes a target's cell ready for another target. */
+  forgetTarget(slot: number): void {
+    this.#retiredErrors.delete(slot);
+    for (const block of this.#options.listBlocks()) block.clearTarget(slot);
+  }
+
+  /** Sums since the gateway began. */
+  readTotals(): GateTotals {
+    const buckets = Array.from({ length: DURATION_BOUNDS_SECONDS.length + 1 }, () => 0);
+    for (const row of this.#mergeRows().values()) {
+      for (const [index, count] of row.buckets.entries()) {
+        buckets[index] = (buckets[index] ?? 0) + count;
+      }
+    }
+    return { requests: this.#sumCounter("requests"), errors: this.#sumCounter("errors"), buckets };
+  }
+
+  /** Requests, streams and WebSockets under way at every upstream in force. */
+  readConnections(): ConnectionCounts {
+    const counts = new Map<string, number>();
+    for (const { slot, url } of this.#options.planner.listTargets()) {
+      counts.set(url, (counts.get(url) ?? 0) + this.#options.active.sum(slot));
+    }
+    return Object.fromEntries(counts);
+  }
+
+  /** Whether the target in this cell is out of traffic. */
+  isEjected(slot: number): boolean {
+    return this.#options.targets.readEjectedUntilMs(slot) > this.#options.readSharedMs();
+  }
+
+  /** Requests under way at the target in this cell. */
+  countActive(slot: number): number {
+    return this.#options.active.sum(slot);
+  }
+
+  collect(): MetricFamily[] {
+    return [...this.#collectRequests(), ...this.#collectWorkers(), ...this.#collectUpstreams()];
+  }
+
+  #collectRequests(): MetricFamily[] {
+    const counts: ScalarSample[] = [];
+    const durations: HistogramSample[] = [];
+    for (const row of this.#mergeRows().values()) {
+      const labels = [
+        ["route", row.metricsId < 0 ? "overflow" : this.#options.planner.findLabel(row.metricsId)],
+        ["method", row.method],
+        ["status", String(row.status)],
+      ] as const;
+      counts.push({ labels, value: row.count });
+      durations.push({
+        labels,
+        bounds: DURATION_BOUNDS_SECONDS,
+        counts: row.buckets,
+        sum: row.secondsSum,
+      });
+    }
+    const { requests, duration } = HTTP_METRICS;
+    return [
+      { type: "counter", ...requests, samples: counts },
+      { type: "histogram", name: duration.name, help: duration.help, samples: durations },
+    ];
+  }
+
+  #collectWorkers(): MetricFamily[] {
+    const { countLiveWorkers, countRoutes } = this.#options;
+    const shown = shownCounters.map(([counter, name, help]): MetricFamily => {
+      const type = gauges.has(counter) ? "gauge" : "counter";
+      return scalar(type, name, help, this.#sumCounter(counter));
+    });
+    return [
+      ...shown,
+      scalar("gauge", "platform_gate_workers", "Workers that listen.", countLiveWorkers()),
+      scalar(
+        "counter",
+        "platform_gate_workers_replaced_total",
+        "Workers that ended and were replaced.",
+        this.#workersRetired,
+      ),
+      scalar("gauge", "platform_gate_routes", "Routes in force.", countRoutes()),
+    ];
+  }
+
+  #collectUpstreams(): MetricFamily[] {
+    const active: ScalarSample[] = [];
+    const errors: ScalarSample[] = [];
+    const ejected: ScalarSample[] = [];
+    for (const { slot, url } of this.#options.planner.listTargets()) {
+      const labels = [["upstream", new URL(url).origin]] as const;
+      let failed = this.#retiredErrors.get(slot) ?? 0;
+      for (const block of this.#options.listBlocks()) failed += block.readUpstreamErrors(slot);
+      active.push({ labels, value: this.#options.active.sum(slot) });
+      errors.push({ labels, value: failed });
+      ejected.push({ labels, value: this.isEjected(slot) ? 1 : 0 });
+    }
+    return [
+      {
+        type: "gauge",
+        name: "platform_gate_upstream_active",
+        help: "Requests, streams and WebSockets under way.",
+        samples: active,
+      },
+      {
+        type: "counter",
+        name: "platform_gate_upstream_errors_total",
+        help: "Failed attempts.",
+        samples: errors,
+      },
+      {
+        type: "gauge",
+        name: "platform_gate_upstream_ejected",
+        help: "1 while the upstream is out of traffic.",
+        samples: ejected,
+      },
+    ];
+  }
+
+  #mergeRows(): Map<string, MetricRow> {
+    const rows = new Map<string, MetricRow>();
+    for (const row of this.#retiredRows.values()) addRow(rows, row);
+    for (const block of this.#options.listBlocks()) {
+      for (const row of block.readRows()) addRow(rows, row);
+    }
+    return rows;
+  }
+
+  #sumCounter(counter: WorkerCounter): number {
+    let sum = this.#retiredCounters.get(counter) ?? 0;
+    for (const block of this.#options.listBlocks()) sum += block.readCounter(counter);
+    return sum;
+  }
+}
+
+function addRow(rows: Map<string, MetricRow>, row: MetricRow): void {
+  const name = `${row.metricsId} ${row.method} ${row.status}`;
+  const known = rows.get(name);
+  rows.set(name, {
+    ...row,
+    count: row.count + (known?.count ?? 0),
+    secondsSum: row.secondsSum + (known?.secondsSum ?? 0),
+    buckets: row.buckets.map((count, index) => count + (known?.buckets[index] ?? 0)),
+  });
+}
+
+function scalar(
+  type: "counter" | "gauge",
+  name: string,
+  help: string,
+  value: number,
+): MetricFamily {
+  return { type, name, help, samples: [{ labels: [], value }] };
+}

@@ -1,0 +1,124 @@
+// Turns the configuration's keys that are not routes into what workers run; certificate files are read and checked.
+import { X509Certificate, createHash } from "node:crypto";
+import { dirname, join } from "node:path";
+import { createSecureContext } from "node:tls";
+import { ConfigError } from "@platform/kernel/config";
+import { gateVersion } from "../config/document.ts";
+import type { GateConfig } from "../config/document.ts";
+import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../snapshot/index.ts";
+import { readPemFile } from "./compile.ts";
+import type { RouteDefaults } from "./compile.ts";
+
+/** What of the globals does not come from the configuration. */
+export type GlobalsContext = {
+  control: { socketPath: string; secret: string };
+  ownPaths: OwnPath[];
+  /** Path of the configuration file, even where it does not exist. */
+  configPath: string;
+};
+
+/** Builds the globals. Throws ConfigError where the certificate cannot be used. */
+export function buildGlobals(
+  config: GateConfig,
+  context: GlobalsContext,
+  hasAccessLog: boolean,
+): GlobalSpec {
+  const jwt = buildJwt(config);
+  const tls = readListenerTls(config);
+  return {
+    serviceVersion: gateVersion,
+    ...(config.auth_token === undefined
+      ? {}
+      : { operatorTokenSha256: createHash("sha256").update(config.auth_token).digest("hex") }),
+    ...(jwt === undefined ? {} : { jwt }),
+    trustedProxies: config.trusted_proxies,
+    ownPaths: context.ownPaths,
+    control: context.control,
+    ...(tls === undefined ? {} : { tls: [tls] }),
+    limits: {
+      connectionsMax: config.max_connections,
+      headBytesMax: config.max_head_size,
+      headersMax: config.max_headers,
+      headTimeoutMs: config.head_timeout_ms,
+      keepAliveMs: config.keep_alive_timeout_ms,
+      upstreamConnectionsMax: config.max_upstream_connections,
+      upstreamIdleMax: config.max_idle_upstream_connections,
+      upstreamIdleMs: config.upstream_keep_alive_timeout_ms,
+      routeDrainMs: config.route_drain_ms,
+    },
+    ...(hasAccessLog
+      ? {
+          accessLog: {
+            path: config.access_log_path ?? join(dirname(context.configPath), "access.jsonl"),
+            fileBytesMax: config.access_log_max_size,
+            filesMax: config.access_log_files,
+          },
+        }
+      : {}),
+    ...(config.otlp_endpoint === undefined ? {} : { otlpEndpoint: config.otlp_endpoint }),
+  };
+}
+
+/** What routes take from the configuration's keys where they give nothing of their own. */
+export function readRouteDefaults(config: GateConfig): RouteDefaults {
+  return {
+    bodyBytesMax: config.max_body_size,
+    timeouts: {
+      connectMs: config.connect_timeout_ms,
+      responseHeadMs: config.response_timeout_ms,
+      idleMs: config.idle_timeout_ms,
+      totalMs: config.total_timeout_ms ?? 0,
+    },
+    jwksUrl: config.jwks_url,
+    issuer: config.jwt_issuer,
+    audience: config.jwt_audience,
+  };
+}
+
+function buildJwt(config: GateConfig): JwtSpec | undefined {
+  if (config.jwt_secret === undefined && config.jwks_url === undefined) return undefined;
+  return {
+    ...(config.jwt_secret === undefined ? {} : { secret: config.jwt_secret }),
+    ...(config.jwks_url === undefined ? {} : { jwksUrl: config.jwks_url }),
+    ...(config.jwt_issuer === undefined ? {} : { issuer: config.jwt_issuer }),
+    ...(config.jwt_audience === undefined ? {} : { audience: config.jwt_audience }),
+    leewaySeconds: config.jwt_leeway_s,
+  };
+}
+
+function readListenerTls(config: GateConfig): TlsContextSpec | undefined {
+  if (config.tls_cert === undefined || config.tls_key === undefined) return undefined;
+  const certPem = readFileFor("tls_cert", config.tls_cert);
+  const keyPem = readFileFor("tls_key", config.tls_key);
+  try {
+    createSecureContext({ cert: certPem, key: keyPem });
+    return { names: listNames(new X509Certificate(certPem)), certPem, keyPem };
+  } catch (cause) {
+    throw refuse("tls_cert", config.tls_cert, `cannot be used with tls_key: ${describe(cause)}`);
+  }
+}
+
+function readFileFor(path: string, file: string): string {
+  try {
+    return readPemFile(file);
+  } catch (cause) {
+    throw refuse(path, file, `cannot be read: ${describe(cause)}`);
+  }
+}
+
+function listNames(certificate: X509Certificate): string[] {
+  return (certificate.subjectAltName ?? "")
+    .split(", ")
+    .filter((name) => name.startsWith("DNS:"))
+    .map((name) => name.slice(4).toLowerCase());
+}
+
+function refuse(path: string, file: string, fault: string): ConfigError {
+  return new ConfigError([
+    { source: "configuration", path, message: `${JSON.stringify(file)} ${fault}` },
+  ]);
+}
+
+function describe(cause: unknown): string {
+  return cause instanceof Error ? cause.message : String(cause);
+}

@@ -1,0 +1,126 @@
+// What the gateway did in the last second, once a second, for everyone who watches.
+import { DURATION_BOUNDS_SECONDS } from "../snapshot/index.ts";
+import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
+
+const periodMs = 1000;
+
+/** One update of the live metrics. Rates are per second over the last second. */
+export type MetricsUpdate = {
+  /** ISO 8601, UTC. */
+  timestamp: string;
+  total_requests: number;
+  total_errors: number;
+  request_rate: number;
+  error_rate: number;
+  active_connections: ConnectionCounts;
+  /** Of the requests that ended in the last second; null where there was none. */
+  p50_ms: number | null;
+  p99_ms: number | null;
+  /** null: there is no response cache. */
+  cache_hit_ratio: number | null;
+  /** Empty: there are no circuit breakers. */
+  breakers: Record<string, string>;
+};
+
+/** What the stream reads. */
+export type MetricsStreamOptions = {
+  readTotals: () => GateTotals;
+  readConnections: () => ConnectionCounts;
+  /** Wall clock, for the timestamp. */
+  readNow: () => Date;
+  /** Monotonic milliseconds, for the rates. */
+  readMonotonicMs: () => number;
+};
+
+/** Measures each second and tells its listeners. */
+export class MetricsStream {
+  readonly #options: MetricsStreamOptions;
+  readonly #listeners = new Set<(update: MetricsUpdate) => void>();
+  #before: { totals: GateTotals; atMs: number };
+  #latest: MetricsUpdate;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: MetricsStreamOptions) {
+    this.#options = options;
+    this.#before = { totals: options.readTotals(), atMs: options.readMonotonicMs() };
+    this.#latest = this.#describe(this.#before.totals, this.#before, this.#before.atMs);
+  }
+
+  /** The latest update. */
+  get latest(): MetricsUpdate {
+    return this.#latest;
+  }
+
+  /** Begins to measure. */
+  start(): void {
+    this.#timer = setInterval(() => this.measure(), periodMs);
+  }
+
+  /** Measures no more. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Tells the listener every update; the returned function ends that. */
+  subscribe(listener: (update: MetricsUpdate) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Takes one measurement since the one before. */
+  measure(): void {
+    const totals = this.#options.readTotals();
+    const atMs = this.#options.readMonotonicMs();
+    this.#latest = this.#describe(totals, this.#before, atMs);
+    this.#before = { totals, atMs };
+    for (const listener of this.#listeners) listener(this.#latest);
+  }
+
+  #describe(
+    totals: GateTotals,
+    before: { totals: GateTotals; atMs: number },
+    atMs: number,
+  ): MetricsUpdate {
+    const seconds = Math.max(0.001, (atMs - before.atMs) / 1000);
+    const buckets = totals.buckets.map(
+      (count, index) => count - (before.totals.buckets[index] ?? 0),
+    );
+    return {
+      timestamp: this.#options.readNow().toISOString(),
+      total_requests: totals.requests,
+      total_errors: totals.errors,
+      request_rate: roundTo(2, (totals.requests - before.totals.requests) / seconds),
+      error_rate: roundTo(2, (totals.errors - before.totals.errors) / seconds),
+      active_connections: this.#options.readConnections(),
+      p50_ms: estimateQuantileMs(buckets, 0.5),
+      p99_ms: estimateQuantileMs(buckets, 0.99),
+      cache_hit_ratio: null,
+      breakers: {},
+    };
+  }
+}
+
+/**
+ * The duration in ms that the share `quantile` of the requests stayed below, straight between the bounds of its bucket;
+ * null where nothing was counted. What is slower than the last bound counts as that bound.
+ */
+export function estimateQuantileMs(buckets: readonly number[], quantile: number): number | null {
+  const total = buckets.reduce((sum, count) => sum + count, 0);
+  if (total <= 0) return null;
+  const wanted = quantile * total;
+  let below = 0;
+  for (const [index, count] of buckets.entries()) {
+    const upper = DURATION_BOUNDS_SECONDS[index];
+    if (upper === undefined) break;
+    if (below + count >= wanted && count > 0) {
+      const lower = DURATION_BOUNDS_SECONDS[index - 1] ?? 0;
+      return roundTo(3, (lower + (upper - lower) * ((wanted - below) / count)) * 1000);
+    }
+    below += count;
+  }
+  return (DURATION_BOUNDS_SECONDS.at(-1) ?? 0) * 1000;
+}
+
+function roundTo(digits: number, value: number): number {
+  return Number(value.toFixed(digits));
+}

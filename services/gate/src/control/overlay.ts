@@ -1,0 +1,162 @@
+// The overlay: what the API changed on top of the configuration's routes, as upserts and tombstones.
+import { createHash } from "node:crypto";
+import * as z from "zod";
+import { routeSchema } from "../config/route.ts";
+import type { RouteConfig } from "../config/route.ts";
+import { makeRouteKey } from "../snapshot/index.ts";
+import type { RouteKey } from "../snapshot/index.ts";
+
+const formatVersion = 1;
+
+/** Names a route. */
+export type RouteName = { readonly prefix: string; readonly host?: string };
+
+/** Changes on top of a base. A key is in one of the two maps at most. */
+export type Overlay = {
+  readonly upserts: ReadonlyMap<RouteKey, RouteConfig>;
+  readonly tombstones: ReadonlyMap<RouteKey, RouteName>;
+};
+
+/** Routes by key. */
+export type RouteConfigs = ReadonlyMap<RouteKey, RouteConfig>;
+
+/** The overlay that changes nothing. */
+export const emptyOverlay: Overlay = { upserts: new Map(), tombstones: new Map() };
+
+/** Whether the overlay changes nothing. */
+export function isEmptyOverlay(overlay: Overlay): boolean {
+  return overlay.upserts.size === 0 && overlay.tombstones.size === 0;
+}
+
+/** Routes by key; of two with one key the last counts (the schema refuses such documents). */
+export function indexRoutes(routes: readonly RouteConfig[]): RouteConfigs {
+  return new Map(routes.map((route) => [makeRouteKey(route.host, route.prefix), route]));
+}
+
+/** The base with the overlay's changes: base order first, then what the overlay added. */
+export function applyOverlay(base: RouteConfigs, overlay: Overlay): RouteConfigs {
+  const result = new Map<RouteKey, RouteConfig>();
+  for (const [key, route] of base) {
+    if (!overlay.tombstones.has(key)) result.set(key, overlay.upserts.get(key) ?? route);
+  }
+  for (const [key, route] of overlay.upserts) result.set(key, route);
+  return result;
+}
+
+/** The overlay after one route was set. What equals the base leaves no trace, so that the base stays in charge of it. */
+export function upsertRoute(overlay: Overlay, base: RouteConfigs, route: RouteConfig): Overlay {
+  const key = makeRouteKey(route.host, route.prefix);
+  const upserts = new Map(overlay.upserts);
+  const tombstones = new Map(overlay.tombstones);
+  tombstones.delete(key);
+  const known = base.get(key);
+  if (known !== undefined && isSameRoute(known, route)) upserts.delete(key);
+  else upserts.set(key, route);
+  return { upserts, tombstones };
+}
+
+/** The overlay after one route was removed; a tombstone where the base would bring it back. */
+export function removeRoute(overlay: Overlay, base: RouteConfigs, name: RouteName): Overlay {
+  const key = makeRouteKey(name.host, name.prefix);
+  const upserts = new Map(overlay.upserts);
+  const tombstones = new Map(overlay.tombstones);
+  upserts.delete(key);
+  if (base.has(key)) tombstones.set(key, nameOf(name));
+  return { upserts, tombstones };
+}
+
+/** The smallest overlay that makes `routes` of the base. */
+export function replaceRoutes(base: RouteConfigs, routes: RouteConfigs): Overlay {
+  const upserts = new Map<RouteKey, RouteConfig>();
+  const tombstones = new Map<RouteKey, RouteName>();
+  for (const [key, route] of routes) {
+    const known = base.get(key);
+    if (known === undefined || !isSameRoute(known, route)) upserts.set(key, route);
+  }
+  for (const [key, route] of base) {
+    if (!routes.has(key)) tombstones.set(key, nameOf(route));
+  }
+  return { upserts, tombstones };
+}
+
+/** The overlay's text on disk: format version, checksum, content. */
+export function encodeOverlay(overlay: Overlay): string {
+  const content = {
+    upserts: [...overlay.upserts.values()],
+    tombstones: [...overlay.tombstones.values()],
+  };
+  const document = { version: formatVersion, sha256: digest(content), ...content };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+/** Reads what {@link encodeOverlay} wrote. Throws an Error that says what is wrong with the text. */
+export function decodeOverlay(text: string): Overlay {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    throw new Error("it is not JSON");
+  }
+  const version = versionSchema.safeParse(document);
+  if (version.success && version.data.version !== formatVersion) {
+    throw new Error(
+      `its format version is ${version.data.version}, this release reads version ${formatVersion}`,
+    );
+  }
+  const parsed = overlaySchema.safeParse(document);
+  if (!parsed.success) throw new Error("it does not have the form of an overlay");
+  const { sha256, upserts, tombstones } = parsed.data;
+  if (digest({ upserts, tombstones }) !== sha256) {
+    throw new Error("its checksum does not match: it was damaged, or changed by hand");
+  }
+  const routes = upserts.map((value) => {
+    const route = routeSchema.safeParse(value);
+    if (route.success) return route.data;
+    const issue = route.error.issues[0];
+    throw new Error(
+      `this release refuses its route ${JSON.stringify(value["prefix"])}: ${issue?.path.join(".")} ${issue?.message}`,
+    );
+  });
+  return {
+    upserts: indexRoutes(routes),
+    tombstones: new Map(
+      tombstones.map(({ prefix, host }) => [
+        makeRouteKey(host, prefix),
+        nameOf(host === undefined ? { prefix } : { prefix, host }),
+      ]),
+    ),
+  };
+}
+
+/** Whether two routes say the same, whatever the order of their keys. */
+export function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
+  return stringifySorted(left) === stringifySorted(right);
+}
+
+/** JSON with sorted keys: equal texts for equal values. */
+export function stringifySorted(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    typeof inner === "object" && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+const versionSchema = z.looseObject({ version: z.number() });
+
+const overlaySchema = z.strictObject({
+  version: z.literal(formatVersion),
+  sha256: z.string(),
+  upserts: z.array(z.record(z.string(), z.unknown())),
+  tombstones: z.array(z.strictObject({ prefix: z.string(), host: z.string().optional() })),
+});
+
+function nameOf(name: RouteName): RouteName {
+  return name.host === undefined
+    ? { prefix: name.prefix }
+    : { prefix: name.prefix, host: name.host };
+}
+
+function digest(content: { upserts: unknown; tombstones: unknown }): string {
+  return createHash("sha256").update(stringifySorted(content)).digest("hex");
+}

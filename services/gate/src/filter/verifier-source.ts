@@ -1,0 +1,71 @@
+// The token verifiers of a worker: one for each issuer, kept over changes with its keys and what it verified.
+import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
+import { createTokenVerifier, type Verdict } from "@platform/kernel/identity";
+import { systemClock } from "@platform/kernel/time";
+import type { JwtSpec } from "../snapshot/index.ts";
+import type { BearerAuth, TokenClaims, TokenVerifier, VerifierSource } from "./identity.ts";
+
+/** Verifiers that are kept; beyond it all are made anew when they are next needed. */
+const VERIFIERS_MAX = 1_024;
+const KEYS_RETRY_SECONDS = 10;
+
+/**
+ * Makes the source. Its verifiers throw 401 for tokens that are not valid and 503 while an issuer's keys were never had;
+ * making one throws a TypeError where a key set lacks its issuer or audience.
+ */
+export function createVerifierSource(
+  onKeysError: (url: string, error: unknown) => void,
+): VerifierSource {
+  const verifiers = new Map<string, TokenVerifier>();
+  const share = (spec: JwtSpec): TokenVerifier => {
+    const key = JSON.stringify(spec);
+    const known = verifiers.get(key);
+    if (known !== undefined) return known;
+    const verifier = createVerifier(spec, onKeysError);
+    if (verifiers.size >= VERIFIERS_MAX) verifiers.clear();
+    verifiers.set(key, verifier);
+    return verifier;
+  };
+  return {
+    forGlobal: share,
+    forRoute: ({ jwksUrl, issuer, audience }: BearerAuth) =>
+      share({
+        jwksUrl,
+        ...(issuer === undefined ? {} : { issuer }),
+        ...(audience === undefined ? {} : { audience }),
+        leewaySeconds: LEEWAY_SECONDS_DEFAULT,
+      }),
+  };
+}
+
+const LEEWAY_SECONDS_DEFAULT = 30;
+
+function createVerifier(
+  spec: JwtSpec,
+  onKeysError: (url: string, error: unknown) => void,
+): TokenVerifier {
+  const { secret, jwksUrl, issuer, audience, leewaySeconds } = spec;
+  const verifier = createTokenVerifier({
+    clock: systemClock,
+    leewaySeconds,
+    ...(secret === undefined ? {} : { secret }),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience }),
+    ...(jwksUrl === undefined
+      ? {}
+      : { jwks: { url: jwksUrl, onError: (error: unknown) => onKeysError(jwksUrl, error) } }),
+  });
+  return (token) => {
+    const verdict = verifier.verify(token);
+    return verdict instanceof Promise ? verdict.then(takeClaims) : takeClaims(verdict);
+  };
+}
+
+function takeClaims(verdict: Verdict): TokenClaims {
+  if (verdict.kind === "user") return verdict.claims;
+  if (verdict.kind === "refused" && verdict.code === "keys_unavailable") {
+    throw createRetryLaterError("unavailable", verdict.detail, KEYS_RETRY_SECONDS);
+  }
+  const detail = verdict.kind === "refused" ? verdict.detail : "The token is not a user's.";
+  throw createUnauthorizedError(detail, 'Bearer error="invalid_token"');
+}

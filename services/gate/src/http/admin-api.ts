@@ -1,0 +1,85 @@
+// The gateway's other endpoints: connections, reload, the live metrics' path, and what is not built yet.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiMethod, ApiRoute } from "@platform/kernel/http";
+import * as z from "zod";
+import { notAvailableYet } from "../config/value.ts";
+import { readChangeRequest } from "./request.ts";
+import type { RoutesApiParts } from "./routes-api.ts";
+
+/** The path of the live metrics' WebSocket. */
+export const metricsSocketPath = "/api/v1/admin/metrics/ws";
+
+const unbuilt: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
+  [["POST"], "/api/v1/routes/register", "Register a service's routes"],
+  [["GET"], "/api/v1/admin/middleware", "The middleware"],
+  [["POST", "DELETE"], "/api/v1/admin/middleware/{name}", "Register or remove middleware"],
+  [["DELETE"], "/api/v1/admin/cache", "Forget cached answers"],
+  [["POST"], "/api/v1/admin/policy/reload", "Read the policies anew"],
+  [["POST"], "/api/v1/admin/policy/revoke", "Revoke a user's sessions"],
+  [["GET", "POST"], "/api/v1/admin/api-keys", "Tenants' API keys"],
+  [["GET", "DELETE"], "/api/v1/admin/api-keys/{id}", "A tenant's API key"],
+  [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
+  [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
+  [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
+  [["GET"], "/ui/", "The console"],
+  [["GET"], "/ui/{path*}", "The console"],
+];
+
+/** The operations. */
+export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
+  const own = { tag: "Operation", answerType: "application/json" } as const;
+  return [
+    defineRoute({
+      ...own,
+      method: "GET",
+      path: "/api/v1/admin/connections",
+      summary: "Requests, streams and WebSockets under way by upstream",
+      answer: z.record(z.string(), z.int()),
+      handle: () => parts.metrics.readConnections(),
+    }),
+    defineRoute({
+      ...own,
+      method: "POST",
+      path: "/api/v1/admin/reload",
+      summary: "Read configuration, overlay and certificates anew",
+      problems: { 400: "What was read does not validate; nothing has changed" },
+      handle: async (exchange) => {
+        const report = await parts.controller.reload(readChangeRequest(exchange));
+        exchange.answerHeaders.set("ETag", report.etag);
+        const { added, updated, removed, restartRequired } = report;
+        return { applied: true, added, updated, removed, restart_required: restartRequired };
+      },
+    }),
+    defineRoute({
+      ...own,
+      method: "GET",
+      path: metricsSocketPath,
+      summary: "Live metrics: a WebSocket with one update a second",
+      problems: { 426: "The request is not an upgrade to WebSocket" },
+      handle: () => {
+        throw new PlatformError("upgrade_required", "this path speaks WebSocket only", {
+          headers: { Upgrade: "websocket", Connection: "Upgrade" },
+        });
+      },
+    }),
+    ...unbuilt.flatMap(([methods, path, summary]) =>
+      methods.map((method) => defineUnbuilt(method, path, summary)),
+    ),
+  ];
+}
+
+function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRoute {
+  return defineRoute({
+    method,
+    path,
+    tag: "Not available yet",
+    summary,
+    bodyKind: "bytes",
+    answerType: "application/json",
+    problems: { 501: "Not available yet" },
+    handle: () => {
+      throw new PlatformError("not_available_yet", `this endpoint is ${notAvailableYet}`);
+    },
+  });
+}

@@ -1,0 +1,65 @@
+// The control plane's socket: a Unix socket in a folder that only this user can enter, a named pipe on Windows.
+import { randomBytes } from "node:crypto";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import type { Duplex } from "node:stream";
+import { listenHttp, mapLegacyPath } from "@platform/kernel/http";
+import type { Api, HttpListener } from "@platform/kernel/http";
+import { CONTROL_SECRET_HEADER } from "../snapshot/index.ts";
+import { metricsSocketPath } from "./admin-api.ts";
+import type { MetricsSockets } from "./metrics-socket.ts";
+import { createSecretCheck } from "./request.ts";
+
+/** Socket paths are short everywhere: sun_path holds 104 bytes on macOS, 108 on Linux. */
+const socketPathCharsMax = 100;
+const connectionsMax = 4096;
+/** Longer than workers keep an unused connection: they close it first, and no request meets a closed one. */
+const keepAliveTimeoutMs = 4_000_000;
+
+/** Where the control plane listens, and what its callers prove themselves with. */
+export type ControlAddress = { socketPath: string; secret: string };
+
+/** Chooses a fresh address; on Unix its folder exists afterwards, with mode 0700. */
+export function createControlAddress(): ControlAddress {
+  const secret = randomBytes(32).toString("base64url");
+  if (process.platform === "win32") {
+    const name = randomBytes(12).toString("hex");
+    return { socketPath: `\\\\.\\pipe\\platform-gate-${name}`, secret };
+  }
+  const parent = tmpdir().length + 24 > socketPathCharsMax ? "/tmp" : tmpdir();
+  const folder = mkdtempSync(join(parent, "pgate-"));
+  chmodSync(folder, 0o700);
+  return { socketPath: join(folder, "c.sock"), secret };
+}
+
+/** Removes what {@link createControlAddress} made. */
+export function removeControlAddress({ socketPath }: ControlAddress): void {
+  if (process.platform !== "win32") rmSync(dirname(socketPath), { recursive: true, force: true });
+}
+
+/** Serves the API and the live metrics at the address. */
+export function listenControl(
+  address: ControlAddress,
+  api: Api,
+  sockets: MetricsSockets,
+): Promise<HttpListener> {
+  const isSecret = createSecretCheck(address.secret);
+  return listenHttp({
+    address: { path: address.socketPath },
+    fetch: api.fetch,
+    onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const path = mapLegacyPath((request.url ?? "/").split("?")[0] ?? "/");
+      const isAllowed = isSecret(request.headers[CONTROL_SECRET_HEADER]);
+      if (isAllowed && path === metricsSocketPath && request.method === "GET") {
+        sockets.accept(request, socket, head);
+        return;
+      }
+      const status = isAllowed ? "400 Bad Request" : "403 Forbidden";
+      socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    },
+    keepAliveTimeoutMs,
+    connectionsMax,
+  });
+}

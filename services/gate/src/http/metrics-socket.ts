@@ -1,0 +1,77 @@
+// The WebSocket at /api/v1/admin/metrics/ws: one update a second for a bounded number of clients.
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { WebSocketServer } from "ws";
+import type { WebSocket } from "ws";
+import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
+
+/** The bounds of the stream. */
+export type MetricsSocketOptions = {
+  stream: MetricsStream;
+  clientsMax: number;
+  /** Bytes that may wait for a client; while more do, it misses updates. */
+  waitingBytesMax: number;
+  /** Updates that a client may miss in a row before it is cut off. */
+  missedMax: number;
+};
+
+type Client = { socket: WebSocket; missed: number };
+
+/** The WebSockets that get the live metrics. */
+export class MetricsSockets {
+  readonly #options: MetricsSocketOptions;
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: 4096,
+    perMessageDeflate: false,
+  });
+  readonly #clients = new Set<Client>();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: MetricsSocketOptions) {
+    this.#options = options;
+    this.#unsubscribe = options.stream.subscribe((update) => this.#broadcast(update));
+  }
+
+  /** Takes over an upgrade request; answers 503 where there are too many clients. */
+  accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#clients.size >= this.#options.clientsMax) {
+      socket.end(
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+      );
+      return;
+    }
+    this.#server.handleUpgrade(request, socket, head, (accepted) => {
+      const client: Client = { socket: accepted, missed: 0 };
+      this.#clients.add(client);
+      accepted.on("close", () => this.#clients.delete(client));
+      // A broken connection closes right after; the close event tells it.
+      accepted.on("error", () => undefined);
+      accepted.send(JSON.stringify(this.#options.stream.latest));
+    });
+  }
+
+  /** How many clients there are. */
+  get size(): number {
+    return this.#clients.size;
+  }
+
+  /** Closes every WebSocket with 1001, going away. */
+  close(): void {
+    this.#unsubscribe();
+    for (const { socket } of this.#clients) socket.close(1001, "the gateway stops");
+    this.#server.close();
+  }
+
+  #broadcast(update: MetricsUpdate): void {
+    const text = JSON.stringify(update);
+    for (const client of this.#clients) {
+      if (client.socket.bufferedAmount <= this.#options.waitingBytesMax) {
+        client.missed = 0;
+        client.socket.send(text);
+      } else if (++client.missed > this.#options.missedMax) {
+        client.socket.terminate();
+      }
+    }
+  }
+}

@@ -1,0 +1,57 @@
+// Completes the OpenAPI document: the bodies that the API checks itself, and the routes in force as callable paths.
+import type { JsonObject } from "@platform/kernel/http";
+import * as z from "zod";
+import { routeSchema } from "../config/route.ts";
+import type { RouteConfig } from "../config/route.ts";
+import type { GateState } from "../control/controller.ts";
+import { makeRouteLabel } from "../snapshot/index.ts";
+import { consoleSyncPath, syncSchema } from "./console-api.ts";
+import { routesPath } from "./routes-api.ts";
+
+const routesShownMax = 1000;
+const proxiedMethods = ["get", "post", "put", "patch", "delete"];
+
+/** The document with the routes of `state`, the first thousand of them; `document` is left as it is. */
+export function describeRoutes(document: JsonObject, state: GateState): JsonObject {
+  const paths = { ...(document["paths"] as Record<string, JsonObject>) };
+  paths[routesPath] = withBody(paths[routesPath], routeSchema);
+  paths[consoleSyncPath] = withBody(paths[consoleSyncPath], syncSchema);
+  for (const route of [...state.routes.values()].slice(0, routesShownMax)) {
+    const path = `${route.prefix.replace(/\/$/, "")}/{path}`;
+    paths[path] = { ...describeRoute(route), ...paths[path] };
+  }
+  return { ...document, paths };
+}
+
+function withBody(item: JsonObject | undefined, schema: z.ZodType): JsonObject {
+  const { $schema: _dialect, ...body } = z.toJSONSchema(schema, {
+    io: "input",
+    unrepresentable: "any",
+  });
+  const post = item?.["post"] as JsonObject;
+  const requestBody = { required: true, content: { "application/json": { schema: body } } };
+  return { ...item, post: { ...post, requestBody } };
+}
+
+/** A route as clients see it: its upstreams and settings are not told. Of several hosts the first is shown. */
+function describeRoute(route: RouteConfig): JsonObject {
+  const operation = {
+    tags: ["Proxied"],
+    summary: `Proxied by the route ${makeRouteLabel(route.host, route.prefix)}`,
+    ...(route.auth?.type === "none" ? { security: [] } : { security: [{ bearer: [] }] }),
+    responses: { default: { description: "What the upstream answers" } },
+  };
+  return {
+    ...(route.host === undefined ? {} : { servers: [{ url: `//${route.host}` }] }),
+    parameters: [
+      {
+        name: "path",
+        in: "path",
+        required: true,
+        description: "The rest of the path: may hold slashes, may be empty",
+        schema: { type: "string" },
+      },
+    ],
+    ...Object.fromEntries(proxiedMethods.map((method) => [method, operation])),
+  };
+}

@@ -1,0 +1,90 @@
+// The way to the control plane: the gateway's own paths are proxied to its socket, with a proof that they passed here.
+import {
+  compilePlan,
+  createUpstreamPool,
+  type Engine,
+  type ForwardFailure,
+  type ForwardObserver,
+  type ForwardResult,
+  type ForwardTarget,
+  type HeadWriter,
+} from "@platform/http1";
+import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
+import { ID_FIELDS } from "../client/request-ids.ts";
+import { IDENTITY_FIELDS } from "../route/compiled-route.ts";
+import {
+  CONTROL_CALLER_HEADER,
+  CONTROL_SECRET_HEADER,
+  type GlobalSpec,
+} from "../snapshot/index.ts";
+import { answerProblem } from "./answers.ts";
+import type { Recorder } from "./recorder.ts";
+import type { GateExchange, RequestState } from "./request-state.ts";
+
+const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
+
+/** Proxies to one control socket. {@link close} it when another one takes its place. */
+export class ControlPath implements ForwardObserver<RequestState> {
+  readonly #target: ForwardTarget;
+  readonly #recorder: Recorder;
+
+  constructor(engine: Engine, control: GlobalSpec["control"], recorder: Recorder) {
+    this.#recorder = recorder;
+    this.#target = {
+      pool: createUpstreamPool({
+        engine,
+        addresses: [{ path: control.socketPath }],
+        connectionsMax: 64,
+        idleMax: 8,
+      }),
+      plan: compilePlan({
+        removeRequestFields: [
+          ...FORWARDING_FIELDS,
+          ...ID_FIELDS,
+          ...IDENTITY_FIELDS,
+          CONTROL_SECRET_HEADER,
+          CONTROL_CALLER_HEADER,
+          "Authorization",
+        ],
+        addRequestFields: [[CONTROL_SECRET_HEADER, control.secret]],
+      }),
+    };
+  }
+
+  /** Forwards a request that was let through; `userData.caller` says who it is. */
+  start(exchange: GateExchange): void {
+    exchange.forward(this.#target, this);
+  }
+
+  /** Closes the pool after what is under way. */
+  close(drainMs: number): void {
+    void this.#target.pool.drain(drainMs);
+  }
+
+  onRequestHead(exchange: GateExchange, writer: HeadWriter): void {
+    const state = exchange.userData;
+    writer.raw(state.forwarding.lines);
+    state.ids.write(writer);
+    writer.fieldAfter(CALLER_PREFIX, describeCaller(state));
+  }
+
+  onFailure(exchange: GateExchange, failure: ForwardFailure): ForwardTarget | null {
+    const state = exchange.userData;
+    if (exchange.aborted) return null;
+    if (failure.kind === "reset-on-idle" && state.isIdempotent && !state.wasRefreshed) {
+      state.wasRefreshed = true;
+      return this.#target;
+    }
+    answerProblem(exchange, "unavailable", "The gateway's control plane does not answer.");
+    return null;
+  }
+
+  onDone(exchange: GateExchange, result: ForwardResult): void {
+    this.#recorder.record(exchange, result);
+  }
+}
+
+function describeCaller({ caller }: RequestState): string {
+  if (caller.kind !== "user") return caller.kind;
+  return `user ${encodeURIComponent(caller.claims.sub ?? "")}`;
+}

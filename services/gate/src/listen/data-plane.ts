@@ -1,0 +1,373 @@
+// One worker's data plane: it takes changes in, listens, and drains.
+import { lookup } from "node:dns/promises";
+import {
+  createEngine,
+  createServer,
+  type Engine,
+  type Server,
+  type ServerTls,
+} from "@platform/http1";
+import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
+import { MetricRegistry } from "@platform/kernel/metrics";
+import { AccessLineFormat } from "../access-log/access-line.ts";
+import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
+import { AddressSet } from "../client/address-set.ts";
+import { HexPool } from "../client/request-ids.ts";
+import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
+import type { CompiledRoute, RouteParts } from "../route/compiled-route.ts";
+import { PlanCache } from "../route/plan-cache.ts";
+import { RouteTable } from "../route/route-table.ts";
+import {
+  ActiveCounts,
+  MetricBlock,
+  readMonotonicMs,
+  RouteCells,
+  TargetCells,
+  type ApplyMessage,
+  type FromWorker,
+  type GlobalSpec,
+  type TlsContextSpec,
+  type WorkerInit,
+} from "../snapshot/index.ts";
+import { Forwarder } from "../upstream/forwarder.ts";
+import { PoolRegistry } from "../upstream/pool-registry.ts";
+import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
+import { RetryBudget } from "../upstream/retry-budget.ts";
+import { TargetHealth } from "../upstream/target-health.ts";
+import { ControlPath } from "./control-path.ts";
+import type { InForce } from "./in-force.ts";
+import { Probes } from "./probes.ts";
+import { Recorder } from "./recorder.ts";
+import { RequestHandler } from "./request-handler.ts";
+import { RequestState } from "./request-state.ts";
+import { RouteBook } from "./route-book.ts";
+
+/** What a data plane needs from its thread. */
+export type DataPlaneOptions = {
+  init: WorkerInit;
+  verifiers: VerifierSource;
+  /** Takes words for the control plane. */
+  send: (message: FromWorker) => void;
+};
+
+/** How long a change waits for the addresses of new upstreams before it is in force without them. */
+const LOOKUP_WAIT_MS = 1_000;
+const TICK_MS = 1_000;
+/** Connections beyond the bound that are still taken, to be told 503 or to probe. */
+const SHED_CONNECTIONS_MAX = 512;
+
+/** A data plane; words from the control plane go to {@link receive}. */
+export class DataPlane {
+  readonly #options: DataPlaneOptions;
+  readonly #engine: Engine;
+  readonly #block: MetricBlock;
+  readonly #resolver: Resolver;
+  readonly #pools: PoolRegistry;
+  readonly #recorder: Recorder;
+  readonly #forwarder: Forwarder;
+  readonly #budget = new RetryBudget();
+  readonly #probes = new Probes();
+  readonly #book: RouteBook;
+  readonly #routeParts: Omit<RouteParts, "limits">;
+  readonly #ticker: NodeJS.Timeout;
+  #inForce: InForce | undefined;
+  #server: Server | undefined;
+  #changes: Promise<void> = Promise.resolve();
+
+  constructor(options: DataPlaneOptions) {
+    const { init } = options;
+    const { shared } = init;
+    this.#options = options;
+    this.#engine = createEngine();
+    this.#block = new MetricBlock(init.metrics);
+    this.#resolver = new Resolver({
+      ...RESOLVER_TIMES_DEFAULT,
+      lookup: (name) => lookup(name, { all: true }),
+      onFailure: (name, error) => {
+        this.#log("warn", "an upstream's name could not be looked up", {
+          name,
+          error: describeError(error),
+        });
+      },
+    });
+    this.#pools = new PoolRegistry(this.#engine, this.#resolver);
+    this.#recorder = new Recorder(this.#block, new AccessLineFormat());
+    const active = new ActiveCounts(shared);
+    const health = new TargetHealth(
+      new TargetCells(shared.targets),
+      () => readMonotonicMs() - shared.startedMs,
+    );
+    this.#forwarder = new Forwarder({
+      workerIndex: init.workerIndex,
+      active,
+      health,
+      budget: this.#budget,
+      block: this.#block,
+      recorder: this.#recorder,
+      onRouteIdle: (route) => this.#book.settle(route),
+    });
+    this.#book = new RouteBook({
+      readNowMs: this.#engine.now,
+      onDrained: (key, cut) => options.send({ type: "route-drained", key, cut }),
+      cutExchanges: (route) => this.#cutExchanges(route),
+    });
+    this.#routeParts = {
+      pools: this.#pools,
+      plans: new PlanCache(),
+      verifiers: options.verifiers,
+      cells: new RouteCells(shared.routes),
+      active,
+      health,
+      random: Math.random,
+    };
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    this.#tick();
+  }
+
+  /** Takes a change up; changes are applied one after the other, and each is answered. */
+  apply(message: ApplyMessage): void {
+    this.#changes = this.#changes.then(async () => {
+      try {
+        await this.#applyOne(message);
+        this.#options.send({ type: "applied", seq: message.seq });
+      } catch (error) {
+        const text = describeError(error);
+        this.#options.send({ type: "apply-failed", seq: message.seq, message: text });
+      }
+    });
+  }
+
+  /** Sets what `/readyz` answers. */
+  setReadiness(up: boolean, checks: Record<string, string>): void {
+    this.#probes.setReadiness(up, checks);
+  }
+
+  /** Opens the access log again. */
+  async reopenAccessLog(): Promise<void> {
+    await this.#recorder.accessLog?.reopen();
+    this.#options.send({ type: "reopened" });
+  }
+
+  /** Stops accepting, finishes what is under way until the deadline, writes the log out, tells `drained`. */
+  async drain(deadlineMs: number): Promise<void> {
+    this.#probes.setDraining();
+    await this.#changes;
+    let cut = 0;
+    const server = this.#server;
+    if (server !== undefined) {
+      const last = setTimeout(
+        () => {
+          cut = server.counts.active + server.counts.tunnels;
+        },
+        Math.max(0, deadlineMs - 1),
+      );
+      await server.drain(deadlineMs);
+      clearTimeout(last);
+    }
+    clearInterval(this.#ticker);
+    this.#tick();
+    this.#pools.close();
+    this.#resolver.close();
+    this.#inForce?.control.close(0);
+    await Promise.all([
+      this.#recorder.accessLog?.close(),
+      this.#recorder.spans?.shutdown(Math.min(deadlineMs, 2_000)),
+    ]);
+    this.#engine.close();
+    this.#options.send({ type: "drained", cut });
+  }
+
+  // Everything that can fail happens before anything of the change is in force.
+  async #applyOne(message: ApplyMessage): Promise<void> {
+    const before = this.#inForce;
+    const globals = message.globals ?? before?.globals;
+    if (globals === undefined) throw new Error("the first change carries no globals");
+    const isChanged = message.globals !== undefined;
+    const trusted = isChanged ? new AddressSet(globals.trustedProxies) : before!.trusted;
+    const identity = isChanged ? new Identity(globals, this.#options.verifiers) : before!.identity;
+    const staged = this.#book.stage(message, { ...this.#routeParts, limits: globals.limits });
+    let accessLog: AccessLogWriter | undefined;
+    let table: RouteTable<CompiledRoute>;
+    try {
+      table = new RouteTable(staged.routes, globals.ownPaths);
+      accessLog = isChanged ? this.#openAccessLog(globals) : this.#recorder.accessLog;
+      if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
+        this.#server.setTls(describeListenerTls(globals.tls));
+      }
+      await waitAtMost(staged.ready, LOOKUP_WAIT_MS);
+    } catch (error) {
+      staged.discard();
+      throw error;
+    }
+    staged.commit();
+    const control =
+      before !== undefined && isSameControl(before.globals, globals)
+        ? before.control
+        : new ControlPath(this.#engine, globals.control, this.#recorder);
+    if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
+    if (isChanged) this.#takeOver(globals, before?.globals, accessLog);
+    if (before === undefined) {
+      this.#inForce = { globals, table, trusted, identity, control };
+      await this.#listen(this.#inForce);
+    } else {
+      Object.assign(before, { globals, table, trusted, identity, control });
+    }
+  }
+
+  #openAccessLog(globals: GlobalSpec): AccessLogWriter | undefined {
+    const path = globals.accessLog?.path;
+    if (path === undefined) return undefined;
+    if (path === this.#inForce?.globals.accessLog?.path) return this.#recorder.accessLog;
+    return new AccessLogWriter({
+      path,
+      ...ACCESS_LOG_WRITER_DEFAULT,
+      onError: (error) => {
+        this.#log("error", "the access log cannot be written", { error: error.message });
+      },
+    });
+  }
+
+  #takeOver(
+    globals: GlobalSpec,
+    before: GlobalSpec | undefined,
+    accessLog: AccessLogWriter | undefined,
+  ): void {
+    this.#probes.setVersion(globals.serviceVersion);
+    const former = this.#recorder.accessLog;
+    this.#recorder.accessLog = accessLog;
+    if (former !== undefined && former !== accessLog) void former.close();
+    if (globals.otlpEndpoint === before?.otlpEndpoint) return;
+    void this.#recorder.spans?.shutdown(2_000);
+    this.#recorder.spans = createSpanExporter(globals);
+  }
+
+  async #listen(inForce: InForce): Promise<void> {
+    const { limits, tls } = inForce.globals;
+    const handler = new RequestHandler({
+      inForce,
+      probes: this.#probes,
+      forwarder: this.#forwarder,
+      recorder: this.#recorder,
+      block: this.#block,
+      hexPool: new HexPool(),
+      identityLines: new IdentityLines(),
+      readNowMs: this.#engine.now,
+    });
+    const acceptedAt = this.#block.findCounter("connectionsAccepted");
+    const badAt = this.#block.findCounter("badRequests");
+    const { cells } = this.#block;
+    const server: Server = createServer<RequestState>({
+      engine: this.#engine,
+      handler: (exchange) => handler.handle(exchange),
+      createUserData: () => {
+        const state = new RequestState();
+        state.isShed = server.counts.connections >= inForce.globals.limits.connectionsMax;
+        cells[acceptedAt] = cells[acceptedAt]! + 1;
+        return state;
+      },
+      limits: {
+        headBytesMax: limits.headBytesMax,
+        fieldsMax: limits.headersMax,
+        connectionsMax: limits.connectionsMax + SHED_CONNECTIONS_MAX,
+      },
+      timeouts: { headMs: limits.headTimeoutMs, keepAliveMs: limits.keepAliveMs },
+      ...(tls === undefined ? {} : { tls: describeListenerTls(tls) }),
+      onFault: () => {
+        cells[badAt] = cells[badAt]! + 1;
+      },
+      onHandlerError: (error) => {
+        this.#log("error", "a request failed inside the gateway", { error: describeError(error) });
+      },
+    });
+    this.#server = server;
+    const { host, port, reusePort } = this.#options.init.listen;
+    try {
+      await server.listen({ host, port, reusePort });
+    } catch (error) {
+      const { code = "", message } = error as NodeJS.ErrnoException;
+      this.#options.send({ type: "listen-failed", code, message });
+      throw error;
+    }
+    const address = server.address();
+    const realPort = address !== null && "port" in address ? address.port : port;
+    this.#options.send({ type: "listening", port: realPort });
+  }
+
+  #cutExchanges(route: CompiledRoute): number {
+    const head = this.#forwarder.underWay;
+    let cut = 0;
+    for (let state = head.next; state !== head;) {
+      const { next } = state;
+      if (state.route === route) {
+        cut++;
+        if (state.tunnel === null) state.exchange?.destroy();
+        else state.tunnel.close();
+      }
+      state = next;
+    }
+    return cut;
+  }
+
+  #tick(): void {
+    const block = this.#block;
+    const { accessLog } = this.#recorder;
+    block.setCounter("heartbeatMs", readMonotonicMs());
+    block.setCounter("connectionsActive", this.#server?.counts.connections ?? 0);
+    if (accessLog !== undefined) {
+      block.setCounter("accessLogLines", accessLog.lines);
+      block.setCounter("accessLogDropped", accessLog.dropped);
+    }
+    this.#budget.tick();
+    this.#book.tick();
+  }
+
+  #log(
+    level: "warn" | "error",
+    msg: string,
+    fields: Record<string, string | number | boolean>,
+  ): void {
+    this.#options.send({ type: "log", level, msg, fields });
+  }
+}
+
+function createSpanExporter(globals: GlobalSpec): SpanExporter | undefined {
+  if (globals.otlpEndpoint === undefined) return undefined;
+  return createOtlpExporter({
+    endpoint: globals.otlpEndpoint,
+    resource: { service: "gate", version: globals.serviceVersion },
+    metrics: new MetricRegistry(),
+  });
+}
+
+function describeListenerTls(contexts: readonly TlsContextSpec[]): ServerTls {
+  const identities = contexts.map(({ names, certPem, keyPem }) => ({
+    names,
+    identity: { cert: certPem, key: keyPem },
+  }));
+  return {
+    fallback: identities[0]?.identity ?? null,
+    names: new Map(
+      identities.flatMap(({ names, identity }) => names.map((name) => [name, identity] as const)),
+    ),
+  };
+}
+
+function isSameControl(one: GlobalSpec, other: GlobalSpec): boolean {
+  return (
+    one.control.socketPath === other.control.socketPath &&
+    one.control.secret === other.control.secret
+  );
+}
+
+async function waitAtMost(promise: Promise<void>, timeoutMs: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, timeoutMs);
+  });
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}
+
+function describeError(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}

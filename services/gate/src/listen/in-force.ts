@@ -1,0 +1,16 @@
+// What a worker acts on now. It is replaced piece by piece between two requests, never during one.
+import type { AddressSet } from "../client/address-set.ts";
+import type { Identity } from "../filter/identity.ts";
+import type { CompiledRoute } from "../route/compiled-route.ts";
+import type { RouteTable } from "../route/route-table.ts";
+import type { GlobalSpec } from "../snapshot/index.ts";
+import type { ControlPath } from "./control-path.ts";
+
+/** The state in force, for those who read it with each request. */
+export type InForce = {
+  globals: GlobalSpec;
+  table: RouteTable<CompiledRoute>;
+  trusted: AddressSet;
+  identity: Identity;
+  control: ControlPath;
+};

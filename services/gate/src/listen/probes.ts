@@ -1,0 +1,81 @@
+// Liveness and readiness, answered by the worker itself from bodies that were laid out beforehand.
+import { Method, prepareAnswer, type PreparedAnswer } from "@platform/http1";
+import { answerProblem } from "./answers.ts";
+import type { GateExchange } from "./request-state.ts";
+
+const SERVICE = "gate";
+const READINESS_PATH = "/readyz";
+
+/** What `/healthz` and `/readyz` answer; not ready until told otherwise. */
+export class Probes {
+  #version = "";
+  #up = false;
+  #checks: Record<string, string> = { lifecycle: "starting" };
+  #isDraining = false;
+  #live: PreparedAnswer;
+  #ready: PreparedAnswer;
+
+  constructor() {
+    this.#live = prepareProbe(true, "", {});
+    this.#ready = prepareProbe(false, "", this.#checks);
+  }
+
+  /** Sets the version that the bodies name. */
+  setVersion(version: string): void {
+    this.#version = version;
+    this.#prepare();
+  }
+
+  /** Sets what readiness says. */
+  setReadiness(up: boolean, checks: Record<string, string>): void {
+    this.#up = up;
+    this.#checks = checks;
+    this.#prepare();
+  }
+
+  /** Not ready any more, whatever {@link setReadiness} says. */
+  setDraining(): void {
+    this.#isDraining = true;
+    this.#prepare();
+  }
+
+  /** Answers a probe. */
+  answer(exchange: GateExchange, path: string): void {
+    const { methodId } = exchange.head;
+    if (methodId !== Method.GET && methodId !== Method.HEAD) {
+      answerProblem(exchange, "method_not_allowed", "A probe takes GET or HEAD.", {
+        Allow: "GET, HEAD",
+      });
+      return;
+    }
+    exchange.respond(path === READINESS_PATH ? this.#ready : this.#live);
+  }
+
+  #prepare(): void {
+    this.#live = prepareProbe(true, this.#version, {});
+    this.#ready = this.#isDraining
+      ? prepareProbe(false, this.#version, { lifecycle: "draining" })
+      : prepareProbe(this.#up, this.#version, this.#checks);
+  }
+}
+
+function prepareProbe(
+  up: boolean,
+  version: string,
+  checks: Readonly<Record<string, string>>,
+): PreparedAnswer {
+  const reports = Object.fromEntries(
+    Object.entries(checks).map(([name, detail]) => [name, { status: "DOWN", detail }]),
+  );
+  const status = up ? "UP" : "DOWN";
+  const body = { status, service: SERVICE, version, ...(up ? {} : { checks: reports }) };
+  return prepareAnswer({
+    status: up ? 200 : 503,
+    headers: [
+      ["Content-Type", "application/json"],
+      ["Cache-Control", "no-store"],
+      ...(up ? [] : [["Retry-After", "1"] as const]),
+    ],
+    body: JSON.stringify(body),
+  });
+}

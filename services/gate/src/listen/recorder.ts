@@ -1,0 +1,119 @@
+// Counts, logs and traces every request once, when its answer is over.
+import type { SpanExporter } from "@platform/kernel/trace";
+import type { AccessLineFormat } from "../access-log/access-line.ts";
+import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
+import type { MetricBlock } from "../snapshot/index.ts";
+import type { GateExchange } from "./request-state.ts";
+
+/** How a request ended. */
+export type RequestEnd = {
+  /** Sent to the client; 0: it went away before there was one. */
+  status: number;
+  totalMs: number;
+  /** Until the upstream's response head; -1 where none came. */
+  upstreamMs: number;
+  /** How often an upstream was asked. */
+  attempts: number;
+};
+
+/** What nginx made customary for clients that went away before an answer. */
+const CLIENT_CLOSED_REQUEST = 499;
+const NO_JSON = '""';
+
+/** Where requests are told to; one per worker. */
+export class Recorder {
+  /** Absent: no route logs. */
+  accessLog: AccessLogWriter | undefined;
+  /** Absent: no spans. */
+  spans: SpanExporter | undefined;
+  readonly #block: MetricBlock;
+  readonly #format: AccessLineFormat;
+  readonly #errorsAt: number;
+
+  constructor(block: MetricBlock, format: AccessLineFormat) {
+    this.#block = block;
+    this.#format = format;
+    this.#errorsAt = block.findCounter("errors");
+  }
+
+  /** Whether the request's path and method must be kept for its end. */
+  needsWords(exchange: GateExchange): boolean {
+    const { route } = exchange.userData;
+    return this.spans !== undefined || (route !== null && route.spec.accessLog);
+  }
+
+  /** Tells of a request that is over; a second call for the same one does nothing. */
+  record(exchange: GateExchange, end: RequestEnd): void {
+    const state = exchange.userData;
+    if (state.isRecorded) return;
+    state.isRecorded = true;
+    const status = end.status === 0 ? CLIENT_CLOSED_REQUEST : end.status;
+    const { cells } = this.#block;
+    if (status >= 500) cells[this.#errorsAt] = cells[this.#errorsAt]! + 1;
+    if (state.rows !== null) {
+      const row = state.rows.find(this.#block, state.methodIndex, status);
+      this.#block.addRequest(row, end.totalMs / 1000);
+    }
+    if (state.path === "") return;
+    if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {
+      this.#log(exchange, status, end);
+    }
+    if (this.spans !== undefined && state.ids.isSampled) this.#trace(exchange, status, end);
+  }
+
+  #log(exchange: GateExchange, status: number, end: RequestEnd): void {
+    const state = exchange.userData;
+    this.accessLog?.append(
+      this.#format.format({
+        startedAtMs: state.startedAtEpochMs,
+        method: state.method,
+        path: state.path,
+        status,
+        latencyMs: end.totalMs,
+        clientAddress: state.forwarding.clientAddress,
+        upstreamJson: state.target?.urlJson ?? NO_JSON,
+        code: state.code,
+        routeJson: state.route?.labelJson ?? NO_JSON,
+        requestId: state.ids.requestId,
+        traceId: state.ids.traceId,
+        attempts: end.attempts,
+        upstreamMs: end.upstreamMs,
+      }),
+    );
+  }
+
+  #trace(exchange: GateExchange, status: number, end: RequestEnd): void {
+    const state = exchange.userData;
+    const { ids } = state;
+    const label = state.route?.label ?? "";
+    const attributes = new Map<string, string | number>([
+      ["http.request.method", state.method],
+      ["http.route", label],
+      ["http.response.status_code", status],
+      ["url.path", state.path],
+      ["client.address", state.forwarding.clientAddress],
+      ["platform.attempts", end.attempts],
+    ]);
+    if (state.target !== null) attributes.set("platform.upstream", state.target.url);
+    if (end.upstreamMs >= 0) attributes.set("platform.upstream_ms", end.upstreamMs);
+    if (state.code !== "") attributes.set("error.type", state.code);
+    this.spans?.export({
+      context: {
+        traceId: ids.traceId,
+        spanId: ids.spanId,
+        sampled: true,
+        traceState: ids.traceState,
+      },
+      parentSpanId: ids.parentSpanId,
+      name: label === "" ? state.method : `${state.method} ${label}`,
+      kind: "server",
+      startMs: state.startedAtEpochMs,
+      endMs: state.startedAtEpochMs + end.totalMs,
+      attributes,
+      attributesDropped: 0,
+      events: [],
+      status: status >= 500 ? "error" : "unset",
+      statusMessage: "",
+    });
+  }
+}

@@ -1,0 +1,323 @@
+// Takes each request: its ids, its path, then an own path or a route, through the route's steps to an upstream.
+import {
+  Known,
+  Method,
+  nameOfMethod,
+  prepareAnswer,
+  TargetForm,
+  type MethodId,
+} from "@platform/http1";
+import type { PreparedAnswer } from "@platform/http1";
+import { toPlatformError } from "@platform/kernel/errors";
+import type { HexPool } from "../client/request-ids.ts";
+import { admitAdmin } from "../filter/admin-guard.ts";
+import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
+import type { IdentityLines } from "../filter/identity.ts";
+import type { CompiledRoute } from "../route/compiled-route.ts";
+import { RowCache } from "../route/compiled-route.ts";
+import { PathScan, type PathFault } from "../route/path-scan.ts";
+import { readHostName } from "../route/route-table.ts";
+import { METHOD_LABELS, type MetricBlock, type OwnPath } from "../snapshot/index.ts";
+import type { Forwarder } from "../upstream/forwarder.ts";
+import { answerError, answerProblem, readMethod } from "./answers.ts";
+import type { InForce } from "./in-force.ts";
+import type { Probes } from "./probes.ts";
+import type { Recorder } from "./recorder.ts";
+import type { GateCaller, GateExchange } from "./request-state.ts";
+
+/** What a handler works with. */
+export type RequestHandlerParts = {
+  inForce: InForce;
+  probes: Probes;
+  forwarder: Forwarder;
+  recorder: Recorder;
+  block: MetricBlock;
+  hexPool: HexPool;
+  identityLines: IdentityLines;
+  readNowMs: () => number;
+};
+
+const ROOT = Buffer.from("/");
+const OPTIONS_ANSWER = prepareAnswer({ status: 204 });
+const SHED_ANSWER: PreparedAnswer = prepareAnswer({
+  status: 503,
+  headers: [
+    ["Content-Type", "application/problem+json"],
+    ["Retry-After", "1"],
+  ],
+  body: '{"type":"urn:platform:error:overloaded","title":"Overloaded","status":503,"detail":"The gateway has too many connections.","instance":"","code":"overloaded","error":"The gateway has too many connections.","trace_id":""}',
+});
+
+// By the engine's method numbers: the position of the label, and RFC 9110 section 9.2.2.
+const METHODS = Object.values(Method);
+const METHOD_INDICES = Uint8Array.from(METHODS, (id) =>
+  Math.max(0, METHOD_LABELS.indexOf(nameOfMethod(id) ?? "OTHER")),
+);
+const IDEMPOTENT_METHODS: readonly MethodId[] = [
+  Method.GET,
+  Method.HEAD,
+  Method.PUT,
+  Method.DELETE,
+  Method.OPTIONS,
+  Method.TRACE,
+];
+const IDEMPOTENT = Uint8Array.from(METHODS, (id) => (IDEMPOTENT_METHODS.includes(id) ? 1 : 0));
+
+/** The handler of one worker's server. */
+export class RequestHandler {
+  readonly #parts: RequestHandlerParts;
+  readonly #scan = new PathScan();
+  readonly #requestsAt: number;
+  readonly #badAt: number;
+  readonly #shedAt: number;
+  readonly #noRoute = new RowCache(0);
+  readonly #ownRows = new WeakMap<OwnPath, RowCache>();
+
+  constructor(parts: RequestHandlerParts) {
+    this.#parts = parts;
+    this.#requestsAt = parts.block.findCounter("requests");
+    this.#badAt = parts.block.findCounter("badRequests");
+    this.#shedAt = parts.block.findCounter("shed");
+  }
+
+  /** Takes one request. */
+  handle(exchange: GateExchange): void {
+    const { head } = exchange;
+    const state = exchange.userData;
+    const { inForce, hexPool } = this.#parts;
+    state.begin(exchange);
+    exchange.onAnswered ??= (answered, status) => this.#recordOwn(answered, status);
+    this.#count(this.#requestsAt);
+    state.methodIndex = METHOD_INDICES[head.methodId]!;
+    state.isIdempotent = IDEMPOTENT[head.methodId] === 1;
+    state.ids.read(head.fields, hexPool);
+    state.forwarding.read(exchange.connection, head, inForce.trusted);
+    state.rows = this.#noRoute;
+    const fault = this.#readPath(exchange);
+    if (fault !== null) {
+      this.#refuse(exchange, fault);
+      return;
+    }
+    const own = inForce.table.findOwnPath(this.#scan);
+    if (own !== undefined) this.#handleOwn(exchange, own);
+    else if (state.isShed) this.#shed(exchange);
+    else this.#handleRouted(exchange);
+  }
+
+  #readPath(exchange: GateExchange): PathFault | null {
+    const { head } = exchange;
+    const { prefixBytesMax } = this.#parts.inForce.table;
+    // `http://host` has an empty path, which means `/` (RFC 9112 section 3.2.1).
+    if (head.pathStart === head.pathEnd && head.targetForm === TargetForm.Absolute) {
+      return this.#scan.read(ROOT, 0, 1, prefixBytesMax);
+    }
+    return this.#scan.read(head.bytes, head.pathStart, head.targetEnd, prefixBytesMax);
+  }
+
+  #refuse(exchange: GateExchange, fault: PathFault): void {
+    if (fault === "not-origin-form" && exchange.head.methodId === Method.OPTIONS) {
+      exchange.respond(OPTIONS_ANSWER);
+      return;
+    }
+    this.#count(this.#badAt);
+    answerProblem(exchange, "bad_request", describeFault(fault));
+  }
+
+  #shed(exchange: GateExchange): void {
+    this.#count(this.#shedAt);
+    exchange.userData.code = "overloaded";
+    exchange.respond(SHED_ANSWER);
+  }
+
+  #handleRouted(exchange: GateExchange): void {
+    const state = exchange.userData;
+    const { inForce, recorder } = this.#parts;
+    const scan = this.#scan;
+    const route = inForce.table.findRoute(scan, inForce.table.hasHosts ? readHost(exchange) : "");
+    if (route === undefined) {
+      answerProblem(exchange, "route_not_found", "No route matches this host and path.");
+      return;
+    }
+    state.route = route;
+    state.rows = route.rows;
+    if (recorder.needsWords(exchange)) this.#keepWords(exchange);
+    if (route.spec.rawPath) {
+      if (!scan.isRawSafe(route.prefix.length)) {
+        this.#refuse(exchange, "climbs-above-root");
+        return;
+      }
+    } else if (scan.hasEncodedSeparator) {
+      this.#refuse(exchange, "encoded-separator");
+      return;
+    } else if (!scan.clean) {
+      exchange.forwardPath = scan.readPath();
+    }
+    this.#admit(exchange, route);
+  }
+
+  #keepWords(exchange: GateExchange): void {
+    const state = exchange.userData;
+    state.path = this.#scan.readPath();
+    state.method = readMethod(exchange);
+    state.startedAtEpochMs = Date.now();
+  }
+
+  #admit(exchange: GateExchange, route: CompiledRoute): void {
+    const { identity } = this.#parts.inForce;
+    const { auth } = route.spec;
+    if (auth.type !== "bearer" && identity.isOpen) {
+      this.#forward(exchange, route);
+      return;
+    }
+    const { head } = exchange;
+    const then = (caller: GateCaller): void => {
+      const state = exchange.userData;
+      state.caller = caller;
+      state.isOperator = caller.kind === "operator";
+      if (caller.kind === "user") {
+        state.identityLines = this.#parts.identityLines.layOut(caller.claims);
+      }
+      this.#forward(exchange, route);
+    };
+    switch (auth.type) {
+      case "none":
+        this.#settle(exchange, () => admitAnyone(head, identity), then);
+        return;
+      case "inherit":
+        this.#settle(exchange, () => admitByGlobals(head, identity), then);
+        return;
+      case "bearer":
+        this.#settle(exchange, () => admitByRoute(head, auth, route.verify!), then);
+        return;
+      default:
+        auth satisfies never;
+    }
+  }
+
+  #forward(exchange: GateExchange, route: CompiledRoute): void {
+    const { bodyBytesMax } = route.spec;
+    exchange.bodyBytesMax = bodyBytesMax;
+    if (exchange.head.contentLength > bodyBytesMax) {
+      answerProblem(
+        exchange,
+        "payload_too_large",
+        `The request body is larger than ${bodyBytesMax} bytes.`,
+      );
+      return;
+    }
+    this.#parts.forwarder.start(exchange, route);
+  }
+
+  #handleOwn(exchange: GateExchange, own: OwnPath): void {
+    const state = exchange.userData;
+    const { inForce, probes } = this.#parts;
+    if (own.metricsId !== undefined) state.rows = this.#findOwnRows(own, own.metricsId);
+    if (own.access === "probe") {
+      probes.answer(exchange, own.path);
+      return;
+    }
+    if (state.isShed) {
+      this.#shed(exchange);
+      return;
+    }
+    if (this.#scan.hasEncodedSeparator) {
+      this.#refuse(exchange, "encoded-separator");
+      return;
+    }
+    if (!this.#scan.clean) exchange.forwardPath = this.#scan.readPath();
+    if (own.access === "public") {
+      inForce.control.start(exchange);
+      return;
+    }
+    const { head, connection } = exchange;
+    this.#settle(
+      exchange,
+      () => admitAdmin(head, connection.remoteAddress, inForce.identity),
+      (caller) => {
+        state.caller = caller;
+        inForce.control.start(exchange);
+      },
+    );
+  }
+
+  // Goes on at once where nothing has to be waited for; else when it is there, if the request still is.
+  #settle<T>(exchange: GateExchange, judge: () => T | Promise<T>, then: (value: T) => void): void {
+    let verdict: T | Promise<T>;
+    try {
+      verdict = judge();
+    } catch (error) {
+      answerError(exchange, toPlatformError(error));
+      return;
+    }
+    if (!(verdict instanceof Promise)) {
+      then(verdict);
+      return;
+    }
+    const { sequence } = exchange;
+    const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
+    exchange.onAborted = (gone) => this.#recordOwn(gone, 0);
+    verdict.then(
+      (value) => {
+        if (!isOver()) then(value);
+      },
+      (error: unknown) => {
+        if (!isOver()) answerError(exchange, toPlatformError(error));
+      },
+    );
+  }
+
+  #recordOwn(exchange: GateExchange, status: number): void {
+    const totalMs = this.#parts.readNowMs() - exchange.startedAtMs;
+    this.#parts.recorder.record(exchange, {
+      status,
+      totalMs,
+      upstreamMs: -1,
+      attempts: exchange.userData.tried.length,
+    });
+  }
+
+  #findOwnRows(own: OwnPath, metricsId: number): RowCache {
+    let rows = this.#ownRows.get(own);
+    if (rows === undefined) {
+      rows = new RowCache(metricsId);
+      this.#ownRows.set(own, rows);
+    }
+    return rows;
+  }
+
+  #count(at: number): void {
+    const { cells } = this.#parts.block;
+    cells[at] = cells[at]! + 1;
+  }
+}
+
+function readHost(exchange: GateExchange): string {
+  const { head } = exchange;
+  if (head.authorityStart !== -1) {
+    return readHostName(head.bytes.toString("latin1", head.authorityStart, head.authorityEnd));
+  }
+  return readHostName(head.fields.get(Known.Host) ?? "");
+}
+
+function describeFault(fault: PathFault): string {
+  switch (fault) {
+    case "not-origin-form":
+      return "The request target is not a path.";
+    case "bad-percent-encoding":
+      return "The path holds a percent sign that is not followed by two hexadecimal digits.";
+    case "encoded-nul":
+      return "The path holds an encoded NUL.";
+    case "encoded-separator":
+      return "The path holds an encoded slash or backslash.";
+    case "backslash":
+      return "The path holds a backslash.";
+    case "bad-character":
+      return "The path holds a character that must be percent-encoded.";
+    case "climbs-above-root":
+      return "The path climbs out of where it may go.";
+    case "path-parameter-on-dot-segment":
+      return "The path holds a dot segment with a parameter.";
+    default:
+      return fault satisfies never;
+  }
+}

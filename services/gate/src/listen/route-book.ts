@@ -1,0 +1,95 @@
+// The routes of a worker: changes are compiled aside, taken up all at once, and what they replace drains.
+import { compileRoute, type CompiledRoute, type RouteParts } from "../route/compiled-route.ts";
+import type { ApplyMessage, RouteKey } from "../snapshot/index.ts";
+
+/** What a change does to the routes, compiled but not in force. */
+export type StagedRoutes = {
+  /** The routes as they will be. */
+  routes: readonly CompiledRoute[];
+  /** Settles once the first lookups of new upstreams are over. */
+  ready: Promise<void>;
+  /** Puts the change in force. */
+  commit(): void;
+  /** Lets go of everything that was compiled for it. */
+  discard(): void;
+};
+
+/** What {@link RouteBook} tells and how long it lets streams go on. */
+export type RouteBookOptions = {
+  readNowMs: () => number;
+  /** A removed route is through: `cut` of its exchanges were ended by the deadline. */
+  onDrained: (key: RouteKey, cut: number) => void;
+  /** Ends all exchanges of the route and returns how many there were. */
+  cutExchanges: (route: CompiledRoute) => number;
+};
+
+/** Routes in force by key, and those that drain. */
+export class RouteBook {
+  readonly #options: RouteBookOptions;
+  readonly #routes = new Map<RouteKey, CompiledRoute>();
+  readonly #draining = new Map<CompiledRoute, number>();
+
+  constructor(options: RouteBookOptions) {
+    this.#options = options;
+  }
+
+  /** Compiles a change. Throws where a route of it cannot be compiled; then nothing is held. */
+  stage(message: ApplyMessage, parts: RouteParts): StagedRoutes {
+    const compiled: CompiledRoute[] = [];
+    const discard = (): void => {
+      for (const route of compiled) for (const held of route.pools) held.release(0);
+    };
+    try {
+      for (const spec of message.upsert) compiled.push(compileRoute(spec, parts));
+    } catch (error) {
+      discard();
+      throw error;
+    }
+    const lookups = compiled.flatMap((route) => route.pools.map((held) => held.ready));
+    const drainMs = parts.limits.routeDrainMs;
+    const next = new Map(this.#routes);
+    for (const key of message.remove) next.delete(key);
+    for (const route of compiled) next.set(route.key, route);
+    return {
+      routes: [...next.values()],
+      ready: Promise.all(lookups).then(() => undefined),
+      discard,
+      commit: () => {
+        for (const key of message.remove) this.#remove(key, drainMs);
+        for (const route of compiled) {
+          this.#remove(route.key, drainMs);
+          this.#routes.set(route.key, route);
+        }
+      },
+    };
+  }
+
+  /** A removed route has nothing under way any more: its pools are given back. */
+  settle(route: CompiledRoute): void {
+    if (this.#draining.delete(route)) this.#finish(route, 0);
+  }
+
+  /** Ends what goes on past its deadline; called once a second. */
+  tick(): void {
+    const nowMs = this.#options.readNowMs();
+    for (const [route, deadlineMs] of this.#draining) {
+      if (nowMs < deadlineMs) continue;
+      this.#draining.delete(route);
+      this.#finish(route, this.#options.cutExchanges(route));
+    }
+  }
+
+  #remove(key: RouteKey, drainMs: number): void {
+    const route = this.#routes.get(key);
+    if (route === undefined) return;
+    this.#routes.delete(key);
+    route.isRemoved = true;
+    if (route.inFlight === 0) this.#finish(route, 0);
+    else this.#draining.set(route, this.#options.readNowMs() + drainMs);
+  }
+
+  #finish(route: CompiledRoute, cut: number): void {
+    for (const held of route.pools) held.release(0);
+    this.#options.onDrained(route.key, cut);
+  }
+}

@@ -1,0 +1,41 @@
+// The entry of a worker thread: words from the control plane in, one data plane behind them.
+import { parentPort, workerData } from "node:worker_threads";
+import type { FromWorker, ToWorker, WorkerInit } from "../snapshot/index.ts";
+import { createVerifierSource } from "../filter/verifier-source.ts";
+import { DataPlane } from "./data-plane.ts";
+
+const port = parentPort;
+if (port === null) throw new Error("this file is the entry of a worker thread");
+const send = (message: FromWorker): void => port.postMessage(message);
+const plane = new DataPlane({
+  init: workerData as WorkerInit,
+  verifiers: createVerifierSource((url, error) => {
+    const text = error instanceof Error ? error.message : String(error);
+    send({
+      type: "log",
+      level: "warn",
+      msg: "an issuer's keys could not be fetched",
+      fields: { url, error: text },
+    });
+  }),
+  send,
+});
+
+port.on("message", (message: ToWorker) => {
+  switch (message.type) {
+    case "apply":
+      plane.apply(message);
+      return;
+    case "readiness":
+      plane.setReadiness(message.up, message.checks);
+      return;
+    case "reopen-access-log":
+      void plane.reopenAccessLog();
+      return;
+    case "drain":
+      void plane.drain(message.deadlineMs);
+      return;
+    default:
+      message satisfies never;
+  }
+});

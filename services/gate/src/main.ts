@@ -1,0 +1,66 @@
+// The gateway's process: flags and environment, configuration, start, signals, drain, exit code.
+import { runProgram, runService } from "@platform/kernel/lifecycle";
+import { createLogger } from "@platform/kernel/log";
+import { gateDefinition, gateVersion } from "./config/document.ts";
+import { checkLoaded } from "./config/load.ts";
+import type { LoadedGate } from "./config/load.ts";
+import { notAvailableYet } from "./config/value.ts";
+import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
+import { startGate } from "./service.ts";
+
+const workerEntry = new URL("./listen/worker.ts", import.meta.url);
+const unbuiltCommands = ["dashboard", "replay", "install", "policy"];
+
+await main();
+
+async function main(): Promise<void> {
+  const [command = "", ...rest] = process.argv.slice(2);
+  // Their flags are not known yet: asked for before the command line is read.
+  if (unbuiltCommands.includes(command) && !rest.includes("--help")) {
+    process.exitCode = refuseCommand(command);
+    return;
+  }
+  await runProgram(gateDefinition, {
+    "": (loaded) => serve(checkLoaded(loaded)),
+    validate: async (loaded) => print(await describeConfiguration(checkLoaded(loaded))),
+    "overlay show": async ({ options }) => print(await describeOverlay(options.config)),
+    "overlay clear": async ({ options }) => print(await clearOverlay(options.config)),
+    dashboard: () => refuseCommand("dashboard"),
+    replay: () => refuseCommand("replay"),
+    install: () => refuseCommand("install"),
+    policy: () => refuseCommand("policy"),
+  });
+}
+
+async function serve(loaded: LoadedGate): Promise<void> {
+  const { config } = loaded;
+  // What a start would stumble over is told before anything is begun.
+  await describeConfiguration(loaded);
+  const log = createLogger({ service: "gate", level: config.log_level, format: config.log_format });
+  await runService(
+    {
+      service: "gate",
+      version: gateVersion,
+      logger: log,
+      drainTimeoutMs: config.drain_timeout_ms,
+    },
+    async (lifecycle) => {
+      if (!loaded.hasFile) {
+        log.warn("there is no configuration file: starting without its routes", {
+          path: loaded.path,
+        });
+      }
+      const sources = { argv: process.argv.slice(2), env: process.env };
+      await startGate({ loaded, sources, log, lifecycle, workerEntry });
+    },
+  );
+}
+
+function refuseCommand(name: string): number {
+  process.stderr.write(`platform-gate: the command ${name} is ${notAvailableYet}\n`);
+  return 1;
+}
+
+function print(text: string): void {
+  process.stdout.write(text);
+}

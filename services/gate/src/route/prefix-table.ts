@@ -1,0 +1,81 @@
+// Finds the longest prefix of a path among many: one hash probe for each length at which a prefix may end.
+import { hashPrefix, type PathScan } from "./path-scan.ts";
+
+/** Compiled prefixes with what each stands for. Immutable; cost of a search does not grow with their number. */
+export class PrefixTable<T> {
+  /** Length in bytes of the longest prefix; 0 for an empty table. */
+  readonly prefixBytesMax: number;
+  readonly #mask: number;
+  readonly #hashes: Int32Array;
+  readonly #prefixes: (Uint8Array | undefined)[];
+  readonly #values: (T | undefined)[];
+  readonly #lengths: Uint8Array;
+
+  /** Prefixes are distinct and start with `/`. Throws a RangeError on a repeated one. */
+  constructor(entries: Iterable<readonly [prefix: string, value: T]>) {
+    const all = Array.from(entries, ([prefix, value]) => ({
+      prefix: new Uint8Array(Buffer.from(prefix, "latin1")),
+      value,
+    }));
+    let size = 8;
+    while (size < all.length * 2) size *= 2;
+    this.#mask = size - 1;
+    this.#hashes = new Int32Array(size);
+    this.#prefixes = Array.from({ length: size }, () => undefined);
+    this.#values = Array.from({ length: size }, () => undefined);
+    this.prefixBytesMax = all.reduce((longest, entry) => Math.max(longest, entry.prefix.length), 0);
+    this.#lengths = new Uint8Array(this.prefixBytesMax + 1);
+    for (const { prefix, value } of all) this.#insert(prefix, value);
+  }
+
+  /** What stands at the longest prefix that ends at mark `from` or before, or undefined. */
+  find(scan: PathScan, from = scan.marks - 1): T | undefined {
+    for (let mark = from; mark >= 0; mark--) {
+      const value = this.findAt(scan, mark);
+      if (value !== undefined) return value;
+    }
+    return undefined;
+  }
+
+  /** What stands at the prefix that ends exactly at a mark, or undefined. */
+  findAt(scan: PathScan, mark: number): T | undefined {
+    const length = scan.markLengths[mark]!;
+    if (length > this.prefixBytesMax || this.#lengths[length] === 0) return undefined;
+    const hash = scan.markHashes[mark]!;
+    for (let cell = mix(hash) & this.#mask; ; cell = (cell + 1) & this.#mask) {
+      const prefix = this.#prefixes[cell];
+      if (prefix === undefined) return undefined;
+      if (this.#hashes[cell] === hash && isPrefixOf(prefix, scan.bytes, scan.start, length)) {
+        return this.#values[cell];
+      }
+    }
+  }
+
+  #insert(prefix: Uint8Array, value: T): void {
+    const hash = hashPrefix(prefix);
+    let cell = mix(hash) & this.#mask;
+    for (let held = this.#prefixes[cell]; held !== undefined; held = this.#prefixes[cell]) {
+      if (this.#hashes[cell] === hash && isPrefixOf(held, prefix, 0, prefix.length)) {
+        throw new RangeError(`the prefix ${Buffer.from(prefix).toString("latin1")} is there twice`);
+      }
+      cell = (cell + 1) & this.#mask;
+    }
+    this.#hashes[cell] = hash;
+    this.#prefixes[cell] = prefix;
+    this.#values[cell] = value;
+    this.#lengths[prefix.length] = 1;
+  }
+}
+
+// FNV leaves its best bits on top; cells are taken from the bottom.
+function mix(hash: number): number {
+  return hash ^ (hash >>> 15);
+}
+
+function isPrefixOf(prefix: Uint8Array, bytes: Uint8Array, start: number, length: number): boolean {
+  if (prefix.length !== length) return false;
+  for (let at = 0; at < length; at++) {
+    if (prefix[at] !== bytes[start + at]) return false;
+  }
+  return true;
+}

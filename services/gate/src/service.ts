@@ -1,0 +1,275 @@
+// The composition root of the gateway: it makes every part and hands it on, from top to bottom.
+import { availableParallelism } from "node:os";
+import { HealthRegistry } from "@platform/kernel/health";
+import { createIdSource } from "@platform/kernel/ids";
+import type { Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import type { Tracer } from "@platform/kernel/trace";
+import { gateVersion, routeDrainMsMax } from "./config/document.ts";
+import type { GateConfig } from "./config/document.ts";
+import { reloadConfig } from "./config/load.ts";
+import type { GateSources, LoadedGate } from "./config/load.ts";
+import { Controller, buildState } from "./control/controller.ts";
+import { diffRoutes } from "./control/differ.ts";
+import { Fleet } from "./control/fleet.ts";
+import { GateMetrics } from "./control/gate-metrics.ts";
+import { buildGlobals } from "./control/globals.ts";
+import { probeListenAddress } from "./control/listen-probe.ts";
+import type { ListenPlace } from "./control/listen-probe.ts";
+import { MetricsStream } from "./control/metrics-stream.ts";
+import {
+  createEphemeralOverlay,
+  createOverlayFile,
+  getOverlayPath,
+} from "./control/overlay-file.ts";
+import { RoutePlanner } from "./control/planner.ts";
+import type { Change } from "./control/worker-handle.ts";
+import { createGateApi } from "./http/api.ts";
+import {
+  createControlAddress,
+  listenControl,
+  removeControlAddress,
+} from "./http/control-server.ts";
+import { MetricsSockets } from "./http/metrics-socket.ts";
+import { listOwnPaths } from "./http/own-paths.ts";
+import {
+  ActiveCounts,
+  ROUTES_MAX,
+  RouteCells,
+  TARGETS_MAX,
+  TargetCells,
+  allocateSharedBuffers,
+  readMonotonicMs,
+} from "./snapshot/index.ts";
+import type { GlobalSpec } from "./snapshot/index.ts";
+
+/** How long a worker may take to answer a change before it is replaced. */
+const workerSilentMs = 2000;
+/** How long a worker may show no life before it is replaced. */
+const workerStuckMs = 15_000;
+const workerStartMs = 30_000;
+const tracesFlushMs = 1000;
+/** Streams of a removed route are cut by then: its cells can go to another. */
+const cellRestMs = routeDrainMsMax + 10_000;
+const metricsSockets = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
+/** Systems on which several threads can share a listening port. */
+const reusePortPlatforms: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
+
+/** What a gateway is started with. */
+export type GateOptions = {
+  loaded: LoadedGate;
+  /** Where a reload reads the configuration from. */
+  sources: GateSources;
+  log: Logger;
+  lifecycle: Lifecycle;
+  /** Module that a data-plane thread runs. */
+  workerEntry: URL;
+};
+
+/** Starts the gateway; when this resolves, every worker listens with every route. */
+export async function startGate(options: GateOptions): Promise<void> {
+  const { loaded, log, lifecycle } = options;
+  const { config } = loaded;
+
+  const overlayPath = getOverlayPath(loaded.path);
+  const store = config.ephemeral
+    ? createEphemeralOverlay(overlayPath)
+    : createOverlayFile(overlayPath);
+
+  const address = createControlAddress();
+  lifecycle.onDrain("control address", () => removeControlAddress(address));
+  const buildFaceGlobals = (face: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
+    buildGlobals(
+      of,
+      { control: address, ownPaths: listOwnPaths(face), configPath: loaded.path },
+      hasAccessLog,
+    );
+  const face = config.admin_addr === undefined ? "all" : "probes";
+  const buildMainGlobals = (of: GateConfig, hasAccessLog: boolean): GlobalSpec =>
+    buildFaceGlobals(face, of, hasAccessLog);
+  const state = buildState(config, await store.read(), buildMainGlobals);
+
+  const workers = countWorkers(config, log);
+  const shared = allocateSharedBuffers(face === "all" ? workers : workers + 1);
+  const active = new ActiveCounts(shared);
+  const targets = new TargetCells(shared.targets);
+  const routeCells = new RouteCells(shared.routes);
+  const planner: RoutePlanner = new RoutePlanner({
+    routesMax: ROUTES_MAX,
+    targetsMax: TARGETS_MAX,
+    restMs: cellRestMs,
+    readNowMs: readMonotonicMs,
+    onRouteReuse: (slot) => routeCells.clear(slot),
+    onTargetReuse: (slot) => {
+      targets.clear(slot);
+      active.clear(slot);
+      metrics.forgetTarget(slot);
+    },
+  });
+  const first = planner.plan(diffRoutes(new Map(), state.compiled));
+  first.commit();
+
+  const fleets: Fleet[] = [];
+  const metrics: GateMetrics = new GateMetrics({
+    listBlocks: () => fleets.flatMap((fleet) => fleet.listMetrics()),
+    planner,
+    active,
+    targets,
+    countLiveWorkers: () => fleets.reduce((sum, fleet) => sum + fleet.countLive(), 0),
+    countRoutes: () => controller.state.routes.size,
+    readSharedMs: () => readMonotonicMs() - shared.startedMs,
+  });
+  const fleetOptions = {
+    entry: options.workerEntry,
+    shared,
+    log,
+    silentMs: workerSilentMs,
+    stuckMs: workerStuckMs,
+    startMs: workerStartMs,
+    onRetired: (block: Parameters<GateMetrics["retire"]>[0]) => metrics.retire(block),
+  };
+
+  const place = await probeListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
+  const reusePort = workers > 1;
+  const main = new Fleet(
+    {
+      ...fleetOptions,
+      places: Array.from({ length: workers }, (_, workerIndex) => ({
+        workerIndex,
+        listen: { ...place, reusePort },
+      })),
+    },
+    state.globals,
+    first.upsert,
+  );
+  fleets.push(main);
+  const adminPlace = await probeAdminAddress(config);
+  const admin =
+    adminPlace === undefined
+      ? undefined
+      : new Fleet(
+          {
+            ...fleetOptions,
+            places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
+          },
+          buildFaceGlobals("all", config, false),
+          [],
+        );
+  if (admin !== undefined) fleets.push(admin);
+
+  const controller: Controller = new Controller(
+    {
+      planner,
+      store,
+      log,
+      loadConfig: () => reloadConfig(options.sources, loaded).config,
+      buildGlobals: buildMainGlobals,
+      apply: async (change) => {
+        await main.apply(change);
+        // The admin listener has no routes; what else changes is the same, but for its own paths.
+        await admin?.apply(toAdminChange(change));
+      },
+    },
+    state,
+  );
+
+  const registry = new MetricRegistry();
+  const processCollector = createProcessCollector({ service: "gate", version: gateVersion });
+  registry.collect(processCollector);
+  registry.collect(metrics);
+  const health = new HealthRegistry({ service: "gate", version: gateVersion });
+  const tracer = createGateTracer(config, registry);
+  const stream = new MetricsStream({
+    readTotals: () => metrics.readTotals(),
+    readConnections: () => metrics.readConnections(),
+    readNow: () => new Date(),
+    readMonotonicMs,
+  });
+  const sockets = new MetricsSockets({ stream, ...metricsSockets });
+  const api = createGateApi({
+    controller,
+    planner,
+    metrics,
+    stream,
+    registry,
+    health,
+    tracer,
+    clock: systemClock,
+    logger: log,
+    secret: address.secret,
+  });
+  const listener = await listenControl(address, api, sockets);
+  lifecycle.onDrain("control plane", async () => {
+    stream.stop();
+    processCollector.close();
+    await listener.close(0);
+    await tracer.shutdown(tracesFlushMs);
+  });
+  lifecycle.onDrain("workers", async (context) => {
+    const cuts = await Promise.all(fleets.map((fleet) => fleet.drain(context.remainingMs())));
+    const cut = cuts.reduce((sum, count) => sum + count, 0);
+    if (cut > 0) log.warn("exchanges were cut by the drain deadline", { cut });
+  });
+  lifecycle.onDrain("live metrics", () => sockets.close());
+
+  await Promise.all(fleets.map((fleet) => fleet.start()));
+  stream.start();
+  health.setState("ready");
+  for (const fleet of fleets) fleet.setReadiness(true, {});
+  lifecycle.stopping.addEventListener("abort", () => {
+    health.setState("draining");
+    for (const fleet of fleets) fleet.setReadiness(false, { gate: "draining" });
+  });
+  lifecycle.onReload("configuration", async () => {
+    await Promise.all(fleets.map((fleet) => fleet.reopenAccessLog()));
+    // The refusal is in the log already, and what ran before goes on.
+    await controller.reload({ caller: "SIGHUP" }).catch(() => undefined);
+  });
+  reportListeners(lifecycle, config, place, adminPlace);
+}
+
+function toAdminChange(change: Change): Change {
+  if (change.globals === undefined) return { upsert: [], remove: [] };
+  const { accessLog: _accessLog, ...globals } = change.globals;
+  return { upsert: [], remove: [], globals: { ...globals, ownPaths: listOwnPaths("all") } };
+}
+
+function createGateTracer(config: GateConfig, metrics: MetricRegistry): Tracer {
+  const exporter =
+    config.otlp_endpoint === undefined
+      ? undefined
+      : createOtlpExporter({
+          endpoint: config.otlp_endpoint,
+          resource: { service: "gate", version: gateVersion },
+          metrics,
+        });
+  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
+}
+
+function countWorkers(config: GateConfig, log: Logger): number {
+  const wanted = config.workers === "auto" ? availableParallelism() : config.workers;
+  if (wanted === 1 || reusePortPlatforms.has(process.platform)) return wanted;
+  if (config.workers !== "auto") {
+    log.warn("one worker is started: threads cannot share a port on this system", { wanted });
+  }
+  return 1;
+}
+
+async function probeAdminAddress(config: GateConfig): Promise<ListenPlace | undefined> {
+  if (config.admin_addr === undefined) return undefined;
+  return probeListenAddress(config.admin_addr, "--admin-addr or PLATFORM_GATE_ADMIN_ADDR");
+}
+
+function reportListeners(
+  lifecycle: Lifecycle,
+  config: GateConfig,
+  place: ListenPlace,
+  adminPlace: ListenPlace | undefined,
+): void {
+  const name = config.tls_cert === undefined ? "http" : "https";
+  lifecycle.reportListener({ name, ...place });
+  if (adminPlace !== undefined) lifecycle.reportListener({ name: "admin", ...adminPlace });
+}

@@ -1,0 +1,189 @@
+// Picks the target of an attempt: by the route's way of balancing, among those that are healthy and not tried yet.
+import type { ActiveCounts, BalancerKind, RouteCells, TargetSpec } from "../snapshot/index.ts";
+import { layOutTurns } from "./schedule.ts";
+import type { TargetHealth } from "./target-health.ts";
+
+/** What a balancer reads and where its chance comes from. */
+export type BalancerParts = {
+  cells: RouteCells;
+  active: ActiveCounts;
+  health: TargetHealth;
+  /** A number in [0, 1), `Math.random` in service. */
+  random: () => number;
+};
+
+/** Most targets of one route. */
+export const ROUTE_TARGETS_MAX = 1_024;
+
+/** Chooses an index into the route's targets. */
+export type Balancer = {
+  /**
+   * The target of the next attempt, or -1 where every one was `tried` (indices). `clientIp` matters to `ip_hash` only.
+   * Of a route's targets at most half are held to be ejected; targets of weight 0 are never picked.
+   */
+  pick(tried: readonly number[], clientIp: string): number;
+};
+
+/** The balancer of one route. `routeSlot` is its cell for the round-robin index. */
+export function createBalancer(
+  kind: BalancerKind,
+  targets: readonly TargetSpec[],
+  routeSlot: number,
+  parts: BalancerParts,
+): Balancer {
+  if (targets.length > ROUTE_TARGETS_MAX) {
+    throw new RangeError(
+      `a route has ${targets.length} targets, at most ${ROUTE_TARGETS_MAX} work`,
+    );
+  }
+  if (targets.length === 1) return { pick: (tried) => (tried.length === 0 ? 0 : -1) };
+  return new HealthyBalancer(targets, parts, createChooser(kind, targets, routeSlot, parts));
+}
+
+/** A preferred index among those that are 1 in `allowed`, or -1 where none is. */
+type Chooser = (allowed: Uint8Array, clientIp: string) => number;
+
+class HealthyBalancer implements Balancer {
+  readonly #targets: readonly TargetSpec[];
+  readonly #health: TargetHealth;
+  readonly #random: () => number;
+  readonly #choose: Chooser;
+  readonly #weighted: Uint8Array;
+  readonly #weightedCount: number;
+  readonly #allowed: Uint8Array;
+
+  constructor(targets: readonly TargetSpec[], parts: BalancerParts, choose: Chooser) {
+    this.#targets = targets;
+    this.#health = parts.health;
+    this.#random = parts.random;
+    this.#choose = choose;
+    this.#weighted = Uint8Array.from(targets, (target) => (target.weight > 0 ? 1 : 0));
+    this.#weightedCount = this.#weighted.reduce((sum, one) => sum + one, 0);
+    this.#allowed = new Uint8Array(targets.length);
+  }
+
+  pick(tried: readonly number[], clientIp: string): number {
+    if (tried.length > 0) return this.#pickAgain(tried, clientIp);
+    const first = this.#choose(this.#weighted, clientIp);
+    const slot = this.#targets[first]!.slot;
+    if (this.#health.isEjected(slot)) {
+      this.#allowAllButHalf();
+      return this.#allowed[first] === 1 ? first : this.#choose(this.#allowed, clientIp);
+    }
+    const share = this.#health.readShare(slot);
+    if (share === 1 || this.#random() < share) return first;
+    this.#allowAllButHalf();
+    this.#allowed[first] = 0;
+    const other = this.#choose(this.#allowed, clientIp);
+    return other === -1 ? first : other;
+  }
+
+  // The first ejected ones are out, at most half of all; the rest of them stay in traffic.
+  #allowAllButHalf(): void {
+    this.#allowed.set(this.#weighted);
+    let room = this.#weightedCount >> 1;
+    for (let index = 0; index < this.#targets.length && room > 0; index++) {
+      if (this.#weighted[index] === 0) continue;
+      if (!this.#health.isEjected(this.#targets[index]!.slot)) continue;
+      this.#allowed[index] = 0;
+      room--;
+    }
+  }
+
+  // A second attempt goes where there is no doubt, if there is such a place.
+  #pickAgain(tried: readonly number[], clientIp: string): number {
+    this.#allowed.set(this.#weighted);
+    for (const index of tried) this.#allowed[index] = 0;
+    const untried = this.#allowed.slice();
+    for (let index = 0; index < this.#targets.length; index++) {
+      if (this.#health.isEjected(this.#targets[index]!.slot)) this.#allowed[index] = 0;
+    }
+    const sound = this.#choose(this.#allowed, clientIp);
+    return sound === -1 ? this.#choose(untried, clientIp) : sound;
+  }
+}
+
+function createChooser(
+  kind: BalancerKind,
+  targets: readonly TargetSpec[],
+  routeSlot: number,
+  parts: BalancerParts,
+): Chooser {
+  const turns = layOutTurns(targets.map((target) => target.weight));
+  switch (kind) {
+    case "round_robin":
+      return (allowed) => takeFrom(turns, parts.cells.takeTurn(routeSlot), allowed);
+    case "random":
+      return (allowed) => takeFrom(turns, Math.floor(parts.random() * turns.length), allowed);
+    case "least_conn":
+      return (allowed) =>
+        chooseLeastBusy(targets, parts.active, parts.cells.takeTurn(routeSlot), allowed);
+    case "ip_hash":
+      return (allowed, clientIp) => chooseByAddress(targets, clientIp, allowed);
+    default:
+      throw new Error(`unknown balancer ${String(kind satisfies never)}`);
+  }
+}
+
+// The turn's own target, else the next allowed one behind it.
+function takeFrom(turns: Uint16Array, turn: number, allowed: Uint8Array): number {
+  for (let step = 0; step < turns.length; step++) {
+    const index = turns[(turn + step) % turns.length]!;
+    if (allowed[index] === 1) return index;
+  }
+  return -1;
+}
+
+// Fewest exchanges under way for its weight; equals take turns.
+function chooseLeastBusy(
+  targets: readonly TargetSpec[],
+  active: ActiveCounts,
+  turn: number,
+  allowed: Uint8Array,
+): number {
+  let best = -1;
+  let bestLoad = Number.POSITIVE_INFINITY;
+  for (let step = 0; step < targets.length; step++) {
+    const index = (turn + step) % targets.length;
+    if (allowed[index] === 0) continue;
+    const target = targets[index]!;
+    const load = (active.sum(target.slot) + 1) / target.weight;
+    if (load < bestLoad) {
+      best = index;
+      bestLoad = load;
+    }
+  }
+  return best;
+}
+
+// Rendezvous hashing: a client keeps its target for as long as that target is there.
+function chooseByAddress(
+  targets: readonly TargetSpec[],
+  clientIp: string,
+  allowed: Uint8Array,
+): number {
+  let best = -1;
+  let bestScore = Number.NEGATIVE_INFINITY;
+  for (let index = 0; index < targets.length; index++) {
+    if (allowed[index] === 0) continue;
+    const target = targets[index]!;
+    const unit = (hashText(clientIp, hashText(target.url, 0x811c9dc5)) + 1) / 4_294_967_297;
+    const score = -target.weight / Math.log(unit);
+    if (score > bestScore) {
+      best = index;
+      bestScore = score;
+    }
+  }
+  return best;
+}
+
+// FNV-1a with the finish of MurmurHash3, whose avalanche FNV lacks.
+function hashText(text: string, seed: number): number {
+  let hash = seed;
+  for (let at = 0; at < text.length; at++) {
+    hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,203 @@
+// Sends a request to a target of its route, and to another one while that is allowed.
+import type {
+  FailureKind,
+  ForwardFailure,
+  ForwardObserver,
+  ForwardResult,
+  ForwardTarget,
+  HeadWriter,
+  Tunnel,
+} from "@platform/http1";
+import type { ErrorCode } from "@platform/kernel/errors";
+import { answerProblem } from "../listen/answers.ts";
+import type { Recorder } from "../listen/recorder.ts";
+import { RequestState, type GateExchange } from "../listen/request-state.ts";
+import type { CompiledRoute, RouteTarget } from "../route/compiled-route.ts";
+import type { ActiveCounts, MetricBlock } from "../snapshot/index.ts";
+import type { RetryBudget } from "./retry-budget.ts";
+import { decideRetry } from "./retry-policy.ts";
+import type { TargetHealth } from "./target-health.ts";
+
+/** What a forwarder works with. */
+export type ForwarderParts = {
+  workerIndex: number;
+  active: ActiveCounts;
+  health: TargetHealth;
+  budget: RetryBudget;
+  block: MetricBlock;
+  recorder: Recorder;
+  /** A removed route has nothing under way any more. */
+  onRouteIdle: (route: CompiledRoute) => void;
+};
+
+/** Forwards along routes; one per worker, it watches all of the worker's exchanges. */
+export class Forwarder implements ForwardObserver<RequestState> {
+  /** Head of the ring of exchanges that are being forwarded. */
+  readonly underWay = new RequestState();
+  readonly #parts: ForwarderParts;
+  readonly #retriesAt: number;
+  readonly #refusedAt: number;
+  readonly #ejectionsAt: number;
+  readonly #tunnelsAt: number;
+
+  constructor(parts: ForwarderParts) {
+    this.#parts = parts;
+    this.#retriesAt = parts.block.findCounter("retries");
+    this.#refusedAt = parts.block.findCounter("retriesRefused");
+    this.#ejectionsAt = parts.block.findCounter("ejections");
+    this.#tunnelsAt = parts.block.findCounter("webSocketsActive");
+  }
+
+  /** Forwards the request along its route, which `userData` names. */
+  start(exchange: GateExchange, route: CompiledRoute): void {
+    const state = exchange.userData;
+    const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
+    state.tried.push(index);
+    this.#parts.budget.addRequest();
+    route.inFlight++;
+    state.link(this.underWay);
+    exchange.forward(this.#enter(state, route.targets[index]!), this);
+  }
+
+  onRequestHead(exchange: GateExchange, writer: HeadWriter): void {
+    const state = exchange.userData;
+    writer.raw(state.forwarding.lines);
+    state.ids.write(writer);
+    if (state.identityLines !== null) writer.raw(state.identityLines);
+  }
+
+  onTunnel(exchange: GateExchange, tunnel: Tunnel): void {
+    exchange.userData.tunnel = tunnel;
+    this.#count(this.#tunnelsAt, 1);
+  }
+
+  onFailure(exchange: GateExchange, failure: ForwardFailure): ForwardTarget | null {
+    const state = exchange.userData;
+    const target = state.target!;
+    this.#judge(target, failure.kind);
+    if (exchange.aborted) return null;
+    const next = this.#chooseNext(exchange, failure);
+    if (next !== null) {
+      this.#count(this.#retriesAt, 1);
+      this.#leave(state);
+      return this.#enter(state, next);
+    }
+    const [code, detail] = describeFailure(failure.kind);
+    answerProblem(exchange, code, detail);
+    return null;
+  }
+
+  onDone(exchange: GateExchange, result: ForwardResult): void {
+    const state = exchange.userData;
+    const route = state.route!;
+    const { recorder, health, onRouteIdle } = this.#parts;
+    if (result.upstreamMs >= 0) health.noteSuccess(state.target!.slot);
+    if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
+    if (result.outcome === "request-refused") state.code = codeOfRefusal(result.status);
+    this.#leave(state);
+    state.unlink();
+    recorder.record(exchange, result);
+    if (--route.inFlight === 0 && route.isRemoved) onRouteIdle(route);
+  }
+
+  #enter(state: RequestState, target: RouteTarget): ForwardTarget {
+    state.target = target;
+    this.#parts.active.add(this.#parts.workerIndex, target.slot, 1);
+    return state.isOperator ? target.forwardAnonymous : target.forward;
+  }
+
+  #leave(state: RequestState): void {
+    this.#parts.active.add(this.#parts.workerIndex, state.target!.slot, -1);
+  }
+
+  // What the target did wrong counts against it; what was ours, or a race on an idle connection, does not.
+  #judge(target: RouteTarget, kind: FailureKind): void {
+    switch (kind) {
+      case "queue-full":
+      case "queue-timeout":
+      case "pool-closed":
+      case "reset-on-idle":
+      case "total-timeout":
+        return;
+      default:
+    }
+    this.#parts.block.addUpstreamError(target.slot);
+    if (this.#parts.health.noteFailure(target.slot, kind === "connect-refused")) {
+      this.#count(this.#ejectionsAt, 1);
+    }
+  }
+
+  #chooseNext(exchange: GateExchange, failure: ForwardFailure): RouteTarget | null {
+    // An upstream that does not answer in time would keep the client waiting as long again.
+    if (failure.kind === "response-timeout" || failure.kind === "total-timeout") return null;
+    const state = exchange.userData;
+    const route = state.route!;
+    const decision = decideRetry({
+      idempotent: state.isIdempotent,
+      requestSent: failure.requestSent,
+      replayable: failure.replayable,
+      lostWhileIdle: failure.kind === "reset-on-idle",
+      retries: state.retries,
+      refreshed: state.wasRefreshed,
+    });
+    switch (decision.kind) {
+      case "give-up":
+        return null;
+      case "same-target":
+        state.wasRefreshed = true;
+        return state.target;
+      case "other-target":
+        break;
+      default:
+        return decision satisfies never;
+    }
+    const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
+    if (index === -1) return null;
+    if (decision.spend && !this.#parts.budget.takeRetry()) {
+      this.#count(this.#refusedAt, 1);
+      return null;
+    }
+    state.tried.push(index);
+    state.retries++;
+    return route.targets[index]!;
+  }
+
+  #count(at: number, change: number): void {
+    const { cells } = this.#parts.block;
+    cells[at] = cells[at]! + change;
+  }
+}
+
+function describeFailure(kind: FailureKind): [code: ErrorCode, detail: string] {
+  switch (kind) {
+    case "connect-refused":
+      return ["upstream_unreachable", "The upstream refused the connection."];
+    case "connect-timeout":
+      return ["upstream_timeout", "The upstream could not be connected to in time."];
+    case "connect-failed":
+      return ["upstream_unreachable", "The upstream could not be reached."];
+    case "tls-failed":
+      return ["upstream_unreachable", "No secure connection to the upstream could be made."];
+    case "queue-full":
+      return ["overloaded", "Too many requests wait for this upstream."];
+    case "queue-timeout":
+      return ["queue_timeout", "No connection to the upstream became free in time."];
+    case "pool-closed":
+      return ["unavailable", "The route was just changed; try again."];
+    case "reset-on-idle":
+    case "reset":
+      return ["upstream_unreachable", "The upstream closed the connection without an answer."];
+    case "response-timeout":
+    case "total-timeout":
+      return ["upstream_timeout", "The upstream did not answer in time."];
+    case "malformed-response":
+      return ["upstream_invalid_response", "The upstream's answer was not valid HTTP."];
+    default:
+      return kind satisfies never;
+  }
+}
+
+function codeOfRefusal(status: number): ErrorCode {
+  if (status === 413) return "payload_too_large";
+  return status === 408 ? "request_timeout" : "bad_request";
+}

@@ -1,0 +1,114 @@
+// The connection pools of a worker: one for each upstream, shared by all routes that lead there.
+import {
+  createUpstreamPool,
+  type Engine,
+  type UpstreamAddress,
+  type UpstreamPool,
+} from "@platform/http1";
+import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../snapshot/index.ts";
+import type { Resolver } from "./resolver.ts";
+
+/** Which upstream, and how it is connected to. */
+export type PoolRequest = {
+  url: string;
+  tls: UpstreamTlsSpec | undefined;
+  connectMs: number;
+  limits: LimitsSpec;
+};
+
+/** A claim on a pool. */
+export type HeldPool = {
+  readonly pool: UpstreamPool;
+  /** Settles once the first lookup of the upstream's name is over, well or badly. */
+  readonly ready: Promise<void>;
+  /** Gives the claim back, once. The last one closes the pool after what is under way, at most `drainMs`. */
+  release(drainMs: number): void;
+};
+
+type Entry = { pool: UpstreamPool; ready: Promise<void>; stopWatch: () => void; holders: number };
+
+/** Makes pools when they are first needed and closes them when nobody needs them. */
+export class PoolRegistry {
+  readonly #engine: Engine;
+  readonly #resolver: Resolver;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(engine: Engine, resolver: Resolver) {
+    this.#engine = engine;
+    this.#resolver = resolver;
+  }
+
+  /** Number of open pools. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The pool of an upstream. Equal requests get the same one. Throws where the TLS material does not load. */
+  acquire(request: PoolRequest): HeldPool {
+    const { limits } = request;
+    const key = JSON.stringify([
+      makeTargetKey(request.url, request.tls),
+      request.connectMs,
+      limits.upstreamConnectionsMax,
+      limits.upstreamIdleMax,
+      limits.upstreamIdleMs,
+    ]);
+    const entry = this.#entries.get(key) ?? this.#open(key, request);
+    entry.holders++;
+    let isHeld = true;
+    const release = (drainMs: number): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      if (--entry.holders > 0) return;
+      this.#entries.delete(key);
+      entry.stopWatch();
+      void entry.pool.drain(drainMs);
+    };
+    return { pool: entry.pool, ready: entry.ready, release };
+  }
+
+  /** Closes every pool at once. */
+  close(): void {
+    for (const entry of this.#entries.values()) {
+      entry.stopWatch();
+      entry.pool.close();
+    }
+    this.#entries.clear();
+  }
+
+  #open(key: string, { url, tls, connectMs, limits }: PoolRequest): Entry {
+    const { protocol, hostname, port } = new URL(url);
+    const isSecure = protocol === "https:";
+    const pool = createUpstreamPool({
+      engine: this.#engine,
+      addresses: [],
+      ...(isSecure ? { tls: describeTls(hostname, tls) } : {}),
+      connectionsMax: limits.upstreamConnectionsMax,
+      idleMax: limits.upstreamIdleMax,
+      idleTimeoutMs: limits.upstreamIdleMs,
+      connectTimeoutMs: connectMs,
+      waitTimeoutMs: connectMs,
+      headBytesMax: limits.headBytesMax,
+    });
+    pool.label = url;
+    const portNumber = port === "" ? (isSecure ? 443 : 80) : Number(port);
+    const { ready, stop } = this.#resolver.watch(hostname, (hosts) => {
+      pool.setAddresses(hosts.map((host): UpstreamAddress => ({ host, port: portNumber })));
+    });
+    const entry = { pool, ready, stopWatch: stop, holders: 0 };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+}
+
+function describeTls(
+  hostname: string,
+  tls: UpstreamTlsSpec | undefined,
+): { serverName: string; ca?: string; cert?: string; key?: string } {
+  return {
+    serverName: hostname.startsWith("[") ? hostname.slice(1, -1) : hostname,
+    ...(tls?.caPem === undefined ? {} : { ca: tls.caPem }),
+    ...(tls?.certPem === undefined ? {} : { cert: tls.certPem }),
+    ...(tls?.keyPem === undefined ? {} : { key: tls.keyPem }),
+  };
+}

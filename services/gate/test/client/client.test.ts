@@ -1,0 +1,220 @@
+// What an upstream is told about the client, and what of the client's own claims is believed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HeadWriter, Parse, RequestParser } from "@platform/http1";
+import fc from "fast-check";
+import { AddressSet, isLoopback, parseAddress } from "../../src/client/address-set.ts";
+import { findClientAddress } from "../../src/client/client-address.ts";
+import { ForwardingFields } from "../../src/client/forwarding-fields.ts";
+import { HexPool, RequestIds } from "../../src/client/request-ids.ts";
+
+function parse(lines: string[]): RequestParser {
+  const parser = new RequestParser();
+  const bytes = Buffer.from(["GET / HTTP/1.1", ...lines, "", ""].join("\r\n"), "latin1");
+  assert.equal(parser.execute(bytes, 0, bytes.length), Parse.Complete);
+  return parser;
+}
+
+const CLIENT = { remoteAddress: "203.0.113.9", localPort: 8080, secure: false };
+
+test("ranges hold what is in them, in either family's spelling", () => {
+  const set = new AddressSet(["10.0.0.0/8", "192.0.2.7", "2001:db8::/33", "::1"]);
+  const table: [string, boolean][] = [
+    ["10.255.1.2", true],
+    ["11.0.0.0", false],
+    ["::ffff:10.1.1.1", true],
+    ["::ffff:a01:101", true],
+    ["192.0.2.7", true],
+    ["192.0.2.8", false],
+    ["2001:db8:7fff::1", true],
+    ["2001:db8:8000::1", false],
+    ["::1", true],
+    ["::1%lo", true],
+    ["::2", false],
+    ["", false],
+    ["10.0.0", false],
+    ["unix:", false],
+  ];
+  for (const [address, expected] of table) assert.equal(set.has(address), expected, address);
+  assert.ok(isLoopback("127.9.9.9") && isLoopback("::ffff:127.0.0.1") && !isLoopback("128.0.0.1"));
+});
+
+test("what is no range is refused by name", () => {
+  for (const text of [
+    "",
+    "x",
+    "10.0.0.0/33",
+    "::/129",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.0/-1",
+  ]) {
+    assert.throws(() => new AddressSet([text]), { name: "RangeError" }, text);
+  }
+});
+
+test("an address read and written by the platform is the same 16 bytes", () => {
+  fc.assert(
+    fc.property(fc.ipV6(), (text) => {
+      const url = new URL(`http://[${text}]/`).hostname.slice(1, -1);
+      assert.deepEqual(parseAddress(text), parseAddress(url), `${text} ${url}`);
+    }),
+  );
+});
+
+test("the client is the first hop from the right that is not trusted", () => {
+  const trusted = new AddressSet(["10.0.0.0/8", "::1"]);
+  const table: [string, string, string][] = [
+    ["203.0.113.9", "1.1.1.1", "203.0.113.9"],
+    ["10.0.0.1", "", "10.0.0.1"],
+    ["10.0.0.1", "198.51.100.1", "198.51.100.1"],
+    ["10.0.0.1", "1.1.1.1, 198.51.100.1", "198.51.100.1"],
+    ["10.0.0.1", "1.1.1.1, 198.51.100.1,10.2.2.2", "198.51.100.1"],
+    ["10.0.0.1", "10.3.3.3, 10.2.2.2", "10.3.3.3"],
+    ["10.0.0.1", "1.1.1.1, garbage, 10.2.2.2", "10.2.2.2"],
+    ["10.0.0.1", "garbage", "10.0.0.1"],
+    ["10.0.0.1", "198.51.100.1:1234", "198.51.100.1"],
+    ["10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"],
+    ["::1", "2001:db8::1", "2001:db8::1"],
+    ["10.0.0.1", ",,198.51.100.1, ", "10.0.0.1"],
+  ];
+  for (const [peer, chain, expected] of table) {
+    assert.equal(findClientAddress(peer, chain, trusted), expected, `${peer} ${chain}`);
+  }
+});
+
+test("what an untrusted client claims is replaced", () => {
+  const fields = new ForwardingFields();
+  const head = parse([
+    "Host: a.example:8080",
+    "X-Forwarded-For: 127.0.0.1",
+    "X-Forwarded-Proto: https",
+    "Forwarded: for=127.0.0.1",
+  ]);
+  fields.read(CLIENT, head, new AddressSet([]));
+  assert.equal(fields.clientAddress, "203.0.113.9");
+  assert.equal(
+    fields.lines.toString(),
+    'X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Port: 8080\r\nX-Forwarded-Host: a.example:8080\r\nForwarded: for=203.0.113.9;host="a.example:8080";proto=http\r\n',
+  );
+});
+
+test("the lines follow the Host from request to request, and a reload of trusted proxies", () => {
+  const fields = new ForwardingFields();
+  const nobody = new AddressSet([]);
+  fields.read(CLIENT, parse(["Host: a"]), nobody);
+  const first = fields.lines;
+  fields.read(CLIENT, parse(["Host: a"]), nobody);
+  assert.equal(fields.lines, first);
+  fields.read(CLIENT, parse(["Host: b"]), nobody);
+  assert.match(fields.lines.toString(), /X-Forwarded-Host: b\r\n/);
+  const head = parse(["Host: b", "X-Forwarded-For: 198.51.100.7"]);
+  fields.read(CLIENT, head, new AddressSet(["203.0.113.0/24"]));
+  assert.equal(fields.clientAddress, "198.51.100.7");
+  fields.read(CLIENT, head, nobody);
+  assert.equal(fields.clientAddress, "203.0.113.9");
+});
+
+test("a trusted proxy's word is kept, over all its lines, and the proxy is added", () => {
+  const fields = new ForwardingFields();
+  const head = parse([
+    "Host: inner",
+    "X-Forwarded-For: 198.51.100.1",
+    "X-Forwarded-For: 203.0.113.77",
+    "X-Forwarded-Proto: HTTPS",
+    "X-Forwarded-Host: outer.example",
+    "X-Forwarded-Port: 443",
+    "Forwarded: for=198.51.100.1;proto=https",
+  ]);
+  const peer = { remoteAddress: "2001:db8::5", localPort: 80, secure: false };
+  fields.read(peer, head, new AddressSet(["2001:db8::/32", "203.0.113.0/24"]));
+  assert.equal(fields.clientAddress, "198.51.100.1");
+  assert.equal(
+    fields.lines.toString(),
+    'X-Forwarded-For: 198.51.100.1, 203.0.113.77, 2001:db8::5\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Port: 443\r\nX-Forwarded-Host: outer.example\r\nForwarded: for=198.51.100.1;proto=https, for="[2001:db8::5]";host="inner";proto=http\r\n',
+  );
+});
+
+function readIds(lines: string[]): { ids: RequestIds; sent: string } {
+  const ids = new RequestIds();
+  ids.read(parse(["Host: a", ...lines]).fields, new HexPool());
+  const writer = new HeadWriter();
+  writer.begin();
+  ids.write(writer);
+  return { ids, sent: writer.view().toString("latin1") };
+}
+
+const TRACE = "0af7651916cd43dd8448eb211c80319c";
+const SPAN = "b7ad6b7169203331";
+
+test("a trace goes on with a new span, its state and its sampling", () => {
+  const { ids, sent } = readIds([
+    `traceparent: 00-${TRACE}-${SPAN}-00`,
+    "tracestate: a=1",
+    "tracestate: b=2",
+    "X-Request-Id: req-1",
+  ]);
+  assert.equal(ids.traceId, TRACE);
+  assert.equal(ids.parentSpanId, SPAN);
+  assert.notEqual(ids.spanId, SPAN);
+  assert.equal(ids.isSampled, false);
+  assert.equal(
+    sent,
+    `traceparent: 00-${TRACE}-${ids.spanId}-00\r\nX-Request-Id: req-1\r\ntracestate: a=1, b=2\r\n`,
+  );
+});
+
+test("without a valid traceparent a new, sampled trace starts and the state is dropped", () => {
+  const broken = [
+    "",
+    `00-${TRACE}-${SPAN}`,
+    `00-${TRACE}-${SPAN}-01-x`,
+    `ff-${TRACE}-${SPAN}-01`,
+    `00-${"0".repeat(32)}-${SPAN}-01`,
+    `00-${TRACE}-${"0".repeat(16)}-01`,
+    `00-${TRACE.toUpperCase()}-${SPAN}-01`,
+    `00_${TRACE}-${SPAN}-01`,
+    `0x-${TRACE}-${SPAN}-01`,
+  ];
+  for (const value of broken) {
+    const { ids, sent } = readIds([`traceparent: ${value}`, "tracestate: a=1"]);
+    assert.match(
+      sent,
+      /^traceparent: 00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-01\r\nX-Request-Id: [0-9a-f]{32}\r\n$/,
+      value,
+    );
+    assert.notEqual(ids.traceId, TRACE);
+    assert.equal(ids.parentSpanId, "");
+    assert.equal(ids.isSampled, true);
+  }
+  const twice = readIds([
+    `traceparent: 00-${TRACE}-${SPAN}-01`,
+    `traceparent: 00-${TRACE}-${SPAN}-01`,
+  ]);
+  assert.notEqual(twice.ids.traceId, TRACE);
+});
+
+test("a later version of traceparent is read as far as it is known and sent as version 00", () => {
+  const { sent } = readIds([`traceparent: cc-${TRACE}-${SPAN}-01-what-comes`]);
+  assert.match(sent, new RegExp(`^traceparent: 00-${TRACE}-[0-9a-f]{16}-01\r\n`));
+});
+
+test("a request id that is not one short word is replaced", () => {
+  for (const value of ["", "two words", "x".repeat(129), "t\tab", "\u00e9"]) {
+    const { ids, sent } = readIds([`X-Request-Id: ${value}`]);
+    assert.match(ids.requestId, /^[0-9a-f]{32}$/);
+    assert.ok(sent.includes(`X-Request-Id: ${ids.requestId}\r\n`));
+  }
+});
+
+test("ids do not repeat over refills of the pool", () => {
+  const pool = new HexPool();
+  const ids = new RequestIds();
+  const { fields } = parse(["Host: a"]);
+  const seen = new Set<string>();
+  for (let request = 0; request < 2_000; request++) {
+    ids.read(fields, pool);
+    seen.add(ids.traceId).add(ids.spanId).add(ids.requestId);
+  }
+  assert.equal(seen.size, 6_000);
+});

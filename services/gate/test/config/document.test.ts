@@ -1,0 +1,260 @@
+// The configuration's schema: what is accepted, what is refused, and in which words.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { loadConfig } from "@platform/kernel/config";
+import { gateDefinition } from "../../src/config/document.ts";
+import type { GateConfig } from "../../src/config/document.ts";
+
+function load(text: string, env: Record<string, string> = {}, argv: string[] = []): GateConfig {
+  const loaded = loadConfig(gateDefinition, {
+    argv: ["--config", "gate.json", ...argv],
+    env,
+    readFile: () => text,
+  });
+  assert.equal(loaded.kind, "run");
+  return loaded.kind === "run" ? (loaded.config as GateConfig) : assert.fail();
+}
+
+function loadRoute(route: Record<string, unknown>): GateConfig["routes"][number] {
+  const config = load(JSON.stringify({ routes: [{ prefix: "/a", target: "http://t", ...route }] }));
+  return config.routes[0] ?? assert.fail();
+}
+
+function refuse(text: string, env: Record<string, string> = {}): string {
+  try {
+    load(text, env);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return assert.fail(`accepted: ${text}`);
+}
+
+function refuseRoute(route: Record<string, unknown>): string {
+  const text = JSON.stringify({ routes: [{ prefix: "/a", target: "http://t", ...route }] });
+  return refuse(text).replace(/^gate\.json:\d+:\d+: routes\[0\]\.?/, "");
+}
+
+test("an empty document listens on port 8080 without routes", () => {
+  const config = load("{}");
+  assert.deepEqual(config.addr, { host: undefined, port: 8080 });
+  assert.deepEqual(config.routes, []);
+  assert.equal(config.max_body_size, 10_485_760);
+  assert.equal(config.workers, "auto");
+});
+
+test("0, an empty text and an empty list mean unset", () => {
+  const config = load(
+    JSON.stringify({
+      addr: "",
+      auth_token: "",
+      tls_cert: "",
+      tls_key: "",
+      max_body_size: 0,
+      trusted_proxies: [],
+      workers: 0,
+      routes: [
+        {
+          prefix: "/a",
+          host: "",
+          target: "http://t",
+          targets: [],
+          targets_weighted: [],
+          rate_limit_rpm: 0,
+          cache_methods: [],
+          middleware: "",
+          canary_auto_promote: false,
+          enable_prompt_guard: false,
+          load_balancer: "",
+          max_body_size: 0,
+          access_log: false,
+        },
+      ],
+    }),
+  );
+  assert.equal(config.auth_token, undefined);
+  assert.equal(config.addr.port, 8080);
+  assert.equal(config.workers, "auto");
+  assert.equal(config.max_body_size, 10_485_760);
+  assert.deepEqual(config.routes, [{ prefix: "/a", target: "http://t" }]);
+});
+
+test("the specification's form of a route is read", () => {
+  assert.deepEqual(
+    loadRoute({
+      target: undefined,
+      targets_weighted: [
+        { url: "http://a:1/base", weight: 90 },
+        { url: "https://b", weight: 10 },
+      ],
+      load_balancer: "least_conn",
+      auth: { type: "bearer", jwks_url: "https://id/jwks", required_scope: "read" },
+      status: { anything: ["is", "ignored"] },
+    }),
+    {
+      prefix: "/a",
+      targets_weighted: [
+        { url: "http://a:1/base", weight: 90 },
+        { url: "https://b", weight: 10 },
+      ],
+      load_balancer: "least_conn",
+      auth: { type: "bearer", jwks_url: "https://id/jwks", required_scope: "read" },
+    },
+  );
+});
+
+for (const spelling of ["round_robin", "round-robin", "roundrobin"]) {
+  test(`load_balancer ${spelling} is read as round_robin`, () => {
+    assert.equal(loadRoute({ load_balancer: spelling }).load_balancer, "round_robin");
+  });
+}
+
+test("a host is compared in lower case and without its last dot", () => {
+  assert.equal(loadRoute({ host: "API.Example.com." }).host, "api.example.com");
+});
+
+test("environment and flags win over the file, in this order", () => {
+  const file = JSON.stringify({ addr: ":1", max_headers: 20 });
+  assert.equal(load(file, { PLATFORM_GATE_ADDR: ":2" }).addr.port, 2);
+  assert.equal(load(file, { PLATFORM_GATE_ADDR: ":2" }, ["--addr", ":3"]).addr.port, 3);
+  assert.equal(load(file, { PLATFORM_JWT_SECRET: "s" }).jwt_secret, "s");
+  assert.equal(load(file, { PLATFORM_AUTO_TLS: "false" }).auto_tls, undefined);
+});
+
+const unbuiltRouteFields: Record<string, unknown> = {
+  canary_auto_promote: true,
+  canary_promote_step: 10,
+  canary_promote_sec: 60,
+  canary_max_error_rate: 0.01,
+  middleware: "m",
+  response_middleware: "m",
+  wasm_split: { targets: [{ middleware_name: "m", weight: 1 }] },
+  rate_limit_rpm: 60,
+  cache_ttl_seconds: 5,
+  cache_methods: ["GET"],
+  max_concurrent_requests: 5,
+  max_queue_size: 5,
+  queue_timeout_ms: 5,
+  ip_allowlist: ["10.0.0.0/8"],
+  ip_blocklist: ["10.0.0.1"],
+  require_api_key: true,
+  allowed_tenants: ["t"],
+  prompt_guard: true,
+  enable_prompt_guard: true,
+  pii_redact: true,
+  semantic_cache: true,
+  enable_semantic_cache: true,
+  semantic_rate_limit: true,
+  semantic_token_limit_per_min: 100,
+  llm_routing: {
+    primary: { url: "http://p", model: "a" },
+    fallback: { url: "http://f", model: "b" },
+    confidence_header: "x-confidence",
+    min_confidence: 0.5,
+  },
+  circuit_breaker: { open_ms: 5 },
+  health_check: { path: "/" },
+  openapi: "spec.json",
+  openapi_allow_unknown: true,
+  policy: "allow * *",
+  record: true,
+};
+
+for (const [name, value] of Object.entries(unbuiltRouteFields)) {
+  test(`${name} is refused as not available yet, never ignored`, () => {
+    assert.match(refuseRoute({ [name]: value }), new RegExp(`^${name}: .*not available yet$`));
+  });
+}
+
+for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFORM_DISCOVERY"]) {
+  test(`${name} is refused as not available yet`, () => {
+    assert.match(
+      refuse("{}", { [name]: "true" }),
+      new RegExp(`^environment ${name}: .*not available yet$`),
+    );
+  });
+}
+
+const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegExp][] = [
+  ["no target", { target: undefined }, /^target: is required: give exactly one of target, targets/],
+  ["two kinds of target", { targets: ["http://b"] }, /^targets: .*exactly one of target, targets/],
+  ["a target without scheme", { target: "localhost:9000" }, /^target: "localhost:9000" is not/],
+  ["another scheme", { target: "ftp://x" }, /^target: "ftp:\/\/x" .*http or https URL/],
+  ["HTTP/2 upstreams", { target: "h2c://x" }, /^target: .*not available yet/],
+  ["credentials in a target", { target: "http://u:p@x" }, /without user name and password/],
+  ["a query in a target", { target: "http://x/?a=1" }, /^target: .*no query and no fragment/],
+  ["a bad port", { target: "http://x:99999" }, /^target: "http:\/\/x:99999" is not allowed/],
+  ["a repeated target", { target: undefined, targets: ["http://x", "http://x"] }, /no URL twice/],
+  [
+    "weights that sum to 0",
+    { target: undefined, targets_weighted: [{ url: "http://x", weight: 0 }] },
+    /^targets_weighted: .*sum above 0$/,
+  ],
+  [
+    "a negative weight",
+    { target: undefined, targets_weighted: [{ url: "http://x", weight: -1 }] },
+    /^targets_weighted\[0\]\.weight: -1 is not allowed: expected an integer from 0/,
+  ],
+  ["an unknown strategy", { load_balancer: "fastest" }, /^load_balancer: "fastest" .*"least_conn"/],
+  ["an unknown key", { trget: "http://x" }, /^trget: unknown key; did you mean "target"\?/],
+  ["a prefix without slash", { prefix: "api" }, /^prefix: "api" .*begins with "\/"$/],
+  ["a prefix with a query", { prefix: "/a?b" }, /^prefix: .*without query/],
+  ["a climbing prefix", { prefix: "/a/../b" }, /^prefix: .*segments "\." and "\.\."$/],
+  ["an encoded climb", { prefix: "/a/%2e%2e/b" }, /^prefix: .*segments/],
+  ["an encoded slash", { prefix: "/a%2Fb" }, /^prefix: .*encoded slash/],
+  ["a host with a port", { host: "a:80" }, /^host: "a:80" .*without port/],
+  [
+    "a wrong type",
+    { max_body_size: "10MB" },
+    /^max_body_size: "10MB" .*expected an integer from 1/,
+  ],
+  ["a negative size", { max_body_size: -1 }, /^max_body_size: -1 is not allowed/],
+  ["a certificate without its key", { client_cert_path: "c" }, /^client_key_path: is required/],
+  ["an unknown kind of auth", { auth: { type: "basic" } }, /^auth\.type: "basic" .*"bearer"/],
+  ["a scope on an open route", { auth: { type: "none", required_scope: "a" } }, /type "none"$/],
+  ["a bad CIDR in a list", { ip_allowlist: ["10.0.0.0/33"] }, /^ip_allowlist\[0\]: .*CIDR/],
+];
+
+for (const [why, route, message] of refusedRoutes) {
+  test(`a route is refused for ${why}`, () => {
+    assert.match(refuseRoute(route), message);
+  });
+}
+
+test("unknown keys are named with line and column, and with the key that was meant", () => {
+  assert.equal(
+    refuse('{\n  "adr": ":1"\n}'),
+    'gate.json:2:3: adr: unknown key; did you mean "addr"?',
+  );
+});
+
+test("two routes of one prefix and host are refused", () => {
+  const routes = [
+    { prefix: "/a", host: "X.org", target: "http://t" },
+    { prefix: "/a", target: "http://t" },
+    { prefix: "/a", host: "x.org", target: "http://t" },
+  ];
+  assert.match(
+    refuse(JSON.stringify({ routes })),
+    /routes\[2\]\.prefix: .*routes\[0\] has the same/,
+  );
+});
+
+for (const value of [
+  "10.0.0.0/33",
+  "300.1.1.1",
+  "::/129",
+  "10.0.0.0/-1",
+  "example.com",
+  "fe80::1%eth0",
+]) {
+  test(`${value} is refused as a trusted proxy`, () => {
+    assert.match(
+      refuse(JSON.stringify({ trusted_proxies: [value] })),
+      /trusted_proxies\[0\]: .*CIDR/,
+    );
+  });
+}
+
+test("the values of secrets are not shown", () => {
+  assert.doesNotMatch(refuse(JSON.stringify({ auth_token: ["hunter2"] })), /hunter2/);
+});

@@ -1,0 +1,72 @@
+// The overlay's file: on disk before a change is answered, never half written.
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { emptyOverlay, upsertRoute } from "../../src/control/overlay.ts";
+import {
+  createEphemeralOverlay,
+  createOverlayFile,
+  getOverlayPath,
+} from "../../src/control/overlay-file.ts";
+
+const one = upsertRoute(emptyOverlay, new Map(), { prefix: "/a", target: "http://t" });
+
+function makeFolder(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "gate-overlay-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+test("a stored overlay is read back, and an empty one leaves no file", async (context) => {
+  const folder = makeFolder(context);
+  const path = getOverlayPath(join(folder, "gate.json"));
+  const store = createOverlayFile(path);
+  assert.deepEqual(await store.read(), emptyOverlay);
+  await store.write(one);
+  assert.deepEqual(await store.read(), one);
+  assert.deepEqual(readdirSync(folder), ["gate.json.overlay.json"]);
+  if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
+  await store.write(emptyOverlay);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test("a draft that a crash left behind is not read and does not stand in the way", async (context) => {
+  const path = join(makeFolder(context), "o.json");
+  writeFileSync(`${path}.draft`, "{ half");
+  const store = createOverlayFile(path);
+  assert.deepEqual(await store.read(), emptyOverlay);
+  await store.write(one);
+  assert.deepEqual(await store.read(), one);
+});
+
+test("a change that cannot be stored is refused, and says how to go on without", async (context) => {
+  const path = join(makeFolder(context), "o.json");
+  mkdirSync(`${path}.draft`);
+  await assert.rejects(createOverlayFile(path).write(one), (error: Error) => {
+    assert.match(
+      error.message,
+      /would not survive a restart: .*o\.json cannot be written .*--ephemeral/,
+    );
+    return true;
+  });
+});
+
+test("a damaged overlay is named with its path and the way out", async (context) => {
+  const path = join(makeFolder(context), "o.json");
+  writeFileSync(path, "{}");
+  await assert.rejects(createOverlayFile(path).read(), /o\.json cannot be used: .*overlay clear/);
+});
+
+test("an ephemeral overlay begins with what is stored and stores nothing", async (context) => {
+  const folder = makeFolder(context);
+  const path = join(folder, "o.json");
+  await createOverlayFile(path).write(one);
+  const store = createEphemeralOverlay(path);
+  assert.deepEqual(await store.read(), one);
+  await store.write(emptyOverlay);
+  assert.deepEqual(await store.read(), emptyOverlay);
+  assert.deepEqual(await createOverlayFile(path).read(), one);
+});

@@ -1,0 +1,478 @@
+// The API's resources over a control plane whose changes go to a list instead of threads.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { loadConfig } from "@platform/kernel/config";
+import { HealthRegistry } from "@platform/kernel/health";
+import { createIdSource } from "@platform/kernel/ids";
+import { createLogger } from "@platform/kernel/log";
+import { MetricRegistry } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { createTracer } from "@platform/kernel/trace";
+import { gateDefinition } from "../../src/config/document.ts";
+import type { GateConfig } from "../../src/config/document.ts";
+import { checkLoaded } from "../../src/config/load.ts";
+import { Controller, buildState } from "../../src/control/controller.ts";
+import { diffRoutes } from "../../src/control/differ.ts";
+import { GateMetrics } from "../../src/control/gate-metrics.ts";
+import { buildGlobals } from "../../src/control/globals.ts";
+import { MetricsStream } from "../../src/control/metrics-stream.ts";
+import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-file.ts";
+import { RoutePlanner } from "../../src/control/planner.ts";
+import type { Change } from "../../src/control/worker-handle.ts";
+import { createGateApi } from "../../src/http/api.ts";
+import { listOwnPaths } from "../../src/http/own-paths.ts";
+import {
+  ActiveCounts,
+  CONTROL_CALLER_HEADER,
+  CONTROL_SECRET_HEADER,
+  MetricBlock,
+  TargetCells,
+  allocateMetricBlock,
+  allocateSharedBuffers,
+} from "../../src/snapshot/index.ts";
+
+const secret = "the secret of this start";
+
+function readGateConfig(path: string): GateConfig {
+  const loaded = loadConfig(gateDefinition, { argv: ["--config", path], env: {} });
+  assert.ok(loaded.kind === "run" && loaded.command === "");
+  return checkLoaded(loaded).config;
+}
+
+async function makeGate(context: TestContext, document: Record<string, unknown> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "gate-api-"));
+  context.after(() => rmSync(folder, { recursive: true, force: true }));
+  const path = join(folder, "gate.json");
+  writeFileSync(path, JSON.stringify(document));
+  const config = readGateConfig(path);
+  const changes: Change[] = [];
+  const refusal: { message?: string } = {};
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    service: "gate",
+    format: "json",
+    write: (line) => void lines.push(JSON.parse(line)),
+  });
+  const shared = allocateSharedBuffers(1);
+  const active = new ActiveCounts(shared);
+  const targets = new TargetCells(shared.targets);
+  const block = new MetricBlock(allocateMetricBlock());
+  const planner = new RoutePlanner({
+    routesMax: 100,
+    targetsMax: 100,
+    restMs: 0,
+    readNowMs: () => 0,
+    onRouteReuse: () => undefined,
+    onTargetReuse: () => undefined,
+  });
+  const buildAll = (of: GateConfig, hasAccessLog: boolean) =>
+    buildGlobals(
+      of,
+      { control: { socketPath: "/s", secret }, ownPaths: listOwnPaths("all"), configPath: path },
+      hasAccessLog,
+    );
+  const store = createOverlayFile(getOverlayPath(path));
+  const state = buildState(config, await store.read(), buildAll);
+  planner.plan(diffRoutes(new Map(), state.compiled)).commit();
+  const controller: Controller = new Controller(
+    {
+      planner,
+      store,
+      log,
+      loadConfig: () => readGateConfig(path),
+      buildGlobals: buildAll,
+      apply: (change) => {
+        if (refusal.message !== undefined) return Promise.reject(new Error(refusal.message));
+        changes.push(change);
+        return Promise.resolve();
+      },
+    },
+    state,
+  );
+  const metrics = new GateMetrics({
+    listBlocks: () => [block],
+    planner,
+    active,
+    targets,
+    countLiveWorkers: () => 1,
+    countRoutes: () => controller.state.routes.size,
+    readSharedMs: () => 0,
+  });
+  const stream = new MetricsStream({
+    readTotals: () => metrics.readTotals(),
+    readConnections: () => metrics.readConnections(),
+    readNow: () => new Date(0),
+    readMonotonicMs: () => 0,
+  });
+  const registry = new MetricRegistry();
+  registry.collect(metrics);
+  const api = createGateApi({
+    controller,
+    planner,
+    metrics,
+    stream,
+    registry,
+    secret,
+    logger: log,
+    clock: systemClock,
+    health: new HealthRegistry({ service: "gate", version: "0" }),
+    tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
+  });
+  const call = async (method: string, target: string, body?: unknown, headers = {}) => {
+    const request = new Request(`http://127.0.0.1${target}`, {
+      method,
+      headers: {
+        [CONTROL_SECRET_HEADER]: secret,
+        [CONTROL_CALLER_HEADER]: "operator",
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body === undefined
+        ? {}
+        : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const answer = await api.fetch(request);
+    const text = await answer.text();
+    const type = answer.headers.get("content-type") ?? "";
+    return {
+      status: answer.status,
+      type,
+      headers: answer.headers,
+      text,
+      json: type.includes("json") ? JSON.parse(text) : undefined,
+    };
+  };
+  const rewrite = (next: unknown): void =>
+    writeFileSync(path, typeof next === "string" ? next : JSON.stringify(next));
+  return {
+    call,
+    changes,
+    refusal,
+    lines,
+    active,
+    block,
+    planner,
+    controller,
+    rewrite,
+    path,
+    store,
+  };
+}
+
+const shop = { prefix: "/shop", target: "http://127.0.0.1:9000" };
+
+test("a route is registered, updated, listed and removed, each told in one line of text", async (context) => {
+  const { call, changes } = await makeGate(context);
+  const added = await call("POST", "/api/v1/routes", shop);
+  assert.deepEqual(
+    [added.status, added.type.split(";")[0], added.text],
+    [200, "text/plain", "route /shop registered\n"],
+  );
+  const again = await call("POST", "/api/v1/routes", shop);
+  assert.equal(again.text, "route /shop unchanged\n");
+  const updated = await call("POST", "/api/v1/routes", { ...shop, strip_prefix: true });
+  assert.equal(updated.text, "route /shop updated\n");
+  const listed = await call("GET", "/api/v1/routes");
+  assert.deepEqual(listed.json, [
+    {
+      ...shop,
+      strip_prefix: true,
+      status: {
+        source: "api",
+        targets: [{ url: "http://127.0.0.1:9000", active: 0, ejected: false }],
+      },
+    },
+  ]);
+  const removed = await call("DELETE", "/api/v1/routes?prefix=/shop");
+  assert.deepEqual([removed.status, removed.text], [200, "route /shop removed\n"]);
+  assert.deepEqual((await call("GET", "/api/v1/routes")).json, []);
+  assert.equal(changes.length, 3, "an unchanged route must not reach the workers");
+});
+
+test("what GET shows can be sent back: status is ignored and nothing changes", async (context) => {
+  const { call, changes } = await makeGate(context, { routes: [{ ...shop, host: "X.org" }] });
+  const [route] = (await call("GET", "/api/v1/routes")).json;
+  assert.equal((await call("POST", "/api/v1/routes", route)).text, "route x.org/shop unchanged\n");
+  assert.equal(changes.length, 0);
+});
+
+test("a change names nothing but the route that changed", async (context) => {
+  const others = ["/a", "/b", "/c"].map((prefix) => ({ prefix, target: "http://t" }));
+  const { call, changes } = await makeGate(context, { routes: others });
+  await call("POST", "/api/v1/routes", shop);
+  assert.deepEqual(
+    changes.map(({ upsert, remove, globals }) => [upsert.map((it) => it.prefix), remove, globals]),
+    [[["/shop"], [], undefined]],
+  );
+});
+
+test("DELETE needs a prefix, answers 404 for an unknown one, and tells the host that was meant", async (context) => {
+  const { call } = await makeGate(context, { routes: [{ ...shop, host: "x.org" }] });
+  assert.equal((await call("DELETE", "/api/v1/routes")).status, 400);
+  const unknown = await call("DELETE", "/api/v1/routes?prefix=/nowhere");
+  assert.deepEqual([unknown.status, unknown.json.code], [404, "not_found"]);
+  const hostless = await call("DELETE", "/api/v1/routes?prefix=/shop");
+  assert.equal(hostless.status, 404);
+  assert.match(hostless.json.detail, /add &host= with one of: x\.org/);
+  const right = await call("DELETE", "/api/v1/routes?prefix=/shop&host=X.org");
+  assert.equal(right.text, "route x.org/shop removed\n");
+});
+
+test("If-Match refuses a change of routes that others changed in between", async (context) => {
+  const { call } = await makeGate(context);
+  const etag = (await call("GET", "/api/v1/routes")).headers.get("etag") ?? "";
+  const first = await call("POST", "/api/v1/routes", shop, { "if-match": etag });
+  assert.equal(first.status, 200);
+  const late = await call("DELETE", "/api/v1/routes?prefix=/shop", undefined, { "if-match": etag });
+  assert.deepEqual([late.status, late.json.code], [412, "precondition_failed"]);
+  const fresh = await call("DELETE", "/api/v1/routes?prefix=/shop", undefined, {
+    "if-match": `"other", ${first.headers.get("etag")}`,
+  });
+  assert.equal(fresh.status, 200);
+});
+
+const badBodies: [what: string, body: unknown, status: number, detail: RegExp][] = [
+  ["no JSON", "{", 400, /^body:1:2: /],
+  [
+    "an unknown key",
+    { ...shop, strip_prefx: 1 },
+    400,
+    /^body:1:\d+: strip_prefx: unknown key; did you mean/,
+  ],
+  ["no target", { prefix: "/a" }, 400, /target: is required: give exactly one of/],
+  ["an unbuilt field", { ...shop, rate_limit_rpm: 5 }, 400, /rate_limit_rpm: .*not available yet/],
+  ["a list", [], 400, /^body:1:1: /],
+  [
+    "a duplicate key",
+    '{"prefix":"/a","prefix":"/b","target":"http://t"}',
+    400,
+    /^body:1:16: .*given twice/,
+  ],
+  [
+    "a missing certificate",
+    { ...shop, root_ca_path: "/no/such" },
+    400,
+    /root_ca_path "\/no\/such" cannot be read/,
+  ],
+];
+
+for (const [what, body, status, detail] of badBodies) {
+  test(`POST of ${what} is refused with its place and changes nothing`, async (context) => {
+    const { call, changes } = await makeGate(context);
+    const answer = await call("POST", "/api/v1/routes", body);
+    assert.equal(answer.status, status);
+    assert.equal(answer.type, "application/problem+json");
+    assert.match(answer.json.detail, detail);
+    assert.equal(changes.length, 0);
+  });
+}
+
+test("a body of another type and a body past the bound are refused", async (context) => {
+  const { call } = await makeGate(context);
+  const xml = await call("POST", "/api/v1/routes", "<a/>", { "content-type": "text/xml" });
+  assert.equal(xml.status, 415);
+  const huge = await call("POST", "/api/v1/routes", `"${"x".repeat(16 * 1024 * 1024)}"`);
+  assert.equal(huge.status, 413);
+});
+
+test("JSON is taken as what it is under the type that curl sends by default", async (context) => {
+  const { call } = await makeGate(context);
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  assert.equal((await call("POST", "/api/v1/routes", shop, type)).status, 200);
+});
+
+test("a change that the workers refuse is not kept", async (context) => {
+  const { call, refusal, store, controller } = await makeGate(context);
+  await call("POST", "/api/v1/routes", shop);
+  refusal.message = "no";
+  const failed = await call("POST", "/api/v1/routes", { prefix: "/b", target: "http://t" });
+  assert.equal(failed.status, 500);
+  assert.doesNotMatch(failed.text, /"no"/);
+  assert.deepEqual([...(await store.read()).upserts.keys()], [" /shop"]);
+  assert.deepEqual([...controller.state.routes.keys()], [" /shop"]);
+});
+
+test("concurrent changes are all kept, in the order in which they were answered", async (context) => {
+  const { call, changes } = await makeGate(context);
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, index) =>
+      call("POST", "/api/v1/routes", { prefix: `/r${index}`, target: "http://t" }),
+    ),
+  );
+  assert.ok(answers.every((answer) => answer.status === 200));
+  assert.equal((await call("GET", "/api/v1/routes")).json.length, 20);
+  assert.equal(changes.length, 20);
+});
+
+test("a wrong method on an own path is 405 with the methods that are right", async (context) => {
+  const { call } = await makeGate(context);
+  const answer = await call("PUT", "/api/v1/routes", shop);
+  assert.deepEqual(
+    [answer.status, answer.headers.get("allow")],
+    [405, "GET, POST, DELETE, HEAD, OPTIONS"],
+  );
+});
+
+test("legacy paths are the versioned ones", async (context) => {
+  const { call } = await makeGate(context);
+  assert.equal((await call("POST", "/api/routes", shop)).status, 200);
+  assert.equal((await call("GET", "/api/routes")).json.length, 1);
+  assert.equal((await call("GET", "/api/admin/connections")).status, 200);
+});
+
+const unbuilt: [method: string, path: string][] = [
+  ["POST", "/api/v1/routes/register"],
+  ["POST", "/api/v1/admin/middleware/m"],
+  ["DELETE", "/api/v1/admin/cache?prefix=/"],
+  ["POST", "/api/v1/admin/policy/reload"],
+  ["POST", "/api/v1/admin/policy/revoke"],
+  ["GET", "/api/v1/admin/ai-billing"],
+  ["POST", "/api/v1/admin/ai-billing"],
+  ["GET", "/api/v1/admin/ai-cost-attribution"],
+  ["POST", "/api/v1/gitops/webhook"],
+  ["POST", "/api/gitops/webhook"],
+  ["GET", "/ui/"],
+  ["GET", "/ui/assets/app.js"],
+];
+
+for (const [method, path] of unbuilt) {
+  test(`${method} ${path} answers 501, not available yet`, async (context) => {
+    const { call } = await makeGate(context);
+    const answer = await call(method, path);
+    assert.deepEqual([answer.status, answer.json.code], [501, "not_available_yet"]);
+  });
+}
+
+test("every own path but the probes is answered by the API", async (context) => {
+  const { call } = await makeGate(context);
+  for (const { path, access, match } of listOwnPaths("all")) {
+    if (access === "probe") continue;
+    const answer = await call("GET", match === "below" ? `${path}x` : path);
+    assert.notEqual(answer.status, 404, path);
+  }
+});
+
+test("requests without the secret of this start are refused, whatever they ask for", async (context) => {
+  const { call } = await makeGate(context);
+  for (const given of ["", "wrong", `${secret}x`]) {
+    const answer = await call("GET", "/api/v1/routes", undefined, {
+      [CONTROL_SECRET_HEADER]: given,
+    });
+    assert.equal(answer.status, 403);
+  }
+});
+
+test("console sync replaces the whole set at once, or nothing of it", async (context) => {
+  const { call, changes, store } = await makeGate(context, {
+    routes: [shop, { prefix: "/old", target: "http://t" }],
+  });
+  const bad = await call("POST", "/api/v1/admin/console/sync", {
+    routes: [
+      { prefix: "/new", target: "http://t" },
+      { prefix: "/new", target: "http://u" },
+    ],
+  });
+  assert.equal(bad.status, 400);
+  assert.match(bad.json.detail, /routes\[1\]\.prefix: .*same prefix and host/);
+  assert.equal(changes.length, 0);
+  const good = await call("POST", "/api/v1/admin/console/sync", {
+    routes: [
+      { ...shop, access_log: true },
+      { prefix: "/new", target: "http://t" },
+    ],
+  });
+  assert.deepEqual(good.json, { applied: true, added: 1, updated: 1, removed: 1 });
+  assert.equal(changes.length, 1);
+  const snapshot = (await call("GET", "/api/v1/admin/console/sync")).json;
+  assert.deepEqual(Object.keys(snapshot), ["version", "routes", "connections", "metrics"]);
+  assert.deepEqual(
+    snapshot.routes.map((route: { prefix: string }) => route.prefix),
+    ["/shop", "/new"],
+  );
+  assert.deepEqual([...(await store.read()).tombstones.keys()], [" /old"]);
+  assert.equal((await call("POST", "/api/v1/admin/console/sync", snapshot)).json.updated, 0);
+});
+
+test("a reload takes up the file and leaves the API's changes in force", async (context) => {
+  const { call, rewrite, changes } = await makeGate(context, { routes: [shop] });
+  await call("POST", "/api/v1/routes", { prefix: "/api-route", target: "http://t" });
+  rewrite({ addr: ":1", max_headers: 99, routes: [shop, { prefix: "/two", target: "http://t" }] });
+  const answer = await call("POST", "/api/v1/admin/reload");
+  assert.deepEqual(answer.json, {
+    applied: true,
+    added: 1,
+    updated: 0,
+    removed: 0,
+    restart_required: ["addr"],
+  });
+  assert.equal(changes.at(-1)?.globals?.limits.headersMax, 99);
+  assert.deepEqual(
+    (await call("GET", "/api/v1/routes")).json.map((route: { prefix: string }) => route.prefix),
+    ["/shop", "/two", "/api-route"],
+  );
+});
+
+test("a reload of what does not validate changes nothing and says why", async (context) => {
+  const { call, rewrite, changes, lines } = await makeGate(context, { routes: [shop] });
+  rewrite('{\n "routes": [{"prefix": "/x", "target": "nonsense"}]\n}');
+  const answer = await call("POST", "/api/v1/admin/reload");
+  assert.equal(answer.status, 400);
+  assert.match(
+    answer.json.detail,
+    /gate\.json:2:\d+: routes\[0\]\.target: "nonsense" is not allowed/,
+  );
+  assert.equal(changes.length, 0);
+  assert.ok(lines.some((line) => /nothing has changed/.test(String(line["msg"]))));
+});
+
+test("changes leave an audit line with caller, before and after", async (context) => {
+  const { call, lines } = await makeGate(context, { auth_token: "hunter2", routes: [shop] });
+  await call("POST", "/api/v1/routes", { ...shop, strip_prefix: true });
+  const line = lines.find((it) => it["audit"] === true) ?? assert.fail();
+  assert.equal(line["caller"], "operator");
+  assert.deepEqual(line["before"], shop);
+  assert.deepEqual(line["after"], { ...shop, strip_prefix: true });
+  assert.doesNotMatch(JSON.stringify(lines), /hunter2/);
+});
+
+test("connections and metrics are read from the workers' memory", async (context) => {
+  const { call, active, block, planner, controller } = await makeGate(context, { routes: [shop] });
+  const [key] = controller.state.routes.keys();
+  const spec = planner.findSpec(key ?? assert.fail()) ?? assert.fail();
+  active.add(0, spec.targets[0]?.slot ?? -1, 1);
+  block.addRequest(block.findRow(spec.metricsId, 1, 200), 0.003);
+  assert.deepEqual((await call("GET", "/api/v1/admin/connections")).json, {
+    "http://127.0.0.1:9000": 1,
+  });
+  const text = (await call("GET", "/metrics")).text;
+  assert.match(
+    text,
+    /platform_http_requests_total\{route="\/shop",method="GET",status="200"\} 1\n/,
+  );
+  assert.match(text, /platform_gate_upstream_active\{upstream="http:\/\/127\.0\.0\.1:9000"\} 1\n/);
+});
+
+test("the metrics' path answers 426 without an upgrade", async (context) => {
+  const { call } = await makeGate(context);
+  assert.equal((await call("GET", "/api/v1/admin/metrics/ws")).status, 426);
+});
+
+test("the documentation holds the API and the routes in force", async (context) => {
+  const { call } = await makeGate(context, {
+    routes: [shop, { prefix: "/s/", target: "http://t" }],
+  });
+  const document = (await call("GET", "/api/docs/openapi.json")).json;
+  for (const path of ["/api/v1/routes", "/shop/{path}", "/s/{path}", "/metrics"]) {
+    assert.ok(path in document.paths, path);
+  }
+  const body = document.paths["/api/v1/routes"].post.requestBody.content["application/json"];
+  assert.equal(body.schema.properties.prefix.type, "string");
+  await call("DELETE", "/api/v1/routes?prefix=/shop");
+  const after = (await call("GET", "/api/docs/openapi.json")).json;
+  assert.ok(!("/shop/{path}" in after.paths));
+  assert.match((await call("GET", "/api/docs")).type, /^text\/html/);
+});

@@ -1,0 +1,267 @@
+// Tokens at a real worker: who gets through, what the upstream learns of them, and what it never sees.
+import assert from "node:assert/strict";
+import { createHash, createHmac, generateKeyPairSync, sign } from "node:crypto";
+import { createServer } from "node:http";
+import { mkdtempSync, rmSync } from "node:fs";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, afterEach, test } from "node:test";
+import type { GlobalSpec } from "../../src/snapshot/index.ts";
+import { ask, startGate, startUpstream, type GateWorker, type TestRoute } from "./gate-worker.ts";
+
+const OPERATOR = "operator-token-of-some-length";
+const SECRET = "a-secret-of-at-least-thirty-two-bytes";
+const folder = mkdtempSync(join(tmpdir(), "gate-identity-"));
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+after(() => rmSync(folder, { recursive: true }));
+
+const operator: Partial<GlobalSpec> = {
+  operatorTokenSha256: createHash("sha256").update(OPERATOR).digest("hex"),
+};
+const jwt: Partial<GlobalSpec> = { jwt: { secret: SECRET, leewaySeconds: 0 } };
+
+async function startEchoGate(
+  globals: Partial<GlobalSpec>,
+  routes: Partial<TestRoute>[] = [{}],
+): Promise<GateWorker> {
+  const upstream = await startUpstream((request, response) =>
+    response.end(JSON.stringify(request.headers)),
+  );
+  stops.push(upstream.stop);
+  const gate = await startGate(
+    routes.map((route) => ({ targets: [upstream.url], ...route })),
+    globals,
+  );
+  stops.push(() => gate.stop());
+  return gate;
+}
+
+/** A control plane on a Unix socket that tells what it was sent. */
+async function startControl(): Promise<GlobalSpec["control"]> {
+  const socketPath = join(folder, `control-${stops.length}-${process.hrtime.bigint()}.sock`);
+  const server = createServer((request, response) => {
+    response.end(JSON.stringify({ url: request.url, headers: request.headers }));
+  });
+  server.listen(socketPath);
+  await once(server, "listening");
+  stops.push(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { socketPath, secret: "per-start-secret" };
+}
+
+function makeJwt(claims: Record<string, unknown>, secret = SECRET): string {
+  const encode = (value: object): string =>
+    Buffer.from(JSON.stringify(value)).toString("base64url");
+  const exp = Math.floor(Date.now() / 1000) + 60;
+  const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ exp, ...claims })}`;
+  return `${signed}.${createHmac("sha256", secret).update(signed).digest("base64url")}`;
+}
+
+function bearer(token: string): { headers: Record<string, string> } {
+  return { headers: { Authorization: `Bearer ${token}` } };
+}
+
+test("with a static token routes and admin paths are closed, and the token never goes upstream", async () => {
+  const gate = await startEchoGate({ ...operator, control: await startControl() });
+  for (const path of ["/", "/api/v1/routes"]) {
+    const none = await ask(gate.port, path);
+    assert.deepEqual([none.status, none.headers["www-authenticate"]], [401, "Bearer"], path);
+    const wrong = await ask(gate.port, path, bearer("wrong"));
+    assert.equal(wrong.status, 401, path);
+    assert.match(wrong.headers["www-authenticate"] ?? "", /invalid_token/);
+    const right = await ask(gate.port, path, bearer(OPERATOR));
+    assert.equal(right.status, 200, path);
+    assert.ok(!right.body.includes(OPERATOR), path);
+  }
+  for (const probe of ["/healthz", "/readyz"])
+    assert.notEqual((await ask(gate.port, probe)).status, 401);
+});
+
+test("the operator's token does not go upstream on an open route either, other credentials do", async () => {
+  const gate = await startEchoGate(operator, [{ auth: { type: "none" } }]);
+  assert.equal(
+    JSON.parse((await ask(gate.port, "/", bearer(OPERATOR))).body).authorization,
+    undefined,
+  );
+  const other = JSON.parse((await ask(gate.port, "/", bearer("for-upstream"))).body);
+  assert.equal(other.authorization, "Bearer for-upstream");
+  assert.equal((await ask(gate.port, "/")).status, 200);
+});
+
+test("a user's claims replace whatever identity the client claims", async () => {
+  const gate = await startEchoGate(jwt);
+  const token = makeJwt({ sub: "u-1", roles: ["dev", "ö,x"], tenant: "t-1" });
+  const answer = await ask(gate.port, "/", {
+    headers: { Authorization: `Bearer ${token}`, "X-User-Id": "root", "X-User-Roles": "admin" },
+  });
+  const headers = JSON.parse(answer.body) as Record<string, string>;
+  assert.equal(headers["x-user-id"], "u-1");
+  assert.equal(headers["x-user-roles"], "dev,%C3%B6%2Cx");
+  assert.equal(headers["x-tenant-id"], "t-1");
+  assert.equal(headers["authorization"], `Bearer ${token}`);
+  const bare = JSON.parse((await ask(gate.port, "/", bearer(makeJwt({})))).body);
+  for (const name of ["x-user-id", "x-user-roles", "x-tenant-id"])
+    assert.equal(bare[name], undefined);
+});
+
+test("tokens that are forged, expired or malformed are 401", async () => {
+  const gate = await startEchoGate({ ...jwt, ...operator });
+  const tokens = [
+    makeJwt({ sub: "a" }, "another-secret-of-thirty-two-bytes!!"),
+    makeJwt({ sub: "a", exp: 1 }),
+    "a.b.c",
+    `${Buffer.from('{"alg":"none"}').toString("base64url")}.${Buffer.from('{"exp":9999999999}').toString("base64url")}.`,
+  ];
+  for (const token of tokens) {
+    const answer = await ask(gate.port, "/", bearer(token));
+    assert.equal(answer.status, 401, token);
+    assert.equal((JSON.parse(answer.body) as { code: string }).code, "unauthorized");
+    assert.ok(!answer.body.includes(token));
+  }
+  assert.equal((await ask(gate.port, "/", bearer(makeJwt({ sub: "a" })))).status, 200);
+  assert.equal((await ask(gate.port, "/", bearer(OPERATOR))).status, 200);
+  const basic = { headers: { Authorization: `Basic ${OPERATOR}` } };
+  assert.equal((await ask(gate.port, "/", basic)).status, 401);
+});
+
+test("admin paths take the role admin or the scope gate:admin, and the control plane learns who called", async () => {
+  const gate = await startEchoGate({ ...jwt, ...operator, control: await startControl() });
+  const path = "/api/v1/routes?x=1";
+  const user = await ask(gate.port, path, bearer(makeJwt({ sub: "u" })));
+  assert.equal(user.status, 403);
+  assert.match(user.headers["www-authenticate"] ?? "", /insufficient_scope/);
+  const callers: [string, string][] = [
+    [makeJwt({ sub: "ann ö", roles: ["admin"] }), "user ann%20%C3%B6"],
+    [makeJwt({ sub: "bob", scope: "x gate:admin" }), "user bob"],
+    [OPERATOR, "operator"],
+  ];
+  for (const [token, caller] of callers) {
+    const answer = await ask(gate.port, path, {
+      headers: {
+        Authorization: `Bearer ${token}`,
+        "X-Platform-Gate-Secret": "guess",
+        "X-Platform-Gate-Caller": "operator",
+      },
+    });
+    const seen = JSON.parse(answer.body) as { url: string; headers: Record<string, string> };
+    assert.equal(seen.url, path);
+    assert.equal(seen.headers["x-platform-gate-secret"], "per-start-secret");
+    assert.equal(seen.headers["x-platform-gate-caller"], caller);
+    assert.equal(seen.headers["authorization"], undefined);
+  }
+});
+
+test("without tokens admin paths are for this machine itself, not for proxies or pages", async () => {
+  const gate = await startEchoGate({ control: await startControl() });
+  const path = "/api/v1/routes";
+  const plain = await ask(gate.port, path);
+  assert.equal(plain.status, 200);
+  assert.equal(JSON.parse(plain.body).headers["x-platform-gate-caller"], "local");
+  const own = `http://127.0.0.1:${gate.port}`;
+  const allowed: Record<string, string>[] = [
+    { Origin: own, "Sec-Fetch-Site": "same-origin" },
+    { "Sec-Fetch-Site": "none" },
+    { Host: "localhost:80" },
+    { Host: "[::1]" },
+  ];
+  for (const headers of allowed) {
+    assert.equal((await ask(gate.port, path, { headers })).status, 200, JSON.stringify(headers));
+  }
+  const refused: Record<string, string>[] = [
+    { Host: "gate.example" },
+    { Host: "127.0.0.1.example" },
+    { "X-Forwarded-For": "127.0.0.1" },
+    { X_Forwarded_For: "127.0.0.1" },
+    { Forwarded: "for=127.0.0.1" },
+    { Via: "1.1 nginx" },
+    { Origin: "http://evil.example" },
+    { Origin: "null" },
+    { "Sec-Fetch-Site": "cross-site" },
+    { "Sec-Fetch-Site": "same-site" },
+  ];
+  for (const headers of refused) {
+    assert.equal((await ask(gate.port, path, { headers })).status, 403, JSON.stringify(headers));
+  }
+  assert.equal(
+    (await ask(gate.port, "/ui/app.js", { headers: { Host: "gate.example" } })).status,
+    200,
+  );
+});
+
+test("a route's own auth checks its issuer's keys and scope, once for many who wait", async () => {
+  const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  let fetches = 0;
+  const issuer = await startUpstream((_request, response) => {
+    fetches++;
+    const jwk = { ...publicKey.export({ format: "jwk" }), kid: "k1", alg: "ES256", use: "sig" };
+    setTimeout(() => response.end(JSON.stringify({ keys: [jwk] })), 50);
+  });
+  stops.push(issuer.stop);
+  const auth = {
+    type: "bearer",
+    jwksUrl: `${issuer.url}/jwks`,
+    requiredScope: "read",
+    issuer: "https://issuer.example",
+    audience: "gate",
+  } as const;
+  const gate = await startEchoGate(operator, [{ auth }]);
+  const make = (claims: object): string => {
+    const encode = (value: object): string =>
+      Buffer.from(JSON.stringify(value)).toString("base64url");
+    const exp = Math.floor(Date.now() / 1000) + 60;
+    const body = { iss: auth.issuer, aud: auth.audience, exp, sub: "u", ...claims };
+    const signed = `${encode({ alg: "ES256", typ: "at+jwt", kid: "k1" })}.${encode(body)}`;
+    const signature = sign("sha256", Buffer.from(signed), {
+      key: privateKey,
+      dsaEncoding: "ieee-p1363",
+    });
+    return `${signed}.${signature.toString("base64url")}`;
+  };
+  const good = make({ scope: "read write" });
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, () => ask(gate.port, "/", bearer(good))),
+  );
+  assert.deepEqual(
+    answers.map((answer) => answer.status),
+    [200, 200, 200, 200, 200],
+  );
+  assert.equal(fetches, 1);
+  assert.equal((await ask(gate.port, "/", bearer(make({ scope: "write" })))).status, 403);
+  assert.equal(
+    (await ask(gate.port, "/", bearer(make({ scope: "read", aud: "other" })))).status,
+    401,
+  );
+  assert.equal((await ask(gate.port, "/", bearer(OPERATOR))).status, 401);
+  assert.equal((await ask(gate.port, "/")).status, 401);
+  await issuer.stop();
+  assert.equal((await ask(gate.port, "/", bearer(make({ scope: "read", sub: "v" })))).status, 200);
+});
+
+test("while an issuer's keys were never had its tokens are 503, and a client that leaves meanwhile is no trouble", async () => {
+  const auth = {
+    type: "bearer",
+    jwksUrl: "http://127.0.0.1:1/jwks",
+    issuer: "https://issuer.example",
+    audience: "gate",
+  } as const;
+  const gate = await startEchoGate({}, [{ auth }]);
+  const parts = [{ alg: "ES256", typ: "at+jwt", kid: "k" }, { exp: 9_999_999_999 }];
+  const token = `${parts.map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".")}.AAAA`;
+  const controller = new AbortController();
+  const left = fetch(`http://127.0.0.1:${gate.port}/`, {
+    headers: { Authorization: `Bearer ${token}` },
+    signal: controller.signal,
+  }).catch(() => "left");
+  controller.abort();
+  assert.equal(await left, "left");
+  const answer = await ask(gate.port, "/", bearer(token));
+  assert.equal(answer.status, 503);
+  assert.ok(Number(answer.headers["retry-after"]) >= 1);
+  assert.ok(gate.logs.some((log) => log.msg.includes("keys")));
+});

@@ -1,0 +1,233 @@
+// The gateway as a process: changes through API, file and signal while it runs, and what is left of them afterwards.
+import assert from "node:assert/strict";
+import { Agent, createServer, request } from "node:http";
+import type { IncomingMessage, RequestOptions, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { WebSocket } from "ws";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+import { listOwnPaths } from "../../src/http/own-paths.ts";
+
+async function startUpstream(
+  context: TestContext,
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** One request on a connection of its own, so that any worker may get it. */
+function ask(
+  url: string,
+  options: RequestOptions & { body?: unknown } = {},
+): Promise<{ status: number; text: string; headers: IncomingMessage["headers"] }> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { agent: new Agent({ keepAlive: false }), ...options }, (answer) => {
+      let text = "";
+      answer.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
+      answer.on("end", () =>
+        resolve({ status: answer.statusCode ?? 0, text, headers: answer.headers }),
+      );
+      answer.on("error", reject);
+    });
+    sent.on("error", reject);
+    sent.end(options.body === undefined ? undefined : JSON.stringify(options.body));
+  });
+}
+
+for (const runtime of runtimes) {
+  test(`${runtime.name}: what the API answered is there after kill -9, and what it removed is not`, async (context) => {
+    const target = await startUpstream(context, (_request, response) => response.end("up"));
+    const folder = makeFolder(context);
+    const config = {
+      routes: [
+        { prefix: "/file", target },
+        { prefix: "/gone", target },
+      ],
+    };
+    const first = await startGate(context, { runtime, folder, config });
+    const routes = `${first.url}/api/v1/routes`;
+    await ask(routes, { method: "POST", body: { prefix: "/api-made", target } });
+    await ask(`${routes}?prefix=/gone`, { method: "DELETE" });
+    first.signal("SIGKILL");
+    assert.equal((await first.ended).signal, "SIGKILL");
+
+    const second = await startGate(context, { runtime, folder, config });
+    assert.equal((await ask(`${second.url}/api-made/x`)).text, "up");
+    assert.equal((await ask(`${second.url}/file`)).text, "up");
+    assert.equal((await ask(`${second.url}/gone`)).status, 502);
+    await ask(`${second.url}/api/v1/routes?prefix=/api-made`, { method: "DELETE" });
+    await ask(`${second.url}/api/v1/routes`, { method: "POST", body: { prefix: "/gone", target } });
+    assert.ok(!existsSync(join(folder, "gate.json.overlay.json")), "nothing differs from the file");
+    second.signal("SIGTERM");
+    assert.equal((await second.ended).code, 0);
+  });
+
+  test(`${runtime.name}: every worker acts on a change as soon as it is answered`, async (context) => {
+    const targets = await Promise.all(
+      ["one", "two"].map((name) =>
+        startUpstream(context, (_request, response) => response.end(name)),
+      ),
+    );
+    const gate = await startGate(context, { runtime, config: { workers: 4 } });
+    for (let round = 0; round < 12; round++) {
+      const target = targets[round % 2] ?? assert.fail();
+      const set = await ask(`${gate.url}/api/v1/routes`, {
+        method: "POST",
+        body: { prefix: "/r", target },
+      });
+      assert.equal(set.status, 200, set.text);
+      const seen = await Promise.all(Array.from({ length: 8 }, () => ask(`${gate.url}/r`)));
+      const wanted = round % 2 === 0 ? "one" : "two";
+      assert.deepEqual(
+        seen.map(({ text }) => text),
+        seen.map(() => wanted),
+      );
+    }
+    const removed = await ask(`${gate.url}/api/v1/routes?prefix=/r`, { method: "DELETE" });
+    assert.equal(removed.status, 200);
+    const gone = await Promise.all(Array.from({ length: 8 }, () => ask(`${gate.url}/r`)));
+    assert.ok(gone.every(({ status }) => status === 502));
+  });
+
+  test(`${runtime.name}: SIGHUP takes up a good file, and leaves everything as it was for a bad one`, async (context) => {
+    const target = await startUpstream(context, (_request, response) => response.end("up"));
+    const folder = makeFolder(context);
+    const gate = await startGate(context, {
+      runtime,
+      folder,
+      config: { routes: [{ prefix: "/a", target }] },
+    });
+    const path = join(folder, "gate.json");
+    writeFileSync(path, '{"routes": [{"prefix": "/b"}]}');
+    gate.signal("SIGHUP");
+    const refusal = await gate.waitForLine((line) => /nothing has changed/.test(line.msg));
+    assert.match(String(refusal["reason"]), /gate\.json:1:13: routes\[0\]\.target: is required/);
+    assert.equal((await ask(`${gate.url}/a`)).text, "up");
+    writeFileSync(path, JSON.stringify({ addr: ":1", routes: [{ prefix: "/b", target }] }));
+    gate.signal("SIGHUP");
+    const audit = await gate.waitForLine((line) => line.msg === "configuration reloaded");
+    assert.equal(audit["caller"], "SIGHUP");
+    assert.equal((await ask(`${gate.url}/b`)).text, "up");
+    assert.equal((await ask(`${gate.url}/a`)).status, 502);
+  });
+
+  test(`${runtime.name}: with a token every own path but the probes is closed to those without it`, async (context) => {
+    const token = "0123456789abcdef0123456789abcdef";
+    const gate = await startGate(context, {
+      runtime,
+      config: { routes: [{ prefix: "/", target: "http://127.0.0.1:1" }] },
+      env: { PLATFORM_GATE_AUTH_TOKEN: token },
+    });
+    for (const { path, match, access } of listOwnPaths("all")) {
+      const url = `${gate.url}${path}${match === "below" ? "x" : ""}`;
+      const closed = await ask(url);
+      const wrong = await ask(url, { headers: { authorization: `Bearer ${token}x` } });
+      const open = await ask(url, { headers: { authorization: `Bearer ${token}` } });
+      if (access === "admin") {
+        assert.deepEqual([closed.status, wrong.status], [401, 401], path);
+        assert.match(String(closed.headers["www-authenticate"]), /^Bearer/);
+        assert.ok(open.status !== 401 && open.status !== 403 && open.status !== 404, path);
+      } else {
+        assert.notEqual(closed.status, 401, path);
+      }
+      assert.doesNotMatch(closed.text + open.text, new RegExp(token));
+    }
+    const audit = await ask(`${gate.url}/api/v1/routes`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: { prefix: "/new", target: "http://127.0.0.1:1" },
+    });
+    assert.equal(audit.status, 200);
+    const line = await gate.waitForLine((it) => it["audit"] === true);
+    assert.equal(line["caller"], "operator");
+    assert.ok(!JSON.stringify(gate.lines()).includes(token));
+  });
+
+  test(`${runtime.name}: a drain finishes what is under way, leaves nothing behind, and exits with 0`, async (context) => {
+    const arrived = Promise.withResolvers<ServerResponse>();
+    const target = await startUpstream(context, (_request, response) => arrived.resolve(response));
+    const folder = makeFolder(context);
+    const gate = await startGate(context, {
+      runtime,
+      folder,
+      env: { TMPDIR: folder },
+      config: { workers: 2, routes: [{ prefix: "/", target }] },
+    });
+    const slow = ask(`${gate.url}/slow`);
+    const response = await arrived.promise;
+    gate.signal("SIGTERM");
+    await gate.waitForLine((line) => line.msg === "stopping");
+    await delay(100);
+    response.end("finished");
+    assert.equal((await slow).text, "finished");
+    const { code, stderr } = await gate.ended;
+    assert.deepEqual([code, stderr], [0, ""]);
+    await assert.rejects(ask(`${gate.url}/healthz`), /ECONNREFUSED/);
+    assert.deepEqual(readdirSync(folder), ["gate.json"]);
+  });
+
+  test(`${runtime.name}: the live metrics come through a WebSocket once a second`, async (context) => {
+    const target = await startUpstream(context, (_request, response) => response.end("up"));
+    const gate = await startGate(context, {
+      runtime,
+      config: { routes: [{ prefix: "/a", target }] },
+    });
+    const socket = new WebSocket(`ws://127.0.0.1:${gate.port}/api/v1/admin/metrics/ws`);
+    context.after(() => socket.terminate());
+    const updates: Record<string, unknown>[] = [];
+    const done = Promise.withResolvers<void>();
+    socket.on("error", done.reject);
+    socket.on("message", (data: Buffer) => {
+      updates.push(JSON.parse(data.toString()) as Record<string, unknown>);
+      if (updates.length === 1) void ask(`${gate.url}/a`);
+      if (updates.length === 3) done.resolve();
+    });
+    await done.promise;
+    assert.deepEqual(Object.keys(updates[0] ?? {}), [
+      "timestamp",
+      "total_requests",
+      "total_errors",
+      "request_rate",
+      "error_rate",
+      "active_connections",
+      "p50_ms",
+      "p99_ms",
+      "cache_hit_ratio",
+      "breakers",
+    ]);
+    assert.deepEqual(updates.at(-1)?.["active_connections"], { [target]: 0 });
+    assert.ok(Number(updates.at(-1)?.["total_requests"]) >= 1);
+    assert.equal((await ask(`${gate.url}/api/v1/admin/metrics/ws`)).status, 426);
+  });
+
+  test(`${runtime.name}: admin_addr takes the own paths but the probes away from the first listener`, async (context) => {
+    const target = await startUpstream(context, (_request, response) => response.end("up"));
+    const gate = await startGate(context, {
+      runtime,
+      config: { admin_addr: "127.0.0.1:0", routes: [{ prefix: "/", target }] },
+    });
+    const admin = `http://127.0.0.1:${gate.ports["admin"]}`;
+    assert.equal((await ask(`${gate.url}/api/v1/routes`)).text, "up");
+    assert.equal((await ask(`${gate.url}/readyz`)).status, 200);
+    assert.equal((await ask(`${admin}/readyz`)).status, 200);
+    assert.equal(JSON.parse((await ask(`${admin}/api/v1/routes`)).text).length, 1);
+    assert.equal((await ask(`${admin}/elsewhere`)).status, 502);
+    const set = await ask(`${admin}/api/v1/routes`, {
+      method: "POST",
+      body: { prefix: "/b", target: `${target}/x` },
+    });
+    assert.equal(set.text, "route /b registered\n");
+    const reload = await ask(`${admin}/api/v1/admin/reload`, { method: "POST" });
+    assert.equal(reload.status, 200, reload.text);
+  });
+}

@@ -1,0 +1,147 @@
+// The gateway as a process: what it accepts, what it refuses with which words, and what its commands say.
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";
+
+const route = { prefix: "/a", target: "http://127.0.0.1:1" };
+
+/** Configurations that stop the start, and all that is said about them (FOLDER stands for the test's folder). */
+const refused: [why: string, config: Record<string, unknown> | string, says: string][] = [
+  [
+    "an unknown key",
+    '{\n  "routs": []\n}',
+    'FOLDER/gate.json:2:3: routs: unknown key; did you mean "routes"?',
+  ],
+  ["broken JSON", '{\n  "addr": \n}', "FOLDER/gate.json:3:1: expected a value"],
+  [
+    "a bad address",
+    '{"addr": "nine"}',
+    'FOLDER/gate.json:1:10: addr: "nine" is not allowed: expected an address such as ":8080", "8080", "host:8080" or "[::1]:8080"',
+  ],
+  [
+    "a field that is not built yet",
+    '{"routes": [{"prefix": "/a", "target": "http://t", "cache_ttl_seconds": 5}]}',
+    "FOLDER/gate.json:1:73: routes[0].cache_ttl_seconds: 5 is not allowed: not available yet",
+  ],
+  [
+    "a wrong number",
+    '{"max_headers": 3}',
+    "FOLDER/gate.json:1:17: max_headers: 3 is not allowed: expected an integer from 16 to 4096",
+  ],
+  [
+    "a certificate that is not there",
+    '{"tls_cert": "/no/cert.pem", "tls_key": "/no/key.pem"}',
+    "configuration: tls_cert: \"/no/cert.pem\" cannot be read: ENOENT: no such file or directory, open '/no/cert.pem'",
+  ],
+  [
+    "a key set without issuer",
+    '{"jwks_url": "http://id/jwks", "jwt_audience": "a"}',
+    "FOLDER/gate.json:1:14: jwt_issuer: is required beside jwks_url: tokens that were made for others must not pass",
+  ],
+];
+
+for (const runtime of runtimes) {
+  test(`${runtime.name}: a wrong configuration stops the start with one message and exit code 2`, async (context) => {
+    await Promise.all(
+      refused.map(async ([why, config, says]) => {
+        const folder = makeFolder(context);
+        const { code, stderr } = await spawnGate(context, { runtime, folder, config }).ended;
+        assert.equal(stderr.replaceAll(folder, "FOLDER"), `platform-gate: ${says}\n`, why);
+        assert.equal(code, 2, why);
+      }),
+    );
+  });
+
+  test(`${runtime.name}: a configuration file that was named must be there, the default one need not`, async (context) => {
+    const folder = makeFolder(context);
+    const named = await spawnGate(context, { runtime, folder }).ended;
+    assert.deepEqual(
+      [named.code, named.stderr],
+      [2, `platform-gate: ${folder}/gate.json: cannot be read: no such file\n`],
+    );
+    const gate = await startGate(context, { runtime, args: ["--addr", "127.0.0.1:0"] });
+    assert.ok(gate.lines().some((line) => /no configuration file/.test(line.msg)));
+    assert.equal((await fetch(`${gate.url}/readyz`)).status, 200);
+    assert.deepEqual(await (await fetch(`${gate.url}/api/v1/routes`)).json(), []);
+    const none = await fetch(`${gate.url}/anything`);
+    assert.equal(none.status, 502);
+    assert.equal(((await none.json()) as { code: string }).code, "route_not_found");
+  });
+
+  test(`${runtime.name}: a second gateway on the port does not start, and the first goes on`, async (context) => {
+    const first = await startGate(context, { runtime, config: { workers: 2, routes: [route] } });
+    const second = spawnGate(context, {
+      runtime,
+      config: { addr: `127.0.0.1:${first.port}`, workers: 2 },
+    });
+    const { code, stdout } = await second.ended;
+    assert.equal(code, 1);
+    assert.match(stdout, new RegExp(`127\\.0\\.0\\.1 port ${first.port} is taken.*--addr`));
+    assert.equal((await fetch(`${first.url}/healthz`)).status, 200);
+  });
+}
+
+const [node] = runtimes;
+
+test("a port that another program holds stops the start and is named", async (context) => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  const gate = spawnGate(context, {
+    runtime: node ?? assert.fail(),
+    config: { addr: `127.0.0.1:${port}` },
+  });
+  const { code, stdout } = await gate.ended;
+  assert.equal(code, 1);
+  assert.match(stdout, new RegExp(`port ${port} is taken`));
+});
+
+test("the commands answer without starting the gateway", async (context) => {
+  const runtime = node ?? assert.fail();
+  const run = async (args: string[], folder = makeFolder(context)) =>
+    spawnGate(context, { runtime, folder, args }).ended;
+  const folder = makeFolder(context);
+  writeFileSync(join(folder, "gate.json"), JSON.stringify({ routes: [route] }));
+
+  const [help, version, valid, empty, clear, ...unbuilt] = await Promise.all([
+    run(["--help"]),
+    run(["--version"]),
+    run(["validate"], folder),
+    run(["overlay", "show"], folder),
+    run(["overlay", "clear"], folder),
+    run(["replay", "--log", "a.jsonl", "--middleware", "b.wasm"]),
+    run(["policy", "compile", "a", "-o", "b"]),
+  ]);
+  assert.match(help.stdout, /validate[\s\S]*overlay show[\s\S]*--addr/);
+  assert.deepEqual([version.code, version.stdout], [0, "platform-gate 1.0.0\n"]);
+  assert.deepEqual([valid.code, valid.stdout], [0, `${folder}/gate.json: ok, 1 routes\n`]);
+  assert.equal(empty.code, 0);
+  assert.deepEqual(JSON.parse(empty.stdout), {
+    path: `${folder}/gate.json.overlay.json`,
+    set: [],
+    removed: [],
+  });
+  assert.equal(clear.code, 0);
+  for (const { code, stderr } of unbuilt) {
+    assert.equal(code, 1);
+    assert.match(stderr, /^platform-gate: the command \w+ is not available yet\n$/);
+  }
+});
+
+test("a damaged overlay stops the start with the way out, and the way out works", async (context) => {
+  const runtime = node ?? assert.fail();
+  const folder = makeFolder(context);
+  const overlay = join(folder, "gate.json.overlay.json");
+  writeFileSync(overlay, "{}");
+  const stopped = await spawnGate(context, { runtime, folder, config: {} }).ended;
+  assert.equal(stopped.code, 1);
+  assert.match(stopped.stderr, /gate\.json\.overlay\.json cannot be used: .*overlay clear/);
+  await spawnGate(context, { runtime, folder, args: ["overlay", "clear"] }).ended;
+  assert.ok(!existsSync(overlay));
+  await startGate(context, { runtime, folder, config: {} });
+});

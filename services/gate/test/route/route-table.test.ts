@@ -1,0 +1,131 @@
+// Which route takes a request.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { PathScan } from "../../src/route/path-scan.ts";
+import { readHostName, RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
+import type { OwnPath } from "../../src/snapshot/index.ts";
+
+function find(table: RouteTable<RouteEntry>, target: string, host = ""): RouteEntry | undefined {
+  return table.findRoute(read(table, target), host);
+}
+
+function read(table: RouteTable<RouteEntry>, target: string): PathScan {
+  const scan = new PathScan();
+  const bytes = Buffer.from(target, "latin1");
+  assert.equal(scan.read(bytes, 0, bytes.length, table.prefixBytesMax), null);
+  return scan;
+}
+
+test("a prefix matches whole segments, the longest one wins", () => {
+  const table = new RouteTable(
+    ["/", "/api", "/api/v1", "/files/", "/api/v1/deep/er"].map((prefix) => ({ prefix })),
+    [],
+  );
+  const expected: [string, string][] = [
+    ["/api", "/api"],
+    ["/api/", "/api"],
+    ["/api/x", "/api"],
+    ["/api?x", "/api"],
+    ["/apix", "/"],
+    ["/api/v1", "/api/v1"],
+    ["/api/v10", "/api"],
+    ["/api/v1/deep", "/api/v1"],
+    ["/api/v1/deep/er/x", "/api/v1/deep/er"],
+    ["/files", "/"],
+    ["/files/", "/files/"],
+    ["/files/x/y", "/files/"],
+    ["/a/../api/./v1", "/api/v1"],
+    ["/%61pi", "/api"],
+    ["//api", "/api"],
+    ["/api%2Fv1", "/"],
+    ["/", "/"],
+  ];
+  for (const [target, prefix] of expected)
+    assert.equal(find(table, target)?.prefix, prefix, target);
+});
+
+test("without a route for / what matches nothing finds nothing", () => {
+  const table = new RouteTable([{ prefix: "/api" }], []);
+  for (const target of ["/", "/ap", "/apix", "/x/api"])
+    assert.equal(find(table, target), undefined);
+  assert.equal(find(new RouteTable<RouteEntry>([], []), "/"), undefined);
+});
+
+test("a host narrows a route: the longer prefix wins, then the host", () => {
+  const table = new RouteTable<RouteEntry>(
+    [
+      { prefix: "/", host: "A.example" },
+      { prefix: "/" },
+      { prefix: "/api" },
+      { prefix: "/api", host: "b.example" },
+    ],
+    [],
+  );
+  assert.equal(find(table, "/x", "a.example")?.host, "A.example");
+  assert.equal(find(table, "/x", "b.example")?.host, undefined);
+  assert.equal(find(table, "/api", "b.example")?.host, "b.example");
+  assert.deepEqual(find(table, "/api/x", "a.example"), { prefix: "/api" });
+});
+
+test("own paths win over routes and are a closed list", () => {
+  const own: OwnPath[] = [
+    { path: "/healthz", match: "exact", access: "probe" },
+    { path: "/api/v1/routes", match: "exact", access: "admin" },
+    { path: "/ui/", match: "below", access: "public" },
+  ];
+  const table = new RouteTable<RouteEntry>([{ prefix: "/" }, { prefix: "/api" }], own);
+  const ownOf = (target: string): string | undefined =>
+    table.findOwnPath(read(table, target))?.path;
+  assert.equal(ownOf("/healthz"), "/healthz");
+  assert.equal(ownOf("/healthz/"), undefined);
+  assert.equal(ownOf("/healthz/x"), undefined);
+  assert.equal(ownOf("/health%7a"), "/healthz");
+  assert.equal(ownOf("/api/v1/routes?x"), "/api/v1/routes");
+  assert.equal(ownOf("/api/v1/routesx"), undefined);
+  assert.equal(ownOf("/api/v1/routes/x"), undefined);
+  assert.equal(ownOf("/ui/a/b"), "/ui/");
+  assert.equal(ownOf("/ui"), undefined);
+  assert.equal(ownOf("/uix"), undefined);
+});
+
+test("every prefix of many is found as a linear search finds it", () => {
+  const segment = fc.constantFrom("a", "b", "ab", "ba");
+  const path = fc.array(segment, { minLength: 1, maxLength: 4 });
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(fc.tuple(path, fc.boolean()), {
+        maxLength: 40,
+        selector: ([parts, slash]) => `${parts.join("/")}${slash}`,
+      }),
+      fc.array(path, { maxLength: 20 }),
+      (prefixes, paths) => {
+        const routes = prefixes.map(([parts, slash]) => ({
+          prefix: `/${parts.join("/")}${slash ? "/" : ""}`,
+        }));
+        const table = new RouteTable<RouteEntry>(routes, []);
+        for (const parts of paths) {
+          const target = `/${parts.join("/")}`;
+          const matching = routes.filter(({ prefix }) =>
+            prefix.endsWith("/")
+              ? target.startsWith(prefix)
+              : target === prefix || target.startsWith(`${prefix}/`),
+          );
+          const longest = matching.sort((a, b) => b.prefix.length - a.prefix.length)[0];
+          assert.equal(find(table, target)?.prefix, longest?.prefix);
+        }
+      },
+    ),
+  );
+});
+
+test("the same prefix twice is refused", () => {
+  assert.throws(() => new RouteTable([{ prefix: "/a" }, { prefix: "/a" }], []), RangeError);
+});
+
+test("a host is read without its port and in lower case", () => {
+  assert.equal(readHostName("Example.ORG:8080"), "example.org");
+  assert.equal(readHostName("example.org"), "example.org");
+  assert.equal(readHostName("[::1]:80"), "[::1]");
+  assert.equal(readHostName("[::1]"), "[::1]");
+});

@@ -1,0 +1,105 @@
+// The shared memory of workers: what is added is read, what is cleared is gone, every table has an end.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  ActiveCounts,
+  allocateMetricBlock,
+  allocateSharedBuffers,
+  DURATION_BOUNDS_SECONDS,
+  METRIC_ROWS_MAX,
+  MetricBlock,
+  OVERFLOW_METRICS_ID,
+  RouteCells,
+  SlotTable,
+} from "../../src/snapshot/index.ts";
+
+test("active counts are summed over workers, and a dead worker's are forgotten", () => {
+  const counts = new ActiveCounts(allocateSharedBuffers(3));
+  counts.add(0, 5, 1);
+  counts.add(2, 5, 1);
+  counts.add(2, 5, 1);
+  counts.add(2, 6, 1);
+  assert.equal(counts.sum(5), 3);
+  counts.clearWorker(2);
+  assert.deepEqual([counts.sum(5), counts.sum(6)], [1, 0]);
+  counts.clear(5);
+  assert.equal(counts.sum(5), 0);
+});
+
+test("turns wrap without becoming negative", () => {
+  const buffers = allocateSharedBuffers(1);
+  new Int32Array(buffers.routes)[3] = 0x7fffffff;
+  const cells = new RouteCells(buffers.routes);
+  assert.deepEqual([cells.takeTurn(3), cells.takeTurn(3), cells.takeTurn(3)], [0x7fffffff, 0, 1]);
+  cells.clear(3);
+  assert.equal(cells.takeTurn(3), 0);
+});
+
+test("the number of workers has bounds", () => {
+  for (const workers of [0, -1, 1.5, 257])
+    assert.throws(() => allocateSharedBuffers(workers), RangeError);
+});
+
+test("what a worker counts is read through another view, with its buckets", () => {
+  const buffer = allocateMetricBlock();
+  const writer = new MetricBlock(buffer);
+  const reader = new MetricBlock(buffer);
+  const row = writer.findRow(7, 1, 200);
+  writer.addRequest(row, 0.001);
+  writer.addRequest(row, 0.2);
+  writer.addRequest(writer.findRow(7, 1, 200), 99);
+  writer.addRequest(writer.findRow(0, 0, 502), 0);
+  writer.setCounter("retries", 3);
+  writer.addUpstreamError(4);
+  const rows = [...reader.readRows()];
+  assert.equal(rows.length, 2);
+  assert.deepEqual(
+    rows.map(({ metricsId, method, status, count }) => [metricsId, method, status, count]),
+    [
+      [7, "GET", 200, 3],
+      [0, "OTHER", 502, 1],
+    ],
+  );
+  const buckets = rows[0]!.buckets;
+  assert.equal(buckets.length, DURATION_BOUNDS_SECONDS.length + 1);
+  assert.equal(buckets[DURATION_BOUNDS_SECONDS.indexOf(0.001)], 1);
+  assert.equal(buckets[DURATION_BOUNDS_SECONDS.indexOf(0.25)], 1);
+  assert.equal(buckets.at(-1), 1);
+  assert.ok(Math.abs(rows[0]!.secondsSum - 99.201) < 1e-9);
+  assert.equal(reader.readCounter("retries"), 3);
+  assert.equal(reader.readUpstreamErrors(4), 1);
+  reader.clearTarget(4);
+  assert.equal(writer.readUpstreamErrors(4), 0);
+});
+
+test("combinations past the last row are counted together", () => {
+  const block = new MetricBlock(allocateMetricBlock());
+  for (let id = 1; id < METRIC_ROWS_MAX; id++) block.addRequest(block.findRow(id, 1, 200), 0);
+  block.addRequest(block.findRow(METRIC_ROWS_MAX, 1, 200), 0);
+  block.addRequest(block.findRow(METRIC_ROWS_MAX + 1, 3, 500), 0);
+  const rows = [...block.readRows()];
+  assert.equal(rows.length, METRIC_ROWS_MAX);
+  assert.deepEqual([rows[0]!.metricsId, rows[0]!.count], [OVERFLOW_METRICS_ID, 2]);
+});
+
+test("equal keys share a slot, and a released one rests before another key gets it, cleared", () => {
+  let nowMs = 0;
+  const reused: number[] = [];
+  const table = new SlotTable({
+    slotsMax: 2,
+    restMs: 100,
+    readNowMs: () => nowMs,
+    onReuse: (slot) => reused.push(slot),
+  });
+  assert.deepEqual([table.acquire("a"), table.acquire("b"), table.acquire("a")], [0, 1, 0]);
+  assert.equal(table.acquire("c"), undefined);
+  table.release("a");
+  assert.equal(table.find("a"), 0);
+  table.release("a");
+  assert.equal(table.find("a"), undefined);
+  assert.equal(table.acquire("c"), undefined);
+  nowMs = 100;
+  assert.equal(table.acquire("c"), 0);
+  assert.deepEqual(reused, [0]);
+  assert.throws(() => table.release("a"));
+});

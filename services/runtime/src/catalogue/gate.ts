@@ -1,0 +1,113 @@
+// The gateway's entry, and the configuration that it starts with.
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { formatAddress, parseJson } from "@platform/kernel/config";
+import { formatLocalHost, getAddress } from "./entry.ts";
+import type { EntryContext, RouteEntry, ServiceEntry } from "./entry.ts";
+
+const TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
+
+/** The gateway. */
+export const gateEntry: ServiceEntry = {
+  name: "gate",
+  label: "gateway",
+  main: import.meta.resolve("@platform/gate/main"),
+  listeners: [
+    {
+      name: "http",
+      key: "gate_addr",
+      env: "PLATFORM_GATE_ADDR",
+      default: "127.0.0.1:8080",
+      description: "Where the gateway listens; :8080 opens it to the network.",
+    },
+  ],
+  credentials: [TOKEN],
+  routes: [],
+  with: ["hello"],
+  prepare: prepareConfig,
+  configure: (context) => ({
+    args: ["--config", getConfigPath(context)],
+    env: {
+      PLATFORM_GATE_ADDR: formatAddress(getAddress(context, "gate_addr")),
+      [TOKEN]: context.credentials[TOKEN] ?? "",
+    },
+  }),
+  describe: (context) => `docs /api/docs · routes ${context.dataDirShown}/gate/config.json`,
+  trials(context) {
+    const host = formatLocalHost(getAddress(context, "gate_addr"));
+    const source = `${context.dataDirShown}/credentials.env`;
+    return [
+      { command: `curl ${host}/hello`, meaning: "proxied to the sample in examples/hello" },
+      { command: `curl -N ${host}/hello/events`, meaning: "a stream, passed on event by event" },
+      {
+        command: `(. ${source}; curl -H "Authorization: Bearer $${TOKEN}" ${host}/api/v1/routes)`,
+        meaning: "the routes, for the operator",
+      },
+    ];
+  },
+};
+
+function getConfigPath(context: EntryContext): string {
+  return join(context.dataDir, "gate", "config.json");
+}
+
+// Written once; afterwards it is the operator's, who only hears of routes that it lacks or that lead elsewhere.
+async function prepareConfig(context: EntryContext): Promise<string[]> {
+  const path = getConfigPath(context);
+  const wanted = context.running.flatMap((entry) =>
+    entry.routes.map((route) => buildRoute(context, entry, route)),
+  );
+  const existing = await readConfig(path);
+  if (existing === undefined) {
+    await mkdir(join(context.dataDir, "gate"), { recursive: true, mode: 0o700 });
+    await writeFile(path, `${JSON.stringify({ routes: wanted }, null, 2)}\n`, {
+      flag: "wx",
+      mode: 0o600,
+    });
+    return [];
+  }
+  return wanted.flatMap((route) => {
+    const found = existing.find((item) => item["prefix"] === route.prefix);
+    if (found === undefined) {
+      return [`${path} has no route ${route.prefix}: nothing leads to ${route.target}`];
+    }
+    const target = found["target"];
+    return typeof target === "string" && target !== route.target
+      ? [`${path} leads ${route.prefix} to ${target}, but it runs at ${route.target}`]
+      : [];
+  });
+}
+
+function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntry) {
+  const listener = entry.listeners.find(({ name }) => name === route.listener);
+  if (listener === undefined) throw new Error(`${entry.name} has no listener ${route.listener}`);
+  const { host, port } = getAddress(context, listener.key);
+  const reachable = host === undefined || host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return {
+    prefix: route.prefix,
+    target: `http://${formatAddress({ host: reachable, port })}`,
+    ...(route.stripPrefix ? { strip_prefix: true } : {}),
+    ...(route.open ? { auth: { type: "none" } } : {}),
+  };
+}
+
+// What is wrong with the file is the gateway's to say: here it only counts as having no routes.
+async function readConfig(path: string): Promise<Record<string, unknown>[] | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+  try {
+    const { value } = parseJson(text);
+    const routes =
+      typeof value === "object" && value !== null && "routes" in value ? value.routes : [];
+    return Array.isArray(routes)
+      ? routes.filter((route) => typeof route === "object" && route !== null)
+      : [];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,26 @@
+// The table of services, in the order in which they start. A new service is one more entry.
+import { suggestName } from "@platform/kernel/config";
+import type { ServiceEntry } from "./entry.ts";
+import { gateEntry } from "./gate.ts";
+import { helloEntry } from "./hello.ts";
+
+/** Every service there is; the gateway is last, because it leads to the others. */
+export const catalogue: readonly ServiceEntry[] = [helloEntry, gateEntry];
+
+/** The entries that `--only` names, with what they need, in the order of the table; all of them for an empty list. */
+export function selectEntries(only: readonly string[]): readonly ServiceEntry[] {
+  if (only.length === 0) return catalogue;
+  const names = catalogue.map(({ name }) => name);
+  const wanted = new Set<string>();
+  for (const name of only) {
+    const entry = catalogue.find((item) => item.name === name);
+    if (entry === undefined) {
+      throw new Error(
+        `--only: there is no service ${JSON.stringify(name)}${suggestName(name, names)}`,
+      );
+    }
+    wanted.add(name);
+    for (const other of entry.with ?? []) wanted.add(other);
+  }
+  return catalogue.filter(({ name }) => wanted.has(name));
+}

@@ -1,0 +1,169 @@
+// `platform up`: every service of this machine as a supervised process, behind the gateway.
+import { createServer } from "node:net";
+import { isAbsolute, relative, resolve } from "node:path";
+import type { ListenAddress } from "@platform/kernel/config";
+import { createIdSource } from "@platform/kernel/ids";
+import { explainListenError, runService } from "@platform/kernel/lifecycle";
+import type { ListenerReport } from "@platform/kernel/lifecycle";
+import type { LogLevel } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
+import { formatUrl, getAddress } from "../catalogue/entry.ts";
+import type { EntryContext, ServiceEntry } from "../catalogue/entry.ts";
+import { selectEntries } from "../catalogue/index.ts";
+import { loadCredentials } from "../credentials/credentials.ts";
+import { createLogStream } from "../fleet/log-stream.ts";
+import type { LogStream } from "../fleet/log-stream.ts";
+import { createSupervisedProcess } from "../fleet/supervised-process.ts";
+import type { SupervisedProcess } from "../fleet/supervised-process.ts";
+import { formatScreen, formatScreenJson } from "../screen/first-screen.ts";
+import type { ScreenService } from "../screen/first-screen.ts";
+
+/** How `up` was called. */
+export interface UpOptions {
+  only: readonly string[];
+  data: string;
+  json: boolean;
+  logLevel: LogLevel;
+  drainTimeoutMs: number;
+  /** By listener key. */
+  addresses: ReadonlyMap<string, ListenAddress>;
+  version: string;
+}
+
+/** Starts the services, shows the first screen, and supervises until it is told to stop; then ends the process. */
+export async function runUp(options: UpOptions): Promise<never> {
+  const startedMs = systemClock.monotonicMs();
+  const entries = selectEntries(options.only);
+  const addresses = new Map(options.addresses);
+  await probePorts(entries, addresses);
+  const dataDir = resolve(options.data);
+  const context: EntryContext = {
+    dataDir,
+    dataDirShown: formatFolder(dataDir),
+    addresses,
+    credentials: await loadCredentials(
+      dataDir,
+      entries.flatMap((entry) => entry.credentials),
+      process.env,
+      createIdSource(),
+    ),
+    running: entries,
+  };
+  const colours = process.stdout.isTTY && process.env["NO_COLOR"] === undefined;
+  const write = (text: string): void => void process.stdout.write(text);
+  const log = createLogStream({ json: options.json, colours, level: options.logLevel, write });
+  const { drainTimeoutMs, version } = options;
+  const lifecycleOptions = { service: "platform", version, logger: log.logger, drainTimeoutMs };
+  return runService(lifecycleOptions, async (lifecycle) => {
+    const running: ScreenService[] = [];
+    const notes: string[] = [];
+    try {
+      for (const entry of entries) {
+        notes.push(...((await entry.prepare?.(context)) ?? []));
+        const show = (listeners: readonly ListenerReport[], pid: number): void => {
+          pinAddresses(entry, addresses, listeners);
+          const [main] = entry.listeners;
+          const url = main === undefined ? "" : formatUrl(getAddress(context, main.key));
+          const line = {
+            name: entry.name,
+            label: entry.label,
+            url,
+            description: entry.describe(context, listeners),
+            pid,
+            listeners,
+          };
+          const at = running.findIndex(({ name }) => name === entry.name);
+          if (at === -1) running.push(line);
+          else running[at] = line;
+        };
+        const part = createPart(entry, context, options.logLevel, log, show);
+        lifecycle.onDrain(entry.label, (drain) => part.stop(drain.remainingMs()));
+        await part.start();
+        if (lifecycle.stopping.aborted) return;
+      }
+    } catch (error) {
+      log.release("all");
+      throw error;
+    }
+    lifecycle.onReady(() => {
+      const screen = {
+        version,
+        dataDir: context.dataDirShown,
+        durationMs: systemClock.monotonicMs() - startedMs,
+        services: running.toReversed(),
+        trials: entries.flatMap((entry) => entry.trials(context)),
+        notes,
+      };
+      write(options.json ? formatScreenJson(screen) : formatScreen(screen, colours));
+      log.release("warnings");
+    });
+  });
+}
+
+function createPart(
+  entry: ServiceEntry,
+  context: EntryContext,
+  logLevel: LogLevel,
+  log: LogStream,
+  onReady: (listeners: readonly ListenerReport[], pid: number) => void,
+): SupervisedProcess {
+  return createSupervisedProcess({
+    name: entry.name,
+    main: entry.main,
+    configure: () => {
+      const { args, env } = entry.configure(context);
+      return { args, env: { PLATFORM_LOG_LEVEL: logLevel, ...env } };
+    },
+    onLine: (line) => log.take(entry.name, line),
+    onReady,
+    logger: log.logger,
+    clock: systemClock,
+  });
+}
+
+// All ports that are taken are told at once, before anything has been started or written.
+async function probePorts(
+  entries: readonly ServiceEntry[],
+  addresses: ReadonlyMap<string, ListenAddress>,
+): Promise<void> {
+  const taken: string[] = [];
+  for (const { key } of entries.flatMap((entry) => entry.listeners)) {
+    const address = addresses.get(key);
+    if (address === undefined || address.port === 0) continue;
+    const error = await tryListen(address);
+    if (error === undefined) continue;
+    const flag = `--${key.replaceAll("_", "-")}`;
+    taken.push((await explainListenError(error, address, flag)).message);
+  }
+  if (taken.length > 0) throw new Error(taken.join("\n"));
+}
+
+function tryListen({ host, port }: ListenAddress): Promise<Error | undefined> {
+  return new Promise((done) => {
+    const server = createServer();
+    server.once("error", done);
+    server.listen({ port, exclusive: true, ...(host === undefined ? {} : { host }) }, () => {
+      server.close(() => done(undefined));
+    });
+  });
+}
+
+// A restarted service must be found where it was.
+function pinAddresses(
+  entry: ServiceEntry,
+  addresses: Map<string, ListenAddress>,
+  listeners: readonly ListenerReport[],
+): void {
+  for (const { key, name } of entry.listeners) {
+    const report = listeners.find((item) => item.name === name);
+    const wanted = addresses.get(key);
+    if (report !== undefined && wanted?.port === 0)
+      addresses.set(key, { ...wanted, port: report.port });
+  }
+}
+
+function formatFolder(path: string): string {
+  const short = relative(process.cwd(), path);
+  if (short.startsWith("..") || isAbsolute(short)) return path;
+  return short === "" ? "." : `./${short}`;
+}

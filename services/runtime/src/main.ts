@@ -1,0 +1,54 @@
+// The `platform` command line: flags and environment, command, exit code.
+import type { ListenAddress } from "@platform/kernel/config";
+import { runProgram } from "@platform/kernel/lifecycle";
+import { catalogue } from "./catalogue/index.ts";
+import { runUp } from "./command/up.ts";
+import { UNBUILT_COMMANDS, VERSION, configDefinition } from "./config.ts";
+
+/** Runs the command line of this process. */
+export async function main(): Promise<void> {
+  const [command = "", ...rest] = process.argv.slice(2);
+  // Their flags are not known yet: answered before the command line is read.
+  if (UNBUILT_COMMANDS.some((name) => name === command) && !rest.includes("--help")) {
+    process.exitCode = refuseCommand(command);
+    return;
+  }
+  await runProgram(configDefinition, {
+    "": () => refuseCommand(""),
+    up: ({ options }) =>
+      runUp({
+        only: options.only,
+        data: options.data,
+        json: options.json,
+        logLevel: options.log_level,
+        drainTimeoutMs: options.drain_timeout_ms,
+        addresses: collectAddresses(options),
+        version: VERSION,
+      }),
+    init: () => refuseCommand("init"),
+    run: () => refuseCommand("run"),
+    check: () => refuseCommand("check"),
+    build: () => refuseCommand("build"),
+    deploy: () => refuseCommand("deploy"),
+  });
+}
+
+// The keys come from the catalogue, so their types are known there and not by name.
+function collectAddresses(options: object): Map<string, ListenAddress> {
+  const values = options as Readonly<Record<string, ListenAddress>>;
+  return new Map(
+    catalogue.flatMap(({ listeners }) =>
+      listeners.flatMap(({ key }) => {
+        const address = values[key];
+        return address === undefined ? [] : [[key, address] as const];
+      }),
+    ),
+  );
+}
+
+function refuseCommand(name: string): number {
+  process.stderr.write(`platform: the command ${name} is not available yet\n`);
+  return 1;
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,140 @@
+// The bins' launcher, under the runtimes that a machine may have.
+import assert from "node:assert/strict";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const script = fileURLToPath(new URL("run.js", import.meta.url));
+const launcher = fileURLToPath(new URL("../../bin/launch.js", import.meta.url));
+const bun = fileURLToPath(
+  new URL("../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
+);
+const noBun = existsSync(bun) ? false : "bun is not installed";
+const oldNode = findOldNode();
+const noOldNode = oldNode === undefined ? "no Node older than 26 on this machine" : false;
+
+function findOldNode(): string | undefined {
+  return ["/usr/bin/node", "/usr/local/bin/node"].find((path) => {
+    const run = spawnSync(path, ["--version"], { encoding: "utf8" });
+    return run.status === 0 && Number.parseInt(run.stdout.slice(1), 10) < 26;
+  });
+}
+
+function run(runtime: string, args: string[], env: Record<string, string> = {}, input = "") {
+  return spawnSync(runtime, [script, ...args], {
+    encoding: "utf8",
+    input,
+    timeout: 20_000,
+    env: { ...process.env, ...env },
+  });
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function waitForEnd(pid: number): Promise<void> {
+  for (let i = 0; i < 100 && isAlive(pid); i += 1) await sleep(50);
+}
+
+test("the pinned runtime runs the program in the same process", () => {
+  const result = run(process.execPath, ["exit", "5", "a b"]);
+  assert.equal(result.status, 5, result.stderr);
+  assert.deepEqual(JSON.parse(result.stdout).args, ["5", "a b"]);
+});
+
+test("PLATFORM_RUNTIME=bun runs it on bun, with arguments and exit code", { skip: noBun }, () => {
+  const result = run(process.execPath, ["exit", "6"], { PLATFORM_RUNTIME: "bun" });
+  assert.equal(result.status, 6, result.stderr);
+  assert.equal(JSON.parse(result.stdout).runtime, "bun");
+});
+
+test(
+  "bun itself is kept when it was called by name, and leaves for node when asked",
+  { skip: noBun },
+  () => {
+    assert.equal(JSON.parse(run(bun, ["exit", "0"]).stdout).runtime, "bun");
+    const left = run(bun, ["exit", "0"], { PLATFORM_RUNTIME: "node" });
+    assert.equal(JSON.parse(left.stdout).runtime, "node", left.stderr);
+  },
+);
+
+test("an unknown runtime is refused with what there is", () => {
+  const result = run(process.execPath, ["exit", "0"], { PLATFORM_RUNTIME: "deno" });
+  assert.equal(result.status, 1);
+  assert.equal(result.stderr, 'platform: PLATFORM_RUNTIME is "deno"; it is "node" or "bun"\n');
+});
+
+test("a runtime that is not installed is named, with the remedy", () => {
+  const folder = mkdtempSync(join(tmpdir(), "launch-"));
+  try {
+    cpSync(launcher, join(folder, "launch.mjs"));
+    writeFileSync(
+      join(folder, "run.mjs"),
+      'import { launch } from "./launch.mjs"; await launch(import.meta.url, "x");',
+    );
+    const result = spawnSync(process.execPath, [join(folder, "run.mjs")], {
+      encoding: "utf8",
+      env: { ...process.env, PLATFORM_RUNTIME: "bun" },
+    });
+    assert.equal(result.status, 1);
+    assert.match(
+      result.stderr,
+      /^platform: the package @oven\/bun-\S+ is not installed; install it, or leave/,
+    );
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test("an older node passes on arguments, input, output and exit code", { skip: noOldNode }, () => {
+  const result = run(oldNode!, ["exit", "9", "x"]);
+  assert.equal(result.status, 9, result.stderr);
+  const hello = JSON.parse(result.stdout);
+  assert.deepEqual([hello.runtime, hello.args], ["node", ["9", "x"]]);
+  assert.ok(hello.major >= 26);
+  const echo = run(oldNode!, ["echo"], {}, "through the pipe");
+  assert.ok(echo.stdout.endsWith("through the pipe"), echo.stdout);
+});
+
+test(
+  "an older node passes signals on, and dies of the signal its child died of",
+  { skip: noOldNode },
+  async () => {
+    const child = spawn(oldNode!, [script, "wait"], { stdio: ["ignore", "pipe", "inherit"] });
+    const lines = createInterface({ input: child.stdout });
+    const [hello] = (await once(lines, "line")) as [string];
+    assert.notEqual(JSON.parse(hello).pid, child.pid);
+    const exited = once(child, "exit");
+    child.kill("SIGTERM");
+    assert.deepEqual(await exited, [42, null]);
+    assert.equal(run(oldNode!, ["abort"]).signal, "SIGKILL");
+  },
+);
+
+for (const runtime of ["node", "bun"]) {
+  const skip = noOldNode || (runtime === "bun" && noBun);
+  test(`kill -9 of an older node leaves no orphan on ${runtime}`, { skip }, async () => {
+    const child = spawn(oldNode!, [script, "wait"], {
+      stdio: ["ignore", "pipe", "inherit"],
+      env: { ...process.env, PLATFORM_RUNTIME: runtime },
+    });
+    const [hello] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
+    const { pid } = JSON.parse(hello) as { pid: number };
+    assert.ok(pid !== child.pid && isAlive(pid));
+    child.kill("SIGKILL");
+    await waitForEnd(pid);
+    assert.ok(!isAlive(pid));
+  });
+}

@@ -1,0 +1,30 @@
+// What the test's bin runs: says which runtime it is on and what reached it, then does as it is told.
+
+/** The program that the launcher calls. */
+export async function main(): Promise<void> {
+  const [task = "", ...args] = process.argv.slice(2);
+  const runtime = process.versions["bun"] === undefined ? "node" : "bun";
+  const major = Number.parseInt(process.versions.node, 10);
+  console.log(JSON.stringify({ runtime, major, pid: process.pid, args }));
+  switch (task) {
+    case "exit":
+      process.exit(Number(args[0]));
+      break;
+    case "abort":
+      process.kill(process.pid, "SIGKILL");
+      break;
+    case "wait":
+      process.on("SIGTERM", () => {
+        console.log(JSON.stringify({ signal: "SIGTERM" }));
+        process.exit(42);
+      });
+      process.on("disconnect", () => process.exit(0));
+      setInterval(() => undefined, 1000);
+      break;
+    case "echo":
+      for await (const chunk of process.stdin) process.stdout.write(chunk as Buffer);
+      break;
+    default:
+      process.exitCode = 3;
+  }
+}

@@ -1,0 +1,129 @@
+// Every kind of traffic at once, for a while: what the gateway holds must go back to where it was.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  startEventStreams,
+  startRequests,
+  startWebSockets,
+  type RunningLoad,
+} from "../stage/load.ts";
+import { Stage, type StagedGateway } from "../stage/stage.ts";
+
+const CLIENTS = 8;
+const STREAM_CLIENTS = 8;
+const SESSION_MS = 1_500;
+const ABORTS_AT_ONCE = 8;
+const SETTLE_MS = 1_500;
+const SETTLE_ATTEMPTS = 6;
+const MIB = 2 ** 20;
+
+/** What the process held at one moment. */
+export interface Holdings {
+  openFiles: number;
+  rssMib: number;
+  /** The heap of the main thread, as `/metrics` has it. */
+  heapMib: number;
+}
+
+/** What a run came to. */
+export interface MixedLoadFigures {
+  requests: number;
+  streams: number;
+  messages: number;
+  events: number;
+  aborted: number;
+  before: Holdings;
+  after: Holdings;
+}
+
+/**
+ * Short answers, chunked streams, WebSockets and event streams that come and go, and clients that
+ * vanish in the middle of a request or an answer. Before and after, the gateway is at rest.
+ */
+export async function soakMixedLoad(
+  seconds: number,
+  env: Record<string, string> = {},
+): Promise<MixedLoadFigures> {
+  await using stage = new Stage();
+  const upstream = await stage.startUpstream("mixed");
+  const gateway = await stage.startGateway(
+    [{ prefix: "/", target: upstream.url }],
+    { workers: 2, upstream_keep_alive_timeout_ms: 1_000 },
+    env,
+  );
+  await runMixture(gateway.url, gateway.port, Math.min(20, seconds));
+  const before = await readSettledHoldings(gateway);
+  const counts = await runMixture(gateway.url, gateway.port, seconds);
+  const after = await readSettledHoldings(gateway);
+  return { ...counts, before, after };
+}
+
+async function runMixture(
+  url: string,
+  port: number,
+  seconds: number,
+): Promise<Omit<MixedLoadFigures, "before" | "after">> {
+  const deadline = Date.now() + seconds * 1000;
+  const short = startRequests(url, "/short", CLIENTS, 1);
+  const streams = startRequests(url, "/stream?chunks=20&ms=5", STREAM_CLIENTS);
+  const tallies = { messages: 0, events: 0, aborted: 0 };
+  while (Date.now() < deadline) {
+    const sessions: RunningLoad[] = [
+      await startWebSockets(`${url}/socket`, 10, 20),
+      await startEventStreams(`${url}/events?ms=20`, 10),
+    ];
+    const until = Math.min(deadline, Date.now() + SESSION_MS);
+    while (Date.now() < until) {
+      await Promise.all(
+        Array.from({ length: ABORTS_AT_ONCE }, (_, kind) => vanish(port, kind % 4)),
+      );
+      tallies.aborted += ABORTS_AT_ONCE;
+    }
+    const [messages, events] = await Promise.all(sessions.map((session) => session.stop()));
+    assert.deepEqual([messages?.failures, events?.failures], [[], []]);
+    tallies.messages += messages?.completed ?? 0;
+    tallies.events += events?.completed ?? 0;
+  }
+  const [requests, streamed] = await Promise.all([short.stop(), streams.stop()]);
+  assert.deepEqual([requests.failures, streamed.failures], [[], []]);
+  return { requests: requests.completed, streams: streamed.completed, ...tallies };
+}
+
+// A client that leaves: inside the head, inside the body, before the answer, inside the answer.
+async function vanish(port: number, kind: number): Promise<void> {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  const host = `Host: 127.0.0.1:${port}\r\n`;
+  const requests = [
+    `GET /short HTTP/1.1\r\n${host}X-Cut: `,
+    `POST /echo HTTP/1.1\r\n${host}Content-Length: 100000\r\n\r\nhalf`,
+    `GET /stream?chunks=1000&ms=50 HTTP/1.1\r\n${host}\r\n`,
+    `GET /bytes?count=8000000 HTTP/1.1\r\n${host}\r\n`,
+  ];
+  socket.write(requests[kind] ?? "");
+  await sleep(10 + kind * 10);
+  if (kind % 2 === 0) socket.resetAndDestroy();
+  else socket.destroy();
+}
+
+// At rest: the number of open files has stopped falling.
+async function readSettledHoldings(gateway: StagedGateway): Promise<Holdings> {
+  let openFiles = Infinity;
+  for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt += 1) {
+    await sleep(SETTLE_MS);
+    const now = readdirSync(`/proc/${gateway.process.pid}/fd`).length;
+    if (now >= openFiles) break;
+    openFiles = now;
+  }
+  const response = await fetch(`${gateway.url}/metrics`, { headers: { connection: "close" } });
+  const heap = /^nodejs_heap_size_used_bytes(?:\{.*?\})? (\S+)$/m.exec(await response.text())?.[1];
+  const status = readFileSync(`/proc/${gateway.process.pid}/status`, "utf8");
+  const rssKib = Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+  return {
+    openFiles,
+    rssMib: Math.round(rssKib / 1024),
+    heapMib: Math.round(Number(heap ?? Number.NaN) / MIB),
+  };
+}

@@ -1,0 +1,95 @@
+// Reloads under load: neighbours of a busy route come, change and go; the route must not notice.
+import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { startEventStreams, startRequests, startWebSockets } from "../stage/load.ts";
+import { Stage, type RouteDocument, type StagedGateway } from "../stage/stage.ts";
+
+const CLIENTS = 16;
+const WEB_SOCKETS = 20;
+const EVENT_STREAMS = 20;
+const MESSAGE_MS = 50;
+
+/** What a run came to. */
+export interface ReloadFigures {
+  requests: number;
+  messages: number;
+  events: number;
+  fileReloads: number;
+  apiChanges: number;
+}
+
+/**
+ * Holds WebSockets and event streams open on one route and keeps requests going while the file
+ * changes under SIGHUP and the API upserts and removes other routes, one change after the other
+ * has shown effect. Throws if a single request fails or a stream misses a beat.
+ */
+export async function soakReload(
+  seconds: number,
+  env: Record<string, string> = {},
+): Promise<ReloadFigures> {
+  await using stage = new Stage();
+  const upstream = await stage.startUpstream("steady");
+  const steady: RouteDocument = { prefix: "/steady", target: upstream.url };
+  const gateway = await stage.startGateway([steady], { workers: 2 }, env);
+
+  const loads = [
+    startRequests(gateway.url, "/steady/short", CLIENTS),
+    await startWebSockets(`${gateway.url}/steady/socket`, WEB_SOCKETS, MESSAGE_MS),
+    await startEventStreams(`${gateway.url}/steady/events?ms=${MESSAGE_MS}`, EVENT_STREAMS),
+  ];
+  const deadline = Date.now() + seconds * 1000;
+  let round = 0;
+  while (Date.now() < deadline) {
+    round += 1;
+    const target = `${upstream.url}/round-${round}`;
+    gateway.writeRoutes([steady, { prefix: "/from-file", target }]);
+    gateway.process.kill("SIGHUP");
+    await awaitEffect(gateway, "/from-file/echo", `/round-${round}/from-file/echo`);
+    await upsertRoute(gateway, { prefix: "/from-api", target });
+    await expectUrl(gateway, "/from-api/echo", `/round-${round}/from-api/echo`);
+    if (round % 2 === 0) await removeRoute(gateway, "/from-api");
+    await sleep(100);
+  }
+  const tallies = await Promise.all(loads.map((load) => load.stop()));
+  for (const tally of tallies) assert.deepEqual(tally.failures, []);
+  const [requests = 0, messages = 0, events = 0] = tallies.map((tally) => tally.completed);
+  const apiChanges = round + Math.floor(round / 2);
+  return { requests, messages, events, fileReloads: round, apiChanges };
+}
+
+async function upsertRoute(gateway: StagedGateway, route: RouteDocument): Promise<void> {
+  const response = await fetch(`${gateway.url}/api/v1/routes`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(route),
+  });
+  assert.equal(response.status, 200, await response.text());
+}
+
+async function removeRoute(gateway: StagedGateway, prefix: string): Promise<void> {
+  const query = new URLSearchParams({ prefix });
+  const response = await fetch(`${gateway.url}/api/v1/routes?${query.toString()}`, {
+    method: "DELETE",
+  });
+  assert.equal(response.status, 200, await response.text());
+}
+
+// A file change takes effect some time after the signal; an API change when it has been answered.
+async function awaitEffect(gateway: StagedGateway, path: string, url: string): Promise<void> {
+  for (let attempt = 0; ; attempt += 1) {
+    const seen = await readSeenUrl(gateway, path);
+    if (seen === url) return;
+    assert.ok(attempt < 200, `${path} still leads to ${seen}, not ${url}`);
+    await sleep(25);
+  }
+}
+
+async function expectUrl(gateway: StagedGateway, path: string, url: string): Promise<void> {
+  assert.equal(await readSeenUrl(gateway, path), url);
+}
+
+async function readSeenUrl(gateway: StagedGateway, path: string): Promise<string | undefined> {
+  const response = await fetch(gateway.url + path);
+  const text = await response.text();
+  return response.status === 200 ? (JSON.parse(text) as { url: string }).url : `${response.status}`;
+}

@@ -1,0 +1,47 @@
+// `npm run soak -- [reload|upstream-loss|mixed-load] [--minutes N] [--runtime node|bun]`:
+// the long form of the soak tests; prints what each came to and fails if something was lost.
+import assert from "node:assert/strict";
+import { parseArgs } from "node:util";
+import { soakMixedLoad } from "./mixed-load.ts";
+import { soakReload } from "./reload.ts";
+import { soakUpstreamLoss } from "./upstream-loss.ts";
+
+const OPEN_FILES_SLACK = 8;
+const RSS_GROWTH_MAX = 1.25;
+
+const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Promise<unknown>> = {
+  reload: soakReload,
+  "upstream-loss": soakUpstreamLoss,
+  "mixed-load": async (seconds, env) => {
+    const figures = await soakMixedLoad(seconds, env);
+    const { before, after } = figures;
+    console.log(JSON.stringify(figures));
+    assert.ok(after.openFiles <= before.openFiles + OPEN_FILES_SLACK, "descriptors were kept open");
+    assert.ok(after.rssMib <= before.rssMib * RSS_GROWTH_MAX + 16, "resident memory grew");
+    return figures;
+  },
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    minutes: { type: "string", default: "10" },
+    runtime: { type: "string", default: "node" },
+  },
+});
+const names = positionals.length === 0 ? Object.keys(SOAKS) : positionals;
+const seconds = Number(values.minutes) * 60;
+const isUsable =
+  seconds > 0 && names.every((name) => name in SOAKS) && ["node", "bun"].includes(values.runtime);
+if (!isUsable) {
+  console.error(
+    `usage: npm run soak -- [${Object.keys(SOAKS).join("|")}] [--minutes N] [--runtime node|bun]`,
+  );
+  process.exit(2);
+}
+for (const name of names) {
+  const startedAt = Date.now();
+  const figures = await SOAKS[name]?.(seconds, { PLATFORM_RUNTIME: values.runtime });
+  const minutes = ((Date.now() - startedAt) / 60_000).toFixed(1);
+  console.log(`${name} on ${values.runtime}, ${minutes} minutes: ${JSON.stringify(figures)}`);
+}

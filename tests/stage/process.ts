@@ -1,0 +1,100 @@
+// Child processes of the cross-service tests: started on known ports, stopped by their own ids.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, connect, type AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const OUTPUT_CHARS_MAX = 64 * 1024;
+const LISTEN_TIMEOUT_MS = 15_000;
+const STOP_TIMEOUT_MS = 10_000;
+
+/** What to start. */
+export interface Launch {
+  /** For messages. */
+  name: string;
+  command: string;
+  args: readonly string[];
+  env?: Record<string, string>;
+  cwd?: string;
+}
+
+/** A child process of a test. */
+export interface StagedProcess {
+  name: string;
+  pid: number;
+  /** The last part of stdout and stderr together. */
+  readOutput(): string;
+  hasExited(): boolean;
+  kill(signal: NodeJS.Signals): void;
+  /** SIGTERM, SIGKILL after ten seconds; resolves with the exit code when the process is gone. */
+  stop(): Promise<number | null>;
+}
+
+/** Starts a child whose output is kept for messages. */
+export function stageProcess(launch: Launch): StagedProcess {
+  const child = spawn(launch.command, launch.args, {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...launch.env },
+    ...(launch.cwd === undefined ? {} : { cwd: launch.cwd }),
+  });
+  const exited = new Promise<number | null>((resolve) => {
+    child.once("exit", (code) => resolve(code));
+    child.once("error", () => resolve(null));
+  });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding("utf8");
+    stream.on("data", (text: string) => (output = (output + text).slice(-OUTPUT_CHARS_MAX)));
+  }
+  child.on("error", (error) => (output += String(error)));
+  const hasExited = (): boolean =>
+    child.pid === undefined || child.exitCode !== null || child.signalCode !== null;
+  return {
+    name: launch.name,
+    pid: child.pid ?? -1,
+    readOutput: () => output,
+    hasExited,
+    kill: (signal) => void child.kill(signal),
+    stop: async () => {
+      if (hasExited()) return child.exitCode;
+      child.kill("SIGTERM");
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+      const code = await exited;
+      clearTimeout(timer);
+      return code;
+    },
+  };
+}
+
+/** Waits until something listens on the port of 127.0.0.1. */
+export async function awaitPort(staged: StagedProcess, port: number): Promise<void> {
+  const deadline = Date.now() + LISTEN_TIMEOUT_MS;
+  while (!(await canConnect(port))) {
+    if (staged.hasExited() || Date.now() > deadline) {
+      throw new Error(`${staged.name} does not listen on ${port}: ${staged.readOutput()}`);
+    }
+    await sleep(25);
+  }
+}
+
+/** A port of 127.0.0.1 that was free a moment ago, for programs that cannot choose one. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+async function canConnect(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}

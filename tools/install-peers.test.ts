@@ -1,0 +1,24 @@
+// The installer's talk; what it installs is up to the machine.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const SCRIPT = fileURLToPath(new URL("install-peers", import.meta.url));
+
+function run(...args: string[]): { status: number | null; stdout: string; stderr: string } {
+  return spawnSync("bash", [SCRIPT, ...args], { encoding: "utf8" });
+}
+
+test("install-peers explains itself and refuses what it does not know", () => {
+  assert.match(run("--help").stdout, /--list/);
+  const unknown = run("--check", "no-such-purpose");
+  assert.equal(unknown.status, 1);
+  assert.match(unknown.stderr, /unknown purpose|not Debian/);
+  assert.equal(run("--no-such-option").status, 2);
+});
+
+test("install-peers lists packages by purpose without installing any", (t) => {
+  if (spawnSync("dpkg-query", ["--version"]).status !== 0) return t.skip("not Debian");
+  assert.match(run("--list", "load").stdout, /^load +wrk +(installed|missing)$/m);
+});
