@@ -235,6 +235,12 @@ export class Checkpointer {
       for (const partition of partitions) {
         if (!(await this.#claim(partition))) continue;
         const ownsLast = partition.extents.at(-1)?.shared === false;
+        if (ownsLast && partition.tail.length > 0) {
+          // Compaction gave it a segment of its own while it waited for its turn.
+          partition.writer = "nobody";
+          total += await this.#flushOwn(partition);
+          if (!(await this.#claim(partition))) continue;
+        }
         const count = ownsLast ? 0 : partition.tail.length;
         const merge = this.#needsMerge(partition);
         const old = merge ? partition.extents.filter((extent) => extent.shared) : [];
