@@ -1,13 +1,22 @@
 // Reading whole batches of a partition, by offset and by time, from files and from memory.
 import { decodeBatch } from "../batch/compression.ts";
-import { readBatchHeader, readInt64, batchHeaderBytes } from "../batch/header.ts";
+import {
+  batchHeaderBytes,
+  batchPrefixBytes,
+  readBatchHeader,
+  readInt64,
+  type BatchHeader,
+} from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import type { DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { ReadResult } from "../types.ts";
 import { indexIntervalBytes } from "./sparse-index.ts";
 import type { Segments } from "./segments.ts";
 
-/** Bytes of a shared extent at most (see the checkpoint); they are small enough to be walked. */
+/** Bytes read at once at least: the next small batches come along. */
+const readBytesMin = 4096;
+/** Places remembered for all readers together. */
 const placesKept = 4096;
 
 /** Where a sequential reader goes on: known positions of batches, so that it need not search. */
@@ -188,89 +197,108 @@ async function readExtent(
   // The extent may grow while we read; what is there now is enough.
   const end = extent.position + extent.length;
   const extentNext = extent.nextOffset;
-  let place = places.take(partition, offset);
-  if (place?.extent !== extent) place = undefined;
-  let position = place?.position ?? extent.position;
-  let slack = 0;
-  if (place === undefined && !extent.shared) {
-    position = (await segments.indexOf(partition, extent)).findOffset(offset).position;
-    slack = indexIntervalBytes;
-  }
+  const start = await findStart(segments, places, partition, extent, offset);
   const lease = await segments.files.use(extentPath(partition, extent));
   try {
-    let chunk = Buffer.allocUnsafe(Math.min(Math.max(bytesMax, 4096) + slack, end - position));
-    let count = await lease.file.read(chunk, 0, chunk.length, position);
-    if (count < chunk.length) throw shortFile(partition, extent);
-    // Step over whole batches below the offset.
-    let at = 0;
-    for (;;) {
-      const left = count - at;
-      if (left < batchHeaderBytes && position + count < end) {
-        position += at;
-        chunk = Buffer.allocUnsafe(Math.min(Math.max(bytesMax, 4096) + slack, end - position));
-        count = await lease.file.read(chunk, 0, chunk.length, position);
-        at = 0;
-      }
-      const header = readBatchHeader(chunk.subarray(0, count), at);
-      if (header === undefined) {
-        if (position + at >= end) return { buffers: [], bytes: 0, nextOffset: extentNext };
-        throw new LogError("corrupt", `no batch at ${position + at} of ${partition.topic.name}`);
-      }
-      if (header.baseOffset + header.lastOffsetDelta >= offset) break;
-      if (at + header.bytes > count) {
-        position += at + header.bytes;
-        chunk = Buffer.allocUnsafe(
-          Math.max(0, Math.min(Math.max(bytesMax, 4096) + slack, end - position)),
-        );
-        count = await lease.file.read(chunk, 0, chunk.length, position);
-        at = 0;
-      } else {
-        at += header.bytes;
-      }
+    const size = Math.max(bytesMax, readBytesMin) + start.slack;
+    const window = new BatchWindow(lease.file, start.position, end, size);
+    let header = await window.header();
+    while (header !== undefined && header.baseOffset + header.lastOffsetDelta < offset) {
+      window.skip(header.bytes);
+      header = await window.header();
     }
-    const first = readBatchHeader(chunk, at)!;
-    if (first.bytes > bytesMax && bytesBefore > 0) {
+    if (header === undefined) return { buffers: [], bytes: 0, nextOffset: extentNext };
+    if (header.bytes > bytesMax && bytesBefore > 0) {
       return { buffers: [], bytes: 0, nextOffset: offset };
     }
-    if (at + first.bytes > count) {
-      const whole = Buffer.allocUnsafe(first.bytes);
-      const had = chunk.copy(whole, 0, at, count);
-      const more = await lease.file.read(whole, had, first.bytes - had, position + at + had);
-      if (had + more < first.bytes) throw shortFile(partition, extent);
-      chunk = whole;
-      count = whole.length;
-      position += at;
-      at = 0;
-    }
-    const batchesEnd = wholeBatchesEnd(chunk, at, count, Math.max(bytesMax, first.bytes));
-    const nextOffset = batchesEnd.nextOffset;
-    const atEnd = position + batchesEnd.at >= end;
-    if (!atEnd) places.put(partition, nextOffset, extent, position + batchesEnd.at);
-    return {
-      buffers: [chunk.subarray(at, batchesEnd.at)],
-      bytes: batchesEnd.at - at,
-      nextOffset: atEnd ? extentNext : nextOffset,
-    };
+    await window.need(header.bytes);
+    const taken = window.take(Math.max(bytesMax, header.bytes));
+    const atEnd = window.position >= end;
+    if (!atEnd) places.put(partition, taken.nextOffset, extent, window.position);
+    const nextOffset = atEnd ? extentNext : taken.nextOffset;
+    return { buffers: [taken.bytes], bytes: taken.bytes.length, nextOffset };
   } finally {
     lease.release();
   }
 }
 
-function wholeBatchesEnd(
-  chunk: Buffer,
-  start: number,
-  count: number,
-  bytesMax: number,
-): { at: number; nextOffset: number } {
-  let at = start;
-  let nextOffset = -1;
-  while (at + batchHeaderBytes <= count) {
-    const bytes = chunk.readInt32BE(at + 8) + 12;
-    if (bytes < batchHeaderBytes || at + bytes > count || at + bytes - start > bytesMax) break;
-    nextOffset = readInt64(chunk, at) + chunk.readInt32BE(at + 23) + 1;
-    at += bytes;
+// Where to begin so that the batch with `offset` is not far; `slack` is how far it may be.
+async function findStart(
+  segments: Segments,
+  places: ReadPlaces,
+  partition: Partition,
+  extent: Extent,
+  offset: number,
+): Promise<{ position: number; slack: number }> {
+  const place = places.take(partition, offset);
+  if (place?.extent === extent) return { position: place.position, slack: 0 };
+  if (extent.shared) return { position: extent.position, slack: 0 };
+  const index = await segments.indexOf(partition, extent);
+  return { position: index.findOffset(offset).position, slack: indexIntervalBytes };
+}
+
+/** A stretch of a segment file in memory, moved forward batch by batch. */
+class BatchWindow {
+  readonly #file: DiskFile;
+  readonly #end: number;
+  readonly #size: number;
+  #chunk: Buffer = Buffer.alloc(0);
+  #chunkPosition: number;
+  #at = 0;
+
+  constructor(file: DiskFile, position: number, end: number, size: number) {
+    this.#file = file;
+    this.#chunkPosition = position;
+    this.#end = end;
+    this.#size = size;
   }
-  return { at, nextOffset };
+
+  /** Where the next batch begins in the file. */
+  get position(): number {
+    return this.#chunkPosition + this.#at;
+  }
+
+  /** The header of the next batch; undefined at the end. */
+  async header(): Promise<BatchHeader | undefined> {
+    if (this.position >= this.#end) return undefined;
+    await this.need(batchHeaderBytes);
+    const header = readBatchHeader(this.#chunk, this.#at);
+    if (header !== undefined) return header;
+    throw new LogError("corrupt", `no batch at ${this.position} of a segment`);
+  }
+
+  skip(bytes: number): void {
+    this.#at += bytes;
+  }
+
+  /** Has at least `bytes` of the next batch in memory. */
+  async need(bytes: number): Promise<void> {
+    if (this.#at + bytes <= this.#chunk.length) return;
+    const position = this.position;
+    const length = Math.min(Math.max(bytes, this.#size), this.#end - position);
+    const chunk = Buffer.allocUnsafe(Math.max(0, length));
+    const count = await this.#file.read(chunk, 0, chunk.length, position);
+    if (count < bytes) {
+      throw new LogError("corrupt", `a segment ends at ${position + count}, inside of a batch`);
+    }
+    this.#chunk = chunk.subarray(0, count);
+    this.#chunkPosition = position;
+    this.#at = 0;
+  }
+
+  /** Takes whole batches that are in memory, up to `bytesMax`; at least the first is there. */
+  take(bytesMax: number): { bytes: Buffer; nextOffset: number } {
+    const start = this.#at;
+    let nextOffset = -1;
+    while (this.#at + batchHeaderBytes <= this.#chunk.length) {
+      const bytes = this.#chunk.readInt32BE(this.#at + 8) + batchPrefixBytes;
+      const end = this.#at + bytes;
+      if (bytes < batchHeaderBytes || end > this.#chunk.length || end - start > bytesMax) break;
+      nextOffset = readInt64(this.#chunk, this.#at) + this.#chunk.readInt32BE(this.#at + 23) + 1;
+      this.#at = end;
+    }
+    return { bytes: this.#chunk.subarray(start, this.#at), nextOffset };
+  }
 }
 
 async function firstCandidate(
