@@ -2,8 +2,10 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { formatReference } from "@platform/kernel/config";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
+import { configDefinition as runtimeDefinition } from "../services/runtime/src/config.ts";
 
 const pages = [
+  { path: "docs/reference/runtime-configuration.md", text: formatReference(runtimeDefinition) },
   { path: "docs/reference/gate-configuration.md", text: formatReference(gateDefinition) },
 ];
 
