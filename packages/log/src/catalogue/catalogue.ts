@@ -62,19 +62,20 @@ export class Catalogue {
       }
       case "delete-topic":
         if (known !== undefined) this.#remove(operation.id, known);
-        return known;
+        break;
       case "configure-topic":
         if (known !== undefined) known.config = operation.config;
-        return known;
+        break;
       case "add-partitions": {
         const { firstUid, firstIndex, count } = operation;
         this.nextUid = Math.max(this.nextUid, firstUid + count);
         if (known?.partitions.length === firstIndex) {
           this.#addPartitions(known, firstUid, firstIndex, count);
         }
-        return known;
+        break;
       }
     }
+    return known;
   }
 
   #addPartitions(topic: Topic, firstUid: number, firstIndex: number, count: number): void {

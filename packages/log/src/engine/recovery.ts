@@ -1,7 +1,7 @@
 // From what a crash left on the disk to a log that goes on.
 import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";
 import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
-import { Catalogue, Topic } from "../catalogue/catalogue.ts";
+import { Catalogue, type Topic } from "../catalogue/catalogue.ts";
 import {
   epochsOf,
   extentsOf,

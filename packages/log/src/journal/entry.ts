@@ -80,14 +80,14 @@ export function encodeOperation(operation: Operation): Buffer[] {
     case "create-topic":
     case "delete-topic":
     case "configure-topic":
-    case "add-partitions": {
-      const json = Buffer.from(JSON.stringify(operation));
-      const head = Buffer.allocUnsafe(5);
-      head[0] = 4;
-      head.writeUInt32BE(json.length, 1);
-      return [head, json];
-    }
+    case "add-partitions":
+      break;
   }
+  const json = Buffer.from(JSON.stringify(operation satisfies CatalogueOperation));
+  const head = Buffer.allocUnsafe(5);
+  head[0] = 4;
+  head.writeUInt32BE(json.length, 1);
+  return [head, json];
 }
 
 /** Decodes an entry's body. Its checksum was right, so what does not parse is `corrupt`. */

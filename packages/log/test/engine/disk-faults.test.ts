@@ -148,7 +148,7 @@ test("an index that is damaged or missing is built again from the segment", asyn
   for (let at = 0; at < 100; at++) await appendAll(log, partition, [`${at} `.padEnd(1_000)]);
   await log.close();
   const path = `topics/${topic.id.toString("hex")}/0/00000000000000000000-0.index`;
-  for (const spoil of [() => disk.damage(path, 40), () => disk.remove(path)]) {
+  for (const spoil of [async () => disk.damage(path, 40), () => disk.remove(path)]) {
     await spoil();
     const again = await openFixture({}, disk);
     const read = await again.log.read(again.log.topic("t")!.partitions[0]!, 77, 500);

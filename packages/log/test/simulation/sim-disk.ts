@@ -268,7 +268,7 @@ export class SimClock implements Clock {
   /** Moves on and runs what is due. */
   advance(ms: number): void {
     this.#now += ms;
-    for (const timer of [...this.#timers]) {
+    for (const timer of this.#timers) {
       if (timer.at > this.#now) continue;
       this.#timers.delete(timer);
       timer.run();
