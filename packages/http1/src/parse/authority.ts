@@ -1,5 +1,5 @@
 // Host and authority grammar, narrower than RFC 3986 on purpose: what names or addresses a real host.
-import { BRACKET_CLOSE, BRACKET_OPEN, COLON, DOT, FOLD, HEX, HOST, NINE, ZERO } from "./bytes.ts";
+import { BRACKET_CLOSE, BRACKET_OPEN, COLON, DOT, HEX, HOST, NINE, ZERO } from "./bytes.ts";
 
 const PORT_MAX = 65_535;
 
@@ -47,9 +47,8 @@ export function isSameAuthority(
   for (let offset = 0; offset < end - start; offset++) {
     const one = bytes[start + offset]!;
     const other = bytes[otherStart + offset]!;
-    // FOLD joins `_` and `-`, which are different letters of a host name.
-    if (one !== other && (FOLD[one] !== FOLD[other] || (one | 0x20) !== (other | 0x20)))
-      return false;
+    // No two bytes of a checked authority differ in this bit alone, but letters of either case.
+    if ((one | 0x20) !== (other | 0x20)) return false;
   }
   return true;
 }

@@ -133,6 +133,7 @@ function targets(): CorpusEntry[] {
     refused("absolute form for another host", line("http://b.example/"), 400, "host_mismatch"),
     refused("absolute form with another port", line("http://a.example:81/"), 400, "host_mismatch"),
     refused("absolute form with bad percent", line("http://a.example/%x"), 400, "bad_percent"),
+    refused("absolute form with brace", line("http://a.example/{p}"), 400, "bad_target"),
     refused("absolute form with backslash", line("http://a.example\\@b.example/"), 400, "bad_host"),
     refused("connect with origin form", `CONNECT /p HTTP/1.1\r\n${HOST}\r\n`, 400, "bad_host"),
     refused("connect without port", `CONNECT a.example HTTP/1.1\r\n${HOST}\r\n`, 400, "bad_target"),
@@ -181,6 +182,8 @@ function hosts(): CorpusEntry[] {
     refused("host with port 65536", host("a.example:65536"), 400, "bad_host"),
     refused("host with two ports", host("a.example:80:81"), 400, "bad_host"),
     refused("host with open bracket", host("[::1"), 400, "bad_host"),
+    refused("host with ipv4 address in brackets", host("[192.0.2.1]"), 400, "bad_host"),
+    refused("host with word of hex digits in brackets", host("[abc]"), 400, "bad_host"),
     refused("host with name in brackets", host("[a.example]"), 400, "bad_host"),
   ];
 }

@@ -31,6 +31,16 @@ test("a reset decoder has no trailers and no count of before", () => {
   assert.deepEqual([decoder.dataBytes, decoder.trailers.count], [2, 0]);
 });
 
+test("digits and extensions are counted per chunk and per content, not for ever", () => {
+  const decoder = new ChunkedDecoder();
+  const many = Buffer.from(`${"1\r\nx\r\n".repeat(40)}1;${"a".repeat(3000)}\r\nx\r\n0\r\n\r\n`);
+  for (let content = 0; content < 3; content++) {
+    assert.equal(decoder.skim(many, 0, many.length), Chunk.Complete);
+    assert.equal(decoder.dataBytes, 41);
+    decoder.reset();
+  }
+});
+
 test("the largest size is 2^53 - 1, and its data may stay away", () => {
   const decoder = new ChunkedDecoder();
   const bytes = Buffer.from("1fffffffffffff\r\nabc");

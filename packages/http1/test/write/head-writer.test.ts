@@ -20,7 +20,7 @@ function parse(text: string): RequestParser {
 
 test("forwarding cuts hop-by-hop, nominated and named fields, aliases included, and keeps the rest as sent", () => {
   const head = parse(
-    "GET /a HTTP/1.1\r\nX-First:1\r\nHost: h\r\nconnection: x-hop, keep-alive\r\nX-HOP: 1\r\nTE: trailers\r\n" +
+    "GET /a HTTP/1.1\r\nX-First:1\r\nHost: h\r\nconnection: x-hop, keep-alive, Accept-Language\r\nX-HOP: 1\r\nAccept-Language: en\r\nTE: trailers\r\n" +
       "X_Forwarded-For: 6\r\nX-Forwarded-For: 6\r\nAccept:  */* \r\nX-Other: 2\r\nProxy-Authorization: s\r\n\r\n",
   );
   const writer = new HeadWriter();

@@ -36,7 +36,8 @@ export interface Database<Tables> {
   readonly db: Kysely<Tables>;
   /**
    * Runs `work` in one transaction, and again from its start when it collided with another (serialization failure,
-   * deadlock, busy): it must do nothing but talk to the database through `trx`. Any other error undoes it and is thrown.
+   * deadlock): it must do nothing but talk to the database through `trx`. Any other error undoes it and is thrown; `busy`
+   * among them, for by then it has waited as long as it may.
    */
   transaction<T>(
     work: (trx: Transaction<Tables>) => Promise<T>,
@@ -120,14 +121,10 @@ async function runTransaction<Tables, T>(
         options.isolation === undefined ? builder : builder.setIsolationLevel(options.isolation);
       return await chosen.execute(work);
     } catch (error) {
-      if (attempt >= attemptsMax || !isWorthRetrying(error)) throw error;
+      const collided = readDatabaseError(error).kind === "serialization_failure";
+      if (attempt >= attemptsMax || !collided) throw error;
     }
     // Those who collided must not meet again at the same moment.
     await sleep(2 ** attempt * (1 + Math.random()));
   }
-}
-
-function isWorthRetrying(error: unknown): boolean {
-  const { kind } = readDatabaseError(error);
-  return kind === "serialization_failure" || kind === "busy";
 }

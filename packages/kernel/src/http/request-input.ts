@@ -69,7 +69,9 @@ export async function readBody(
   let size = 0;
   const reader = request.body.getReader();
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch((cause: unknown) => {
+      throw new PlatformError("bad_request", "The body ended early.", { cause });
+    });
     if (done) break;
     size += value.byteLength;
     if (size > bytesMax) {

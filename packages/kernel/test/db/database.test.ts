@@ -396,6 +396,17 @@ describe("SQLite alone", () => {
     await database.close();
   });
 
+  test("durability can be lowered to what survives a crash of the process", async () => {
+    const database = openDatabase<object>({
+      url: `sqlite:${makePath()}`,
+      service: "test",
+      sqlite: { synchronous: "normal" },
+    });
+    const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(database.db);
+    assert.deepEqual(rows, [{ synchronous: 1 }]);
+    await database.close();
+  });
+
   test("in memory it keeps reads outside of a transaction apart by waiting", async () => {
     const database = openDatabase<Tables>({ url: "sqlite::memory:", service: "test" });
     await database.migrate(MIGRATIONS);

@@ -1,7 +1,9 @@
 // The API glue, asked over real sockets: operations, guard, errors, legacy paths, observability, documentation.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { connect } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { HealthRegistry } from "@platform/kernel/health";
@@ -238,6 +240,19 @@ describe("an API", () => {
     const own = await ask("/api/v1/files/a/b%20c", { method: "PUT", body: "12345678" });
     assert.deepEqual(await own.json(), { path: "a/b c", size: 8 });
     assert.equal((await ask("/api/v1/files/a", { method: "PUT", body: "123456789" })).status, 413);
+  });
+
+  test("a body that ends early is the client's fault, not an error of the service", async () => {
+    const before = lines.length;
+    const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
+    socket.write(
+      "POST /api/v1/users HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer op\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{",
+    );
+    setTimeout(() => socket.destroy(), 30);
+    const deadline = performance.now() + 2_000;
+    while (lines.length === before && performance.now() < deadline) await sleep(5);
+    assert.equal(lines[before]?.["status"], 400);
+    assert.equal(lines[before]?.["level"], "info");
   });
 
   test("names of Object.prototype in a body or query are only data", async () => {

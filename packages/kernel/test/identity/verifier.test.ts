@@ -416,17 +416,19 @@ describe("RS256 and ES256 by a JWKS", () => {
 
   test("keys for other uses, of other kinds or too short are passed over", async (context) => {
     const short = { kty: "RSA", n: "u".repeat(171), e: "AQAB", kid: "short" };
+    const long = { kty: "RSA", n: "u".repeat(2_731), e: "AQAB", kid: "long" };
     const issuer = await startIssuer(context, [
       { kty: "oct", k: encode(SECRET), kid: "o" },
       { ...rsaJwk, kid: "enc", use: "enc" },
       { ...rsaJwk, kid: "ps", alg: "PS256" },
       { ...rsaJwk, kid: "ops", key_ops: ["encrypt"] },
       short,
+      long,
       null as unknown as JWK,
       ecJwk,
     ]);
     const verifier = make(issuer.url, makeClock());
-    for (const kid of ["enc", "ps", "ops", "short", "o"]) {
+    for (const kid of ["enc", "ps", "ops", "short", "long", "o"]) {
       const verdict = await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid }));
       assert.equal(codeOf(verdict), "unknown_key", kid);
     }

@@ -6,22 +6,29 @@ import { joinLines } from "./forwarding-fields.ts";
 /** Names that are always cut from what the client sent, and rewritten here. */
 export const ID_FIELDS: readonly string[] = ["traceparent", "tracestate", "X-Request-Id"];
 
+const DIGITS = Buffer.from("0123456789abcdef");
+const HIGH_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte >> 4]!);
+const LOW_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte & 15]!);
+
 /** Random hex digits, drawn in bulk. One per thread. */
 export class HexPool {
   readonly #random = Buffer.allocUnsafeSlow(8_192);
-  readonly #digits = Buffer.allocUnsafeSlow(16_384);
-  #used = 16_384;
+  #used = 8_192;
 
-  /** Writes `count` (at most 64) digits at `at`; each digit is given out once. */
+  /** Writes `count` digits (even, at most 64) at `at`; each is given out once. */
   take(target: Buffer, at: number, count: number): void {
-    if (this.#used + count > this.#digits.length) {
-      randomFillSync(this.#random);
-      this.#digits.write(this.#random.toString("hex"), 0, "latin1");
+    const random = this.#random;
+    if (this.#used + count / 2 > random.length) {
+      randomFillSync(random);
       this.#used = 0;
     }
-    for (let from = this.#used, to = at; to < at + count; from++, to++)
-      target[to] = this.#digits[from]!;
-    this.#used += count;
+    let from = this.#used;
+    for (let to = at; to < at + count; to += 2) {
+      const byte = random[from++]!;
+      target[to] = HIGH_DIGITS[byte]!;
+      target[to + 1] = LOW_DIGITS[byte]!;
+    }
+    this.#used = from;
   }
 }
 
@@ -51,7 +58,8 @@ export class RequestIds {
 
   /**
    * Takes the ids of a request over: its trace goes on where `traceparent` is valid, else a new one starts; the span is
-   * new in either case. A request id of visible ASCII up to 128 characters is kept, else a new one is made.
+   * new in either case. A request id of visible ASCII up to 128 characters is kept; else a request that begins a trace
+   * has the trace's id, and another one gets an id of its own.
    */
   read(fields: FieldBlock, pool: HexPool): void {
     const line = fields.first(Known.Traceparent);
@@ -67,7 +75,9 @@ export class RequestIds {
     }
     pool.take(this.#lines, SPAN_AT, 16);
     this.#requestId = fields.has(Known.XRequestId) ? readRequestId(fields) : "";
-    if (this.#requestId === "") pool.take(this.#lines, REQUEST_ID_AT, 32);
+    if (this.#requestId !== "") return;
+    if (this.#hasParent) pool.take(this.#lines, REQUEST_ID_AT, 32);
+    else this.#lines.copyWithin(REQUEST_ID_AT, TRACE_AT, TRACE_AT + 32);
   }
 
   /** Appends the lines for the upstream. */

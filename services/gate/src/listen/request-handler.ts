@@ -142,7 +142,7 @@ export class RequestHandler {
     state.rows = route.rows;
     if (recorder.needsWords(exchange)) this.#keepWords(exchange);
     if (route.spec.rawPath) {
-      if (!scan.isRawSafe(route.prefix.length)) {
+      if (!scan.isRawSafe(route.encodedPrefix.bytes.length)) {
         this.#refuse(exchange, "climbs-above-root");
         return;
       }
