@@ -143,6 +143,16 @@ test("a service that dies is started again where it was, and the others go on", 
   assert.equal(await up.exit, 0);
 });
 
+test("a signal in the middle of the start ends everything in order", async () => {
+  const data = makeFolder();
+  const up = run(["up", "--json", "--data", data, ...anyPort]);
+  for (let i = 0; i < 200 && !existsSync(join(data, "gate", "config.json")); i += 1)
+    await sleep(20);
+  up.child.kill("SIGTERM");
+  assert.equal(await up.exit, 0, up.output().out);
+  assert.equal(findStarted(up.output().out), undefined);
+});
+
 test("kill -9 of the supervisor leaves no service behind", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
