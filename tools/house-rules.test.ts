@@ -155,3 +155,19 @@ test("the lock file has no download addresses and no package with an install scr
   ]);
   assert.deepEqual(bad, []);
 });
+
+test("the lock file names every optional package of every platform, without which npm ci refuses it", () => {
+  const { packages: locked } = JSON.parse(read("package-lock.json")) as {
+    packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+  };
+  const missing = Object.entries(locked).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).filter(
+      (name) => !(`node_modules/${name}` in locked) && !(`${path}/node_modules/${name}` in locked),
+    ),
+  );
+  assert.deepEqual(
+    missing,
+    [],
+    "choose a version whose packages the registry has for all platforms",
+  );
+});

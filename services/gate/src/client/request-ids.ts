@@ -1,6 +1,7 @@
 // Trace context (W3C Trace Context level 1) and request id of a request, kept as bytes until someone reads them.
 import { randomFillSync } from "node:crypto";
 import { Known, type FieldBlock, type HeadWriter } from "@platform/http1";
+import { normalizeTraceState } from "@platform/kernel/trace";
 import { joinLines } from "./forwarding-fields.ts";
 
 /** Names that are always cut from what the client sent, and rewritten here. */
@@ -32,26 +33,25 @@ export class HexPool {
   }
 }
 
-//   traceparent: 00-<trace id, 32>-<span id, 16>-01\r\nX-Request-Id: <request id, 32>\r\n
-//   0               16             49             66     84
+//   traceparent: 00-<trace id, 32>-<span id, 16>-01\r\nX-Request-Id: <request id, 32>\r\n<parent span, 16>
+//   0               16             49             66     84                           118
 const TEMPLATE = Buffer.from(
-  `traceparent: 00-${"0".repeat(32)}-${"0".repeat(16)}-01\r\nX-Request-Id: ${"0".repeat(32)}\r\n`,
+  `traceparent: 00-${"0".repeat(32)}-${"0".repeat(16)}-01\r\nX-Request-Id: ${"0".repeat(32)}\r\n${"0".repeat(16)}`,
 );
 const TRACE_AT = 16;
 const SPAN_AT = 49;
 const FLAGS_AT = 66;
 const TRACE_LINE_END = 70;
 const REQUEST_ID_AT = 84;
+const LINES_END = 118;
 const TRACEPARENT_BYTES = 55;
 const REQUEST_ID_CHARACTERS_MAX = 128;
-const TRACESTATE_CHARACTERS_MAX = 2_048;
 const REQUEST_ID_PREFIX = Buffer.from("X-Request-Id: ");
 const TRACESTATE_PREFIX = Buffer.from("tracestate: ");
 
 /** The ids of one request; one object per connection, reused. */
 export class RequestIds {
   readonly #lines = Buffer.from(TEMPLATE);
-  readonly #parent = Buffer.alloc(16);
   #hasParent = false;
   #requestId = "";
   #traceState = "";
@@ -66,8 +66,9 @@ export class RequestIds {
     this.#hasParent = line !== -1 && fields.next(line) === -1 && this.#readParent(fields, line);
     this.#traceState = "";
     if (this.#hasParent) {
-      if (fields.has(Known.Tracestate)) this.#traceState = joinLines(fields, Known.Tracestate);
-      if (this.#traceState.length > TRACESTATE_CHARACTERS_MAX) this.#traceState = "";
+      if (fields.has(Known.Tracestate)) {
+        this.#traceState = normalizeTraceState(joinLines(fields, Known.Tracestate));
+      }
     } else {
       pool.take(this.#lines, TRACE_AT, 32);
       this.#lines[FLAGS_AT] = 0x30;
@@ -83,7 +84,7 @@ export class RequestIds {
   /** Appends the lines for the upstream. */
   write(writer: HeadWriter): void {
     if (this.#requestId === "") {
-      writer.raw(this.#lines);
+      writer.range(this.#lines, 0, LINES_END);
     } else {
       writer.range(this.#lines, 0, TRACE_LINE_END);
       writer.fieldAfter(REQUEST_ID_PREFIX, this.#requestId);
@@ -103,7 +104,7 @@ export class RequestIds {
 
   /** The caller's span, "" where the trace starts here. */
   get parentSpanId(): string {
-    return this.#hasParent ? this.#parent.toString("latin1") : "";
+    return this.#hasParent ? this.#lines.toString("latin1", LINES_END) : "";
   }
 
   get traceState(): string {
@@ -139,7 +140,7 @@ export class RequestIds {
     if (!isHex(bytes, start, 2) || !isHex(bytes, start + 53, 2)) return false;
     if (!isId(bytes, start + 3, 32) || !isId(bytes, start + 36, 16)) return false;
     bytes.copy(this.#lines, TRACE_AT, start + 3, start + 35);
-    bytes.copy(this.#parent, 0, start + 36, start + 52);
+    bytes.copy(this.#lines, LINES_END, start + 36, start + 52);
     // Of the flags only `sampled` and `random` are defined; what is not must be sent as 0.
     this.#lines[FLAGS_AT] = 0x30;
     this.#lines[FLAGS_AT + 1] = 0x30 + (hexDigit(bytes[start + 54]!) & 3);

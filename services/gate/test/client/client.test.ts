@@ -160,7 +160,7 @@ test("a trace goes on with a new span, its state and its sampling", () => {
   assert.equal(ids.isSampled, false);
   assert.equal(
     sent,
-    `traceparent: 00-${TRACE}-${ids.spanId}-00\r\nX-Request-Id: req-1\r\ntracestate: a=1, b=2\r\n`,
+    `traceparent: 00-${TRACE}-${ids.spanId}-00\r\nX-Request-Id: req-1\r\ntracestate: a=1,b=2\r\n`,
   );
 });
 
