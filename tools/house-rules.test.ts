@@ -1,14 +1,173 @@
-// The house rules that no other tool checks. Each names the file that breaks it.
+// The house rules that no other tool checks. Each failure names the file that breaks the rule.
 import assert from "node:assert/strict";
-import { globSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { test } from "node:test";
 
-test("no folder is named utils, helpers, common or misc", () => {
-  const bad = globSync(
-    "{packages,services,tests,tools,bench}/**/{utils,helpers,common,misc}{,.ts}",
-    {
-      exclude: ["**/node_modules/**"],
-    },
+const SOURCE_LINES_MAX = 400;
+// What packages of each kind may import of the platform; see ARCHITECTURE.md.
+const LAYERS: [folder: RegExp, allowed: RegExp][] = [
+  [/^packages\/kernel$/, /^$/],
+  [/^packages\/[^/]+$/, /^packages\/kernel$/],
+  [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],
+  [/^services\/[^/]+$/, /^packages\/[^/]+$/],
+];
+const IMPORT = /(?:\bfrom|\bimport|\bimport\(|\bimport\.meta\.resolve\()\s*"([^"]+)"/g;
+
+const allowances = JSON.parse(readFileSync("tools/house-allowances.json", "utf8")) as {
+  linesMax: Record<string, number>;
+  withoutReadme: string[];
+};
+const packages = globSync("{packages,services}/*/package.json")
+  .map((path) => dirname(path))
+  .sort();
+const folderByName = new Map(
+  packages.map((folder) => {
+    const { name } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as {
+      name: string;
+    };
+    return [name, folder];
+  }),
+);
+const sources = list("{packages,services}/*/src/**/*.ts");
+const everything = list("{packages,services,bench,tests,tools,examples,bin}/**/*.{ts,js}");
+
+function list(pattern: string): string[] {
+  return globSync(pattern, { exclude: ["**/node_modules/**"] }).sort();
+}
+
+function read(path: string): string {
+  return readFileSync(path, "utf8");
+}
+
+function findImports(path: string): string[] {
+  return [...read(path).matchAll(IMPORT)].map((match) => match[1]!);
+}
+
+function findPackage(path: string): string | undefined {
+  return packages.find((folder) => path.startsWith(`${folder}/`));
+}
+
+test("no folder or file is named utils, helpers, common or misc", () => {
+  const pattern = "{packages,services,tests,tools,bench}/**/{utils,helpers,common,misc}{,.ts}";
+  assert.deepEqual(list(pattern), []);
+});
+
+test("files and folders are kebab-case", () => {
+  const bad = everything.filter(
+    (path) =>
+      !path.split("/").every((part) => /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9-]+)*$/.test(part)),
   );
   assert.deepEqual(bad, []);
+});
+
+test("each source file begins with a line that says what it is for", () => {
+  const bad = sources.filter((path) => !/^(?:#!.*\n)?\/\/ \S.{8,}/.test(read(path)));
+  assert.deepEqual(bad, []);
+});
+
+test("nothing is left to be done", () => {
+  // The brackets keep the words out of this file.
+  const mark = /\b(?:TO[D]O|FIX[M]E|XX[X])\b/;
+  assert.deepEqual(
+    everything.filter((path) => mark.test(read(path))),
+    [],
+  );
+});
+
+test("sources do not write to the console: they log", () => {
+  const bad = sources.filter((path) =>
+    /^(?!\s*(?:\/\/|\*)).*\bconsole\.(?:log|error|warn|info|debug)\(/m.test(read(path)),
+  );
+  assert.deepEqual(bad, []);
+});
+
+test("imports run one way between packages: kernel, then http1, wasm and log, then services, then runtime", () => {
+  const bad: string[] = [];
+  for (const path of list("{packages,services}/*/{src,test}/**/*.ts")) {
+    const folder = findPackage(path)!;
+    const allowed = LAYERS.find(([kind]) => kind.test(folder))![1];
+    for (const specifier of findImports(path)) {
+      const name = /^@platform\/[^/]+/.exec(specifier)?.[0];
+      const target = name === undefined ? undefined : folderByName.get(name);
+      if (
+        name !== undefined &&
+        target !== folder &&
+        (target === undefined || !allowed.test(target))
+      ) {
+        bad.push(`${path}: ${specifier}`);
+      }
+    }
+  }
+  assert.deepEqual(bad, []);
+});
+
+test("no relative import leaves its package, and every one names a file", () => {
+  const bad: string[] = [];
+  for (const path of list("{packages,services}/*/{src,test}/**/*.ts")) {
+    for (const specifier of findImports(path).filter((item) => item.startsWith("."))) {
+      const target = relative(".", resolve(dirname(path), specifier));
+      if (findPackage(target) !== findPackage(path)) bad.push(`${path}: ${specifier}`);
+    }
+  }
+  assert.deepEqual(bad, []);
+});
+
+test("source files stay short, and those with an allowance do not grow past it", () => {
+  const bad = sources.flatMap((path) => {
+    const lines = read(path).split("\n").length - 1;
+    const max = allowances.linesMax[path] ?? SOURCE_LINES_MAX;
+    return lines > max ? [`${path}: ${lines} lines, ${max} allowed`] : [];
+  });
+  assert.deepEqual(bad, []);
+});
+
+test("every package and service has a README.md", () => {
+  const bad = packages.filter(
+    (folder) =>
+      !existsSync(join(folder, "README.md")) && !allowances.withoutReadme.includes(folder),
+  );
+  assert.deepEqual(bad, []);
+});
+
+test("every bin of package.json exists, can be executed and starts the launcher", () => {
+  const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
+  assert.deepEqual(
+    Object.values(bin).sort(),
+    list("bin/*.js").filter((path) => path !== "bin/launch.js"),
+  );
+  for (const path of Object.values(bin)) {
+    assert.match(
+      read(path),
+      /^#!\/usr\/bin\/env node\n[^]*await launch\(import\.meta\.url, "@platform\//,
+      path,
+    );
+  }
+});
+
+test("the lock file has no download addresses and no package with an install script", () => {
+  const { packages: locked } = JSON.parse(read("package-lock.json")) as {
+    packages: Record<string, { resolved?: string; hasInstallScript?: boolean; link?: boolean }>;
+  };
+  const bad = Object.entries(locked).flatMap(([path, { resolved, hasInstallScript, link }]) => [
+    ...(resolved !== undefined && link !== true ? [`${path}: ${resolved}`] : []),
+    ...(hasInstallScript === true ? [`${path}: install script`] : []),
+  ]);
+  assert.deepEqual(bad, []);
+});
+
+test("the lock file names every optional package of every platform, without which npm ci refuses it", () => {
+  const { packages: locked } = JSON.parse(read("package-lock.json")) as {
+    packages: Record<string, { optionalDependencies?: Record<string, string> }>;
+  };
+  const missing = Object.entries(locked).flatMap(([path, { optionalDependencies = {} }]) =>
+    Object.keys(optionalDependencies).filter(
+      (name) => !(`node_modules/${name}` in locked) && !(`${path}/node_modules/${name}` in locked),
+    ),
+  );
+  assert.deepEqual(
+    missing,
+    [],
+    "choose a version whose packages the registry has for all platforms",
+  );
 });

@@ -1,6 +1,7 @@
 // `npm test [-- FILTER]`: every test file of the house, run by node's own runner.
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
+import { availableParallelism } from "node:os";
 
 const filters = process.argv.slice(2);
 const files = globSync([
@@ -16,7 +17,14 @@ if (files.length === 0) {
   console.error(`no test file matches: ${filters.join(" ")}`);
   process.exit(1);
 }
-const run = spawnSync(process.execPath, ["--test", "--test-timeout=120000", ...files], {
-  stdio: "inherit",
-});
+// Many tests wait for processes and sockets: as many files at once as there are cores, at least two. The summary of the
+// `spec` reporter is the end of the output, wherever that goes.
+const concurrency = Math.max(2, availableParallelism());
+const options = [
+  "--test",
+  "--test-timeout=120000",
+  `--test-concurrency=${concurrency}`,
+  "--test-reporter=spec",
+];
+const run = spawnSync(process.execPath, [...options, ...files], { stdio: "inherit" });
 process.exitCode = run.status ?? 1;

@@ -3,3 +3,5 @@ export * from "./types.ts";
 export { LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
+export { openLog, type DurableListener, type Log } from "./engine/log.ts";
+export type { CompactionResult } from "./engine/compaction.ts";

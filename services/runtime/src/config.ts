@@ -47,7 +47,7 @@ export const configDefinition = defineConfig({
   service: "runtime",
   program: "platform",
   version: VERSION,
-  summary: "one self-hosted backend platform.",
+  summary: "One self-hosted backend platform.",
   keys: {},
   runs: false,
   commands: {

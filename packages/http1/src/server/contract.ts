@@ -57,10 +57,6 @@ export interface ServerTls {
   /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` lets them in without identity. Set when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;
-  /**
-   * Answers TLS-ALPN protocols other than http/1.1 (ACME `acme-tls/1`): the identity to show, or null to refuse.
-   */
-  alpnIdentity?: (protocol: string, serverName: string) => TlsIdentity | null;
 }
 
 /** Where a server listens. */
@@ -102,8 +98,6 @@ export interface ServerOptions<U> {
   onFault?: (fault: ServerFault) => void;
   /** A handler threw: the engine answers 500 and closes. Without it the error is rethrown. */
   onHandlerError?: (error: unknown, exchange: Exchange<U>) => void;
-  /** Value of the Server field on answers the engine makes itself; default none. */
-  serverName?: string;
 }
 
 /** Open sockets of a server by what they are doing. */

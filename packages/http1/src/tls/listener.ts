@@ -8,7 +8,6 @@ import type { ServerFault, ServerTls, TlsIdentity } from "../server/contract.ts"
 interface Certificates {
   readonly fallback: SecureContext | null;
   readonly names: ReadonlyMap<string, SecureContext>;
-  readonly source: ServerTls;
 }
 
 /** A TLS server whose certificates can be replaced as a whole. */
@@ -102,7 +101,6 @@ function loadCertificates(tls: ServerTls): Certificates {
   return {
     fallback: tls.fallback === null ? null : loadContext(tls.fallback, tls),
     names,
-    source: tls,
   };
 }
 

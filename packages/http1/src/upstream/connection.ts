@@ -1,7 +1,7 @@
 // One socket to an upstream: connecting, idle in the pool, lent to an exchange, or spliced into a tunnel.
 import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
-import { connect as connectTls } from "node:tls";
+import { checkServerIdentity, connect as connectTls } from "node:tls";
 import type { ConnectionOptions, SecureContext } from "node:tls";
 
 import type { Engine } from "../engine/engine.ts";
@@ -145,9 +145,9 @@ export class UpstreamConnection {
       secureContext: context,
       rejectUnauthorized: tls.verify ?? true,
       ALPNProtocols: ["http/1.1"],
+      checkServerIdentity: (_host, certificate) => checkServerIdentity(tls.serverName, certificate),
     };
-    // An address must not be sent as SNI (RFC 6066 §3), yet the certificate must carry it: then
-    // `host` is what node compares.
+    // An address must not be sent as SNI (RFC 6066 §3), yet the certificate must carry it.
     if (isIP(tls.serverName) === 0) options.servername = tls.serverName;
     const socket = connectTls(options);
     socket.setNoDelay(true);

@@ -64,7 +64,8 @@ function formatUsage(
   return `${definition.program} ${word} [flags]`;
 }
 
-function formatCommand(name: string, command: CommandDefinition | undefined): string {
+/** A command with its arguments as a usage line shows them: `replay <file> [more...]`. */
+export function formatCommand(name: string, command: CommandDefinition | undefined): string {
   const words = (command?.arguments ?? []).map((argument) => {
     if (argument.endsWith("...")) return `[${argument}]`;
     return argument.endsWith("?") ? `[${argument.slice(0, -1)}]` : `<${argument}>`;

@@ -68,15 +68,25 @@ export async function runService(
   const parent = createParentLink(process);
   const machine = createMachine(options, parent);
   installHandlers(machine, parent, logger);
+  void begin(machine, logger, start);
+  const code = await machine.ended;
+  return process.exit(code);
+}
+
+// Not awaited by the end: a signal during a start that hangs must still end the process.
+async function begin(
+  machine: Machine,
+  logger: Logger,
+  start: (lifecycle: Lifecycle) => void | Promise<void>,
+): Promise<void> {
   try {
     await start(machine.lifecycle);
     machine.setReady();
   } catch (error) {
+    if (machine.lifecycle.stopping.aborted) return;
     logger.error("the service could not start", { error });
     machine.lifecycle.stop("failed start", exitCodes.failure);
   }
-  const code = await machine.ended;
-  return process.exit(code);
 }
 
 interface Machine {
@@ -196,7 +206,7 @@ function installHandlers(machine: Machine, parent: ParentLink, logger: Logger): 
 }
 
 async function drain(
-  hooks: readonly { name: string; hook: DrainHook }[],
+  hooks: { name: string; hook: DrainHook }[],
   timeoutMs: number,
   logger: Logger,
 ): Promise<boolean> {
@@ -213,7 +223,9 @@ async function drain(
     remainingMs: () => Math.max(0, endsMs - performance.now()),
   };
   let inTime = true;
-  for (const { name, hook } of hooks.toReversed()) {
+  // Taken off one by one: a start that is still under way may add to them.
+  for (let part = hooks.pop(); part !== undefined; part = hooks.pop()) {
+    const { name, hook } = part;
     try {
       const outcome = await Promise.race([
         Promise.resolve(hook(context)).then(() => "done" as const),

@@ -19,7 +19,9 @@ const definition = defineConfig({
       description: "How long its drain takes.",
       unit: "ms",
     }),
-    fail: key(z.enum(["none", "start", "later"]).default("none"), { description: "How it fails." }),
+    fail: key(z.enum(["none", "start", "later", "hang"]).default("none"), {
+      description: "How it fails.",
+    }),
     reload: key(z.boolean().default(false), { description: "Whether SIGHUP reloads." }),
     ...createServiceKeys("sample"),
   },
@@ -41,6 +43,10 @@ await runProgram(definition, {
     };
     await runService(options, async (lifecycle) => {
       lifecycle.onDrain("database", () => logger.info("database closed"));
+      if (config.fail === "hang") {
+        logger.info("hanging");
+        await new Promise(() => setInterval(() => undefined, 1000));
+      }
       if (config.fail === "start") throw new Error("no luck");
       const server = createServer((_request, response) => response.end("hello"));
       server.listen(config.addr.port, config.addr.host);

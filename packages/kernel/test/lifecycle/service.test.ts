@@ -143,6 +143,14 @@ for (const [name, runtime] of runtimes) {
   );
 }
 
+test("a signal ends a start that hangs, and what was begun is stopped in order", async () => {
+  const service = start(process.execPath, ["--fail", "hang"]);
+  await service.seen("hanging");
+  service.child.kill("SIGTERM");
+  assert.equal((await service.exit).code, 0);
+  assert.ok(service.events.some(({ msg }) => msg === "database closed"));
+});
+
 test("SIGHUP reloads where a part can, and drains where none can", async () => {
   const reloading = start(process.execPath, ["--reload"]);
   await reloading.seen("ready");

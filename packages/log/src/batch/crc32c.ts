@@ -49,9 +49,10 @@ function buildTables(): Uint32Array {
 
 // A platform without a prebuilt binary fails to load the package; the table takes its place.
 function loadNative(): Crc32c | undefined {
+  const require = createRequire(import.meta.url);
   let native: { crc32c: Crc32c };
   try {
-    native = createRequire(import.meta.url)("@node-rs/crc32") as { crc32c: Crc32c };
+    native = require("@node-rs/crc32") as { crc32c: Crc32c };
   } catch {
     return undefined;
   }

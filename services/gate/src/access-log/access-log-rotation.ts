@@ -4,7 +4,8 @@ import type { AccessLogSpec } from "../snapshot/index.ts";
 
 /** What {@link AccessLogRotation} needs. */
 export type AccessLogRotationOptions = {
-  spec: AccessLogSpec;
+  /** The log as it is configured now; undefined while there is none. */
+  readSpec: () => AccessLogSpec | undefined;
   /** Between two looks at the size; the file may pass its bound by what is written in this time. */
   intervalMs: number;
   /** Called after a rename: tell every worker to reopen. */
@@ -32,8 +33,10 @@ export class AccessLogRotation {
     if (this.#isAtWork) return;
     this.#isAtWork = true;
     try {
-      const { path, fileBytesMax } = this.#options.spec;
-      if ((await readSize(path)) >= fileBytesMax) await this.#rotate();
+      const spec = this.#options.readSpec();
+      if (spec !== undefined && (await readSize(spec.path)) >= spec.fileBytesMax) {
+        await this.#rotate(spec);
+      }
     } catch (error) {
       this.#options.onError(error as Error);
     } finally {
@@ -45,8 +48,7 @@ export class AccessLogRotation {
     clearInterval(this.#timer);
   }
 
-  async #rotate(): Promise<void> {
-    const { path, filesMax } = this.#options.spec;
+  async #rotate({ path, filesMax }: AccessLogSpec): Promise<void> {
     for (let age = Math.max(1, filesMax) - 1; age >= 1; age--) {
       await renameIfThere(`${path}.${age}`, `${path}.${age + 1}`);
     }

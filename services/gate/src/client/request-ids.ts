@@ -1,65 +1,74 @@
 // Trace context (W3C Trace Context level 1) and request id of a request, kept as bytes until someone reads them.
 import { randomFillSync } from "node:crypto";
 import { Known, type FieldBlock, type HeadWriter } from "@platform/http1";
+import { normalizeTraceState } from "@platform/kernel/trace";
 import { joinLines } from "./forwarding-fields.ts";
 
 /** Names that are always cut from what the client sent, and rewritten here. */
 export const ID_FIELDS: readonly string[] = ["traceparent", "tracestate", "X-Request-Id"];
 
+const DIGITS = Buffer.from("0123456789abcdef");
+const HIGH_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte >> 4]!);
+const LOW_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte & 15]!);
+
 /** Random hex digits, drawn in bulk. One per thread. */
 export class HexPool {
   readonly #random = Buffer.allocUnsafeSlow(8_192);
-  readonly #digits = Buffer.allocUnsafeSlow(16_384);
-  #used = 16_384;
+  #used = 8_192;
 
-  /** Writes `count` (at most 64) digits at `at`; each digit is given out once. */
+  /** Writes `count` digits (even, at most 64) at `at`; each is given out once. */
   take(target: Buffer, at: number, count: number): void {
-    if (this.#used + count > this.#digits.length) {
-      randomFillSync(this.#random);
-      this.#digits.write(this.#random.toString("hex"), 0, "latin1");
+    const random = this.#random;
+    if (this.#used + count / 2 > random.length) {
+      randomFillSync(random);
       this.#used = 0;
     }
-    for (let from = this.#used, to = at; to < at + count; from++, to++)
-      target[to] = this.#digits[from]!;
-    this.#used += count;
+    let from = this.#used;
+    for (let to = at; to < at + count; to += 2) {
+      const byte = random[from++]!;
+      target[to] = HIGH_DIGITS[byte]!;
+      target[to + 1] = LOW_DIGITS[byte]!;
+    }
+    this.#used = from;
   }
 }
 
-//   traceparent: 00-<trace id, 32>-<span id, 16>-01\r\nX-Request-Id: <request id, 32>\r\n
-//   0               16             49             66     84
+//   traceparent: 00-<trace id, 32>-<span id, 16>-01\r\nX-Request-Id: <request id, 32>\r\n<parent span, 16>
+//   0               16             49             66     84                           118
 const TEMPLATE = Buffer.from(
-  `traceparent: 00-${"0".repeat(32)}-${"0".repeat(16)}-01\r\nX-Request-Id: ${"0".repeat(32)}\r\n`,
+  `traceparent: 00-${"0".repeat(32)}-${"0".repeat(16)}-01\r\nX-Request-Id: ${"0".repeat(32)}\r\n${"0".repeat(16)}`,
 );
 const TRACE_AT = 16;
 const SPAN_AT = 49;
 const FLAGS_AT = 66;
 const TRACE_LINE_END = 70;
 const REQUEST_ID_AT = 84;
+const LINES_END = 118;
 const TRACEPARENT_BYTES = 55;
 const REQUEST_ID_CHARACTERS_MAX = 128;
-const TRACESTATE_CHARACTERS_MAX = 2_048;
 const REQUEST_ID_PREFIX = Buffer.from("X-Request-Id: ");
 const TRACESTATE_PREFIX = Buffer.from("tracestate: ");
 
 /** The ids of one request; one object per connection, reused. */
 export class RequestIds {
   readonly #lines = Buffer.from(TEMPLATE);
-  readonly #parent = Buffer.alloc(16);
   #hasParent = false;
   #requestId = "";
   #traceState = "";
 
   /**
    * Takes the ids of a request over: its trace goes on where `traceparent` is valid, else a new one starts; the span is
-   * new in either case. A request id of visible ASCII up to 128 characters is kept, else a new one is made.
+   * new in either case. A request id of visible ASCII up to 128 characters is kept; else a request that begins a trace
+   * has the trace's id, and another one gets an id of its own.
    */
   read(fields: FieldBlock, pool: HexPool): void {
     const line = fields.first(Known.Traceparent);
     this.#hasParent = line !== -1 && fields.next(line) === -1 && this.#readParent(fields, line);
     this.#traceState = "";
     if (this.#hasParent) {
-      if (fields.has(Known.Tracestate)) this.#traceState = joinLines(fields, Known.Tracestate);
-      if (this.#traceState.length > TRACESTATE_CHARACTERS_MAX) this.#traceState = "";
+      if (fields.has(Known.Tracestate)) {
+        this.#traceState = normalizeTraceState(joinLines(fields, Known.Tracestate));
+      }
     } else {
       pool.take(this.#lines, TRACE_AT, 32);
       this.#lines[FLAGS_AT] = 0x30;
@@ -67,13 +76,15 @@ export class RequestIds {
     }
     pool.take(this.#lines, SPAN_AT, 16);
     this.#requestId = fields.has(Known.XRequestId) ? readRequestId(fields) : "";
-    if (this.#requestId === "") pool.take(this.#lines, REQUEST_ID_AT, 32);
+    if (this.#requestId !== "") return;
+    if (this.#hasParent) pool.take(this.#lines, REQUEST_ID_AT, 32);
+    else this.#lines.copyWithin(REQUEST_ID_AT, TRACE_AT, TRACE_AT + 32);
   }
 
   /** Appends the lines for the upstream. */
   write(writer: HeadWriter): void {
     if (this.#requestId === "") {
-      writer.raw(this.#lines);
+      writer.range(this.#lines, 0, LINES_END);
     } else {
       writer.range(this.#lines, 0, TRACE_LINE_END);
       writer.fieldAfter(REQUEST_ID_PREFIX, this.#requestId);
@@ -93,7 +104,7 @@ export class RequestIds {
 
   /** The caller's span, "" where the trace starts here. */
   get parentSpanId(): string {
-    return this.#hasParent ? this.#parent.toString("latin1") : "";
+    return this.#hasParent ? this.#lines.toString("latin1", LINES_END) : "";
   }
 
   get traceState(): string {
@@ -129,7 +140,7 @@ export class RequestIds {
     if (!isHex(bytes, start, 2) || !isHex(bytes, start + 53, 2)) return false;
     if (!isId(bytes, start + 3, 32) || !isId(bytes, start + 36, 16)) return false;
     bytes.copy(this.#lines, TRACE_AT, start + 3, start + 35);
-    bytes.copy(this.#parent, 0, start + 36, start + 52);
+    bytes.copy(this.#lines, LINES_END, start + 36, start + 52);
     // Of the flags only `sampled` and `random` are defined; what is not must be sent as 0.
     this.#lines[FLAGS_AT] = 0x30;
     this.#lines[FLAGS_AT + 1] = 0x30 + (hexDigit(bytes[start + 54]!) & 3);

@@ -9,9 +9,7 @@ import {
   type ForwardTarget,
   type HeadWriter,
 } from "@platform/http1";
-import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
-import { ID_FIELDS } from "../client/request-ids.ts";
-import { IDENTITY_FIELDS } from "../route/compiled-route.ts";
+import { CUT_FIELDS } from "../route/plan-cache.ts";
 import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
@@ -38,14 +36,7 @@ export class ControlPath implements ForwardObserver<RequestState> {
         idleMax: 8,
       }),
       plan: compilePlan({
-        removeRequestFields: [
-          ...FORWARDING_FIELDS,
-          ...ID_FIELDS,
-          ...IDENTITY_FIELDS,
-          CONTROL_SECRET_HEADER,
-          CONTROL_CALLER_HEADER,
-          "Authorization",
-        ],
+        removeRequestFields: [...CUT_FIELDS, "Authorization"],
         addRequestFields: [[CONTROL_SECRET_HEADER, control.secret]],
       }),
     };

@@ -243,6 +243,9 @@ export class DataPlane {
 
   async #listen(inForce: InForce): Promise<void> {
     const { limits, tls } = inForce.globals;
+    const onError = (error: unknown): void => {
+      this.#log("error", "a request failed inside the gateway", { error: describeError(error) });
+    };
     const handler = new RequestHandler({
       inForce,
       probes: this.#probes,
@@ -252,6 +255,7 @@ export class DataPlane {
       hexPool: new HexPool(),
       identityLines: new IdentityLines(),
       readNowMs: this.#engine.now,
+      onError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");
     const badAt = this.#block.findCounter("badRequests");
@@ -275,9 +279,7 @@ export class DataPlane {
       onFault: () => {
         cells[badAt] = cells[badAt]! + 1;
       },
-      onHandlerError: (error) => {
-        this.#log("error", "a request failed inside the gateway", { error: describeError(error) });
-      },
+      onHandlerError: onError,
     });
     this.#server = server;
     const { host, port, reusePort } = this.#options.init.listen;

@@ -35,6 +35,8 @@ export type RequestHandlerParts = {
   hexPool: HexPool;
   identityLines: IdentityLines;
   readNowMs: () => number;
+  /** A request failed inside the gateway. */
+  onError: (error: unknown) => void;
 };
 
 const ROOT = Buffer.from("/");
@@ -142,7 +144,7 @@ export class RequestHandler {
     state.rows = route.rows;
     if (recorder.needsWords(exchange)) this.#keepWords(exchange);
     if (route.spec.rawPath) {
-      if (!scan.isRawSafe(route.prefix.length)) {
+      if (!scan.isRawSafe(route.encodedPrefix.bytes.length)) {
         this.#refuse(exchange, "climbs-above-root");
         return;
       }
@@ -256,14 +258,20 @@ export class RequestHandler {
     const { sequence } = exchange;
     const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
     exchange.onAborted = (gone) => this.#recordOwn(gone, 0);
-    verdict.then(
-      (value) => {
-        if (!isOver()) then(value);
-      },
-      (error: unknown) => {
+    const goOn = async (): Promise<void> => {
+      let value: T;
+      try {
+        value = await verdict;
+      } catch (error) {
         if (!isOver()) answerError(exchange, toPlatformError(error));
-      },
-    );
+        return;
+      }
+      if (!isOver()) then(value);
+    };
+    goOn().catch((error: unknown) => {
+      this.#parts.onError(error);
+      if (!isOver()) exchange.destroy();
+    });
   }
 
   #recordOwn(exchange: GateExchange, status: number): void {

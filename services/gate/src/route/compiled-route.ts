@@ -1,33 +1,18 @@
 // One route as the request path needs it: everything that can be decided once is decided here.
-import type { ForwardPlanOptions, ForwardTarget } from "@platform/http1";
+import type { ForwardTarget } from "@platform/http1";
 import { quoteJson } from "../access-log/access-line.ts";
-import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
-import { ID_FIELDS } from "../client/request-ids.ts";
 import type { TokenVerifier, VerifierSource } from "../filter/identity.ts";
 import {
-  CONTROL_CALLER_HEADER,
-  CONTROL_SECRET_HEADER,
   makeRouteLabel,
   type LimitsSpec,
   type MetricBlock,
   type RouteKey,
   type RouteSpec,
 } from "../snapshot/index.ts";
-import type { PlanCache } from "./plan-cache.ts";
+import type { PlanCache, Rewrite } from "./plan-cache.ts";
+import { encodePrefix, type EncodedPrefix } from "./prefix-table.ts";
 import { createBalancer, type Balancer, type BalancerParts } from "../upstream/balancer.ts";
 import type { HeldPool, PoolRegistry } from "../upstream/pool-registry.ts";
-
-/** Names that tell an upstream who the user is; a client's own are always cut. */
-export const IDENTITY_FIELDS: readonly string[] = ["X-User-Id", "X-User-Roles", "X-Tenant-Id"];
-
-const CUT_FIELDS: readonly string[] = [
-  ...FORWARDING_FIELDS,
-  ...ID_FIELDS,
-  ...IDENTITY_FIELDS,
-  CONTROL_SECRET_HEADER,
-  CONTROL_CALLER_HEADER,
-];
-const VIA_FIELD = ["Via", "1.1 platform-gate"] as const;
 
 /** One target of a route. */
 export type RouteTarget = {
@@ -66,7 +51,7 @@ export class RowCache {
 /** A route in force, or one that drains. Made by {@link compileRoute}. */
 export type CompiledRoute = {
   readonly key: RouteKey;
-  readonly prefix: string;
+  readonly encodedPrefix: EncodedPrefix;
   readonly host: string | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
@@ -104,23 +89,19 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
         limits: parts.limits,
       });
       pools.push(held);
-      const plan = describePlan(spec, target.url);
-      const anonymous = [...CUT_FIELDS, "Authorization"];
+      const rewrite = describeRewrite(spec, target.url);
       return {
         index,
         slot: target.slot,
         url: target.url,
         urlJson: quoteJson(target.url),
-        forward: { pool: held.pool, plan: parts.plans.compile(plan) },
-        forwardAnonymous: {
-          pool: held.pool,
-          plan: parts.plans.compile({ ...plan, removeRequestFields: anonymous }),
-        },
+        forward: { pool: held.pool, plan: parts.plans.compile(rewrite, false) },
+        forwardAnonymous: { pool: held.pool, plan: parts.plans.compile(rewrite, true) },
       };
     });
     return {
       key: spec.key,
-      prefix: spec.prefix,
+      encodedPrefix: encodePrefix(spec.prefix),
       host: spec.host,
       spec,
       label,
@@ -139,20 +120,15 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
   }
 }
 
-function describePlan(spec: RouteSpec, targetUrl: string): ForwardPlanOptions {
+function describeRewrite(spec: RouteSpec, targetUrl: string): Rewrite {
   const url = new URL(targetUrl);
-  const prepend = url.pathname.replace(/\/+$/, "");
   return {
-    ...(spec.hostHeader === "target" ? { host: { value: url.host } } : {}),
-    hostFallback: url.host,
-    removeRequestFields: CUT_FIELDS,
-    addRequestFields: [VIA_FIELD],
-    ...(spec.stripPrefix ? { stripPathBytes: spec.prefix.replace(/\/+$/, "").length } : {}),
-    ...(prepend === "" ? {} : { prependPath: prepend }),
-    timeouts: {
-      responseHeadMs: spec.timeouts.responseHeadMs,
-      bodyIdleMs: spec.timeouts.idleMs,
-      totalMs: spec.timeouts.totalMs,
-    },
+    host: url.host,
+    keepsHost: spec.hostHeader === "client",
+    stripPathBytes: spec.stripPrefix ? spec.prefix.replace(/\/+$/, "").length : 0,
+    prependPath: url.pathname.replace(/\/+$/, ""),
+    responseHeadMs: spec.timeouts.responseHeadMs,
+    bodyIdleMs: spec.timeouts.idleMs,
+    totalMs: spec.timeouts.totalMs,
   };
 }

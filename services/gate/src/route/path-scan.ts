@@ -1,10 +1,7 @@
 // Reads a request target once: checks it, normalises it where needed, and marks where a prefix may end.
 
-/** Most places where a prefix may end that one path is searched for; two for each segment. */
+/** Most places where a prefix may end that one path is searched for: prefixes of more than 126 segments never match. */
 const MARKS_MAX = 256;
-
-/** Deepest prefix, in segments, that a route may have. */
-export const PREFIX_SEGMENTS_MAX = MARKS_MAX / 2 - 2;
 
 /** The start value of the hash over path bytes. */
 export const HASH_SEED = 0x811c9dc5 | 0;

@@ -1,6 +1,15 @@
 // Finds the longest prefix of a path among many: one hash probe for each length at which a prefix may end.
 import { hashPrefix, type PathScan } from "./path-scan.ts";
 
+/** A prefix as the table keeps it; made once by {@link encodePrefix}. */
+export type EncodedPrefix = { readonly bytes: Uint8Array; readonly hash: number };
+
+/** Encodes a prefix, which starts with `/` and holds characters up to U+00FF. */
+export function encodePrefix(prefix: string): EncodedPrefix {
+  const bytes = Buffer.from(prefix, "latin1");
+  return { bytes, hash: hashPrefix(bytes) };
+}
+
 /** Compiled prefixes with what each stands for. Immutable; cost of a search does not grow with their number. */
 export class PrefixTable<T> {
   /** Length in bytes of the longest prefix; 0 for an empty table. */
@@ -12,20 +21,16 @@ export class PrefixTable<T> {
   readonly #lengths: Uint8Array;
 
   /** Prefixes are distinct and start with `/`. Throws a RangeError on a repeated one. */
-  constructor(entries: Iterable<readonly [prefix: string, value: T]>) {
-    const all = Array.from(entries, ([prefix, value]) => ({
-      prefix: new Uint8Array(Buffer.from(prefix, "latin1")),
-      value,
-    }));
+  constructor(entries: readonly (readonly [prefix: EncodedPrefix, value: T])[]) {
     let size = 8;
-    while (size < all.length * 2) size *= 2;
+    while (size < entries.length * 2) size *= 2;
     this.#mask = size - 1;
     this.#hashes = new Int32Array(size);
-    this.#prefixes = Array.from({ length: size }, () => undefined);
-    this.#values = Array.from({ length: size }, () => undefined);
-    this.prefixBytesMax = all.reduce((longest, entry) => Math.max(longest, entry.prefix.length), 0);
+    this.#prefixes = makeEmpty(size);
+    this.#values = makeEmpty(size);
+    this.prefixBytesMax = entries.reduce((most, [{ bytes }]) => Math.max(most, bytes.length), 0);
     this.#lengths = new Uint8Array(this.prefixBytesMax + 1);
-    for (const { prefix, value } of all) this.#insert(prefix, value);
+    for (const [prefix, value] of entries) this.#insert(prefix, value);
   }
 
   /** What stands at the longest prefix that ends at mark `from` or before, or undefined. */
@@ -51,8 +56,7 @@ export class PrefixTable<T> {
     }
   }
 
-  #insert(prefix: Uint8Array, value: T): void {
-    const hash = hashPrefix(prefix);
+  #insert({ bytes: prefix, hash }: EncodedPrefix, value: T): void {
     let cell = mix(hash) & this.#mask;
     for (let held = this.#prefixes[cell]; held !== undefined; held = this.#prefixes[cell]) {
       if (this.#hashes[cell] === hash && isPrefixOf(held, prefix, 0, prefix.length)) {
@@ -65,6 +69,12 @@ export class PrefixTable<T> {
     this.#values[cell] = value;
     this.#lengths[prefix.length] = 1;
   }
+}
+
+function makeEmpty<E>(length: number): (E | undefined)[] {
+  const cells: (E | undefined)[] = [];
+  cells.length = length;
+  return cells.fill(undefined);
 }
 
 // FNV leaves its best bits on top; cells are taken from the bottom.

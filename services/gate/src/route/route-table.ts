@@ -1,10 +1,13 @@
 // Finds who handles a request: one of the gateway's own paths, else the route with the longest prefix.
 import type { OwnPath } from "../snapshot/index.ts";
 import type { PathScan } from "./path-scan.ts";
-import { PrefixTable } from "./prefix-table.ts";
+import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
 
 /** What the table needs of a route; `R` adds what its owner needs. */
-export type RouteEntry = { readonly prefix: string; readonly host?: string | undefined };
+export type RouteEntry = {
+  readonly encodedPrefix: EncodedPrefix;
+  readonly host?: string | undefined;
+};
 
 /** Immutable; built anew from the routes at each change, the routes themselves are passed on. */
 export class RouteTable<R extends RouteEntry> {
@@ -19,22 +22,22 @@ export class RouteTable<R extends RouteEntry> {
 
   /** Routes are unique by (host, prefix), own paths by (path, match). */
   constructor(routes: Iterable<R>, ownPaths: readonly OwnPath[]) {
-    const groups = new Map<string, [string, R][]>([["", []]]);
+    const groups = new Map<string, [EncodedPrefix, R][]>([["", []]]);
     for (const route of routes) {
       const host = route.host?.toLowerCase() ?? "";
       const group = groups.get(host);
-      if (group === undefined) groups.set(host, [[route.prefix, route]]);
-      else group.push([route.prefix, route]);
+      if (group === undefined) groups.set(host, [[route.encodedPrefix, route]]);
+      else group.push([route.encodedPrefix, route]);
     }
     this.#anyHost = new PrefixTable(groups.get("") ?? []);
     for (const [host, group] of groups) {
       if (host !== "") this.#byHost.set(host, new PrefixTable(group));
     }
     this.hasHosts = this.#byHost.size > 0;
-    const own = (match: OwnPath["match"]): PrefixTable<OwnPath> =>
-      new PrefixTable(
-        ownPaths.filter((path) => path.match === match).map((path) => [path.path, path]),
-      );
+    const own = (match: OwnPath["match"]): PrefixTable<OwnPath> => {
+      const matching = ownPaths.filter((path) => path.match === match);
+      return new PrefixTable(matching.map((path) => [encodePrefix(path.path), path]));
+    };
     this.#ownExact = own("exact");
     this.#ownBelow = own("below");
     this.prefixBytesMax = Math.max(

@@ -122,7 +122,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
       default:
     }
     this.#parts.block.addUpstreamError(target.slot);
-    if (this.#parts.health.noteFailure(target.slot, kind === "connect-refused")) {
+    const isRefused = kind === "connect-refused" || kind === "connect-failed";
+    if (this.#parts.health.noteFailure(target.slot, isRefused)) {
       this.#count(this.#ejectionsAt, 1);
     }
   }

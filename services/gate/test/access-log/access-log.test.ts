@@ -142,7 +142,7 @@ test("a folder that is gone is told once and the old file is kept", async () => 
 test("a full file is renamed, the oldest of the kept ones goes", async () => {
   let rotations = 0;
   const rotation = new AccessLogRotation({
-    spec: { path, fileBytesMax: 10, filesMax: 2 },
+    readSpec: () => ({ path, fileBytesMax: 10, filesMax: 2 }),
     intervalMs: 60_000,
     onRotated: () => rotations++,
     onError: (error) => assert.fail(error),

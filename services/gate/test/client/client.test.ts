@@ -160,7 +160,7 @@ test("a trace goes on with a new span, its state and its sampling", () => {
   assert.equal(ids.isSampled, false);
   assert.equal(
     sent,
-    `traceparent: 00-${TRACE}-${ids.spanId}-00\r\nX-Request-Id: req-1\r\ntracestate: a=1, b=2\r\n`,
+    `traceparent: 00-${TRACE}-${ids.spanId}-00\r\nX-Request-Id: req-1\r\ntracestate: a=1,b=2\r\n`,
   );
 });
 
@@ -214,7 +214,13 @@ test("ids do not repeat over refills of the pool", () => {
   const seen = new Set<string>();
   for (let request = 0; request < 2_000; request++) {
     ids.read(fields, pool);
-    seen.add(ids.traceId).add(ids.spanId).add(ids.requestId);
+    assert.equal(ids.requestId, ids.traceId);
+    seen.add(ids.traceId).add(ids.spanId);
   }
-  assert.equal(seen.size, 6_000);
+  const { fields: inTrace } = parse(["Host: a", `traceparent: 00-${TRACE}-${SPAN}-01`]);
+  for (let request = 0; request < 2_000; request++) {
+    ids.read(inTrace, pool);
+    seen.add(ids.spanId).add(ids.requestId);
+  }
+  assert.equal(seen.size, 8_000);
 });

@@ -8,7 +8,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import type { GlobalSpec } from "../../src/snapshot/index.ts";
-import { ask, startGate, startUpstream, type GateWorker, type TestRoute } from "./gate-worker.ts";
+import {
+  ask,
+  startGate,
+  startUpstream,
+  type GateWorker,
+  type TestRoute,
+  waitUntil,
+} from "./gate-worker.ts";
 
 const OPERATOR = "operator-token-of-some-length";
 const SECRET = "a-secret-of-at-least-thirty-two-bytes";
@@ -263,5 +270,5 @@ test("while an issuer's keys were never had its tokens are 503, and a client tha
   const answer = await ask(gate.port, "/", bearer(token));
   assert.equal(answer.status, 503);
   assert.ok(Number(answer.headers["retry-after"]) >= 1);
-  assert.ok(gate.logs.some((log) => log.msg.includes("keys")));
+  await waitUntil(() => gate.logs.some((log) => log.msg.includes("keys")));
 });

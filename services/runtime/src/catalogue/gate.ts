@@ -32,7 +32,8 @@ export const gateEntry: ServiceEntry = {
       [TOKEN]: context.credentials[TOKEN] ?? "",
     },
   }),
-  describe: (context) => `docs /api/docs · routes ${context.dataDirShown}/gate/config.json`,
+  describe: (context) =>
+    `routes ${context.dataDirShown}/gate/config.json · operator's token ${context.dataDirShown}/credentials.env`,
   trials(context) {
     const host = formatLocalHost(getAddress(context, "gate_addr"));
     const source = `${context.dataDirShown}/credentials.env`;

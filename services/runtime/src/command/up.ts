@@ -82,7 +82,7 @@ export async function runUp(options: UpOptions): Promise<never> {
         if (lifecycle.stopping.aborted) return;
       }
     } catch (error) {
-      log.release("all");
+      log.release(lifecycle.stopping.aborted ? "warnings" : "all");
       throw error;
     }
     lifecycle.onReady(() => {

@@ -51,6 +51,8 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
   let state: State = { kind: "idle" };
   let failures = 0;
   const first = Promise.withResolvers<void>();
+  // Whoever starts it hears of a failure; nobody has to.
+  first.promise.catch(() => undefined);
   let proven = false;
 
   function launch(): void {
@@ -106,13 +108,14 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
   return {
     name,
     start() {
-      launch();
+      if (state.kind === "idle") launch();
       return first.promise;
     },
     async stop(timeoutMs) {
       const before = state;
       state = { kind: "stopped" };
       if (before.kind === "waiting") clearTimeout(before.timer);
+      if (!proven) first.reject(new Error(`${name} was stopped before it was ready`));
       if (before.kind === "running") await endChild(before.child, timeoutMs, logger, name);
     },
   };

@@ -1,0 +1,215 @@
+// The pool's bounds and waits, with real sockets and a clock that the test moves.
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import type { AddressInfo, Server, Socket } from "node:net";
+import { afterEach, test } from "node:test";
+
+import { createEngine } from "../../src/index.ts";
+import type { Engine, UpstreamPoolOptions } from "../../src/index.ts";
+import type { UpstreamConnection } from "../../src/upstream/connection.ts";
+import { ConnectionPool } from "../../src/upstream/pool.ts";
+import type { Acquirer } from "../../src/upstream/pool.ts";
+
+const cleanups: (() => void)[] = [];
+afterEach(() => {
+  for (const cleanup of cleanups.splice(0)) cleanup();
+});
+
+/** Waits for a connection and tells what came. */
+class Waiter implements Acquirer {
+  waitingSinceMs = 0;
+  connection: UpstreamConnection | null = null;
+  failure = "";
+  readonly settled: Promise<void>;
+  #settle: () => void = () => {};
+
+  constructor(pool: ConnectionPool) {
+    this.settled = new Promise((resolve) => {
+      this.#settle = resolve;
+    });
+    const connection = pool.acquire(this);
+    if (connection !== null) this.onAcquired(connection);
+  }
+
+  onAcquired(connection: UpstreamConnection): void {
+    this.connection = connection;
+    this.#settle();
+  }
+
+  onAcquireFailed(kind: string, code: string): void {
+    this.failure = `${kind} ${code}`.trim();
+    this.#settle();
+  }
+}
+
+async function listen(): Promise<{ port: number; sockets: Socket[]; server: Server }> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return { port: (server.address() as AddressInfo).port, sockets, server };
+}
+
+function setUp(
+  port: number,
+  options: Partial<UpstreamPoolOptions> = {},
+): { pool: ConnectionPool; engine: Engine; advance: (ms: number) => void } {
+  let nowMs = 1;
+  const engine = createEngine({ now: () => nowMs, intervalMs: 10_000 });
+  const pool = new ConnectionPool({ engine, addresses: [{ host: "127.0.0.1", port }], ...options });
+  cleanups.push(() => {
+    pool.close();
+    engine.close();
+  });
+  return {
+    pool,
+    engine,
+    advance: (ms) => {
+      nowMs += ms;
+      engine.tick();
+    },
+  };
+}
+
+async function until(accept: () => boolean): Promise<void> {
+  for (let round = 0; round < 500 && !accept(); round++) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(accept());
+}
+
+test("the connection that became idle last is lent first", async () => {
+  const { port } = await listen();
+  const { pool } = setUp(port);
+  const [one, two] = [new Waiter(pool), new Waiter(pool)];
+  await Promise.all([one.settled, two.settled]);
+  pool.release(one.connection!);
+  pool.release(two.connection!);
+  assert.equal(new Waiter(pool).connection, two.connection);
+  assert.deepEqual(pool.counts, { open: 2, connecting: 0, idle: 1, waiting: 0 });
+});
+
+test("beyond the bound requests wait in order, and the next beyond the queue's bound is refused", async () => {
+  const { port } = await listen();
+  const { pool } = setUp(port, { connectionsMax: 1, waitingMax: 2 });
+  const first = new Waiter(pool);
+  await first.settled;
+  const waiting = [new Waiter(pool), new Waiter(pool)];
+  assert.deepEqual(pool.counts, { open: 1, connecting: 0, idle: 0, waiting: 2 });
+  const refused = new Waiter(pool);
+  assert.equal(refused.failure, "queue-full");
+  pool.release(first.connection!);
+  assert.equal(waiting[0]!.connection, first.connection);
+  assert.equal(waiting[1]!.connection, null);
+});
+
+test("one that waits too long is told so, one that cancels is not called", async () => {
+  const { port } = await listen();
+  const { pool, advance } = setUp(port, { connectionsMax: 1, waitTimeoutMs: 1_000 });
+  const first = new Waiter(pool);
+  await first.settled;
+  const [late, cancelled] = [new Waiter(pool), new Waiter(pool)];
+  pool.cancel(cancelled);
+  advance(999);
+  assert.equal(late.failure, "");
+  advance(1);
+  assert.equal(late.failure, "queue-timeout");
+  assert.equal(cancelled.failure, "");
+  assert.equal(pool.counts.waiting, 0);
+});
+
+test("a connection that is lost while lent makes room for one that waits", async () => {
+  const { port, sockets } = await listen();
+  const { pool } = setUp(port, { connectionsMax: 1 });
+  const first = new Waiter(pool);
+  await first.settled;
+  const second = new Waiter(pool);
+  await until(() => sockets.length === 1);
+  sockets[0]!.resetAndDestroy();
+  await second.settled;
+  assert.ok(second.connection !== null && second.connection !== first.connection);
+});
+
+test("idle connections are bounded in number and time, and dropped when the upstream closes them", async () => {
+  const { port, sockets } = await listen();
+  const { pool, advance } = setUp(port, { idleMax: 2, idleTimeoutMs: 1_000 });
+  const waiters = [new Waiter(pool), new Waiter(pool), new Waiter(pool)];
+  await Promise.all(waiters.map(({ settled }) => settled));
+  for (const { connection } of waiters) pool.release(connection!);
+  assert.equal(pool.counts.idle, 2);
+  await until(() => pool.counts.open === 2 && sockets.length === 3);
+  advance(999);
+  assert.equal(pool.counts.idle, 2);
+  advance(1);
+  assert.equal(pool.counts.idle, 0);
+  await until(() => pool.counts.open === 0);
+  const next = new Waiter(pool);
+  await next.settled;
+  pool.release(next.connection!);
+  await until(() => sockets.length === 4);
+  sockets[3]!.end();
+  await until(() => pool.counts.open === 0);
+});
+
+test("addresses are tried in turn, and the one that worked is tried first", async () => {
+  const gone = await listen();
+  await new Promise<void>((resolve) => {
+    gone.server.close(() => {
+      resolve();
+    });
+  });
+  const { port } = await listen();
+  const { pool } = setUp(port, {
+    addresses: [
+      { host: "127.0.0.1", port: gone.port },
+      { host: "127.0.0.1", port },
+    ],
+  });
+  const first = new Waiter(pool);
+  await first.settled;
+  assert.equal(first.connection?.socket.remotePort, port);
+  pool.setAddresses([{ host: "127.0.0.1", port: gone.port }]);
+  const second = new Waiter(pool);
+  await second.settled;
+  assert.equal(second.failure, "connect-refused ECONNREFUSED");
+  pool.setAddresses([]);
+  assert.equal(new Waiter(pool).failure, "connect-failed ENOTFOUND");
+});
+
+test("a connection that takes too long is given up", async () => {
+  const { port } = await listen();
+  // A TLS handshake with a peer that never answers stands for an address that swallows packets.
+  const { pool, advance } = setUp(port, { connectTimeoutMs: 2_000, tls: { serverName: "a.test" } });
+  const waiter = new Waiter(pool);
+  await until(() => pool.counts.connecting === 1);
+  advance(1_999);
+  assert.equal(waiter.failure, "");
+  advance(1);
+  await waiter.settled;
+  assert.match(waiter.failure, /^connect-timeout/);
+  assert.deepEqual(pool.counts, { open: 0, connecting: 0, idle: 0, waiting: 0 });
+});
+
+test("a drained pool refuses, closes idle connections and waits for those that are lent", async () => {
+  const { port } = await listen();
+  const { pool } = setUp(port);
+  const [lent, idle] = [new Waiter(pool), new Waiter(pool)];
+  await Promise.all([lent.settled, idle.settled]);
+  pool.release(idle.connection!);
+  let isDrained = false;
+  const drained = pool.drain(5_000).then(() => (isDrained = true));
+  assert.equal(new Waiter(pool).failure, "pool-closed");
+  await until(() => pool.counts.open === 1);
+  assert.equal(isDrained, false);
+  pool.release(lent.connection!);
+  await drained;
+  assert.equal(pool.counts.open, 0);
+});

@@ -1,0 +1,119 @@
+// Topics and partitions by name, id and uid, and the operations that change them.
+import { LogError } from "../errors.ts";
+import type { CatalogueOperation } from "../journal/entry.ts";
+import type { TopicConfig, TopicView } from "../types.ts";
+import { Partition } from "./partition.ts";
+
+/** A topic. The engine changes it, everyone else sees `TopicView`. */
+export class Topic implements TopicView {
+  readonly id: Buffer;
+  readonly name: string;
+  config: TopicConfig;
+  readonly partitions: Partition[] = [];
+  live = true;
+
+  constructor(id: Buffer, name: string, config: TopicConfig) {
+    this.id = id;
+    this.name = name;
+    this.config = config;
+  }
+}
+
+/** All topics. Every change goes through `apply`, at run time and at recovery alike. */
+export class Catalogue {
+  readonly byName = new Map<string, Topic>();
+  readonly #byId = new Map<string, Topic>();
+  readonly #byUid = new Map<number, Partition>();
+  /** The next partition uid that was never used. */
+  nextUid = 1;
+
+  get topicCount(): number {
+    return this.byName.size;
+  }
+
+  get partitionCount(): number {
+    return this.#byUid.size;
+  }
+
+  topicById(id: string): Topic | undefined {
+    return this.#byId.get(id);
+  }
+
+  partition(uid: number): Partition | undefined {
+    return this.#byUid.get(uid);
+  }
+
+  partitions(): IterableIterator<Partition> {
+    return this.#byUid.values();
+  }
+
+  /** Applies a durable change; one that was applied before changes nothing. Returns its topic. */
+  apply(operation: CatalogueOperation): Topic | undefined {
+    const known = this.#byId.get(operation.id);
+    switch (operation.kind) {
+      case "create-topic": {
+        this.nextUid = Math.max(this.nextUid, operation.firstUid + operation.partitions);
+        if (known !== undefined) return known;
+        const topic = new Topic(Buffer.from(operation.id, "hex"), operation.name, operation.config);
+        this.#byId.set(operation.id, topic);
+        this.byName.set(operation.name, topic);
+        this.#addPartitions(topic, operation.firstUid, 0, operation.partitions);
+        return topic;
+      }
+      case "delete-topic":
+        if (known !== undefined) this.#remove(operation.id, known);
+        break;
+      case "configure-topic":
+        if (known !== undefined) known.config = operation.config;
+        break;
+      case "add-partitions": {
+        const { firstUid, firstIndex, count } = operation;
+        this.nextUid = Math.max(this.nextUid, firstUid + count);
+        if (known?.partitions.length === firstIndex) {
+          this.#addPartitions(known, firstUid, firstIndex, count);
+        }
+        break;
+      }
+    }
+    return known;
+  }
+
+  #addPartitions(topic: Topic, firstUid: number, firstIndex: number, count: number): void {
+    for (let added = 0; added < count; added++) {
+      const partition = new Partition(topic, firstUid + added, firstIndex + added);
+      topic.partitions.push(partition);
+      this.#byUid.set(partition.uid, partition);
+    }
+  }
+
+  #remove(id: string, topic: Topic): void {
+    this.#byId.delete(id);
+    // A later topic may have taken the name already when the journal is read again.
+    if (this.byName.get(topic.name) === topic) this.byName.delete(topic.name);
+    topic.live = false;
+    for (const partition of topic.partitions) {
+      partition.live = false;
+      this.#byUid.delete(partition.uid);
+    }
+  }
+}
+
+/** Checks a configuration's numbers. Throws `invalid-argument`. */
+export function checkConfig(config: TopicConfig): void {
+  const policies: readonly string[] = ["delete", "compact", "compact,delete"];
+  if (!policies.includes(config.cleanupPolicy))
+    throw invalid("cleanupPolicy", config.cleanupPolicy);
+  for (const key of ["retentionMs", "retentionBytes"] as const) {
+    if (!Number.isSafeInteger(config[key]) || config[key] < -1) throw invalid(key, config[key]);
+  }
+  if (!Number.isSafeInteger(config.segmentBytes) || config.segmentBytes < 1024) {
+    throw invalid("segmentBytes", config.segmentBytes);
+  }
+  if (!Number.isSafeInteger(config.deleteRetentionMs) || config.deleteRetentionMs < 0) {
+    throw invalid("deleteRetentionMs", config.deleteRetentionMs);
+  }
+}
+
+function invalid(key: string, value: unknown): LogError {
+  return new LogError("invalid-argument", `topic setting ${key} cannot be ${String(value)}`);
+}

@@ -1,0 +1,266 @@
+// Key compaction: of each key the last record stays; offsets never change.
+import { createHash } from "node:crypto";
+import { decodeBatch } from "../batch/compression.ts";
+import { readBatchHeader } from "../batch/header.ts";
+import { encodeKept, type StoredRecord } from "../batch/records.ts";
+import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import type { Disk, DiskFile } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+import { cleanedPath, type Segments } from "../segment/segments.ts";
+import type { Checkpointer } from "./checkpoint.ts";
+import type { Committer } from "./commit.ts";
+
+/** Keys up to this length stand for themselves in the key map, longer ones by their SHA-256. */
+const keyBytesPlain = 32;
+/** Bytes gathered before they are written to a cleaned segment. */
+const writeBytes = 1024 * 1024;
+/** Bytes read at once. */
+const readBytes = 1024 * 1024;
+
+/** What compaction works with. */
+export type CompactionParts = {
+  disk: Disk;
+  segments: Segments;
+  committer: Committer;
+  checkpointer: Checkpointer;
+  keysMax: number;
+};
+
+/** What one pass did; `more` says that the key map was full and another pass has work left. */
+export type CompactionResult = { bytesBefore: number; bytesAfter: number; more: boolean };
+
+/** A record that stays has the highest offset of its key below `end`. */
+type KeyMap = { offsets: Map<string, number>; end: number };
+
+/**
+ * One pass over everything that is in segments and below `before` (what dispatch still owes must
+ * not go). Tombstones older than the topic's `deleteRetentionMs` go as well. Rewritten segments
+ * are written as `.cleaned`, synced, renamed, and take the place of the old ones at once; those
+ * are removed after the next checkpoint.
+ */
+export async function compactPartition(
+  parts: CompactionParts,
+  partition: Partition,
+  nowMs: number,
+  before: number,
+): Promise<CompactionResult> {
+  while (partition.writer !== "nobody") await parts.committer.whenGroupDone();
+  // From here on new batches go to a fresh segment, so that all present extents stand still.
+  partition.rollNext = partition.extents.at(-1)?.shared === false;
+  const extents = partition.extents.filter((extent) => extent.nextOffset <= before);
+  const last = extents.at(-1);
+  const nothing = { bytesBefore: 0, bytesAfter: 0, more: false };
+  if (last === undefined || !partition.live) return nothing;
+  const keys = await collectKeys(parts, partition, extents, last.nextOffset);
+  const cleaned: Extent[] = [];
+  const replaced: Extent[] = [];
+  for (const group of groupExtents(extents, keys.end, partition.topic.config.segmentBytes)) {
+    const extent = await rewrite(parts, partition, group, keys, nowMs);
+    replaced.push(...group);
+    if (extent !== undefined) cleaned.push(extent);
+  }
+  while (partition.writer !== "nobody") await parts.committer.whenGroupDone();
+  const stillThere = replaced.every((extent) => partition.extents.includes(extent));
+  if (!stillThere || !partition.live) {
+    // Retention or a deletion was faster; what was written is nobody's.
+    await parts.segments.remove(cleaned.map((extent) => extentPath(partition, extent)));
+    return nothing;
+  }
+  const kept = partition.extents.filter((extent) => !replaced.includes(extent));
+  if (partition.extents.at(-1) === replaced.at(-1)) partition.activeIndex = undefined;
+  parts.checkpointer.discard(partition, replaced);
+  partition.setExtents([...cleaned, ...kept]);
+  partition.revision++;
+  partition.cleanedEnd = Math.max(partition.cleanedEnd, keys.end);
+  parts.committer.dirty.add(partition);
+  return {
+    bytesBefore: sumBytes(replaced),
+    bytesAfter: sumBytes(cleaned),
+    more: keys.end < last.nextOffset,
+  };
+}
+
+async function collectKeys(
+  parts: CompactionParts,
+  partition: Partition,
+  extents: readonly Extent[],
+  end: number,
+): Promise<KeyMap> {
+  const offsets = new Map<string, number>();
+  for (const extent of extents) {
+    // Below the cleaned end each key has one record at most; later ones can only replace it.
+    if (extent.nextOffset <= partition.cleanedEnd) continue;
+    for await (const batch of walkExtent(parts.segments, partition, extent)) {
+      const header = readBatchHeader(batch)!;
+      if (header.baseOffset + header.lastOffsetDelta < partition.cleanedEnd) continue;
+      if (offsets.size >= parts.keysMax) return { offsets, end: header.baseOffset };
+      for (const record of (await decodeBatch(batch)).records) {
+        if (record.key !== null) offsets.set(keyName(record.key), record.offset);
+      }
+    }
+  }
+  return { offsets, end };
+}
+
+// Small neighbours become one segment; a segment that the key map does not reach stays as it is.
+function groupExtents(extents: readonly Extent[], end: number, segmentBytes: number): Extent[][] {
+  const groups: Extent[][] = [];
+  let bytes = Number.POSITIVE_INFINITY;
+  for (const extent of extents) {
+    if (extent.baseOffset >= end) break;
+    if (bytes + extent.length > segmentBytes) {
+      groups.push([]);
+      bytes = 0;
+    }
+    groups.at(-1)!.push(extent);
+    bytes += extent.length;
+  }
+  return groups;
+}
+
+async function rewrite(
+  parts: CompactionParts,
+  partition: Partition,
+  group: readonly Extent[],
+  keys: KeyMap,
+  nowMs: number,
+): Promise<Extent | undefined> {
+  const base = group[0]!.baseOffset;
+  const generation =
+    1 + Math.max(...group.map((extent) => (extent.shared ? 0 : extent.generation)));
+  const cleaned: Extent = {
+    shared: false,
+    file: base,
+    generation,
+    position: 0,
+    length: 0,
+    baseOffset: base,
+    nextOffset: group.at(-1)!.nextOffset,
+    maxTimestamp: -1,
+  };
+  const path = cleanedPath(partition, base, generation);
+  if (!partition.hasFolder) await parts.segments.makeFolder(partition);
+  const file = await parts.disk.open(path, "create");
+  try {
+    await writeKept(parts, partition, group, keys, nowMs, file, cleaned);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  if (cleaned.length === 0) {
+    await parts.disk.remove(path);
+    return undefined;
+  }
+  parts.segments.forget(extentPath(partition, cleaned));
+  await parts.disk.rename(path, extentPath(partition, cleaned));
+  await parts.segments.syncPartitionFolder(partition);
+  return cleaned;
+}
+
+async function writeKept(
+  parts: CompactionParts,
+  partition: Partition,
+  group: readonly Extent[],
+  keys: KeyMap,
+  nowMs: number,
+  file: DiskFile,
+  cleaned: Extent,
+): Promise<void> {
+  let pieces: Buffer[] = [];
+  let bytes = 0;
+  const flush = async () => {
+    await file.write(pieces, cleaned.length);
+    cleaned.length += bytes;
+    pieces = [];
+    bytes = 0;
+  };
+  const tombstonesBefore = nowMs - partition.topic.config.deleteRetentionMs;
+  for (const extent of group) {
+    for await (const batch of walkExtent(parts.segments, partition, extent)) {
+      const kept = await keepOf(batch, keys, partition.logStart, tombstonesBefore);
+      if (kept === undefined) continue;
+      pieces.push(kept);
+      bytes += kept.length;
+      cleaned.maxTimestamp = Math.max(cleaned.maxTimestamp, readBatchHeader(kept)!.maxTimestamp);
+      if (bytes >= writeBytes) await flush();
+    }
+  }
+  if (bytes > 0) await flush();
+}
+
+// What stays of a batch: itself, a smaller one with the same offsets and producer, or nothing.
+async function keepOf(
+  batch: Buffer,
+  keys: KeyMap,
+  logStart: number,
+  tombstonesBefore: number,
+): Promise<Buffer | undefined> {
+  const header = readBatchHeader(batch)!;
+  if (header.baseOffset >= keys.end) return batch;
+  const { records } = await decodeBatch(batch);
+  const kept = records.filter((record) => isKept(record, keys, logStart, tombstonesBefore));
+  if (kept.length === records.length) return batch;
+  return kept.length === 0 ? undefined : encodeKept(header, kept);
+}
+
+function isKept(
+  record: StoredRecord,
+  keys: KeyMap,
+  logStart: number,
+  tombstonesBefore: number,
+): boolean {
+  if (record.offset < logStart) return false;
+  if (record.key === null) return true;
+  const latest = keys.offsets.get(keyName(record.key));
+  if (latest !== undefined && latest > record.offset) return false;
+  return record.value !== null || record.timestamp >= tombstonesBefore;
+}
+
+/** The batches of an extent one after another. Throws `corrupt` where there is none. */
+async function* walkExtent(
+  segments: Segments,
+  partition: Partition,
+  extent: Extent,
+): AsyncGenerator<Buffer> {
+  const end = extent.position + extent.length;
+  let position = extent.position;
+  let wanted = readBytes;
+  while (position < end) {
+    const chunk = Buffer.allocUnsafe(Math.min(wanted, end - position));
+    const lease = await segments.files.use(extentPath(partition, extent));
+    let count;
+    try {
+      count = await lease.file.read(chunk, 0, chunk.length, position);
+    } finally {
+      lease.release();
+    }
+    let at = 0;
+    wanted = readBytes;
+    for (;;) {
+      const header = readBatchHeader(chunk.subarray(0, count), at);
+      if (header === undefined) break;
+      if (at + header.bytes > count) {
+        wanted = Math.max(readBytes, header.bytes);
+        break;
+      }
+      yield chunk.subarray(at, at + header.bytes);
+      at += header.bytes;
+    }
+    if (at === 0 && (wanted <= chunk.length || chunk.length === end - position)) {
+      const path = extentPath(partition, extent);
+      throw new LogError("corrupt", `no batch at ${position} in ${path}`);
+    }
+    position += at;
+  }
+}
+
+function keyName(key: Buffer): string {
+  if (key.length <= keyBytesPlain) return `p${key.toString("latin1")}`;
+  return `h${createHash("sha256").update(key).digest("latin1")}`;
+}
+
+function sumBytes(extents: readonly Extent[]): number {
+  let bytes = 0;
+  for (const extent of extents) bytes += extent.length;
+  return bytes;
+}

@@ -1,0 +1,39 @@
+// Retention: old segments are dropped whole, by age and by size, and what lies below the log start.
+import type { Partition } from "../catalogue/partition.ts";
+import type { Checkpointer } from "./checkpoint.ts";
+import type { Committer } from "./commit.ts";
+
+/**
+ * Drops what the partition's settings no longer keep and returns the bytes dropped. The files go
+ * after the next checkpoint; until then a crash may bring them back, and they are dropped again.
+ * A partition that is being written to is left for the next time.
+ */
+export function applyRetention(
+  partition: Partition,
+  nowMs: number,
+  committer: Committer,
+  checkpointer: Checkpointer,
+): number {
+  if (!partition.live || partition.writer !== "nobody") return 0;
+  const { retentionMs, retentionBytes, cleanupPolicy } = partition.topic.config;
+  const deletes = cleanupPolicy !== "compact";
+  let { bytes } = partition;
+  let count = 0;
+  for (const extent of partition.extents) {
+    const isBelow = extent.nextOffset <= partition.logStart;
+    const isOld = deletes && retentionMs >= 0 && extent.maxTimestamp < nowMs - retentionMs;
+    const isTooMuch = deletes && retentionBytes >= 0 && bytes - extent.length >= retentionBytes;
+    if (!isBelow && !isOld && !isTooMuch) break;
+    bytes -= extent.length;
+    count++;
+  }
+  if (count === 0) return 0;
+  const dropped = partition.extents.slice(0, count);
+  if (count === partition.extents.length) partition.activeIndex = undefined;
+  checkpointer.discard(partition, dropped);
+  const before = partition.bytes;
+  partition.setExtents(partition.extents.slice(count));
+  partition.logStart = Math.max(partition.logStart, dropped.at(-1)!.nextOffset);
+  committer.dirty.add(partition);
+  return before - partition.bytes;
+}

@@ -1,0 +1,328 @@
+// The segment files: writing batches to their end, syncing, indexes, removal.
+import { readBatchHeader } from "../batch/header.ts";
+import {
+  extentPath,
+  partitionFolder,
+  segmentName,
+  type Extent,
+  type Partition,
+  type TailBatch,
+} from "../catalogue/partition.ts";
+import { OpenFiles, type Lease } from "../disk/open-files.ts";
+import type { Disk } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+import { SparseIndex } from "./sparse-index.ts";
+
+/** Bytes read at once when a segment is scanned for its index. */
+const scanBytes = 256 * 1024;
+
+/** Batches written behind the end of a partition's last own extent, not part of it yet. */
+export type OwnWrite = {
+  partition: Partition;
+  extent: Extent;
+  fresh: boolean;
+  batches: readonly TailBatch[];
+};
+
+/** The segment files of all partitions. */
+export class Segments {
+  readonly #disk: Disk;
+  readonly #indexBytesMax: number;
+  readonly files: OpenFiles;
+  /** Loaded indexes of extents that do not grow, by path; map order is the order of use. */
+  readonly #indexes = new Map<string, SparseIndex>();
+  #indexBytes = 0;
+  /** Own files with writes that were not synced, and whether their folder was not either. */
+  readonly #unsynced = new Map<string, string | undefined>();
+  readonly #folders = new Set<string>();
+
+  constructor(disk: Disk, limits: { openFilesMax: number; indexBytesMax: number }) {
+    this.#disk = disk;
+    this.#indexBytesMax = limits.indexBytesMax;
+    this.files = new OpenFiles(disk, limits.openFilesMax);
+  }
+
+  /**
+   * Decides where batches of `bytes` bytes go in the partition's own files: behind its last own
+   * extent, or into a fresh segment. The returned extent describes only the new stretch.
+   */
+  planOwn(partition: Partition, batches: readonly TailBatch[]): OwnWrite {
+    const first = batches[0]!;
+    let length = 0;
+    let maxTimestamp = -1;
+    for (const batch of batches) {
+      length += batch.bytes.length;
+      maxTimestamp = Math.max(maxTimestamp, batch.maxTimestamp);
+    }
+    const last = partition.extents.at(-1);
+    const nextOffset = batches.at(-1)!.nextOffset;
+    const fresh =
+      last === undefined ||
+      last.shared ||
+      partition.rollNext ||
+      last.length >= partition.topic.config.segmentBytes;
+    const extent: Extent = {
+      shared: false,
+      file: fresh ? first.baseOffset : last.file,
+      generation: fresh ? 0 : last.generation,
+      position: fresh ? 0 : last.position + last.length,
+      length,
+      baseOffset: first.baseOffset,
+      nextOffset,
+      maxTimestamp,
+    };
+    return { partition, extent, fresh, batches };
+  }
+
+  /** Writes what was planned. With `sync` it is durable afterwards, else at `syncAll`. */
+  async writeOwn(write: OwnWrite, sync: boolean): Promise<void> {
+    const { partition, extent, fresh } = write;
+    if (fresh && !partition.hasFolder) await this.#disk.makeFolder(partitionFolder(partition));
+    if (!fresh) await this.#loadActiveIndex(partition);
+    const path = extentPath(partition, extent);
+    const lease = await this.files.use(path, fresh);
+    try {
+      const pieces = write.batches.map((batch) => batch.bytes);
+      await lease.file.write(pieces, extent.position);
+      if (!sync) {
+        const folder = fresh ? partitionFolder(partition) : this.#unsynced.get(path);
+        this.#unsynced.set(path, folder);
+        return;
+      }
+      await lease.file.sync();
+      if (fresh) await this.#syncFolders(partition);
+    } finally {
+      lease.release();
+    }
+  }
+
+  /** Makes what was written part of the partition. The caller says that it is durable. */
+  adoptOwn(write: OwnWrite): void {
+    const { partition, extent, fresh, batches } = write;
+    if (fresh) {
+      this.#shelveActiveIndex(partition);
+      partition.activeIndex = new SparseIndex();
+      partition.hasFolder = true;
+      partition.rollNext = false;
+      partition.extents.push({ ...extent });
+    } else {
+      const last = partition.extents.at(-1)!;
+      last.length += extent.length;
+      last.nextOffset = extent.nextOffset;
+      last.maxTimestamp = Math.max(last.maxTimestamp, extent.maxTimestamp);
+    }
+    partition.extentBytes += extent.length;
+    partition.flushedEnd = extent.nextOffset;
+    for (const batch of batches) {
+      partition.activeIndex?.add(batch.baseOffset, batch.bytes.length, batch.maxTimestamp);
+    }
+  }
+
+  /** Makes everything durable that was written without `sync`. */
+  async syncAll(): Promise<void> {
+    const pending = [...this.#unsynced];
+    for (const [path, folder] of pending) {
+      const lease = await this.#useIfThere(path);
+      if (lease !== undefined) {
+        try {
+          await lease.file.sync();
+          if (folder !== undefined) await this.#syncFolderTree(folder);
+        } finally {
+          lease.release();
+        }
+      }
+      this.#unsynced.delete(path);
+    }
+  }
+
+  /** Makes the folder of a partition's own segments. */
+  makeFolder(partition: Partition): Promise<void> {
+    return this.#disk.makeFolder(partitionFolder(partition));
+  }
+
+  /** Makes a partition's folder and its file names durable. */
+  syncPartitionFolder(partition: Partition): Promise<void> {
+    return this.#syncFolders(partition);
+  }
+
+  /** The index of an own extent: the growing one, a loaded one, or one read or built now. */
+  async indexOf(partition: Partition, extent: Extent): Promise<SparseIndex> {
+    if (partition.activeIndex !== undefined && extent === partition.extents.at(-1)) {
+      return partition.activeIndex;
+    }
+    const path = extentPath(partition, extent);
+    const loaded = this.#indexes.get(path);
+    if (loaded !== undefined && loaded.coveredBytes >= extent.length) {
+      this.#indexes.delete(path);
+      this.#indexes.set(path, loaded);
+      return loaded;
+    }
+    const index = await this.#buildIndex(partition, extent);
+    this.#keepIndex(path, index);
+    return index;
+  }
+
+  /** Writes the index of the growing extent beside it, so that a restart need not scan. */
+  async saveActiveIndex(partition: Partition): Promise<void> {
+    const extent = partition.extents.at(-1);
+    const index = partition.activeIndex;
+    if (extent === undefined || extent.shared || index === undefined) return;
+    await this.#saveIndex(extentPath(partition, extent), index);
+  }
+
+  /** Lets the growing index of a partition that nobody writes to go; it is read again when needed. */
+  shelveActiveIndex(partition: Partition): void {
+    this.#shelveActiveIndex(partition);
+  }
+
+  /** Forgets and removes segment files and their indexes. */
+  async remove(paths: readonly string[]): Promise<void> {
+    for (const path of paths) {
+      this.forget(path);
+      await this.#disk.remove(path);
+      await this.#disk.remove(indexPath(path));
+    }
+  }
+
+  /** Lets open handles and indexes of a file go. */
+  forget(path: string): void {
+    this.files.forget(path);
+    const index = this.#indexes.get(path);
+    if (index !== undefined) {
+      this.#indexes.delete(path);
+      this.#indexBytes -= index.memoryBytes;
+    }
+    this.#unsynced.delete(path);
+  }
+
+  async #buildIndex(partition: Partition, extent: Extent): Promise<SparseIndex> {
+    const path = extentPath(partition, extent);
+    const index = (await this.#readIndex(path, extent.length)) ?? new SparseIndex();
+    if (index.coveredBytes < extent.length) {
+      await this.#extendIndex(path, index, extent.length);
+    }
+    return index;
+  }
+
+  async #readIndex(path: string, segmentBytes: number): Promise<SparseIndex | undefined> {
+    let file;
+    try {
+      file = await this.#disk.open(indexPath(path), "read");
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+    try {
+      const bytes = Buffer.alloc(await file.size());
+      await file.read(bytes, 0, bytes.length, 0);
+      const index = SparseIndex.decode(bytes, segmentBytes);
+      // One that covers more than there is now would seem to fit again once the segment has grown.
+      if (index === undefined) await this.#disk.remove(indexPath(path));
+      return index;
+    } finally {
+      await file.close();
+    }
+  }
+
+  // Reads batch headers from where the index ends to the end of the extent.
+  async #extendIndex(path: string, index: SparseIndex, end: number): Promise<void> {
+    const lease = await this.files.use(path);
+    try {
+      const chunk = Buffer.allocUnsafe(Math.min(scanBytes, end - index.coveredBytes));
+      while (index.coveredBytes < end) {
+        const start = index.coveredBytes;
+        const wanted = Math.min(chunk.length, end - start);
+        const count = await lease.file.read(chunk, 0, wanted, start);
+        for (;;) {
+          const at = index.coveredBytes - start;
+          const header = at < count ? readBatchHeader(chunk.subarray(0, count), at) : undefined;
+          if (header === undefined) break;
+          index.add(header.baseOffset, header.bytes, header.maxTimestamp);
+        }
+        if (index.coveredBytes === start) {
+          throw new LogError("corrupt", `no batch at ${start} in ${path}`);
+        }
+      }
+    } finally {
+      lease.release();
+    }
+  }
+
+  async #saveIndex(path: string, index: SparseIndex): Promise<void> {
+    const bytes = index.encode();
+    const file = await this.#disk.open(indexPath(path), "create");
+    try {
+      await file.write([bytes], 0);
+    } finally {
+      await file.close();
+    }
+  }
+
+  // The growing index has to know the extent from its start before batches are added to it.
+  async #loadActiveIndex(partition: Partition): Promise<void> {
+    if (partition.activeIndex !== undefined) return;
+    const extent = partition.extents.at(-1)!;
+    partition.activeIndex = await this.#buildIndex(partition, extent);
+    const path = extentPath(partition, extent);
+    const cached = this.#indexes.get(path);
+    if (cached !== undefined) {
+      this.#indexes.delete(path);
+      this.#indexBytes -= cached.memoryBytes;
+    }
+  }
+
+  #shelveActiveIndex(partition: Partition): void {
+    const extent = partition.extents.at(-1);
+    const index = partition.activeIndex;
+    partition.activeIndex = undefined;
+    if (extent !== undefined && index !== undefined && !extent.shared) {
+      this.#keepIndex(extentPath(partition, extent), index);
+    }
+  }
+
+  #keepIndex(path: string, index: SparseIndex): void {
+    const before = this.#indexes.get(path);
+    if (before !== undefined) this.#indexBytes -= before.memoryBytes;
+    this.#indexes.delete(path);
+    this.#indexes.set(path, index);
+    this.#indexBytes += index.memoryBytes;
+    for (const [oldest, dropped] of this.#indexes) {
+      if (this.#indexBytes <= this.#indexBytesMax || oldest === path) return;
+      this.#indexes.delete(oldest);
+      this.#indexBytes -= dropped.memoryBytes;
+    }
+  }
+
+  async #useIfThere(path: string): Promise<Lease | undefined> {
+    try {
+      return await this.files.use(path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  #syncFolders(partition: Partition): Promise<void> {
+    return this.#syncFolderTree(partitionFolder(partition));
+  }
+
+  // The folder itself each time; its parents once, as they only have to know that it exists.
+  async #syncFolderTree(folder: string): Promise<void> {
+    await this.#disk.syncFolder(folder);
+    if (this.#folders.has(folder)) return;
+    const topicFolder = folder.slice(0, folder.lastIndexOf("/"));
+    await this.#disk.syncFolder(topicFolder);
+    await this.#disk.syncFolder("topics");
+    this.#folders.add(folder);
+  }
+}
+
+/** The index file of a segment file. */
+export function indexPath(path: string): string {
+  return `${path.slice(0, -".log".length)}.index`;
+}
+
+/** The name that a compacted segment has before it is whole. */
+export function cleanedPath(partition: Partition, base: number, generation: number): string {
+  return `${partitionFolder(partition)}/${segmentName(base, generation)}.cleaned`;
+}

@@ -1,0 +1,240 @@
+// `platform up`, as its user sees it.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+const bin = fileURLToPath(new URL("../../../../bin/platform.js", import.meta.url));
+const bun = fileURLToPath(
+  new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
+);
+const anyPort = ["--gate-addr", "127.0.0.1:0", "--hello-addr", "127.0.0.1:0"];
+const folders: string[] = [];
+const children = new Set<ChildProcess>();
+
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+
+function makeFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "platform-up-"));
+  folders.push(folder);
+  return folder;
+}
+
+interface Started {
+  services: { name: string; url: string; pid: number }[];
+  try: { command: string }[];
+  data_dir: string;
+}
+
+function run(args: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [bin, ...args], {
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, ...env },
+  });
+  children.add(child);
+  let out = "";
+  let err = "";
+  child.stdout.on("data", (data) => void (out += String(data)));
+  child.stderr.on("data", (data) => void (err += String(data)));
+  const exit = new Promise<number | string | null>((resolve) => {
+    child.on("close", (code, signal) => {
+      children.delete(child);
+      resolve(code ?? signal);
+    });
+  });
+  const output = () => ({ out, err });
+  const waitFor = async <Found>(find: (text: string) => Found | undefined): Promise<Found> => {
+    for (let i = 0; i < 400; i += 1) {
+      const found = find(out);
+      if (found !== undefined) return found;
+      if (child.exitCode !== null) break;
+      await sleep(50);
+    }
+    return assert.fail(`not seen; output:\n${out}\n${err}`);
+  };
+  return { child, exit, output, waitFor };
+}
+
+function findStarted(text: string): Started | undefined {
+  const line = text.split("\n").find((item) => item.startsWith('{"type":"started"'));
+  return line === undefined ? undefined : (JSON.parse(line) as Started);
+}
+
+function find(started: Started, name: string) {
+  const service = started.services.find((item) => item.name === name);
+  return service ?? assert.fail(`${name} is not running`);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+for (const runtime of ["node", "bun"]) {
+  const skip = runtime === "bun" && !existsSync(bun) ? "bun is not installed" : false;
+  test(
+    `${runtime}: starts everything, proxies to the sample, guards the rest, stops in order`,
+    { skip },
+    async () => {
+      const data = makeFolder();
+      const up = run(["up", "--json", "--data", data, ...anyPort], { PLATFORM_RUNTIME: runtime });
+      const started = await up.waitFor(findStarted);
+      const gate = find(started, "gate");
+
+      const hello = await fetch(`${gate.url}/hello`);
+      assert.equal(hello.status, 200);
+      assert.match(
+        await hello.text(),
+        /^Hello from examples\/hello\.\nfrom (127\.0\.0\.1|::1), trace 00-/,
+      );
+      const routes = `${gate.url}/api/v1/routes`;
+      assert.equal((await fetch(routes)).status, 401);
+      const file = join(data, "credentials.env");
+      assert.equal(statSync(file).mode & 0o777, 0o600);
+      const token = /^PLATFORM_GATE_AUTH_TOKEN=(.{43})$/m.exec(readFileSync(file, "utf8"))?.[1];
+      const allowed = await fetch(routes, { headers: { authorization: `Bearer ${token}` } });
+      assert.equal(allowed.status, 200);
+      assert.ok(!up.output().out.includes(token!), "the token is in the log");
+
+      const pids = started.services.map(({ pid }) => pid);
+      up.child.kill("SIGTERM");
+      assert.equal(await up.exit, 0, up.output().out);
+      assert.deepEqual(pids.filter(isAlive), []);
+    },
+  );
+}
+
+test("a service that dies is started again where it was, and the others go on", async () => {
+  const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
+  const started = await up.waitFor(findStarted);
+  const hello = find(started, "hello");
+  process.kill(hello.pid, "SIGKILL");
+  await up.waitFor((text) => (text.includes("starting it again") ? true : undefined));
+  let status = 0;
+  for (let i = 0; i < 100 && status !== 200; i += 1) {
+    await sleep(100);
+    status = (await fetch(`${find(started, "gate").url}/hello`)).status;
+  }
+  assert.equal(status, 200);
+  assert.ok(isAlive(find(started, "gate").pid));
+  up.child.kill("SIGTERM");
+  assert.equal(await up.exit, 0);
+});
+
+test("a signal in the middle of the start ends everything in order", async () => {
+  const data = makeFolder();
+  const up = run(["up", "--json", "--data", data, ...anyPort]);
+  for (let i = 0; i < 200 && !existsSync(join(data, "gate", "config.json")); i += 1)
+    await sleep(20);
+  up.child.kill("SIGTERM");
+  assert.equal(await up.exit, 0, up.output().out);
+  assert.equal(findStarted(up.output().out), undefined);
+});
+
+test("kill -9 of the supervisor leaves no service behind", async () => {
+  const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
+  const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
+  assert.equal(pids.filter(isAlive).length, 2);
+  up.child.kill("SIGKILL");
+  for (let i = 0; i < 120 && pids.some(isAlive); i += 1) await sleep(50);
+  assert.deepEqual(pids.filter(isAlive), []);
+});
+
+test("the first screen names addresses, data and commands, in plain lines when it is no terminal", async () => {
+  const data = makeFolder();
+  const up = run(["up", "--data", data, ...anyPort]);
+  await up.waitFor((text) =>
+    text.includes("ctrl-c stops everything in order") ? true : undefined,
+  );
+  const { out } = up.output();
+  assert.match(
+    out,
+    /^platform 1\.0\.0 · data in \S+ · started in [0-9.]+ s\n\n {2}gateway {4}http:\/\/localhost:[0-9]+ /,
+  );
+  assert.match(out, /\n {2}sample {5}http:\/\/localhost:[0-9]+ /);
+  assert.match(out, /\nTry\n {2}curl localhost:[0-9]+\/hello +proxied to the sample/);
+  assert.ok(!out.includes("\u001b"));
+  const again = run(["up", "--json", "--data", data, ...anyPort]);
+  const started = await again.waitFor(findStarted);
+  assert.equal(started.services.length, 2, "the kept data directory starts, too");
+  for (const process of [up, again]) {
+    process.child.kill("SIGINT");
+    assert.equal(await process.exit, 0);
+  }
+});
+
+test("ports that are taken are all named before anything is written, with holder and flag", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await new Promise((resolve) => holder.once("listening", resolve));
+  const { port } = holder.address() as AddressInfo;
+  const data = join(makeFolder(), "data");
+  const address = `127.0.0.1:${port}`;
+  const up = run(["up", "--data", data, "--gate-addr", address, "--hello-addr", address]);
+  assert.equal(await up.exit, 1);
+  holder.close();
+  const lines = up.output().err.trim().split("\n");
+  assert.equal(lines.length, 2);
+  for (const [index, flag] of ["--hello-addr", "--gate-addr"].entries()) {
+    assert.ok(lines[index]!.startsWith(`platform: 127.0.0.1 port ${port} is taken`), lines[index]!);
+    assert.ok(lines[index]!.endsWith(`choose another with ${flag}`), lines[index]!);
+  }
+  if (process.platform === "linux") assert.ok(lines[0]!.includes(`(process ${process.pid})`));
+  assert.ok(!existsSync(data));
+});
+
+test("a configuration that the gateway refuses stops the start and shows why", async () => {
+  const data = makeFolder();
+  mkdirSync(join(data, "gate"));
+  writeFileSync(join(data, "gate", "config.json"), '{"routs": []}');
+  const second = run(["up", "--data", data, ...anyPort]);
+  assert.equal(await second.exit, 1);
+  const { out, err } = second.output();
+  assert.match(out + err, /config\.json:1:2: routs: unknown key; did you mean "routes"\?/);
+  assert.match(out + err, /gate ended before it was ready \(exit code 2\)/);
+});
+
+const answers: [args: string[], code: number, text: RegExp][] = [
+  [["--version"], 0, /^platform 1\.0\.0\n$/],
+  [["--help"], 0, /Usage: platform <command> \[flags\]/],
+  [[], 2, /Usage: platform <command> \[flags\]/],
+  [["up", "--help"], 0, /--gate-addr TEXT[^]*PLATFORM_GATE_ADDR/],
+  [
+    ["up", "--only", "gat"],
+    1,
+    /^platform: --only: there is no service "gat"; did you mean "gate"\?\n$/,
+  ],
+  [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
+  [["upp"], 2, /unknown command; did you mean "up"\?/],
+  [["run", "x.service.ts", "--watch"], 1, /^platform: the command run is not available yet\n$/],
+  [["deploy", "--target", "docker"], 1, /^platform: the command deploy is not available yet\n$/],
+];
+for (const [args, code, text] of answers) {
+  test(`platform ${args.join(" ")} answers and ends with ${code}`, async () => {
+    const program = run(args);
+    assert.equal(await program.exit, code);
+    const { out, err } = program.output();
+    assert.match(code === 0 ? out : err, text);
+  });
+}

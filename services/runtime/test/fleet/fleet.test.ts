@@ -1,0 +1,102 @@
+// The supervisor's small parts: waiting times, lines, the log.
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { createLogStream } from "../../src/fleet/log-stream.ts";
+import { computeBackoffMs } from "../../src/fleet/backoff.ts";
+import { readLines } from "../../src/fleet/line-splitter.ts";
+
+test("restarts wait half a second, doubled up to half a minute", () => {
+  const waits = [1, 2, 3, 6, 7, 8, 1000].map(computeBackoffMs);
+  assert.deepEqual(waits, [500, 1000, 2000, 16_000, 30_000, 30_000, 30_000]);
+});
+
+test("output is cut at line ends, across chunks and inside characters, and at a bound", async () => {
+  const stream = new PassThrough();
+  const lines: string[] = [];
+  readLines(stream, (line) => void lines.push(line));
+  const bytes = Buffer.from(`one\r\ntwö\n${"x".repeat(65_536 + 10)}\nend`);
+  for (let at = 0; at < 9; at += 1) stream.write(bytes.subarray(at, at + 1));
+  stream.end(bytes.subarray(9));
+  await new Promise((resolve) => stream.on("close", resolve));
+  assert.deepEqual(
+    lines.map((line) => (line.length > 9 ? line.length : line)),
+    ["one", "twö", 65_546, "end"],
+  );
+  const endless = new PassThrough();
+  const parts: number[] = [];
+  readLines(endless, (line) => void parts.push(line.length));
+  for (let i = 0; i < 20; i += 1) endless.write("y".repeat(10_000));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(parts, [65_536, 65_536, 65_536]);
+});
+
+const event = (level: string, msg: string): string =>
+  JSON.stringify({
+    level,
+    msg,
+    trace_id: "",
+    span_id: "",
+    service: "gate",
+    duration_ms: null,
+    status: null,
+    timestamp: "2030-01-02T03:04:05.006Z",
+  });
+
+test("for people, the start is quiet but for warnings, and lines that are no events are kept", () => {
+  const written: string[] = [];
+  const log = createLogStream({
+    json: false,
+    colours: false,
+    level: "info",
+    write: (text) => void written.push(text),
+  });
+  log.take("gate", event("info", "ready"));
+  log.take("gate", event("warn", "careful"));
+  log.take("gate", "Segmentation fault");
+  log.take("gate", "  ");
+  assert.equal(written.length, 0);
+  log.release("warnings");
+  log.take("gate", event("info", "later"));
+  assert.deepEqual(
+    written.map((line) => line.slice(13).trimEnd().replace(/ +/g, " ")),
+    ["warn gate careful", "warn gate Segmentation fault", "info gate later"],
+  );
+});
+
+test("for programs, every line is one JSON event, untouched where it was one", () => {
+  const written: string[] = [];
+  const log = createLogStream({
+    json: true,
+    colours: false,
+    level: "info",
+    write: (text) => void written.push(text),
+  });
+  log.take("gate", event("info", "ready"));
+  log.take("gate", '{"half": ');
+  log.logger.info("own");
+  assert.equal(written[0], `${event("info", "ready")}\n`);
+  assert.deepEqual(
+    written.slice(1).map((line) => {
+      const { msg, service } = JSON.parse(line);
+      return [msg, service];
+    }),
+    [
+      ['{"half": ', "gate"],
+      ["own", "platform"],
+    ],
+  );
+});
+
+test("what is held back during the start is bounded", () => {
+  let written = 0;
+  const log = createLogStream({
+    json: false,
+    colours: false,
+    level: "info",
+    write: () => void (written += 1),
+  });
+  for (let i = 0; i < 5000; i += 1) log.take("gate", event("error", "again"));
+  log.release("all");
+  assert.equal(written, 1000);
+});
