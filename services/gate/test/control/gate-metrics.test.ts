@@ -1,0 +1,99 @@
+// The merged metrics: sums over workers that live and workers that died.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { renderMetrics } from "@platform/kernel/metrics";
+import { compileRoute } from "../../src/control/compile.ts";
+import { GateMetrics } from "../../src/control/gate-metrics.ts";
+import { RoutePlanner } from "../../src/control/planner.ts";
+import {
+  ActiveCounts,
+  MetricBlock,
+  TargetCells,
+  allocateMetricBlock,
+  allocateSharedBuffers,
+} from "../../src/snapshot/index.ts";
+
+function makeMetrics() {
+  const shared = allocateSharedBuffers(2);
+  const planner = new RoutePlanner({
+    routesMax: 10,
+    targetsMax: 10,
+    restMs: 0,
+    readNowMs: () => 0,
+    onRouteReuse: () => undefined,
+    onTargetReuse: () => undefined,
+  });
+  const route = compileRoute(
+    { prefix: "/a", target: "http://t" },
+    {
+      bodyBytesMax: 1,
+      timeouts: { connectMs: 1, responseHeadMs: 1, idleMs: 1, totalMs: 0 },
+      jwksUrl: undefined,
+      issuer: undefined,
+      audience: undefined,
+    },
+  );
+  planner.plan({ added: [route], updated: [], removed: [] }).commit();
+  const spec = planner.findSpec(route.key) ?? assert.fail();
+  const blocks = [0, 1].map(() => new MetricBlock(allocateMetricBlock()));
+  const active = new ActiveCounts(shared);
+  const metrics = new GateMetrics({
+    listBlocks: () => blocks,
+    planner,
+    active,
+    targets: new TargetCells(shared.targets),
+    countLiveWorkers: () => blocks.length,
+    countRoutes: () => 1,
+    readSharedMs: () => 0,
+  });
+  const count = (block: MetricBlock | undefined, requests: number): void => {
+    assert.ok(block !== undefined);
+    for (let done = 0; done < requests; done++) {
+      block.addRequest(block.findRow(spec.metricsId, 1, 200), 0.002);
+    }
+    block.setCounter("requests", block.readCounter("requests") + requests);
+    block.setCounter("connectionsActive", 5);
+    block.addUpstreamError(spec.targets[0]?.slot ?? -1);
+  };
+  return { metrics, blocks, active, spec, count };
+}
+
+test("workers are added up, and a dead one's totals stay while its gauges go", () => {
+  const { metrics, blocks, count } = makeMetrics();
+  count(blocks[0], 3);
+  count(blocks[1], 4);
+  const [dead] = blocks.splice(0, 1);
+  metrics.retire(dead ?? assert.fail());
+  blocks.push(new MetricBlock(allocateMetricBlock()));
+  count(blocks[1], 1);
+  const totals = metrics.readTotals();
+  assert.equal(totals.requests, 8);
+  assert.equal(
+    totals.buckets.reduce((sum, bucket) => sum + bucket, 0),
+    8,
+  );
+  const text = renderMetrics(metrics.collect());
+  assert.match(text, /platform_http_requests_total\{route="\/a",method="GET",status="200"\} 8\n/);
+  assert.match(text, /platform_http_duration_seconds_count\{[^}]*\} 8\n/);
+  assert.match(text, /platform_gate_connections_active 10\n/);
+  assert.match(text, /platform_gate_upstream_errors_total\{upstream="http:\/\/t"\} 3\n/);
+  assert.match(text, /platform_gate_workers_replaced_total 1\n/);
+});
+
+test("a target's errors are forgotten when its cell gets another owner", () => {
+  const { metrics, blocks, spec, count } = makeMetrics();
+  count(blocks[0], 1);
+  metrics.retire(blocks[0] ?? assert.fail());
+  metrics.forgetTarget(spec.targets[0]?.slot ?? -1);
+  assert.match(
+    renderMetrics(metrics.collect()),
+    /upstream_errors_total\{upstream="http:\/\/t"\} 0\n/,
+  );
+});
+
+test("connections are counted over all workers by the upstream's URL", () => {
+  const { metrics, active, spec } = makeMetrics();
+  active.add(0, spec.targets[0]?.slot ?? -1, 1);
+  active.add(1, spec.targets[0]?.slot ?? -1, 1);
+  assert.deepEqual(metrics.readConnections(), { "http://t": 2 });
+});

@@ -1,0 +1,137 @@
+// The live metrics' sockets: who is let in, and what happens to a client that does not read.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { connect } from "node:net";
+import { test } from "node:test";
+import type { TestContext } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { DURATION_BOUNDS_SECONDS } from "@platform/kernel/metrics";
+import { WebSocket } from "ws";
+import { MetricsStream, estimateQuantileMs } from "../../src/control/metrics-stream.ts";
+import { MetricsSockets } from "../../src/http/metrics-socket.ts";
+
+async function startSockets(
+  context: TestContext,
+  readConnections = (): Record<string, number> => ({}),
+) {
+  const totals = { requests: 0, errors: 0, buckets: [0] };
+  const clock = { nowMs: 0 };
+  const stream = new MetricsStream({
+    readTotals: () => ({ ...totals, buckets: [...totals.buckets] }),
+    readConnections,
+    readNow: () => new Date(clock.nowMs),
+    readMonotonicMs: () => clock.nowMs,
+  });
+  const sockets = new MetricsSockets({
+    stream,
+    clientsMax: 2,
+    waitingBytesMax: 1024,
+    missedMax: 2,
+  });
+  const server = createServer();
+  server.on("upgrade", (request, socket, head) => sockets.accept(request, socket, head));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  context.after(() => {
+    sockets.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { stream, sockets, totals, clock, port };
+}
+
+async function openClient(context: TestContext, port: number) {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/`);
+  context.after(() => socket.terminate());
+  const updates: Record<string, unknown>[] = [];
+  const arrived: (() => void)[] = [];
+  socket.on("message", (data: Buffer) => {
+    updates.push(JSON.parse(data.toString()) as Record<string, unknown>);
+    for (const tell of arrived.splice(0)) tell();
+  });
+  const next = (): Promise<void> => new Promise((resolve) => arrived.push(resolve));
+  const first = next();
+  await new Promise((resolve, reject) => socket.on("open", resolve).on("error", reject));
+  await first;
+  return { socket, updates, next };
+}
+
+test("rates are those of the time between two measurements", async (context) => {
+  const { stream, totals, clock, port } = await startSockets(context);
+  const client = await openClient(context, port);
+  totals.requests = 30;
+  totals.errors = 3;
+  totals.buckets = [30];
+  clock.nowMs = 1500;
+  const told = client.next();
+  stream.measure();
+  await told;
+  const update = client.updates.at(-1) ?? assert.fail();
+  assert.deepEqual(
+    [update["total_requests"], update["request_rate"], update["error_rate"], update["p50_ms"]],
+    [30, 20, 2, 0.25],
+  );
+});
+
+test("one client more than the bound is refused with 503, and let in once another has gone", async (context) => {
+  const { port, sockets } = await startSockets(context);
+  const first = await openClient(context, port);
+  await openClient(context, port);
+  await assert.rejects(openClient(context, port), /503/);
+  first.socket.close();
+  for (let tries = 0; sockets.size > 1 && tries < 200; tries++) await delay(10);
+  await openClient(context, port);
+  assert.equal(sockets.size, 2);
+});
+
+test("a client that does not read misses updates and is cut off; others get every one", async (context) => {
+  const big = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, index) => [`http://upstream-${index}.example:80`, index]),
+  );
+  const { stream, sockets, port } = await startSockets(context, () => big);
+  const reader = await openClient(context, port);
+  const silent = connect(port, "127.0.0.1");
+  context.after(() => silent.destroy());
+  silent.on("error", () => undefined);
+  silent.write(
+    "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n",
+  );
+  silent.pause();
+  for (let tries = 0; sockets.size < 2 && tries < 200; tries++) await delay(10);
+  assert.equal(sockets.size, 2);
+  let sent = 0;
+  while (sockets.size === 2 && sent < 60) {
+    const told = reader.next();
+    stream.measure();
+    sent++;
+    await told;
+  }
+  for (let tries = 0; sockets.size === 2 && tries < 200; tries++) await delay(10);
+  assert.equal(sockets.size, 1);
+  assert.equal(reader.updates.length, sent + 1);
+});
+
+test("a stop closes every client with 1001", async (context) => {
+  const { port, sockets } = await startSockets(context);
+  const client = await openClient(context, port);
+  const closed = new Promise((resolve) => client.socket.on("close", resolve));
+  sockets.close();
+  assert.equal(await closed, 1001);
+});
+
+const quantiles: [buckets: number[], quantile: number, ms: number | null][] = [
+  [[], 0.5, null],
+  [[0, 0, 0], 0.5, null],
+  [[4], 0.5, 0.25],
+  [[0, 4], 0.5, 0.75],
+  [[99, 1], 0.99, 0.5],
+  [[99, 1], 1, 1],
+  [[...DURATION_BOUNDS_SECONDS.map(() => 0), 5], 0.5, 10_000],
+];
+
+for (const [buckets, quantile, ms] of quantiles) {
+  test(`the ${quantile} quantile of [${buckets.join()}] is ${ms} ms`, () => {
+    assert.equal(estimateQuantileMs(buckets, quantile), ms);
+  });
+}
