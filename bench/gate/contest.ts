@@ -10,6 +10,10 @@ import { runWrk } from "../harness/wrk.ts";
 import type { Proxy, ProxySetup } from "./proxies/proxy.ts";
 
 const WARM_UP_SECONDS = 2;
+// What a just-in-time compiler has to see before it is done; on a busy machine that takes longer.
+const WARM_UP_REQUESTS = 40_000;
+const WARM_UPS_MAX = 4;
+const WARM_UP_BODY_BYTES_MAX = 100_000;
 const NOTE_CHARS_MAX = 400;
 // An answer's head may differ by a byte or two between requests (a counter, a duration).
 const WIRE_BYTES_TOLERANCE = 0.02;
@@ -72,9 +76,7 @@ export async function runRounds(
   load: ContestLoad,
 ): Promise<Row[]> {
   const running = entrants.filter((entrant) => entrant.process !== undefined);
-  for (const entrant of running) {
-    await loadOnce(context, workspace, entrant, load, WARM_UP_SECONDS);
-  }
+  for (const entrant of running) await warmUp(context, workspace, entrant, load);
   for (let round = 1; round <= context.rounds; round += 1) {
     // Every other round goes backwards, so that nobody always follows the same neighbour.
     const order = round % 2 === 0 ? running.toReversed() : running;
@@ -148,6 +150,21 @@ async function awaitRightAnswer(url: string, load: ContestLoad): Promise<number>
     if (fault === undefined && !(answer instanceof Error)) return answer.wireBytes;
     if (attempt === 50) throw new Error(`wrong answer: ${fault}`);
     await sleep(100);
+  }
+}
+
+async function warmUp(
+  context: BenchContext,
+  workspace: Workspace,
+  entrant: Entrant,
+  load: ContestLoad,
+): Promise<void> {
+  let requests = 0;
+  for (let turn = 0; turn < WARM_UPS_MAX && requests < WARM_UP_REQUESTS; turn += 1) {
+    const figures = await loadOnce(context, workspace, entrant, load, WARM_UP_SECONDS);
+    if (typeof figures === "string") return;
+    requests += (figures["perS"] ?? 0) * WARM_UP_SECONDS;
+    if (load.expected.bodyBytes > WARM_UP_BODY_BYTES_MAX) return;
   }
 }
 

@@ -19,7 +19,10 @@ interface CpuProfile {
   timeDeltas: number[];
 }
 
-/** A profile's busy time in µs, and its functions, the dearest first. */
+/**
+ * Busy time in µs and functions, the dearest first, of a profile's second half: the first one holds the start of the
+ * program and code that is not compiled yet.
+ */
 export function readFunctionShares(
   text: string,
   repository: string,
@@ -27,10 +30,14 @@ export function readFunctionShares(
   const profile = JSON.parse(text) as CpuProfile;
   const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
   const selfUs = new Map<string, { name: string; file: string; us: number }>();
+  const halfUs = profile.timeDeltas.reduce((sum, us) => sum + us, 0) / 2;
+  let passedUs = 0;
   let busyUs = 0;
   for (const [index, id] of profile.samples.entries()) {
     const frame = frames.get(id);
     const us = profile.timeDeltas[index] ?? 0;
+    passedUs += us;
+    if (passedUs < halfUs) continue;
     if (frame === undefined || frame.functionName === "(idle)" || us <= 0) continue;
     busyUs += us;
     const file = frame.url.replace(/^file:\/\//, "").replace(repository, "");

@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
+import { isWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
@@ -76,6 +77,9 @@ export async function startGate(options: GateOptions): Promise<void> {
   const { loaded, log, lifecycle } = options;
   const { config } = loaded;
 
+  if (config.jwt_secret !== undefined && isWeakSecret(config.jwt_secret)) {
+    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
+  }
   const overlayPath = getOverlayPath(loaded.path);
   const store = config.ephemeral
     ? createEphemeralOverlay(overlayPath)

@@ -785,6 +785,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #settleReading(): void {
     const input = this.#input;
     if (input === null) {
+      if (this.ended && this.phase === Phase.Active && !this.bodyDone) {
+        // The client had left when its last bytes were still held back: the body breaks off here.
+        this.destroy();
+        return;
+      }
       if (this.#readPaused) this.#resumeReading();
       return;
     }

@@ -160,6 +160,18 @@ for (const runtime of runtimes) {
       });
     }
 
+    for (const framing of ["Content-Length: 100", "Transfer-Encoding: chunked"]) {
+      test(`a body that breaks off before the upstream is connected frees both sides: ${framing}`, async () => {
+        const up = await upstream(() => {});
+        const piece = framing.startsWith("Transfer") ? "4\r\nhalf\r\n" : "half";
+        const client = await openRaw(proxy.port);
+        client.socket.end(`POST /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n${piece}`);
+        await client.untilClosed();
+        assert.equal(client.text, "");
+        await idle();
+      });
+    }
+
     test("framing: close-delimited content is chunked for 1.1 and passes as it is for 1.0", async () => {
       const up = await upstream((client) => {
         client.socket.write("HTTP/1.1 200 OK\r\n\r\nabc");

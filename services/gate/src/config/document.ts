@@ -105,7 +105,7 @@ const identity = {
     description: "Value that `aud` must hold.",
     env: ["PLATFORM_GATE_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
   }),
-  jwt_leeway_s: key(z.int().min(0).max(600).default(0), {
+  jwt_leeway_s: key(unsetOr(wholeNumber(1, 600).default(30)), {
     description: "Tolerated difference of the clocks.",
     unit: "s",
   }),

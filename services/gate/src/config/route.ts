@@ -33,10 +33,16 @@ const routeAuth = z
     type: z
       .enum(["none", "bearer"])
       .meta({ description: "`none` opens the route, `bearer` asks for a JWT of its own issuer" }),
-    jwks_url: unset(serviceUrl()).meta({ description: "key set that the tokens are checked with" }),
+    jwks_url: unset(serviceUrl()).meta({
+      description: "key set that the tokens are checked with; the key jwks_url where absent",
+    }),
     required_scope: unset(text(256)).meta({ description: "scope that a token must carry" }),
-    issuer: unset(text()).meta({ description: "value that `iss` must have" }),
-    audience: unset(text()).meta({ description: "value that `aud` must hold" }),
+    issuer: unset(text()).meta({
+      description: "value that `iss` must have; the key jwt_issuer where absent",
+    }),
+    audience: unset(text()).meta({
+      description: "value that `aud` must hold; the key jwt_audience where absent",
+    }),
     leeway_s: later(wholeNumber(1, 600)).meta({
       description: "Not available yet: tolerated difference of the clocks, in seconds",
     }),

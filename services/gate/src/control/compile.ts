@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { PlatformError } from "@platform/kernel/errors";
 import type { RouteConfig } from "../config/route.ts";
+import { stringifySorted } from "./sorted-json.ts";
 import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../snapshot/index.ts";
 import type {
   RouteAuthSpec,
@@ -15,6 +16,12 @@ import type {
 } from "../snapshot/index.ts";
 
 const pemBytesMax = 1_048_576;
+/** Where a route's `auth` finds what it does not say. */
+const inheritedKeys: Readonly<Record<string, string>> = {
+  jwks_url: "jwks_url",
+  issuer: "jwt_issuer",
+  audience: "jwt_audience",
+};
 
 /** What routes take where they give nothing of their own. */
 export type RouteDefaults = {
@@ -31,6 +38,8 @@ export type CompiledRoute = {
   /** Stands for the route in metrics. */
   label: string;
   config: RouteConfig;
+  /** The configuration as JSON with sorted keys: equal for routes that say the same. */
+  text: string;
   /** Everything but the cells, which the planner adds. */
   spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & { targets: Omit<TargetSpec, "slot">[] };
   /** One key for each target, equal for equal upstreams. */
@@ -76,6 +85,7 @@ export function compileRoute(
     key,
     label,
     config,
+    text: stringifySorted(config),
     spec,
     targetKeys: targets.map((target) => makeTargetKey(target.url, upstreamTls)),
     fingerprint: createHash("sha256").update(JSON.stringify(spec)).digest("base64url"),
@@ -101,25 +111,18 @@ function compileAuth(config: RouteConfig, label: string, defaults: RouteDefaults
   const auth = config.auth;
   if (auth === undefined) return { type: "inherit" };
   if (auth.type === "none") return { type: "none" };
-  const jwksUrl = auth.jwks_url ?? defaults.jwksUrl;
-  if (jwksUrl === undefined) {
-    throw refuse(
-      label,
-      "auth.jwks_url",
-      undefined,
-      "is missing, and jwt.jwks_url is not set either",
-    );
-  }
-  // A key set of the route's own must not inherit the issuer of another key set.
-  const inherits = auth.jwks_url === undefined;
-  const issuer = auth.issuer ?? (inherits ? defaults.issuer : undefined);
-  const audience = auth.audience ?? (inherits ? defaults.audience : undefined);
+  const take = (key: string, own: string | undefined, inherited: string | undefined): string => {
+    const value = own ?? inherited;
+    if (value !== undefined) return value;
+    const fault = `is required, or ${inheritedKeys[key]} for all routes: tokens that were made for others must not pass`;
+    throw refuse(label, `auth.${key}`, undefined, fault);
+  };
   return {
     type: "bearer",
-    jwksUrl,
+    jwksUrl: take("jwks_url", auth.jwks_url, defaults.jwksUrl),
+    issuer: take("issuer", auth.issuer, defaults.issuer),
+    audience: take("audience", auth.audience, defaults.audience),
     ...(auth.required_scope === undefined ? {} : { requiredScope: auth.required_scope }),
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience }),
   };
 }
 

@@ -13,17 +13,11 @@ import type { CompiledRoute } from "./compile.ts";
 import { diffRoutes, isEmptyDiff } from "./differ.ts";
 import type { RouteDiff, RouteSet } from "./differ.ts";
 import { readRouteDefaults } from "./globals.ts";
-import {
-  applyOverlay,
-  indexRoutes,
-  removeRoute,
-  replaceRoutes,
-  stringifySorted,
-  upsertRoute,
-} from "./overlay.ts";
+import { applyOverlay, indexRoutes, removeRoute, replaceRoutes, upsertRoute } from "./overlay.ts";
 import type { Overlay, RouteConfigs, RouteName } from "./overlay.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
+import { stringifySorted } from "./sorted-json.ts";
 import type { Change } from "./worker-handle.ts";
 
 const changesWaitingMax = 256;
@@ -99,7 +93,7 @@ export function buildState(
     hasAccessLog ||= route.access_log === true;
   }
   const globals = buildGlobals(config, hasAccessLog);
-  return { config, base, overlay, routes, compiled, globals, etag: makeEtag(routes) };
+  return { config, base, overlay, routes, compiled, globals, etag: makeEtag(compiled) };
 }
 
 /** Changes the gateway's state, one change at a time. */
@@ -277,8 +271,8 @@ export class Controller {
 }
 
 /** A strong entity tag of a set of routes, whatever their order. */
-function makeEtag(routes: RouteConfigs): string {
-  const texts = [...routes.keys()].sort().map((key) => stringifySorted(routes.get(key)));
+function makeEtag(routes: RouteSet): string {
+  const texts = [...routes.keys()].sort().map((key) => routes.get(key)?.text);
   return createEtag(texts.join("\n"));
 }
 

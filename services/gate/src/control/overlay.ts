@@ -5,6 +5,7 @@ import { routeSchema } from "../config/route.ts";
 import type { RouteConfig } from "../config/route.ts";
 import { makeRouteKey } from "../snapshot/index.ts";
 import type { RouteKey } from "../snapshot/index.ts";
+import { stringifySorted } from "./sorted-json.ts";
 
 const formatVersion = 1;
 
@@ -131,15 +132,6 @@ export function decodeOverlay(text: string): Overlay {
 /** Whether two routes say the same, whatever the order of their keys. */
 export function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
   return stringifySorted(left) === stringifySorted(right);
-}
-
-/** JSON with sorted keys: equal texts for equal values. */
-export function stringifySorted(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
 }
 
 const versionSchema = z.looseObject({ version: z.number() });

@@ -43,6 +43,8 @@ export type WorkerHandleOptions = {
 };
 
 const tickMs = 100;
+/** What each route of a large change adds to the time that it may take. */
+const routeMs = 0.2;
 /** How long after its deadline a draining thread may take to say that it is done. */
 const drainGraceMs = 500;
 
@@ -122,7 +124,8 @@ export class WorkerHandle {
       upsert: [...change.upsert],
       remove: [...change.remove],
     };
-    const ticksLeft = countTicks(this.#options.silentMs);
+    const routes = change.upsert.length + change.remove.length;
+    const ticksLeft = countTicks(this.#options.silentMs + routes * routeMs);
     return new Promise((settle) => {
       this.#waiting.push({ seq, ticksLeft, settle });
       this.send(message);

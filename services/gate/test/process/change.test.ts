@@ -153,6 +153,22 @@ for (const runtime of runtimes) {
     assert.ok(!JSON.stringify(gate.lines()).includes(token));
   });
 
+  test(`${runtime.name}: without a token the own paths answer programs on this machine alone`, async (context) => {
+    const gate = await startGate(context, { runtime, config: {} });
+    const url = `${gate.url}/api/v1/routes`;
+    assert.equal((await ask(url)).status, 200);
+    const foreign: Record<string, string>[] = [
+      { host: "gate.example.com" },
+      { "x-forwarded-for": "127.0.0.1" },
+      { forwarded: "for=127.0.0.1" },
+      { origin: "http://evil.example" },
+      { "sec-fetch-site": "cross-site" },
+    ];
+    for (const headers of foreign) {
+      assert.equal((await ask(url, { headers })).status, 403, JSON.stringify(headers));
+    }
+  });
+
   test(`${runtime.name}: a drain finishes what is under way, leaves nothing behind, and exits with 0`, async (context) => {
     const arrived = Promise.withResolvers<ServerResponse>();
     const target = await startUpstream(context, (_request, response) => arrived.resolve(response));

@@ -1,0 +1,81 @@
+// The gateway as a process with TLS: a renewed certificate is taken up by a reload, a broken one is not.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { connect } from "node:tls";
+import type { TLSSocket } from "node:tls";
+import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
+const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
+
+function makeCertificate(folder: string, name: string, keyName = "key.pem"): void {
+  const args = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -addext".split(
+    " ",
+  );
+  const files = ["-keyout", join(folder, keyName), "-out", join(folder, "cert.pem")];
+  const made = spawnSync("openssl", [
+    ...args,
+    `subjectAltName=DNS:${name}`,
+    "-subj",
+    `/CN=${name}`,
+    ...files,
+  ]);
+  assert.equal(made.status, 0, made.stderr.toString());
+}
+
+function openConnection(port: number): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, rejectUnauthorized: false, servername: "one.test" };
+    const socket = connect(options, () => resolve(socket));
+    socket.on("error", reject);
+  });
+}
+
+async function readName(port: number): Promise<string> {
+  const socket = await openConnection(port);
+  const { subject } = socket.getPeerCertificate();
+  socket.destroy();
+  return String(subject.CN);
+}
+
+for (const runtime of runtimes) {
+  test(
+    `${runtime.name}: a certificate is swapped under open connections, a broken one is refused`,
+    {
+      skip,
+    },
+    async (context) => {
+      const folder = makeFolder(context);
+      makeCertificate(folder, "one.test");
+      const gate = await startGate(context, {
+        runtime,
+        folder,
+        config: { tls_cert: join(folder, "cert.pem"), tls_key: join(folder, "key.pem") },
+      });
+      assert.equal(await readName(gate.port), "one.test");
+      const open = await openConnection(gate.port);
+
+      makeCertificate(folder, "two.test");
+      gate.signal("SIGHUP");
+      await gate.waitForLine((line) => line.msg === "configuration reloaded");
+      assert.equal(await readName(gate.port), "two.test");
+
+      makeCertificate(folder, "three.test", "another-key.pem");
+      gate.signal("SIGHUP");
+      const refusal = await gate.waitForLine((line) => /nothing has changed/.test(line.msg));
+      assert.match(
+        String(refusal["reason"]),
+        /tls_cert: ".*cert\.pem" cannot be used with tls_key/,
+      );
+      assert.equal(await readName(gate.port), "two.test");
+
+      open.write("GET /healthz HTTP/1.1\r\nHost: one.test\r\nConnection: close\r\n\r\n");
+      let answer = "";
+      for await (const chunk of open) answer += String(chunk);
+      assert.match(answer, /^HTTP\/1\.1 200 /);
+    },
+  );
+}
