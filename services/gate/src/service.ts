@@ -9,6 +9,7 @@ import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics
 import { systemClock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
+import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import { gateVersion, routeDrainMsMax } from "./config/document.ts";
 import type { GateConfig } from "./config/document.ts";
 import { reloadConfig } from "./config/load.ts";
@@ -53,6 +54,7 @@ const workerSilentMs = 2000;
 const workerStuckMs = 15_000;
 const workerStartMs = 30_000;
 const tracesFlushMs = 1000;
+const accessLogCheckMs = 1000;
 /** Streams of a removed route are cut by then: its cells can go to another. */
 const cellRestMs = routeDrainMsMax + 10_000;
 const metricsSockets = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
@@ -227,6 +229,13 @@ export async function startGate(options: GateOptions): Promise<void> {
     health.setState("draining");
     for (const fleet of fleets) fleet.setReadiness(false, { gate: "draining" });
   });
+  const rotation = new AccessLogRotation({
+    readSpec: () => controller.state.globals.accessLog,
+    intervalMs: accessLogCheckMs,
+    onRotated: () => void Promise.all(fleets.map((fleet) => fleet.reopenAccessLog())),
+    onError: (error) => log.error("the access log cannot be rotated", { error: error.message }),
+  });
+  lifecycle.onDrain("access log rotation", () => rotation.close());
   lifecycle.onReload("configuration", async () => {
     await Promise.all(fleets.map((fleet) => fleet.reopenAccessLog()));
     // The refusal is in the log already, and what ran before goes on.
