@@ -202,11 +202,12 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   onUpstreamClosed(code: string): void {
+    if (this.#state === State.Sending) {
+      this.#failUnanswered(code);
+      return;
+    }
     this.#upstream = null;
     switch (this.#state) {
-      case State.Sending:
-        this.#failUnanswered(code);
-        break;
       case State.Answering:
         this.#truncate();
         break;
@@ -621,7 +622,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const begun = upstream?.parser.begun ?? false;
     if (begun || this.#informational > 0)
       this.#fail("malformed-response", code || "truncated_head");
-    else if (upstream !== null && upstream.requests > 1) this.#fail("reset-on-idle", code);
+    else if (isReused(upstream)) this.#fail("reset-on-idle", code);
     else this.#fail("reset", code);
   }
 
@@ -803,4 +804,8 @@ function emptyResult(target: ForwardTarget): Mutable<ForwardResult> {
     attempts: 0,
     target,
   };
+}
+
+function isReused(upstream: UpstreamConnection | null): boolean {
+  return upstream !== null && (upstream.wasIdle || upstream.requests > 1);
 }

@@ -40,6 +40,8 @@ export class UpstreamConnection {
   user: UpstreamUser | null = null;
   /** Requests begun on it. */
   requests = 0;
+  /** It has lain idle: the upstream may have closed it without our knowing yet. */
+  wasIdle = false;
   /** Since when it is idle, or when connecting must be done. */
   sinceMs = 0;
   /** Position in the pool's list of all connections. */

@@ -122,6 +122,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     const connection = this.#takeIdle();
     if (connection !== null) {
       connection.requests++;
+      connection.wasIdle = true;
       return connection;
     }
     this.#wait(acquirer);

@@ -602,6 +602,20 @@ for (const runtime of runtimes) {
       await idle();
     });
 
+    test("an observer that throws is a 500, nothing reaches the upstream or stays open", async () => {
+      const up = await upstream(answering(OK));
+      const bad = await ask(
+        proxy.port,
+        `GET /u/${up.port}/bad-field HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
+      );
+      assert.match(bad, /^HTTP\/1\.1 500 /);
+      assert.ok(up.connections.every(({ text }) => text === ""));
+      const late = await proxied("HTTP/1.1 299 Odd\r\nContent-Length: 2\r\n\r\nok");
+      assert.doesNotMatch(late, /ok$/);
+      assert.equal((await proxy.state()).errors.length, 2);
+      await idle();
+    });
+
     test("a body that the handler has read is forwarded with its length, on the path it names", async () => {
       let seen = "";
       const up = await upstream((client) => {

@@ -51,8 +51,10 @@ const errors: string[] = [];
 const observer: ForwardObserver<State> = {
   onRequestHead(exchange, writer) {
     writer.field("X-Forwarded-For", exchange.connection.remoteAddress);
+    if (exchange.head.pathString().endsWith("/bad-field")) writer.field("X", "line\nbreak");
   },
   onResponseHead(exchange, head, writer) {
+    if (head.status === 299) throw new Error("thrown by the observer");
     writer.field("X-Seen", `${exchange.sequence} ${head.status}`);
   },
   onFailure(exchange, failure: ForwardFailure) {
