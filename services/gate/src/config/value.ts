@@ -3,6 +3,8 @@ import { isIP } from "node:net";
 import * as z from "zod";
 
 const prefixCharsMax = 2048;
+/** Paths are searched for prefixes up to this depth. */
+const prefixSegmentsMax = 120;
 const hostCharsMax = 253;
 /** The text that every refusal of a known but unbuilt field carries. */
 export const notAvailableYet = "not available yet";
@@ -79,9 +81,22 @@ export function cidr() {
 
 /** A path prefix that identifies a route. */
 export function pathPrefix() {
-  return text(prefixCharsMax).superRefine((value, context) => {
-    const message = findPrefixFault(value);
-    if (message !== undefined) context.addIssue({ code: "custom", message });
+  return text(prefixCharsMax)
+    .superRefine((value, context) => {
+      const message = findPrefixFault(value);
+      if (message !== undefined) context.addIssue({ code: "custom", message });
+    })
+    .transform(normalizePrefix);
+}
+
+/**
+ * The prefix as request paths are compared with it: escapes of unreserved characters decoded, the others in upper case
+ * (RFC 3986 section 6.2.2).
+ */
+export function normalizePrefix(prefix: string): string {
+  return prefix.replace(/%[0-9a-fA-F]{2}/g, (escape) => {
+    const character = String.fromCharCode(Number.parseInt(escape.slice(1), 16));
+    return /[A-Za-z0-9._~-]/.test(character) ? character : escape.toUpperCase();
   });
 }
 
@@ -138,6 +153,7 @@ function findPrefixFault(value: string): string | undefined {
   if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
   if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
   const segments = value.replace(/%2e/gi, ".").split("/");
+  if (segments.length > prefixSegmentsMax) return `expected at most ${prefixSegmentsMax} segments`;
   if (segments.includes(".") || segments.includes("..")) {
     return 'expected no the segments "." and ".."';
   }

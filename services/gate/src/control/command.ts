@@ -21,7 +21,8 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
   const changes = isEmptyOverlay(overlay)
     ? ""
     : `, ${overlay.upserts.size} set and ${overlay.tombstones.size} removed by the API`;
-  return `${file}: ok, ${state.routes.size} routes${changes}\n`;
+  const count = state.routes.size === 1 ? "1 route" : `${state.routes.size} routes`;
+  return `${file}: ok, ${count}${changes}\n`;
 }
 
 /** The overlay of a configuration as JSON. */

@@ -5,6 +5,7 @@ import type { ApiRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { routeSchema } from "../config/route.ts";
 import type { RouteConfig } from "../config/route.ts";
+import { normalizePrefix } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
@@ -83,7 +84,8 @@ export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
       answerType: "text/plain",
       problems: { ...problems, 404: "There is no such route" },
       handle: async (exchange) => {
-        const { prefix, host = "" } = exchange.query;
+        const { host = "" } = exchange.query;
+        const prefix = normalizePrefix(exchange.query.prefix);
         const name = host === "" ? { prefix } : { prefix, host: host.toLowerCase() };
         if (name.host === undefined) checkHostMeant(controller, prefix);
         const report = await controller.removeRoute(name, readChangeRequest(exchange));

@@ -112,6 +112,18 @@ test("a host is compared in lower case and without its last dot", () => {
   assert.equal(loadRoute({ host: "API.Example.com." }).host, "api.example.com");
 });
 
+test("a prefix is kept as request paths are compared with it", () => {
+  assert.equal(loadRoute({ prefix: "/%61b%c3%a9/%7Ex" }).prefix, "/ab%C3%A9/~x");
+  const routes = [
+    { prefix: "/ab", target: "http://t" },
+    { prefix: "/%61b", target: "http://t" },
+  ];
+  assert.match(
+    refuse(JSON.stringify({ routes })),
+    /routes\[1\]\.prefix: .*routes\[0\] has the same/,
+  );
+});
+
 test("environment and flags win over the file, in this order", () => {
   const file = JSON.stringify({ addr: ":1", max_headers: 20 });
   assert.equal(load(file, { PLATFORM_GATE_ADDR: ":2" }).addr.port, 2);
@@ -200,6 +212,7 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
   ["a prefix with a query", { prefix: "/a?b" }, /^prefix: .*without query/],
   ["a climbing prefix", { prefix: "/a/../b" }, /^prefix: .*segments "\." and "\.\."$/],
   ["an encoded climb", { prefix: "/a/%2e%2e/b" }, /^prefix: .*segments/],
+  ["a prefix too deep", { prefix: "/a".repeat(121) }, /^prefix: .*at most 120 segments$/],
   ["an encoded slash", { prefix: "/a%2Fb" }, /^prefix: .*encoded slash/],
   ["a host with a port", { host: "a:80" }, /^host: "a:80" .*without port/],
   [

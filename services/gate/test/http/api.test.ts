@@ -222,6 +222,15 @@ test("DELETE needs a prefix, answers 404 for an unknown one, and tells the host 
   assert.equal(right.text, "route x.org/shop removed\n");
 });
 
+test("a prefix is the same route however it is escaped", async (context) => {
+  const { call } = await makeGate(context);
+  await call("POST", "/api/v1/routes", { ...shop, prefix: "/caf%c3%a9" });
+  const again = await call("POST", "/api/v1/routes", { ...shop, prefix: "/%63af%C3%A9" });
+  assert.equal(again.text, "route /caf%C3%A9 unchanged\n");
+  const removed = await call("DELETE", "/api/v1/routes?prefix=/caf%25c3%25a9");
+  assert.equal(removed.text, "route /caf%C3%A9 removed\n");
+});
+
 test("If-Match refuses a change of routes that others changed in between", async (context) => {
   const { call } = await makeGate(context);
   const etag = (await call("GET", "/api/v1/routes")).headers.get("etag") ?? "";

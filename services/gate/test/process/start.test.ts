@@ -119,7 +119,7 @@ test("the commands answer without starting the gateway", async (context) => {
   ]);
   assert.match(help.stdout, /validate[\s\S]*overlay show[\s\S]*--addr/);
   assert.deepEqual([version.code, version.stdout], [0, "platform-gate 1.0.0\n"]);
-  assert.deepEqual([valid.code, valid.stdout], [0, `${folder}/gate.json: ok, 1 routes\n`]);
+  assert.deepEqual([valid.code, valid.stdout], [0, `${folder}/gate.json: ok, 1 route\n`]);
   assert.equal(empty.code, 0);
   assert.deepEqual(JSON.parse(empty.stdout), {
     path: `${folder}/gate.json.overlay.json`,
