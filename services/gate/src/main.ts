@@ -11,9 +11,8 @@ import { startGate } from "./service.ts";
 const workerEntry = new URL("./listen/worker.ts", import.meta.url);
 const unbuiltCommands = ["dashboard", "replay", "install", "policy"];
 
-await main();
-
-async function main(): Promise<void> {
+/** Runs the command line of `platform-gate`. */
+export async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
   // Their flags are not known yet: asked for before the command line is read.
   if (unbuiltCommands.includes(command) && !rest.includes("--help")) {
@@ -64,3 +63,5 @@ function refuseCommand(name: string): number {
 function print(text: string): void {
   process.stdout.write(text);
 }
+
+if (import.meta.main) await main();

@@ -119,15 +119,20 @@ test("a worker that does not answer a change is replaced, and the change is answ
 });
 
 test("a worker that is stuck is replaced", async (context) => {
-  const { fleet, retired, waitForLive } = await startFleet(context);
+  const { fleet, retired, lines, waitForLive } = await startFleet(context);
   await fleet.start();
   await fleet.apply({ upsert: [makeRoute("/stuck")], remove: [] });
+  for (let tries = 0; retired.length < 2 && tries < 200; tries++) await delay(25);
   await waitForLive(2);
-  assert.equal(retired.length, 2);
+  const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
+  assert.deepEqual(
+    reasons,
+    Array.from({ length: 2 }, () => "it shows no life"),
+  );
 });
 
 test("a change that one worker refuses is taken back from the others, and the caller is told why", async (context) => {
-  const { fleet, applied } = await startFleet(context, [makeRoute("/a")]);
+  const { fleet, applied, waitForLive } = await startFleet(context, [makeRoute("/a")]);
   await fleet.start();
   await assert.rejects(
     fleet.apply({ upsert: [makeRoute("/refused")], remove: [makeRouteKey(undefined, "/a")] }),
@@ -142,6 +147,10 @@ test("a change that one worker refuses is taken back from the others, and the ca
     "1:1:/a",
     "1:3:/b",
   ]);
+  await fleet.apply({ upsert: [makeRoute("/crash")], remove: [] });
+  for (let tries = 0; fleet.countLive() > 0 && tries < 200; tries++) await delay(5);
+  await waitForLive(2);
+  assert.deepEqual(applied().slice(-2).sort(), ["0:1:/a,/b,/crash", "1:1:/a,/b,/crash"]);
 });
 
 test("a start that one worker refuses fails with its reason and leaves no thread behind", async (context) => {

@@ -112,7 +112,9 @@ test("what was just set is in force, and what was just removed is not", () => {
       const key = makeRouteKey(one.host, one.prefix);
       const set = upsertRoute(emptyOverlay, base, one);
       assert.deepEqual(applyOverlay(base, set).get(key), one);
-      assert.equal(applyOverlay(base, removeRoute(set, base, one)).has(key), false);
+      const removed = removeRoute(set, base, one);
+      assert.equal(applyOverlay(base, removed).has(key), false);
+      assert.deepEqual(applyOverlay(base, upsertRoute(removed, base, one)).get(key), one);
     }),
   );
 });

@@ -91,6 +91,22 @@ test("a change that does not fit takes nothing", () => {
   assert.equal(planner.findSpec(makeRouteKey(undefined, "/b")), undefined);
 });
 
+test("cells of changes that were taken back, and of upstreams that changes dropped, become free", () => {
+  const { become, plan, clock } = makePlanner({ routesMax: 2, targetsMax: 3 });
+  for (let round = 0; round < 10; round++) {
+    clock.nowMs += 2000;
+    plan([{ prefix: "/b", targets: ["http://x", "http://y"] }]).rollBack();
+    clock.nowMs += 2000;
+    become([{ prefix: "/a", target: `http://t${round}` }]);
+    clock.nowMs += 2000;
+    become([{ prefix: "/a", target: `http://u${round}` }]);
+  }
+  become([]);
+  clock.nowMs += 2000;
+  const both = ["/x", "/y"].map((prefix) => ({ prefix, target: `http://t${prefix}` }));
+  assert.equal(become(both).upsert.length, 2);
+});
+
 test("no cell has two owners after any sequence of changes, some of them taken back", () => {
   const route = fc.record({
     prefix: fc.constantFrom("/a", "/b", "/c", "/d"),

@@ -296,6 +296,16 @@ test("a change that the workers refuse is not kept", async (context) => {
   assert.deepEqual([...controller.state.routes.keys()], [" /shop"]);
 });
 
+test("refused changes give back what they took: there is room for as many routes as before", async (context) => {
+  const { call, refusal } = await makeGate(context);
+  refusal.message = "no";
+  for (let index = 0; index < 120; index++) {
+    await call("POST", "/api/v1/routes", { prefix: `/r${index}`, target: `http://t${index}` });
+  }
+  delete refusal.message;
+  assert.equal((await call("POST", "/api/v1/routes", shop)).status, 200);
+});
+
 test("concurrent changes are all kept, in the order in which they were answered", async (context) => {
   const { call, changes } = await makeGate(context);
   const answers = await Promise.all(
