@@ -20,7 +20,7 @@ export interface Row {
   note?: string;
 }
 
-/** What a goal asks of the ratio ours ÷ another row. */
+/** What a goal asks of the ratio ours ÷ another row; without a limit the ratio is only shown. */
 export interface Goal {
   column: string;
   against: string;
@@ -118,9 +118,11 @@ function judgeGoal(report: CaseReport, goal: Goal): string[] {
     .filter((row) => other !== undefined && hasFigures(row) && hasFigures(other))
     .map((row) => {
       const { median } = compareRows(row, other ?? row, goal.column);
-      const isMet = median <= (goal.atMost ?? Infinity) && median >= (goal.atLeast ?? -Infinity);
       const title = report.columns.find((column) => column.key === goal.column)?.title;
-      return `- ${row.name} ÷ ${goal.against}, ${title}: ${median.toFixed(2)}, goal ${limit}: ${isMet ? "met" : "**missed**"}`;
+      const finding = `- ${row.name} ÷ ${goal.against}, ${title}: ${median.toFixed(2)}`;
+      if (goal.atMost === undefined && goal.atLeast === undefined) return finding;
+      const isMet = median <= (goal.atMost ?? Infinity) && median >= (goal.atLeast ?? -Infinity);
+      return `${finding}, goal ${limit}: ${isMet ? "met" : "**missed**"}`;
     });
 }
 

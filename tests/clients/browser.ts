@@ -1,7 +1,8 @@
 // A browser, with a page that it loads through the gateway.
 import assert from "node:assert/strict";
 import { chromium as playwrightChromium } from "playwright-core";
-import { findProgram, readProgramVersion, type RealClient } from "./client.ts";
+import { findProgram, readProgramVersion } from "../stage/program.ts";
+import type { RealClient } from "./client.ts";
 
 // No look-ups of its own: a test must not depend on the network, nor wait for it.
 const FLAGS = [

@@ -1,8 +1,8 @@
 // Real clients in front of the gateway and real servers behind it. With PLATFORM_CLIENTS_TABLE=write
 // the run also rewrites docs/guide/clients.md.
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
 import { Stage } from "../stage/stage.ts";
 import { BROWSERS } from "./browser.ts";
 import type { RealClient, Scene } from "./client.ts";
@@ -20,16 +20,50 @@ const CLIENTS: readonly RealClient[] = [
   ...SERVERS,
 ];
 
-const stage = new Stage();
-const shown: string[] = [];
-let scene: Scene;
+const RUNTIMES = ["node", "bun"] as const;
+const BUN_PATH = new URL("../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url);
 
-before(async () => {
-  const upstream = await stage.startUpstream("behind");
-  const gateway = await stage.startGateway([{ prefix: "/", target: upstream.url }], {
-    workers: 1,
-    trusted_proxies: ["127.0.0.1"],
+const passed = new Set<string>();
+
+for (const runtime of RUNTIMES) {
+  const skip = runtime === "bun" && !existsSync(BUN_PATH) ? "Bun is not installed" : false;
+  describe(`real clients and servers, the gateway on ${runtime}`, { skip }, () => {
+    const stage = new Stage();
+    let scene: Scene;
+
+    before(async () => {
+      scene = await setScene(stage, runtime);
+    });
+    after(() => stage[Symbol.asyncDispose]());
+
+    for (const client of CLIENTS) {
+      test(`${client.name} ${client.side === "behind" ? "behind it" : "in front of it"}: ${client.shows}`, async (t) => {
+        const version = client.readVersion();
+        if (version === undefined) {
+          const reason = `Debian package ${client.debianPackage} is not installed`;
+          assert.notEqual(process.env["PLATFORM_TEST_PEERS"], "required", reason);
+          t.skip(reason);
+          return;
+        }
+        t.diagnostic(`${client.name} ${version}`);
+        await client.exercise(scene);
+        passed.add(`${runtime} ${client.name}`);
+      });
+    }
   });
+}
+
+after(() => {
+  if (process.env["PLATFORM_CLIENTS_TABLE"] === "write") writeTable();
+});
+
+async function setScene(stage: Stage, runtime: string): Promise<Scene> {
+  const upstream = await stage.startUpstream("behind");
+  const gateway = await stage.startGateway(
+    [{ prefix: "/", target: upstream.url }],
+    { workers: 1, trusted_proxies: ["127.0.0.1"] },
+    { PLATFORM_RUNTIME: runtime },
+  );
   const addRoute: Scene["addRoute"] = async (route) => {
     const response = await fetch(`${gateway.url}/api/v1/routes`, {
       method: "POST",
@@ -38,42 +72,29 @@ before(async () => {
     });
     assert.equal(response.status, 200, await response.text());
   };
-  scene = { stage, gateway, addRoute };
-});
-
-after(async () => {
-  await stage[Symbol.asyncDispose]();
-  if (process.env["PLATFORM_CLIENTS_TABLE"] === "write") writeTable();
-});
-
-for (const client of CLIENTS) {
-  test(`${client.name} works ${client.side === "behind" ? "behind" : "in front of"} the gateway: ${client.shows}`, async (t) => {
-    const version = client.readVersion();
-    if (version === undefined) {
-      const reason = `Debian package ${client.debianPackage} is not installed`;
-      assert.notEqual(process.env["PLATFORM_TEST_PEERS"], "required", reason);
-      t.skip(reason);
-      return;
-    }
-    t.diagnostic(`${client.name} ${version}`);
-    await client.exercise(scene);
-    shown.push(`| ${client.name} | ${version} | ${client.side} | ${client.shows} |`);
-  });
+  return { stage, gateway, addRoute };
 }
 
 function writeTable(): void {
+  const rows = CLIENTS.map((client) => {
+    const results = RUNTIMES.map((runtime) =>
+      passed.has(`${runtime} ${client.name}`) ? "passed" : "not run or failed",
+    );
+    const version = client.readVersion() ?? "not installed";
+    return `| ${[client.name, version, client.side, client.shows, ...results].join(" | ")} |`;
+  });
   mkdirSync(TABLE_FOLDER, { recursive: true });
   writeFileSync(
     new URL("clients.md", TABLE_FOLDER),
     [
       "# Clients and servers that the gateway was tried with",
       "",
-      "Each row is a test in `tests/clients` that ran against a gateway with one worker and passed.",
+      "Each row is a test in `tests/clients` against a gateway with one worker, on both runtimes.",
       "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients` writes this page anew.",
       "",
-      "| program | version | stands | what was shown |",
-      "|---|---|---|---|",
-      ...shown,
+      "| program | version | stands | what was shown | gateway on Node | gateway on Bun |",
+      "|---|---|---|---|---|---|",
+      ...rows,
       "",
     ].join("\n"),
   );

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readProgramVersion, runProgram, type RealClient } from "./client.ts";
+import { readProgramVersion, runProgram } from "../stage/program.ts";
+import type { RealClient } from "./client.ts";
 
 const UPLOAD_BYTES = 1_000_000;
 

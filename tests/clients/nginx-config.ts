@@ -1,7 +1,7 @@
 // An nginx in the foreground with a folder of its own.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram } from "./client.ts";
+import { findProgram } from "../stage/program.ts";
 
 /** Writes the configuration with the given http block and returns the command that runs it. */
 export function writeNginxConfig(

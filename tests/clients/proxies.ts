@@ -5,7 +5,8 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { awaitPort, findFreePort } from "../stage/process.ts";
-import { findProgram, readProgramVersion, type RealClient, type Scene } from "./client.ts";
+import { findProgram, readProgramVersion } from "../stage/program.ts";
+import type { RealClient, Scene } from "./client.ts";
 import { writeNginxConfig } from "./nginx-config.ts";
 
 const nginxInFront: RealClient = {

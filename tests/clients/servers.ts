@@ -6,7 +6,8 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../stage/process.ts";
-import { findProgram, readProgramVersion, type RealClient } from "./client.ts";
+import { findProgram, readProgramVersion } from "../stage/program.ts";
+import type { RealClient } from "./client.ts";
 import { writeNginxConfig } from "./nginx-config.ts";
 
 const FILE_BYTES = 300_000;

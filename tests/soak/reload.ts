@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEventStreams, startRequests, startWebSockets } from "../stage/load.ts";
+import { findProgram, runProgram } from "../stage/program.ts";
 import { Stage, type RouteDocument, type StagedGateway } from "../stage/stage.ts";
 
 const CLIENTS = 16;
@@ -12,6 +13,8 @@ const MESSAGE_MS = 50;
 /** What a run came to. */
 export interface ReloadFigures {
   requests: number;
+  /** Requests of wrk beside them; undefined where it is not installed. */
+  wrkRequests: number | undefined;
   messages: number;
   events: number;
   fileReloads: number;
@@ -37,6 +40,7 @@ export async function soakReload(
     await startWebSockets(`${gateway.url}/steady/socket`, WEB_SOCKETS, MESSAGE_MS),
     await startEventStreams(`${gateway.url}/steady/events?ms=${MESSAGE_MS}`, EVENT_STREAMS),
   ];
+  const wrk = runWrk(`${gateway.url}/steady/short`, seconds);
   const deadline = Date.now() + seconds * 1000;
   let round = 0;
   while (Date.now() < deadline) {
@@ -50,11 +54,21 @@ export async function soakReload(
     if (round % 2 === 0) await removeRoute(gateway, "/from-api");
     await sleep(100);
   }
+  const wrkRequests = await wrk;
   const tallies = await Promise.all(loads.map((load) => load.stop()));
   for (const tally of tallies) assert.deepEqual(tally.failures, []);
   const [requests = 0, messages = 0, events = 0] = tallies.map((tally) => tally.completed);
   const apiChanges = round + Math.floor(round / 2);
-  return { requests, messages, events, fileReloads: round, apiChanges };
+  return { requests, wrkRequests, messages, events, fileReloads: round, apiChanges };
+}
+
+// A generator that this house has not written: it sees errors in its own way.
+async function runWrk(url: string, seconds: number): Promise<number | undefined> {
+  if (findProgram("wrk") === undefined) return undefined;
+  const args = ["-t1", "-c32", `-d${Math.ceil(seconds)}s`, "--timeout", "10s", url];
+  const output = await runProgram("wrk", args, (seconds + 30) * 1000);
+  assert.doesNotMatch(output, /Socket errors|Non-2xx/, output);
+  return Number(/(\d+) requests in/.exec(output)?.[1]);
 }
 
 async function upsertRoute(gateway: StagedGateway, route: RouteDocument): Promise<void> {
