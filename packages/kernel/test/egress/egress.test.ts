@@ -94,10 +94,13 @@ describe("addresses", () => {
 
 describe("calls", () => {
   test("a call carries method, headers and body, and its answer comes back", async () => {
-    const port = await serve(async (request, response) => {
-      const chunks = await Array.fromAsync(request as AsyncIterable<Buffer>);
-      response.writeHead(201, { "Content-Type": "text/plain", "X-Host": request.headers.host });
-      response.end(`${request.method} ${String(request.headers["x-a"])} ${chunks.join("")}`);
+    const port = await serve((request, response) => {
+      let body = "";
+      request.setEncoding("utf8").on("data", (text: string) => (body += text));
+      request.once("end", () => {
+        response.writeHead(201, { "Content-Type": "text/plain", "X-Host": request.headers.host });
+        response.end(`${request.method} ${String(request.headers["x-a"])} ${body}`);
+      });
     });
     const answer = await open()(`http://127.0.0.1:${port}/hook`, {
       method: "POST",
