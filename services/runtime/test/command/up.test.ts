@@ -195,11 +195,7 @@ test("ports that are taken are all named before anything is written, with holder
     "up",
     "--data",
     data,
-    ...anyPort,
-    "--gate-addr",
-    address,
-    "--hello-addr",
-    address,
+    ...["--gate-addr", address, "--hello-addr", address, "--auth-addr", "127.0.0.1:0"],
   ]);
   assert.equal(await up.exit, 1);
   holder.close();
