@@ -38,7 +38,7 @@ export interface StageKind {
   kind: "sqlite" | "postgres";
   skip: string | undefined;
   /** Settings of an empty database. */
-  prepare(): Promise<Record<string, unknown>>;
+  prepare: () => Promise<Record<string, unknown>>;
 }
 
 const folder = mkdtempSync(join(tmpdir(), "auth-"));

@@ -103,7 +103,7 @@ function buildDatabase<Tables>(
     kind,
     db,
     transaction: (work, options = {}) => runTransaction(db, work, options),
-    migrate: (migrations, nowMs = Date.now(), part = undefined) =>
+    migrate: (migrations, nowMs = Date.now(), part) =>
       store.applyMigrations(migrations, nowMs, part),
     check: async () => {
       try {

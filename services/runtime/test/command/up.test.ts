@@ -191,12 +191,8 @@ test("ports that are taken are all named before anything is written, with holder
   const { port } = holder.address() as AddressInfo;
   const data = join(makeFolder(), "data");
   const address = `127.0.0.1:${port}`;
-  const up = run([
-    "up",
-    "--data",
-    data,
-    ...["--gate-addr", address, "--hello-addr", address, "--auth-addr", "127.0.0.1:0"],
-  ]);
+  const taken = ["--gate-addr", address, "--hello-addr", address, "--auth-addr", "127.0.0.1:0"];
+  const up = run(["up", "--data", data, ...taken]);
   assert.equal(await up.exit, 1);
   holder.close();
   const lines = up.output().err.trim().split("\n");
