@@ -97,9 +97,9 @@ for (const runtime of RUNTIMES) {
 }
 
 /** Whether only a deadline ends it. */
-function isSlow({ verdict, then, later }: BadAnswer): boolean {
+function isSlow({ verdict, ending, later }: BadAnswer): boolean {
   if (verdict.kind === "refused") return verdict.status === 504;
-  return verdict.kind === "cut" && then === "waits" && later === "";
+  return verdict.kind === "cut" && ending === "waits" && later === "";
 }
 
 /** Answers the request that just came whole on a connection: soundly, or as `/bad/INDEX` says. */
@@ -117,10 +117,10 @@ function answer(client: RawClient): void {
   else client.socket.write(bad.bytes, "latin1");
 }
 
-function finishAnswer({ socket }: RawClient, { then }: BadAnswer, bytes: string): void {
+function finishAnswer({ socket }: RawClient, { ending }: BadAnswer, bytes: string): void {
   if (bytes !== "") socket.write(bytes, "latin1");
-  if (then === "closes") socket.end();
-  if (then === "resets") socket.resetAndDestroy();
+  if (ending === "closes") socket.end();
+  if (ending === "resets") socket.resetAndDestroy();
 }
 
 /** Answers that came whole, informational ones left out; reading stops at one that is not. */

@@ -17,7 +17,7 @@ export interface BadAnswer {
   /** Sent once the client has got what came before. */
   readonly later?: string;
   /** What the upstream does when it has sent all. */
-  readonly then: "waits" | "closes" | "resets";
+  readonly ending: "waits" | "closes" | "resets";
   readonly verdict: Verdict;
 }
 
@@ -113,7 +113,7 @@ function silence(): BadAnswer[] {
   const late = (name: string, bytes: string): BadAnswer => ({
     name,
     bytes,
-    then: "waits",
+    ending: "waits",
     verdict: { kind: "refused", status: 504, code: /^upstream_timeout$/ },
   });
   return [
@@ -128,12 +128,12 @@ function early(): BadAnswer[] {
   const gone = (
     name: string,
     bytes: string,
-    then: "closes" | "resets",
+    ending: "closes" | "resets",
     code: RegExp,
   ): BadAnswer => ({
     name,
     bytes,
-    then,
+    ending,
     verdict: { kind: "refused", status: 502, code },
   });
   const [absent, malformed] = [/^upstream_unreachable$/, /^upstream_invalid_response$/];
@@ -189,7 +189,7 @@ function excess(): BadAnswer[] {
   const more = (name: string, bytes: string, status = 200, content = ""): BadAnswer => ({
     name,
     bytes: bytes + EVIL,
-    then: "waits",
+    ending: "waits",
     verdict: { kind: "passed", status, content },
   });
   return [
@@ -203,9 +203,9 @@ function excess(): BadAnswer[] {
 
 function invalid(name: string, bytes: string): BadAnswer {
   const verdict = { kind: "refused", status: 502, code: /^upstream_invalid_response$/ } as const;
-  return { name, bytes, then: "waits", verdict };
+  return { name, bytes, ending: "waits", verdict };
 }
 
-function cut(name: string, bytes: string, later: string, then: BadAnswer["then"]): BadAnswer {
-  return { name, bytes, later, then, verdict: { kind: "cut" } };
+function cut(name: string, bytes: string, later: string, ending: BadAnswer["ending"]): BadAnswer {
+  return { name, bytes, later, ending, verdict: { kind: "cut" } };
 }
