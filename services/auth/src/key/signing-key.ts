@@ -5,9 +5,9 @@ import {
   generateKeyPair,
   hash,
   sign,
-  type JsonWebKey,
   type KeyObject,
   type SignKeyObjectInput,
+  type webcrypto,
 } from "node:crypto";
 import { promisify } from "node:util";
 import type { SigningAlgorithm } from "./schema.ts";
@@ -18,7 +18,7 @@ const makePair = promisify(generateKeyPair);
 const signInPool = promisify<string, Uint8Array, KeyObject, Buffer>(sign);
 
 /** A public key as the key set shows it (RFC 7517). */
-export type PublicJwk = JsonWebKey & {
+export type PublicJwk = webcrypto.JsonWebKey & {
   kid: string;
   alg: SigningAlgorithm;
   use: "sig";
@@ -86,7 +86,7 @@ function createSign(privateKey: KeyObject, algorithm: SigningAlgorithm): Signing
 }
 
 // RFC 7638 section 3: the required members only, in the order of their names.
-function thumbprint(jwk: JsonWebKey): string {
+function thumbprint(jwk: webcrypto.JsonWebKey): string {
   const { kty, crv, x, y, e, n } = jwk;
   const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };
   return hash("sha256", JSON.stringify(members), "base64url");
