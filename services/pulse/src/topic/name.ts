@@ -23,7 +23,7 @@ export function explainTopicName(name: string): string | undefined {
     return `a topic's name has ${topicNameBytesMax} bytes at most`;
   if (name.startsWith("__")) return "names that begin with __ are the broker's own";
   if (foreign.test(name))
-    return 'a topic\'s name may not hold blanks, control characters or any of : * # + / \\ " $';
+    return "a topic's name may not hold blanks, control characters or any of : * # + / \\ \" $";
   if (name.split(".").includes("")) return "a topic's name may not hold an empty level";
   return name.isWellFormed() ? undefined : "a topic's name must be valid text";
 }

@@ -29,10 +29,10 @@ export function compilePattern(text: string): (name: string) => boolean {
 
 // A row of the classic table at a time, so that many `#` cost levels × levels and no more.
 function matchLevels(pattern: readonly string[], name: readonly string[]): boolean {
-  let row = new Array<boolean>(name.length + 1).fill(false);
+  let row = Array.from({ length: name.length + 1 }, () => false);
   row[0] = true;
   for (const level of pattern) {
-    const next = new Array<boolean>(name.length + 1).fill(false);
+    const next = Array.from({ length: name.length + 1 }, () => false);
     next[0] = level === "#" && row[0] === true;
     for (let at = 1; at <= name.length; at++) {
       if (level === "#") next[at] = row[at] === true || next[at - 1] === true;
