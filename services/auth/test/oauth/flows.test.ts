@@ -70,7 +70,6 @@ onEachDatabase((makeUrl) => {
       assert.equal(info.name, "Ada Lovelace");
       const active = await client.tokenIntrospection(config, tokens.access_token);
       assert.equal(active.active, true);
-      console.log(active, tokens.claims());
       const refreshed = await client.refreshTokenGrant(config, tokens.refresh_token!);
       assert.notEqual(refreshed.refresh_token, tokens.refresh_token);
       await client.tokenRevocation(config, refreshed.refresh_token!);
