@@ -765,11 +765,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #nextInput(): void {
     this.#inputAt = 0;
-    const next = this.#more.shift();
-    if (next === undefined) {
+    if (this.#more.length === 0) {
       this.#input = null;
       return;
     }
+    const next = this.#more.shift()!;
     this.#moreBytes -= next.length;
     this.#input = next;
   }

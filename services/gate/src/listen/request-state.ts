@@ -58,7 +58,8 @@ export class RequestState {
     this.path = "";
     this.method = "";
     this.target = null;
-    if (this.tried.length > 0) this.tried.length = 0;
+    // Setting the length would give the array's memory back each time.
+    while (this.tried.length > 0) this.tried.pop();
     this.retries = 0;
     this.wasRefreshed = false;
     this.code = "";
