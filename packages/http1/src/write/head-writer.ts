@@ -93,20 +93,19 @@ export class HeadWriter {
   }
 
   /** Appends prepared bytes. */
-  raw(prepared: Uint8Array): void {
+  raw(prepared: Buffer): void {
     this.range(prepared, 0, prepared.length);
   }
 
   /** Appends `source[start, end)`. */
-  range(source: Uint8Array, start: number, end: number): void {
+  range(source: Buffer, start: number, end: number): void {
     const size = end - start;
     this.reserve(size);
     const { bytes } = this;
     let to = this.length;
     this.length = to + size;
     if (size > LOOP_COPY_BYTES) {
-      if (source instanceof Buffer) source.copy(bytes, to, start, end);
-      else bytes.set(source.subarray(start, end), to);
+      source.copy(bytes, to, start, end);
       return;
     }
     for (let from = start; from < end; from++) bytes[to++] = source[from]!;
@@ -147,7 +146,7 @@ export class HeadWriter {
   }
 
   /** Appends a field whose name was prepared as `Name: `, with a value that is checked. */
-  fieldAfter(preparedName: Uint8Array, value: string): void {
+  fieldAfter(preparedName: Buffer, value: string): void {
     const lineStart = this.length;
     this.raw(preparedName);
     this.reserve(value.length + 2);
