@@ -117,7 +117,7 @@ export class GroupCoordinator {
 
   /** Sends all members away. */
   close(): void {
-    for (const group of [...this.#groups.values()]) group.close();
+    for (const group of Array.from(this.#groups.values())) group.close();
   }
 
   #create(groupId: string): Group {

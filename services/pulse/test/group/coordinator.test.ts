@@ -135,6 +135,35 @@ describe("a generation", () => {
     assert.equal(late.error, "unknown-member-id");
   });
 
+  test("begins without a member that lives but does not rejoin in time", async () => {
+    const [first, second] = await joinAll({}, {});
+    await syncAll([first!, second!]);
+    const again = coordinator.join("g", request({ memberId: first!.memberId, protocols: [] }));
+    assert.equal((await again).error, "inconsistent-group-protocol");
+    const third = coordinator.join("g", request());
+    const rejoined = coordinator.join("g", request({ memberId: first!.memberId }));
+    for (let elapsed = 0; elapsed < rebalanceMs; elapsed += 5_000) {
+      assert.equal(coordinator.heartbeat("g", claimOf(second!)), "rebalance-in-progress");
+      await time.advance(5_000);
+    }
+    assert.equal(coordinator.heartbeat("g", claimOf(second!)), "unknown-member-id");
+    assert.equal((await rejoined).members.length, 2);
+    assert.equal((await third).generation, 2);
+  });
+
+  test("is led by one who has joined, not by a static leader that is away", async () => {
+    const long = { sessionTimeoutMs: 300_000 };
+    const [first, second] = await joinAll({ ...long, instanceId: "a" }, long);
+    await syncAll([first!], "a");
+    const third = coordinator.join("g", request(long));
+    const rejoined = coordinator.join("g", request({ ...long, memberId: second!.memberId }));
+    await time.advance(rebalanceMs);
+    const { leader, members } = await rejoined;
+    assert.equal(leader, second!.memberId);
+    assert.equal(members.length, 3, "the static member keeps its place while its session lasts");
+    assert.equal((await third).leader, leader);
+  });
+
   test("ends when its leader does not sync; those who waited are told", async () => {
     const [first, second] = await joinAll({ sessionTimeoutMs: 300_000 }, {});
     const waiting = coordinator.sync("g", {
