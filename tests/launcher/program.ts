@@ -5,6 +5,8 @@ export async function main(): Promise<void> {
   const [task = "", ...args] = process.argv.slice(2);
   const runtime = process.versions["bun"] === undefined ? "node" : "bun";
   const major = Number.parseInt(process.versions.node, 10);
+  // Before the first line, which tells the test that signals are waited for.
+  if (task === "wait") waitForSignal();
   console.log(JSON.stringify({ runtime, major, pid: process.pid, args }));
   switch (task) {
     case "exit":
@@ -14,12 +16,6 @@ export async function main(): Promise<void> {
       process.kill(process.pid, "SIGKILL");
       break;
     case "wait":
-      process.on("SIGTERM", () => {
-        console.log(JSON.stringify({ signal: "SIGTERM" }));
-        process.exit(42);
-      });
-      process.on("disconnect", () => process.exit(0));
-      setInterval(() => undefined, 1000);
       break;
     case "echo":
       for await (const chunk of process.stdin) process.stdout.write(chunk as Buffer);
@@ -27,4 +23,13 @@ export async function main(): Promise<void> {
     default:
       process.exitCode = 3;
   }
+}
+
+function waitForSignal(): void {
+  process.on("SIGTERM", () => {
+    console.log(JSON.stringify({ signal: "SIGTERM" }));
+    process.exit(42);
+  });
+  process.on("disconnect", () => process.exit(0));
+  setInterval(() => undefined, 1000);
 }

@@ -1,0 +1,23 @@
+// Lifecycle rules as the store applies them.
+
+/** Which objects a rule is for: all that is given must hold. */
+export interface LifecycleFilter {
+  prefix?: string;
+  tags?: Readonly<Record<string, string>>;
+  /** Strictly larger, in bytes. */
+  sizeGreaterThan?: number;
+  /** Strictly smaller, in bytes. */
+  sizeLessThan?: number;
+}
+
+/** One rule. Days are counted as the object API does: an action is due at the midnight (UTC) that follows its age. */
+export interface LifecycleRule {
+  id: string;
+  enabled: boolean;
+  filter: LifecycleFilter;
+  expiration?: { days: number } | { atMs: number } | { expiredObjectDeleteMarker: true };
+  noncurrentVersionExpiration?: { days: number; newerVersionsKept?: number };
+  abortIncompleteUpload?: { days: number };
+  /** Moves objects to another storage class; carried out by the cold tier, not by the store. */
+  transitions?: readonly { days: number; storageClass: string }[];
+}
