@@ -1,5 +1,5 @@
 // DPoP proofs (RFC 9449) at our own resources; those at the token endpoint are the core's.
-import { createPublicKey, hash, verify, type JsonWebKeyInput, type KeyObject } from "node:crypto";
+import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
 const ageSecondsMax = 300;
@@ -79,7 +79,7 @@ function parseProof(proof: string): ParsedProof | undefined {
   const members = isEc ? { crv, kty, x, y } : { crv, kty, x };
   try {
     return {
-      key: createPublicKey({ key: members, format: "jwk" } as JsonWebKeyInput),
+      key: createPublicKey({ key: members, format: "jwk" }),
       algorithm: isEc ? "ES256" : "EdDSA",
       thumbprint: hash("sha256", JSON.stringify(members), "base64url"),
       claims,

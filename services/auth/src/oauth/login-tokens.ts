@@ -70,7 +70,7 @@ export class LoginTokenMint {
       rotations: 0,
       scope: scopes,
       sid: session.id,
-    } as ConstructorParameters<typeof provider.RefreshToken>[0]);
+    });
     const [access_token, refresh_token] = [await access.save(), await refresh.save()];
 
     // Whoever ended the session while this went on has deleted what was there then.

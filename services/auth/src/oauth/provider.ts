@@ -94,14 +94,16 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   return provider;
 }
 
+interface CoreSession {
+  uid: string;
+  loginAccount: (this: CoreSession, details: unknown) => void;
+  ensureClientContainer: (this: CoreSession, clientId: string) => void;
+  sidFor: (this: CoreSession, clientId: string, value?: string) => string | undefined;
+}
+
 // The core's session takes the `sid` of the service's session that signed the user in.
 function adoptSessions(provider: Provider): void {
-  const prototype = provider.Session.prototype as unknown as {
-    uid: string;
-    loginAccount(details: unknown): void;
-    ensureClientContainer(clientId: string): void;
-    sidFor(clientId: string, value?: string): string | undefined;
-  };
+  const prototype = provider.Session.prototype as unknown as CoreSession;
   const { loginAccount } = prototype;
   prototype.loginAccount = function signIn(details) {
     loginAccount.call(this, details);
@@ -120,7 +122,9 @@ function readLoginSid(ctx: KoaContextWithOIDC | undefined): string | undefined {
 }
 
 function deriveSuccessors(provider: Provider, rotation: RefreshRotation): void {
-  const prototype = provider.RefreshToken.prototype as unknown as { generateTokenId(): string };
+  const prototype = provider.RefreshToken.prototype as unknown as {
+    generateTokenId: (this: object) => string;
+  };
   const { generateTokenId } = prototype;
   prototype.generateTokenId = function nameToken() {
     const rotated = Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti;
