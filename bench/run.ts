@@ -4,10 +4,14 @@ import { GATE_CASES } from "./gate/cases.ts";
 import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
+import { PULSE_CASES } from "./pulse/cases.ts";
 
 const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
 
-const SERVICES: Record<string, readonly BenchCase[]> = { gate: GATE_CASES };
+const SERVICES: Record<string, readonly BenchCase[]> = { gate: GATE_CASES, pulse: PULSE_CASES };
+const PROGRAMS: Record<string, readonly string[]> = {
+  gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
+};
 
 const INTRO = `# Results
 
@@ -44,9 +48,9 @@ async function main(): Promise<void> {
   }
   const context = readContext(values);
   if (typeof context === "string") return refuse(context);
-  for (const program of ["taskset", "prlimit", "setpriv", "wrk", "nginx"]) {
+  for (const program of PROGRAMS[service] ?? []) {
     if (findProgram(program) === undefined) {
-      return refuse(`${program} is not installed; run tools/install-peers load gate`);
+      return refuse(`${program} is not installed; run tools/install-peers load ${service}`);
     }
   }
   for (const signal of ["SIGINT", "SIGTERM"] as const)

@@ -2,12 +2,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { formatReference } from "@platform/kernel/config";
 import { errorTable } from "@platform/kernel/errors";
+import { authDefinition } from "../services/auth/src/config.ts";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
 import { configDefinition as runtimeDefinition } from "../services/runtime/src/config.ts";
 
 const pages = [
   { path: "docs/reference/errors.md", text: formatErrors() },
   { path: "docs/reference/runtime-configuration.md", text: formatReference(runtimeDefinition) },
+  { path: "docs/reference/auth-configuration.md", text: formatReference(authDefinition) },
   { path: "docs/reference/gate-configuration.md", text: formatReference(gateDefinition) },
 ];
 

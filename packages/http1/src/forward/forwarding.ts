@@ -450,6 +450,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   #beginAnswer(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
+    if (parser.framing === Framing.Chunked && !this.#checkFirstChunks(bytes, at, length)) return;
     const exchange = this.#exchange;
     const { engine } = exchange.host;
     const { writer } = engine;
@@ -480,6 +481,15 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#touchAnswer();
       this.#settleBackPressure();
     }
+  }
+
+  /** Chunks that came with the head and are broken: nothing has been passed on, so the client can be told. */
+  #checkFirstChunks(bytes: Buffer, at: number, length: number): boolean {
+    const decoder = (this.#decoder ??= new ChunkedDecoder());
+    decoder.reset();
+    if (decoder.skim(bytes, at, length) !== Chunk.Refused) return true;
+    this.#fail("malformed-response", decoder.refusal!.code);
+    return false;
   }
 
   #chooseMode(parser: ResponseParser): number {

@@ -483,12 +483,22 @@ for (const runtime of runtimes) {
 
     test("garbage in the middle of a chunked answer destroys the client's connection", async () => {
       const up = await upstream((client) =>
-        client.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz"),
+        client.socket.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
       );
       const client = await openRaw(proxy.port);
       client.socket.write(`GET /u/${up.port}/ HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.untilText("half");
+      up.connections[0]!.socket.write("zz");
       await client.untilClosed();
       assert.doesNotMatch(client.text, /zz|0\r\n\r\n$/);
+      await idle();
+    });
+
+    test("garbage among the first chunks, which came with the head, is a 502", async () => {
+      const answer = await proxied(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz",
+      );
+      assert.match(answer, /^HTTP\/1\.1 502 [^]*"code":"upstream_invalid_response"/);
       await idle();
     });
 

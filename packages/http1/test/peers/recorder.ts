@@ -33,15 +33,15 @@ export async function startRecorder(
   return server;
 }
 
-/** Reads the tidy form that proxies write: one length, or chunks without extensions and trailers. */
-function takeRequest(text: string): { request: RecordedRequest; rest: string } | null {
+/** Reads the tidy form that proxies write: one length, or chunks; null while it is not whole. */
+export function takeRequest(text: string): { request: RecordedRequest; rest: string } | null {
   const headEnd = text.indexOf("\r\n\r\n");
   if (headEnd === -1) return null;
   const head = text.slice(0, headEnd);
   const rest = text.slice(headEnd + 4);
   const [method = "", target = ""] = head.split(" ", 2);
   if (/\r\ntransfer-encoding:/i.test(head)) return takeChunks(rest, { method, target, body: "" });
-  const length = Number(/\r\ncontent-length: *(\d+)/i.exec(head)?.[1] ?? 0);
+  const length = Number(/\r\ncontent-length:[ \t]*(\d+)/i.exec(head)?.[1] ?? 0);
   if (rest.length < length) return null;
   return { request: { method, target, body: rest.slice(0, length) }, rest: rest.slice(length) };
 }

@@ -43,8 +43,11 @@ export interface Database<Tables> {
     work: (trx: Transaction<Tables>) => Promise<T>,
     options?: TransactionOptions,
   ): Promise<T>;
-  /** Applies what is missing and returns the ids; see `migrate`. */
-  migrate(migrations: readonly Migration[], nowMs?: number): Promise<string[]>;
+  /**
+   * Applies what is missing and returns the ids; see `migrate`. The parts of a service that keep tables of their own can
+   * each have a history of their own: `part` is then its name.
+   */
+  migrate(migrations: readonly Migration[], nowMs?: number, part?: string): Promise<string[]>;
   /** A health check: undefined when the database answers. */
   check(): Promise<string | undefined>;
   close(): Promise<void>;
@@ -58,8 +61,8 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
     const dialect = createPostgresDialect(pool, options.postgres?.waitingMax);
     const db = new Kysely<Tables>({ dialect });
     return buildDatabase("postgres", db, {
-      applyMigrations: (migrations, nowMs) =>
-        withPostgresPort(pool, (port) => migrate(port, service, migrations, nowMs)),
+      applyMigrations: (migrations, nowMs, part) =>
+        withPostgresPort(pool, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
       // Kysely leaves a pool alone that it has not used.
       closeStore: async () => {
         if (!pool.ending) await pool.end();
@@ -70,16 +73,24 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
     const engine = new SqliteEngine({ ...options.sqlite, path: url.slice("sqlite:".length) });
     const db = new Kysely<Tables>({ dialect: createSqliteDialect(engine) });
     return buildDatabase("sqlite", db, {
-      applyMigrations: (migrations, nowMs) =>
-        withSqlitePort(engine, (port) => migrate(port, service, migrations, nowMs)),
+      applyMigrations: (migrations, nowMs, part) =>
+        withSqlitePort(engine, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
       closeStore: () => engine.close(),
     });
   }
   throw new TypeError("a database URL begins with postgres://, postgresql:// or sqlite:");
 }
 
+function scopeOf(service: string, part: string | undefined): string {
+  return part === undefined ? service : `${service}/${part}`;
+}
+
 interface Store {
-  applyMigrations(migrations: readonly Migration[], nowMs: number): Promise<string[]>;
+  applyMigrations(
+    migrations: readonly Migration[],
+    nowMs: number,
+    part: string | undefined,
+  ): Promise<string[]>;
   closeStore(): Promise<void>;
 }
 
@@ -92,7 +103,8 @@ function buildDatabase<Tables>(
     kind,
     db,
     transaction: (work, options = {}) => runTransaction(db, work, options),
-    migrate: (migrations, nowMs = Date.now()) => store.applyMigrations(migrations, nowMs),
+    migrate: (migrations, nowMs = Date.now(), part) =>
+      store.applyMigrations(migrations, nowMs, part),
     check: async () => {
       try {
         await sql`select 1`.execute(db);

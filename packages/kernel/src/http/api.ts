@@ -5,7 +5,12 @@ import { getProblemHeaders, PlatformError, toPlatformError, toProblem } from "..
 import type { HealthAnswer, HealthRegistry } from "../health/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
-import { createHttpMetrics, METRICS_CONTENT_TYPE, type MetricRegistry } from "../metrics/index.ts";
+import {
+  createHttpMetrics,
+  METRICS_CONTENT_TYPE,
+  type HttpMetrics,
+  type MetricRegistry,
+} from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
 import { parseTraceContext, type Span, type Tracer } from "../trace/index.ts";
 import { createDocsPage } from "./docs/page.ts";
@@ -34,6 +39,8 @@ export interface ApiOptions {
   guard: Guard;
   health: HealthRegistry;
   metrics: MetricRegistry;
+  /** The request metrics made from `metrics`, where something beside this API counts in them too. */
+  httpMetrics?: HttpMetrics;
   logger: Logger;
   tracer: Tracer;
   clock: Clock;
@@ -235,7 +242,7 @@ function createProblemResponse(error: unknown, scope: Scope): Response {
 function createObserver(
   options: ApiOptions,
 ): (scope: Scope, request: Request, response: Response) => Response {
-  const httpMetrics = createHttpMetrics(options.metrics);
+  const httpMetrics = options.httpMetrics ?? createHttpMetrics(options.metrics);
   return (scope, request, response) => {
     const { status } = response;
     const { method } = request;

@@ -1,6 +1,6 @@
 // Listening: node:http with bounded heads, times and connections, on TCP or a Unix socket, closed gracefully.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
@@ -14,6 +14,8 @@ export type ListenAddress = { host: string; port: number } | { path: string };
 export interface ListenOptions {
   address: ListenAddress;
   fetch: (request: Request, bindings: HttpBindings) => Promise<Response>;
+  /** Sees each request first; true says that it answers that one itself, on node's own objects. */
+  intercept?: (request: IncomingMessage, response: ServerResponse) => boolean;
   /** Takes over upgraded connections (WebSocket); without it an upgrade request is answered as a plain one. */
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Time for a request's head, in ms. Default 10 000. */
@@ -56,7 +58,9 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
       keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
       connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
     },
-    (request, response) => void answer(request, response),
+    (request, response) => {
+      if (options.intercept?.(request, response) !== true) void answer(request, response);
+    },
   );
   boundConnections(server, options.connectionsMax ?? 10_000);
   server.maxHeadersCount = FIELDS_MAX;

@@ -105,6 +105,16 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       await second.close();
     });
 
+    test("parts of a service have histories of their own", () =>
+      withDatabase(async (database) => {
+        const part: Migration[] = [
+          { id: "0001-part", statements: (t) => [`create table part (id ${t.text})`] },
+        ];
+        assert.deepEqual(await database.migrate(part, 0, "part"), ["0001-part"]);
+        assert.deepEqual(await database.migrate(part, 0, "part"), []);
+        assert.deepEqual(await database.migrate(MIGRATIONS), []);
+      }));
+
     test("nodes that migrate at the same moment apply each step once", async () => {
       const url = await makeUrl();
       const nodes = [open(url), open(url), open(url)];

@@ -20,6 +20,21 @@ test("port 0 takes a free port and says which", async () => {
   await assert.rejects(fetch(listener.url));
 });
 
+test("a request that is intercepted does not reach the API", async () => {
+  const listener = await listenHttp({
+    address: ANY,
+    fetch: async () => new Response("api"),
+    intercept: (asked, answer) => {
+      if (asked.url !== "/raw") return false;
+      answer.end("raw");
+      return true;
+    },
+  });
+  assert.equal(await (await fetch(`${listener.url}/raw`)).text(), "raw");
+  assert.equal(await (await fetch(`${listener.url}/other`)).text(), "api");
+  await listener.close(100);
+});
+
 test("a taken port is an error of the start", async () => {
   const first = await listenHttp({ address: ANY, fetch: async () => new Response() });
   await assert.rejects(

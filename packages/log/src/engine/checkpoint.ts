@@ -115,7 +115,6 @@ export class Checkpointer {
   async run(): Promise<{ partitions: number; bytes: number }> {
     const { committer, journal, segments } = this.#parts;
     const place = committer.appliedPlace;
-    await journal.sync();
     committer.inPlaceBytes = 0;
     const topics = [...this.#changedTopics];
     const garbage = [...this.#garbage];
@@ -125,6 +124,9 @@ export class Checkpointer {
     const partitions = this.#takeDirty();
     try {
       const bytes = await this.#flush(partitions);
+      // Of an entry over several partitions some may be in segments now: in the modes that do not
+      // sync by themselves the journal has to be on the medium too, or the entry could be halved.
+      await journal.sync();
       const last: ManifestDocument = {
         kind: "checkpoint",
         journal: place,

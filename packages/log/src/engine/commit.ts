@@ -29,6 +29,8 @@ import type { AppendBatch, AppendResult, LogEvent, SyncMode } from "../types.ts"
  *
  * In a group, a partition with many bytes has them written straight into its segment, at the same
  * time as the journal gets the reference; both must be on the medium before anything is applied.
+ * The modes that do not wait for the medium therefore send everything through the journal: a power
+ * cut could keep a reference and lose the bytes that it refers to.
  */
 
 /** What the committer works with and its limits; see `LogOptions` for their meaning. */
@@ -287,7 +289,7 @@ export class Committer {
     for (const [partition, sum] of partitionBytes) {
       const isBusy = partition.writerWanted || partition.isUnrecorded;
       const isFree = partition.writer === "nobody" && !isBusy && partition.live;
-      const inPlace = sum >= inPlaceBytesMin && isFree;
+      const inPlace = this.#parts.mode.kind === "group" && sum >= inPlaceBytesMin && isFree;
       if (inPlace) partition.writer = "commit";
       else perPartition.delete(partition);
     }

@@ -1,11 +1,12 @@
 // The table of services, in the order in which they start. A new service is one more entry.
 import { suggestName } from "@platform/kernel/config";
+import { authEntry } from "./auth.ts";
 import type { ServiceEntry } from "./entry.ts";
 import { gateEntry } from "./gate.ts";
 import { helloEntry } from "./hello.ts";
 
 /** Every service there is; the gateway is last, because it leads to the others. */
-export const catalogue: readonly ServiceEntry[] = [helloEntry, gateEntry];
+export const catalogue: readonly ServiceEntry[] = [helloEntry, authEntry, gateEntry];
 
 /** The entries that `--only` names, with what they need, in the order of the table; all of them for an empty list. */
 export function selectEntries(only: readonly string[]): readonly ServiceEntry[] {

@@ -1,0 +1,5 @@
+// Every case of the message broker, in the order they are run and reported.
+import type { BenchCase } from "../harness/case.ts";
+import { log } from "./cases/log.ts";
+
+export const PULSE_CASES: readonly BenchCase[] = [log];

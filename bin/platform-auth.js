@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The identity service.
+import { launch } from "./launch.js";
+
+await launch(import.meta.url, "@platform/auth/main");

@@ -1,0 +1,72 @@
+// Which addresses a call to somebody's URL may reach: public unicast, and what the operator opened.
+import { BlockList, isIPv4, isIPv6 } from "node:net";
+
+/** Decides about one address. */
+export interface AddressPolicy {
+  /** Whether a connection to this IPv4 or IPv6 address (no zone, no brackets) is allowed. */
+  isAllowed(address: string): boolean;
+}
+
+// https://www.iana.org/assignments/iana-ipv4-special-registry, all that is not globally reachable, and multicast.
+const PRIVATE_IPV4 = [
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.31.196.0/24",
+  "192.52.193.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
+  "192.175.48.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/3",
+] as const;
+
+// Of IPv6 only global unicast (RFC 4291 section 2.4) is public, without what carries an IPv4 address inside (6to4,
+// Teredo), documentation and benchmarks. NAT64 and mapped addresses lie outside of it.
+const GLOBAL_IPV6 = "2000::/3";
+const SPECIAL_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"] as const;
+const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
+
+/**
+ * Builds the policy. `allowed` are networks in CIDR form (or single addresses) that are opened beside the public ones.
+ * Throws a TypeError for one that cannot be read.
+ */
+export function createAddressPolicy(allowed: readonly string[] = []): AddressPolicy {
+  const open = buildList(allowed);
+  const privateIpv4 = buildList(PRIVATE_IPV4);
+  const globalIpv6 = buildList([GLOBAL_IPV6]);
+  const specialIpv6 = buildList(SPECIAL_IPV6);
+  return {
+    isAllowed(address) {
+      const plain = MAPPED_IPV4.exec(address)?.[1] ?? address;
+      if (isIPv4(plain)) return open.check(plain, "ipv4") || !privateIpv4.check(plain, "ipv4");
+      if (!isIPv6(plain) || plain.includes("%")) return false;
+      if (open.check(plain, "ipv6")) return true;
+      return globalIpv6.check(plain, "ipv6") && !specialIpv6.check(plain, "ipv6");
+    },
+  };
+}
+
+function buildList(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = "", bits, more] = network.split("/");
+    const family = isIPv4(address) ? "ipv4" : isIPv6(address) ? "ipv6" : undefined;
+    const prefix = bits === undefined ? (family === "ipv4" ? 32 : 128) : Number(bits);
+    const isSound =
+      family !== undefined &&
+      more === undefined &&
+      (bits === undefined || /^\d{1,3}$/.test(bits)) &&
+      prefix <= (family === "ipv4" ? 32 : 128);
+    if (!isSound) throw new TypeError(`no network in CIDR form: ${network}`);
+    list.addSubnet(address, prefix, family);
+  }
+  return list;
+}

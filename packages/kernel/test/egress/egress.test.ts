@@ -1,0 +1,246 @@
+// The guard against reaching into the own network, with real servers on this machine and names made up for the test.
+import assert from "node:assert/strict";
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, describe, test } from "node:test";
+import { gzipSync } from "node:zlib";
+import fc from "fast-check";
+import {
+  createAddressPolicy,
+  createEgress,
+  EgressError,
+  type EgressErrorCode,
+  type EgressOptions,
+} from "@platform/kernel/egress";
+
+const servers: Server[] = [];
+after(() => {
+  for (const server of servers) {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+async function serve(listener: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+const open = (options: EgressOptions = {}) =>
+  createEgress({ allowedNetworks: ["127.0.0.0/8"], ...options });
+
+const failsAs = (call: Promise<unknown>, code: EgressErrorCode): Promise<void> =>
+  assert.rejects(call, (error) => error instanceof EgressError && error.code === code);
+
+describe("addresses", () => {
+  test("only public unicast addresses are allowed", () => {
+    const policy = createAddressPolicy();
+    const allowed = ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1"];
+    const refused = [
+      "127.0.0.1",
+      "0.0.0.0",
+      "10.1.2.3",
+      "100.64.0.1",
+      "169.254.169.254",
+      "172.31.255.255",
+      "192.168.0.1",
+      "198.18.0.1",
+      "224.0.0.1",
+      "255.255.255.255",
+      "::",
+      "::1",
+      "::ffff:127.0.0.1",
+      "::ffff:7f00:1",
+      "64:ff9b::7f00:1",
+      "2002:7f00:1::",
+      "2001:0:7f00:1::",
+      "2001:db8::1",
+      "fc00::1",
+      "fd12:3456::1",
+      "fe80::1",
+      "fe80::1%eth0",
+      "ff02::1",
+      "localhost",
+      "",
+    ];
+    for (const address of allowed) assert.equal(policy.isAllowed(address), true, address);
+    for (const address of refused) assert.equal(policy.isAllowed(address), false, address);
+  });
+
+  test("an opened network is allowed and its neighbours are not", () => {
+    const policy = createAddressPolicy(["10.1.0.0/16", "fd00:1::/32", "127.0.0.1"]);
+    for (const address of ["10.1.255.1", "fd00:1::5", "127.0.0.1", "::ffff:10.1.0.1"]) {
+      assert.equal(policy.isAllowed(address), true, address);
+    }
+    for (const address of ["10.2.0.1", "fd00:2::5", "127.0.0.2"]) {
+      assert.equal(policy.isAllowed(address), false, address);
+    }
+    for (const network of ["10.0.0.0/33", "10.0.0.0/x", "ten", "::/129", "10.0.0.0/8/8", ""]) {
+      assert.throws(() => createAddressPolicy([network]), TypeError, network);
+    }
+  });
+
+  test("a mapped address is judged as the IPv4 address that it carries", () => {
+    const policy = createAddressPolicy();
+    fc.assert(
+      fc.property(fc.ipV4(), (address) => {
+        assert.equal(policy.isAllowed(`::ffff:${address}`), policy.isAllowed(address));
+      }),
+    );
+  });
+});
+
+describe("calls", () => {
+  test("a call carries method, headers and body, and its answer comes back", async () => {
+    const port = await serve((request, response) => {
+      let body = "";
+      request.setEncoding("utf8").on("data", (text: string) => (body += text));
+      request.once("end", () => {
+        response.writeHead(201, { "Content-Type": "text/plain", "X-Host": request.headers.host });
+        response.end(`${request.method} ${String(request.headers["x-a"])} ${body}`);
+      });
+    });
+    const answer = await open()(`http://127.0.0.1:${port}/hook`, {
+      method: "POST",
+      headers: { "X-A": "1" },
+      body: "grüße",
+    });
+    assert.equal(answer.status, 201);
+    assert.equal(answer.headers.get("x-host"), `127.0.0.1:${port}`);
+    assert.equal(await answer.text(), "POST 1 grüße");
+  });
+
+  test("private addresses are refused however they are written", async () => {
+    let asked = 0;
+    const port = await serve((_request, response) => {
+      asked += 1;
+      response.end();
+    });
+    const guarded = createEgress();
+    for (const host of [
+      "127.0.0.1",
+      "2130706433",
+      "0x7f.1",
+      "017700000001",
+      "127.1",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "localhost",
+      "0",
+    ]) {
+      await failsAs(guarded(`http://${host}:${port}/`), "address_not_allowed");
+    }
+    assert.equal(asked, 0);
+  });
+
+  test("one private address among public ones refuses the call", async () => {
+    const guarded = createEgress({
+      resolve: async () => [
+        { address: "93.184.216.34", family: 4 },
+        { address: "10.0.0.1", family: 4 },
+      ],
+    });
+    await failsAs(guarded("http://mixed.example/"), "address_not_allowed");
+  });
+
+  test("a name that changes its address after the check is still called where it was checked", async () => {
+    const port = await serve((_request, response) => response.end("first"));
+    let asked = 0;
+    const guarded = open({
+      allowedNetworks: ["127.0.0.1/32"],
+      resolve: async () => {
+        asked += 1;
+        return [{ address: asked === 1 ? "127.0.0.1" : "127.0.0.2", family: 4 }];
+      },
+    });
+    const url = `http://rebind.example:${port}/`;
+    assert.equal(await (await guarded(url)).text(), "first");
+    assert.equal(asked, 1);
+    await failsAs(guarded(url), "address_not_allowed");
+  });
+
+  test("redirects are handed back and not followed", async () => {
+    let asked = 0;
+    const port = await serve((_request, response) => {
+      asked += 1;
+      response.writeHead(302, { Location: "http://169.254.169.254/latest/meta-data" }).end();
+    });
+    const answer = await open()(`http://127.0.0.1:${port}/`);
+    assert.equal(answer.status, 302);
+    assert.equal(asked, 1);
+  });
+
+  test("other schemes, credentials in URLs and unknown names are refused", async () => {
+    const guarded = open({ resolve: async () => [] });
+    for (const url of ["file:///etc/passwd", "ftp://a/", "data:,x", "no url", "http://u:p@a/"]) {
+      await failsAs(guarded(url), "url_not_allowed");
+    }
+    await failsAs(guarded("http://nowhere.example/"), "unresolvable");
+    const throwing = open({
+      resolve: async () => {
+        throw new Error("ENOTFOUND");
+      },
+    });
+    await failsAs(throwing("http://nowhere.example/"), "unresolvable");
+  });
+
+  test("an answer of the greatest length is read and one byte more is refused", async () => {
+    const port = await serve((request, response) =>
+      response.end("x".repeat(Number(request.url!.slice(1)))),
+    );
+    const guarded = open({ answerBytesMax: 1_000 });
+    assert.equal((await (await guarded(`http://127.0.0.1:${port}/1000`)).text()).length, 1_000);
+    await failsAs(guarded(`http://127.0.0.1:${port}/1001`), "answer_too_large");
+  });
+
+  test("a compressed answer is refused", async () => {
+    const port = await serve((request, response) => {
+      assert.equal(request.headers["accept-encoding"], "identity");
+      response.writeHead(200, { "Content-Encoding": "gzip" }).end(gzipSync("x".repeat(100_000)));
+    });
+    await failsAs(open()(`http://127.0.0.1:${port}/`), "answer_encoded");
+  });
+
+  test("the time bound covers resolving, waiting and a body that trickles", async () => {
+    const port = await serve((request, response) => {
+      if (request.url === "/silent") return;
+      response.write("x");
+      const timer = setInterval(() => response.write("x"), 20);
+      response.once("close", () => clearInterval(timer));
+    });
+    const guarded = open({ timeoutMs: 150 });
+    await failsAs(guarded(`http://127.0.0.1:${port}/silent`), "timeout");
+    await failsAs(guarded(`http://127.0.0.1:${port}/trickle`), "timeout");
+    await failsAs(
+      open({ timeoutMs: 50, resolve: () => new Promise(() => {}) })("http://a.example/"),
+      "timeout",
+    );
+  });
+
+  test("the caller's signal ends a call, and a closed port is unreachable", async () => {
+    const port = await serve(() => {});
+    const abort = new AbortController();
+    const call = open()(`http://127.0.0.1:${port}/`, { signal: abort.signal });
+    abort.abort();
+    await failsAs(call, "aborted");
+    await failsAs(open()("http://127.0.0.1:1/"), "unreachable");
+  });
+
+  test("calls beyond the bound are refused at once, and room is made again", async () => {
+    const waiting: (() => void)[] = [];
+    const port = await serve((_request, response) => waiting.push(() => response.end("ok")));
+    const guarded = open({ callsMax: 2 });
+    const url = `http://127.0.0.1:${port}/`;
+    const calls = [guarded(url), guarded(url)];
+    await failsAs(guarded(url), "busy");
+    while (waiting.length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    for (const answer of waiting.splice(0)) answer();
+    await Promise.all(calls);
+    const again = guarded(url);
+    while (waiting.length < 1) await new Promise((resolve) => setTimeout(resolve, 5));
+    waiting[0]!();
+    assert.equal((await again).status, 200);
+  });
+});

@@ -1,0 +1,171 @@
+// The identity service's configuration: every key with its type, unit, default, bound and environment names.
+import { createServiceKeys, addressKey, defineConfig, key } from "@platform/kernel/config";
+import type { ConfigOf } from "@platform/kernel/config";
+import { z } from "zod";
+
+/** The identity service's version: in health answers, `--version` and metrics. */
+export const authVersion = "1.0.0";
+
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
+const dayMs = 24 * hourMs;
+const cidr = /^(?:[0-9.]+|[0-9a-fA-F:.]+)(?:\/\d{1,3})?$/;
+
+// Issuer, passkey RP and origin checks all come from it, and OpenID Connect compares issuers by characters.
+const publicUrl = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => {
+    const url = new URL(text);
+    return url.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  }, "an http or https URL without path, query, fragment and user")
+  .transform((text) => new URL(text).origin);
+
+const httpUrl = z.url({ protocol: /^https?$/ });
+
+const listening = {
+  addr: addressKey(":8086", {
+    description: "Where the service listens.",
+    env: ["PLATFORM_AUTH_ADDR", "PLATFORM_AUTH_PORT"],
+  }),
+  public_url: key(publicUrl.optional(), {
+    description:
+      "The address that browsers and clients know the service by: issuer, passkey domain, base of links. No path.",
+    defaultText: "http://localhost:<port>",
+  }),
+  trusted_proxies: key(z.array(z.string().max(64).regex(cidr)).max(256).default([]), {
+    description:
+      "Addresses and CIDR ranges of proxies whose X-Forwarded-For names the client; throttling and the audit log use it.",
+  }),
+};
+
+const storage = {
+  data_dir: key(z.string().min(1).max(4096).default("./data/auth"), {
+    description: "Folder of the SQLite database and of generated secrets.",
+  }),
+  database_url: key(
+    z
+      .string()
+      .regex(/^(?:postgres(?:ql)?:\/\/|sqlite:).+/)
+      .optional(),
+    {
+      description: "postgres://… or sqlite:path.",
+      env: ["PLATFORM_AUTH_DATABASE_URL", "DATABASE_URL"],
+      secret: true,
+      defaultText: "sqlite:auth.db in the data folder",
+    },
+  ),
+  session_secret: key(z.string().min(1).max(4096).optional(), {
+    description:
+      "Signs session tokens: 32 raw bytes or more, or hex: or base64: of as many. On SQLite generated once when it is missing; on PostgreSQL it must be given.",
+    secret: true,
+  }),
+  encryption_keys: key(z.string().min(1).max(65_536).optional(), {
+    description:
+      "Encrypt secrets at rest: hex: or base64: keys of 32 bytes, separated by commas; the first encrypts, all decrypt. On SQLite generated once when it is missing; on PostgreSQL it must be given.",
+    secret: true,
+  }),
+};
+
+const tokens = {
+  jwt_algorithm: key(z.enum(["RS256", "ES256"]).default("RS256"), {
+    description: "Algorithm of the keys that sign tokens.",
+  }),
+  jwt_key_path: key(z.string().min(1).max(4096).optional(), {
+    description: "Private key (PEM) that seeds the first signing key.",
+    env: ["PLATFORM_AUTH_JWT_KEY_PATH", "PLATFORM_AUTH_JWT_SECRET"],
+    secret: false,
+    flag: "jwt-key-path",
+  }),
+  egress_networks: key(z.array(z.string().max(64).regex(cidr)).max(64).default([]), {
+    description:
+      "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
+  }),
+  audience: key(z.string().min(1).max(512).default("platform"), {
+    description: "Audience of the access tokens that a login gives.",
+  }),
+};
+
+const accounts = {
+  registration: key(z.enum(["open", "invitation", "closed"]).default("open"), {
+    description:
+      "Who may make an account: anyone, holders of an invitation, or administrators only.",
+  }),
+  admin_user: key(z.string().min(1).max(64).optional(), {
+    description: "Name of the first administrator, made at the start while there is none.",
+  }),
+  admin_password: key(z.string().min(1).max(1024).optional(), {
+    description: "Password of the first administrator.",
+    secret: true,
+  }),
+  password_hash_concurrency: key(z.int().min(1).max(256).optional(), {
+    description: "Passwords hashed at the same time; each takes 19 MiB and one core.",
+    defaultText: "one per core",
+  }),
+  password_hash_queue: key(z.int().min(1).max(100_000).default(256), {
+    description: "Password checks that may wait; more are refused with 503.",
+  }),
+};
+
+const sessions = {
+  session_idle_ms: key(
+    z
+      .int()
+      .min(minuteMs)
+      .max(365 * dayMs)
+      .default(dayMs),
+    {
+      description:
+        "A session that is not used for this long ends; its token is renewed in the second half of it.",
+      unit: "ms",
+    },
+  ),
+  session_absolute_ms: key(
+    z
+      .int()
+      .min(minuteMs)
+      .max(3650 * dayMs)
+      .default(14 * dayMs),
+    {
+      description: "A session ends after this time, used or not.",
+      unit: "ms",
+    },
+  ),
+};
+
+const factors = {
+  mfa_totp_issuer: key(z.string().min(1).max(64).default("Platform"), {
+    description: "Issuer that authenticator apps show.",
+  }),
+  platform_notify_url: key(httpUrl.optional(), {
+    description:
+      "The notification service, which delivers codes and links by email and SMS; without it those are refused with 409.",
+    env: ["PLATFORM_AUTH_PLATFORM_NOTIFY_URL"],
+  }),
+  notify_token: key(z.string().min(1).max(8192).optional(), {
+    description: "Bearer token for the notification service.",
+    secret: true,
+  }),
+  mail_from: key(z.string().min(3).max(254).default("no-reply@localhost"), {
+    description: "Sender of mails.",
+  }),
+};
+
+/** The identity service's command line and configuration. */
+export const authDefinition = defineConfig({
+  service: "auth",
+  program: "platform-auth",
+  version: authVersion,
+  summary: "The identity service: accounts, passkeys, sessions, OAuth 2.0 and OpenID Connect.",
+  keys: {
+    ...listening,
+    ...storage,
+    ...tokens,
+    ...accounts,
+    ...sessions,
+    ...factors,
+    ...createServiceKeys("auth"),
+  },
+});
+
+/** The configuration after environment and flags. */
+export type AuthConfig = ConfigOf<typeof authDefinition.keys>;

@@ -1,0 +1,53 @@
+// Tables of roles, permissions, bindings and scopes.
+import type { Migration } from "@platform/kernel/db";
+
+/** What roles are bound to. */
+export type SubjectKind = "user" | "group" | "client";
+
+/** A role; its permissions and parents have tables of their own. */
+export interface RoleRow {
+  name: string;
+  description: string;
+  /** 1 for roles that come with the service and cannot be changed. */
+  builtin: number;
+  created_at: number;
+}
+
+/** The tables of this room. */
+export interface RbacTables {
+  auth_roles: RoleRow;
+  auth_role_permissions: { role: string; permission: string };
+  auth_role_parents: { role: string; parent: string };
+  auth_role_bindings: { role: string; subject_kind: SubjectKind; subject_id: string };
+  /** OAuth scopes and the permissions of which one is enough to be given the scope. */
+  auth_scopes: { name: string; description: string; created_at: number };
+  auth_scope_permissions: { scope: string; permission: string };
+  /** One row: counts up with every change of roles, bindings and scopes. */
+  auth_policy: { id: number; version: number };
+}
+
+/** The history of these tables. */
+export const rbacMigrations: readonly Migration[] = [
+  {
+    id: "0001-roles",
+    statements: (t) => [
+      `create table auth_roles (name ${t.text} primary key, description ${t.text} not null,
+        builtin ${t.integer} not null default 0, created_at ${t.integer} not null)`,
+      `create table auth_role_permissions (role ${t.text} not null references auth_roles (name) on delete cascade,
+        permission ${t.text} not null, primary key (role, permission))`,
+      `create table auth_role_parents (role ${t.text} not null references auth_roles (name) on delete cascade,
+        parent ${t.text} not null references auth_roles (name), primary key (role, parent))`,
+      `create table auth_role_bindings (role ${t.text} not null references auth_roles (name),
+        subject_kind ${t.text} not null, subject_id ${t.text} not null,
+        primary key (subject_kind, subject_id, role))`,
+      "create index auth_role_bindings_by_role on auth_role_bindings (role)",
+      `create table auth_scopes (name ${t.text} primary key, description ${t.text} not null, created_at ${t.integer} not null)`,
+      `create table auth_scope_permissions (scope ${t.text} not null references auth_scopes (name) on delete cascade,
+        permission ${t.text} not null, primary key (scope, permission))`,
+      `create table auth_policy (id ${t.integer} primary key check (id = 1), version ${t.integer} not null)`,
+      "insert into auth_policy (id, version) values (1, 1)",
+      "insert into auth_roles (name, description, builtin, created_at) values ('admin', 'Everything', 1, 0)",
+      "insert into auth_role_permissions (role, permission) values ('admin', '*:*')",
+    ],
+  },
+];

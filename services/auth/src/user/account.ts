@@ -1,0 +1,54 @@
+// What the other rooms and the OAuth core see of a user.
+import type { AuthDatabase } from "../schema.ts";
+import type { UserRow } from "./schema.ts";
+
+/** A user without secrets. */
+export interface Account {
+  readonly id: string;
+  readonly username: string;
+  readonly email: string | undefined;
+  readonly email_verified: boolean;
+  readonly name: string | undefined;
+  readonly picture: string | undefined;
+  readonly tenant: string | undefined;
+  readonly disabled: boolean;
+  /** Tokens and grants that were issued under a lower epoch are void. */
+  readonly epoch: number;
+  readonly created_at: number;
+}
+
+/** Looks users up. */
+export interface Accounts {
+  /** The user as the database has it now; undefined when there is none. */
+  find(id: string): Promise<Account | undefined>;
+}
+
+/** Accounts over the database. */
+export function createAccounts(database: AuthDatabase): Accounts {
+  return {
+    find: async (id) => {
+      const row = await database.db
+        .selectFrom("auth_users")
+        .selectAll()
+        .where("id", "=", id)
+        .executeTakeFirst();
+      return row === undefined ? undefined : toAccount(row);
+    },
+  };
+}
+
+/** A row without its secrets. */
+export function toAccount(row: UserRow): Account {
+  return {
+    id: row.id,
+    username: row.username,
+    email: row.email ?? undefined,
+    email_verified: row.email_verified === 1,
+    name: row.name ?? undefined,
+    picture: row.picture ?? undefined,
+    tenant: row.tenant ?? undefined,
+    disabled: row.disabled === 1,
+    epoch: row.epoch,
+    created_at: row.created_at,
+  };
+}

@@ -1,0 +1,72 @@
+// Tables of users and their groups.
+import type { Migration } from "@platform/kernel/db";
+
+/** A person who can sign in. Times are in ms; truth is 0 or 1. */
+export interface UserRow {
+  id: string;
+  /** As the person wrote it. */
+  username: string;
+  /** After NFKC and case folding; unique. */
+  username_key: string;
+  email: string | null;
+  /** Lower case; unique among verified addresses only, for anyone can type somebody else's. */
+  email_key: string | null;
+  email_verified: number;
+  name: string | null;
+  picture: string | null;
+  phone: string | null;
+  /** Set by administrators only. */
+  tenant: string | null;
+  /** argon2id in PHC form; null for those without a password. */
+  password_hash: string | null;
+  password_changed_at: number | null;
+  disabled: number;
+  /** Goes up when everything that was issued to the user has to be void. */
+  epoch: number;
+  created_at: number;
+  updated_at: number;
+}
+
+/** A set of users that roles and policies can be bound to. */
+export interface GroupRow {
+  id: string;
+  name: string;
+  created_at: number;
+}
+
+/** Who is in which group. */
+export interface GroupMemberRow {
+  group_id: string;
+  user_id: string;
+}
+
+/** The tables of this room. */
+export interface UserTables {
+  auth_users: UserRow;
+  auth_groups: GroupRow;
+  auth_group_members: GroupMemberRow;
+}
+
+/** The history of these tables. */
+export const userMigrations: readonly Migration[] = [
+  {
+    id: "0001-users",
+    statements: (t) => [
+      `create table auth_users (
+        id ${t.text} primary key, username ${t.text} not null, username_key ${t.text} not null unique,
+        email ${t.text}, email_key ${t.text}, email_verified ${t.integer} not null default 0,
+        name ${t.text}, picture ${t.text}, phone ${t.text}, tenant ${t.text},
+        password_hash ${t.text}, password_changed_at ${t.integer},
+        disabled ${t.integer} not null default 0, epoch ${t.integer} not null default 0,
+        created_at ${t.integer} not null, updated_at ${t.integer} not null)`,
+      "create unique index auth_users_by_email on auth_users (email_key) where email_verified = 1",
+      "create index auth_users_by_any_email on auth_users (email_key)",
+      `create table auth_groups (id ${t.text} primary key, name ${t.text} not null unique, created_at ${t.integer} not null)`,
+      `create table auth_group_members (
+        group_id ${t.text} not null references auth_groups (id) on delete cascade,
+        user_id ${t.text} not null references auth_users (id) on delete cascade,
+        primary key (group_id, user_id))`,
+      "create index auth_group_members_by_user on auth_group_members (user_id)",
+    ],
+  },
+];

@@ -1,0 +1,60 @@
+// The service as a whole: start, probes, secrets, restart.
+import assert from "node:assert/strict";
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { stageKinds, startStage } from "./stage.ts";
+
+for (const { kind, skip, prepare } of stageKinds) {
+  describe(`the service on ${kind}`, { skip }, () => {
+    test("answers probes, shows its metrics to this machine, and starts again on its database", async () => {
+      const settings = await prepare();
+      for (let start = 0; start < 2; start += 1) {
+        const stage = await startStage(settings);
+        const ready = await fetch(`${stage.url}/readyz`);
+        assert.equal(ready.status, 200);
+        assert.equal(((await ready.json()) as { service: string }).service, "auth");
+        const metrics = await fetch(`${stage.url}/metrics`);
+        assert.match(await metrics.text(), /platform_http_requests_total\{route="\/readyz"/);
+        const missing = await fetch(`${stage.url}/nothing`);
+        assert.equal(missing.status, 404);
+        assert.equal(missing.headers.get("content-type"), "application/problem+json");
+        await stage.close();
+      }
+    });
+
+    test("metrics are not shown to a browser page or through a proxy", async () => {
+      const stage = await startStage(await prepare());
+      for (const headers of [
+        { Origin: "https://evil.example" },
+        { "X-Forwarded-For": "1.2.3.4" },
+      ]) {
+        assert.equal((await fetch(`${stage.url}/metrics`, { headers })).status, 401);
+      }
+      await stage.close();
+    });
+  });
+}
+
+test("generated secrets are readable by their owner only, and a damaged file stops the start", async () => {
+  const settings = await stageKinds[0]!.prepare();
+  await (await startStage(settings)).close();
+  const path = join(String(settings["data_dir"]), "secrets.json");
+  assert.equal(statSync(path).mode & 0o777, 0o600);
+  writeFileSync(path, "{}");
+  await assert.rejects(startStage(settings), /secrets\.json is damaged/);
+});
+
+test("weak secrets stop the start by name", async () => {
+  const settings = await stageKinds[0]!.prepare();
+  for (const secret of ["short", "hex:zz", "base64:aGVsbG8="]) {
+    await assert.rejects(
+      startStage({ ...settings, session_secret: secret }),
+      /PLATFORM_AUTH_SESSION_SECRET: 32 bytes or more/,
+    );
+  }
+  await assert.rejects(
+    startStage({ ...settings, encryption_keys: `hex:${"aa".repeat(32)},hex:00` }),
+    /PLATFORM_AUTH_ENCRYPTION_KEYS: each key has 32 bytes/,
+  );
+});

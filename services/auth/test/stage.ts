@@ -1,0 +1,112 @@
+// Starts the whole service in this process, on SQLite or on a private PostgreSQL, with a clock that tests move.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after } from "node:test";
+import { buildSchema } from "@platform/kernel/config";
+import {
+  findPostgresSkip,
+  startPostgresCluster,
+  type PostgresCluster,
+} from "@platform/kernel/db-testing";
+import { createLogger } from "@platform/kernel/log";
+import type { DrainHook } from "@platform/kernel/lifecycle";
+import { systemClock } from "@platform/kernel/time";
+import { authDefinition } from "../src/config.ts";
+import { startAuth } from "../src/service.ts";
+import type { AuthService } from "../src/service.ts";
+
+/** A clock that runs with the system's and can be moved forward. */
+export interface MovableClock {
+  now(): number;
+  monotonicMs(): number;
+  advance(ms: number): void;
+}
+
+/** A running service under test. */
+export interface Stage extends AuthService {
+  clock: MovableClock;
+  /** Log lines so far. */
+  log: string[];
+  /** Configuration, for another node on the same database. */
+  settings: Record<string, unknown>;
+  close(): Promise<void>;
+}
+
+/** One of the two databases, for loops over both. */
+export interface StageKind {
+  kind: "sqlite" | "postgres";
+  skip: string | undefined;
+  /** Settings of an empty database. */
+  prepare: () => Promise<Record<string, unknown>>;
+}
+
+const folder = mkdtempSync(join(tmpdir(), "auth-"));
+let cluster: Promise<PostgresCluster> | undefined;
+let folders = 0;
+after(async () => {
+  await (await cluster)?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Both databases. */
+export const stageKinds: readonly StageKind[] = [
+  {
+    kind: "sqlite",
+    skip: undefined,
+    prepare: async () => ({ data_dir: join(folder, `${(folders += 1)}`) }),
+  },
+  {
+    kind: "postgres",
+    skip: findPostgresSkip(),
+    prepare: async () => {
+      cluster ??= startPostgresCluster();
+      return {
+        data_dir: join(folder, `${(folders += 1)}`),
+        database_url: await (await cluster).createDatabase(),
+        session_secret: "hex:" + "5e".repeat(32),
+        encryption_keys: "hex:" + "ec".repeat(32),
+      };
+    },
+  },
+];
+
+/** Starts the service; `settings` are keys of its configuration. */
+export async function startStage(settings: Record<string, unknown>): Promise<Stage> {
+  const config = buildSchema(authDefinition.keys).parse({ addr: "127.0.0.1:0", ...settings });
+  const hooks: DrainHook[] = [];
+  const stopping = new AbortController();
+  const log: string[] = [];
+  let aheadMs = 0;
+  const clock: MovableClock = {
+    now: () => systemClock.now() + aheadMs,
+    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    advance: (ms) => void (aheadMs += ms),
+  };
+  const service = await startAuth({
+    config,
+    clock,
+    log: createLogger({
+      service: "auth",
+      level: "debug",
+      format: "json",
+      write: (line) => void log.push(line),
+    }),
+    lifecycle: {
+      stopping: stopping.signal,
+      onDrain: (_name, hook) => void hooks.push(hook),
+      reportListener: () => {},
+    },
+  });
+  return {
+    ...service,
+    clock,
+    log,
+    settings,
+    close: async () => {
+      stopping.abort();
+      const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
+      for (const hook of hooks.toReversed()) await hook(context);
+    },
+  };
+}

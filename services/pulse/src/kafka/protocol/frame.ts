@@ -1,0 +1,116 @@
+// Requests and responses as whole frames: length, header, body.
+import type { Message } from "./message.ts";
+import { Reader } from "./reader.ts";
+import { Writer } from "./writer.ts";
+
+/*
+ * Kafka protocol guide, "Common Request and Response Structure":
+ *
+ *   frame            => length(INT32) header body
+ *   request header 1 => api_key(INT16) api_version(INT16) correlation_id(INT32) client_id(NULLABLE_STRING)
+ *   request header 2 => … the same, client_id in the classic form, TAG_BUFFER       flexible versions
+ *   response header 0 => correlation_id(INT32)
+ *   response header 1 => correlation_id(INT32) TAG_BUFFER     flexible versions, but for ApiVersions
+ */
+
+/** Bytes of the length in front of each frame. */
+export const frameLengthBytes = 4;
+const apiVersionsKey = 18;
+
+/** The part of a request header that every version has. */
+export interface RequestHeader {
+  apiKey: number;
+  apiVersion: number;
+  correlationId: number;
+  clientId: string | null;
+}
+
+/** Reads the header of a request; `reader` then stands where tags and body begin. */
+export function readRequestHeader(reader: Reader): RequestHeader {
+  const apiKey = reader.readInt16();
+  const apiVersion = reader.readInt16();
+  const correlationId = reader.readInt32();
+  return { apiKey, apiVersion, correlationId, clientId: reader.readNullableString() };
+}
+
+/** Reads the body that follows a request header; every byte must belong to it. */
+export function readRequestBody<Q>(
+  reader: Reader,
+  message: Message<Q, never, unknown, never>,
+  version: number,
+): Q {
+  if (version >= message.flexibleFrom) {
+    reader.flexible = true;
+    skipTags(reader);
+  }
+  const body = message.request.read(reader, version);
+  reader.expectEnd();
+  return body;
+}
+
+/** A request as buffers to send, with its length in front. */
+export function writeRequest<QI>(
+  message: Message<unknown, QI, unknown, never>,
+  header: Omit<RequestHeader, "apiKey">,
+  body: QI,
+): readonly Buffer[] {
+  const writer = new Writer();
+  writer.writeInt16(message.key);
+  writer.writeInt16(header.apiVersion);
+  writer.writeInt32(header.correlationId);
+  writer.writeNullableString(header.clientId);
+  if (header.apiVersion >= message.flexibleFrom) {
+    writer.flexible = true;
+    writer.writeUnsignedVarint(0);
+  }
+  message.request.write(writer, body, header.apiVersion);
+  return withLength(writer);
+}
+
+/** A response as buffers to send, with its length in front. */
+export function writeResponse<RI>(
+  message: Message<unknown, never, unknown, RI>,
+  version: number,
+  correlationId: number,
+  body: RI,
+): readonly Buffer[] {
+  const writer = new Writer();
+  writer.writeInt32(correlationId);
+  if (version >= message.flexibleFrom) {
+    writer.flexible = true;
+    if (message.key !== apiVersionsKey) writer.writeUnsignedVarint(0);
+  }
+  message.response.write(writer, body, version);
+  return withLength(writer);
+}
+
+/** Reads a whole response without its length. */
+export function readResponse<R>(
+  frame: Buffer,
+  message: Message<unknown, never, R, never>,
+  version: number,
+): { correlationId: number; body: R } {
+  const reader = new Reader(frame);
+  const correlationId = reader.readInt32();
+  if (version >= message.flexibleFrom) {
+    reader.flexible = true;
+    if (message.key !== apiVersionsKey) skipTags(reader);
+  }
+  const body = message.response.read(reader, version);
+  reader.expectEnd();
+  return { correlationId, body };
+}
+
+function skipTags(reader: Reader): void {
+  const count = reader.readUnsignedVarint();
+  for (let index = 0; index < count; index++) {
+    reader.readUnsignedVarint();
+    reader.readSlice(reader.readUnsignedVarint());
+  }
+}
+
+function withLength(writer: Writer): readonly Buffer[] {
+  const length = Buffer.allocUnsafe(frameLengthBytes);
+  length.writeInt32BE(writer.bytes);
+  return [length, ...writer.finish()];
+}

@@ -1,0 +1,28 @@
+// SyncGroup (key 14), versions 0–5: the leader hands in assignments, everyone gets theirs. Flexible
+// from 4 on.
+import { array, bytes, from, int16, int32, nullableString, string, struct } from "../schema.ts";
+import { defineMessage } from "../message.ts";
+
+/** SyncGroup. */
+export const syncGroup = defineMessage({
+  name: "SyncGroup",
+  key: 14,
+  versions: [0, 5],
+  flexibleFrom: 4,
+  request: struct({
+    groupId: string,
+    generationId: int32,
+    memberId: string,
+    groupInstanceId: from(3, nullableString, null),
+    protocolType: from(5, nullableString, null),
+    protocolName: from(5, nullableString, null),
+    assignments: array(struct({ memberId: string, assignment: bytes })),
+  }),
+  response: struct({
+    throttleTimeMs: from(1, int32, 0),
+    errorCode: int16,
+    protocolType: from(5, nullableString, null),
+    protocolName: from(5, nullableString, null),
+    assignment: bytes,
+  }),
+});

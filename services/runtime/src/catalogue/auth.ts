@@ -1,0 +1,32 @@
+// The identity service's entry.
+import { join } from "node:path";
+import { formatAddress } from "@platform/kernel/config";
+import { formatUrl, getAddress } from "./entry.ts";
+import type { ServiceEntry } from "./entry.ts";
+
+/** The identity service. */
+export const authEntry: ServiceEntry = {
+  name: "auth",
+  label: "identity",
+  main: import.meta.resolve("@platform/auth/main"),
+  listeners: [
+    {
+      name: "http",
+      key: "auth_addr",
+      env: "PLATFORM_AUTH_ADDR",
+      default: "127.0.0.1:8086",
+      description: "Where the identity service listens.",
+    },
+  ],
+  credentials: [],
+  routes: [],
+  configure: (context) => ({
+    args: [],
+    env: {
+      PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
+      PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
+    },
+  }),
+  describe: (context) => `docs ${formatUrl(getAddress(context, "auth_addr"))}/api/docs`,
+  trials: () => [],
+};

@@ -1,0 +1,127 @@
+// The canonical request of Signature Version 4 as S3 builds it ("Create a canonical request" in the API reference).
+import { createHash } from "node:crypto";
+import { S3Error } from "../wire/error.ts";
+
+const HEX = "0123456789ABCDEF";
+/** Bytes that stay as they are: A–Z a–z 0–9 - . _ ~ */
+const UNRESERVED = new Uint8Array(128);
+for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
+  UNRESERVED[char.charCodeAt(0)] = 1;
+}
+const PLAIN_PATH = /^[A-Za-z0-9\-._~/]*$/;
+const PLAIN_TEXT = /^[A-Za-z0-9\-._~]*$/;
+
+/** One parameter of a query: `name` and `value` decoded, in the order in which they came. */
+export type QueryPair = readonly [name: string, value: string];
+
+/** A name and a value of a field section, in the order in which they came. */
+export type FieldPair = readonly [name: string, value: string];
+
+/**
+ * Percent-encodes the UTF-8 bytes of a text as S3 does: everything but unreserved characters, upper-case digits; `/`
+ * stays with `keepSlash`.
+ */
+export function encodeUri(text: string, keepSlash = false): string {
+  return (keepSlash ? PLAIN_PATH : PLAIN_TEXT).test(text)
+    ? text
+    : encodeBytes(Buffer.from(text), keepSlash);
+}
+
+function encodeBytes(bytes: Uint8Array, keepSlash: boolean): string {
+  let out = "";
+  for (const byte of bytes) {
+    if ((byte < 128 && UNRESERVED[byte] === 1) || (keepSlash && byte === 0x2f)) {
+      out += String.fromCharCode(byte);
+    } else {
+      out += `%${HEX[byte >> 4]!}${HEX[byte & 15]!}`;
+    }
+  }
+  return out;
+}
+
+/** Decodes percent escapes to text; throws InvalidURI where they are broken or no UTF-8. */
+export function decodeUri(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new S3Error("InvalidURI");
+  }
+}
+
+/** Reads a raw query (without `?`). `+` stands for a space, as S3 reads it. Throws InvalidURI. */
+export function parseQuery(raw: string): QueryPair[] {
+  if (raw === "") return [];
+  const pairs: QueryPair[] = [];
+  for (const part of raw.split("&")) {
+    if (part === "") continue;
+    const at = part.indexOf("=");
+    const name = at < 0 ? part : part.slice(0, at);
+    const value = at < 0 ? "" : part.slice(at + 1);
+    pairs.push([decodeUri(name.replaceAll("+", " ")), decodeUri(value.replaceAll("+", " "))]);
+  }
+  return pairs;
+}
+
+/** The path as it is signed: decoded once and encoded again, nothing normalised. */
+export function canonicalizePath(rawPath: string): string {
+  if (PLAIN_PATH.test(rawPath)) return rawPath;
+  return encodeUri(decodeUri(rawPath), true);
+}
+
+/** The query as it is signed: encoded again, sorted by name, then value; `skip` leaves one name out. */
+export function canonicalizeQuery(pairs: readonly QueryPair[], skip?: string): string {
+  const encoded: [string, string][] = [];
+  for (const [name, value] of pairs) {
+    if (name !== skip) encoded.push([encodeUri(name), encodeUri(value)]);
+  }
+  encoded.sort((a, b) => compareText(a[0], b[0]) || compareText(a[1], b[1]));
+  return encoded.map(([name, value]) => `${name}=${value}`).join("&");
+}
+
+/** A field value as it is signed: trimmed, runs of spaces made one. */
+export function canonicalizeValue(value: string): string {
+  const trimmed = value.trim();
+  return trimmed.includes("  ") ? trimmed.replace(/ {2,}/g, " ") : trimmed;
+}
+
+/** What a canonical request is made from. */
+export interface CanonicalParts {
+  method: string;
+  /** Path of the target as it came, percent escapes included. */
+  rawPath: string;
+  query: readonly QueryPair[];
+  /** A query parameter that is not signed: the signature itself. */
+  skipQuery?: string;
+  /** Lower-case names to values, several of one name joined by `,`. */
+  getField: (name: string) => string | undefined;
+  /** Lower-case and sorted. */
+  signedHeaders: readonly string[];
+  payloadHash: string;
+}
+
+/** The canonical request as text. */
+export function buildCanonicalRequest(parts: CanonicalParts): string {
+  let headers = "";
+  for (const name of parts.signedHeaders) {
+    headers += `${name}:${canonicalizeValue(parts.getField(name) ?? "")}\n`;
+  }
+  const path = canonicalizePath(parts.rawPath);
+  const query = canonicalizeQuery(parts.query, parts.skipQuery);
+  return `${parts.method}\n${path}\n${query}\n${headers}\n${parts.signedHeaders.join(";")}\n${parts.payloadHash}`;
+}
+
+/** The text that is signed for a canonical request. */
+export function buildStringToSign(timestamp: string, scope: string, canonical: string): string {
+  return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${hashHex(canonical)}`;
+}
+
+/** Lower-case SHA-256. */
+export function hashHex(data: string | Uint8Array): string {
+  return createHash("sha256").update(data).digest("hex");
+}
+
+function compareText(a: string, b: string): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
+}

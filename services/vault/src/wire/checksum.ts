@@ -1,0 +1,111 @@
+// Additional checksums: their names in fields, and what a request says of its body's.
+import { createHash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { crc32c } from "@node-rs/crc32";
+import { createCRC64 } from "hash-wasm";
+import type { ChecksumAlgorithm } from "../object/types.ts";
+import { S3Error } from "./error.ts";
+import type { RequestFields } from "./fields.ts";
+
+/** The polynomial of CRC-64/NVME, reflected. */
+const CRC64NVME_POLYNOMIAL = "9a6c9329ac4bc9b5";
+
+/** The algorithms with their fields and the length of a value in base64. */
+export const checksumAlgorithms = {
+  CRC32: { field: "x-amz-checksum-crc32", element: "ChecksumCRC32", length: 8 },
+  CRC32C: { field: "x-amz-checksum-crc32c", element: "ChecksumCRC32C", length: 8 },
+  CRC64NVME: { field: "x-amz-checksum-crc64nvme", element: "ChecksumCRC64NVME", length: 12 },
+  SHA1: { field: "x-amz-checksum-sha1", element: "ChecksumSHA1", length: 28 },
+  SHA256: { field: "x-amz-checksum-sha256", element: "ChecksumSHA256", length: 44 },
+} as const satisfies Record<ChecksumAlgorithm, { field: string; element: string; length: number }>;
+
+const ENTRIES = Object.entries(checksumAlgorithms) as [
+  ChecksumAlgorithm,
+  (typeof checksumAlgorithms)[ChecksumAlgorithm],
+][];
+
+/** What a request says of its body's checksum: a value now, or one that follows as a trailer. */
+export interface ChecksumClaim {
+  algorithm: ChecksumAlgorithm;
+  /** Base64; undefined where the trailer brings it. */
+  value: string | undefined;
+}
+
+/** An algorithm's name as fields have it; InvalidRequest for others. */
+export function readChecksumAlgorithm(text: string): ChecksumAlgorithm {
+  const name = text.toUpperCase();
+  if (!Object.hasOwn(checksumAlgorithms, name)) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Checksum algorithm provided is unsupported. Please try again with any of the valid types: [CRC32, CRC32C, CRC64NVME, SHA1, SHA256]",
+    );
+  }
+  return name as ChecksumAlgorithm;
+}
+
+/** The value of `x-amz-checksum-…`; undefined without one, InvalidRequest with several or a malformed one. */
+export function readChecksumClaim(
+  fields: RequestFields,
+  trailerNames: readonly string[],
+): ChecksumClaim | undefined {
+  const found: ChecksumClaim[] = [];
+  for (const [algorithm, { field }] of ENTRIES) {
+    const value = fields.get(field);
+    if (value !== undefined) found.push({ algorithm, value: checkValue(algorithm, value) });
+    else if (trailerNames.includes(field)) found.push({ algorithm, value: undefined });
+  }
+  if (found.length > 1) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
+    );
+  }
+  const asked = fields.get("x-amz-sdk-checksum-algorithm");
+  const claim = found[0];
+  if (
+    asked !== undefined &&
+    claim !== undefined &&
+    readChecksumAlgorithm(asked) !== claim.algorithm
+  ) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Value for x-amz-sdk-checksum-algorithm header is invalid.",
+    );
+  }
+  return claim;
+}
+
+/** Checks that a value is base64 of the algorithm's length; throws InvalidRequest. */
+export function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
+  const { length, field } = checksumAlgorithms[algorithm];
+  if (value.length !== length || Buffer.from(value, "base64").toString("base64") !== value) {
+    throw new S3Error("InvalidRequest", `Value for ${field} header is invalid.`);
+  }
+  return value;
+}
+
+/** The checksum of bytes in memory, base64. */
+export async function computeChecksum(algorithm: ChecksumAlgorithm, body: Buffer): Promise<string> {
+  switch (algorithm) {
+    case "CRC32":
+      return formatCrc32(crc32(body));
+    case "CRC32C":
+      return formatCrc32(crc32c(body));
+    case "CRC64NVME": {
+      const hash = await createCRC64(CRC64NVME_POLYNOMIAL);
+      return Buffer.from(hash.update(body).digest("binary")).toString("base64");
+    }
+    case "SHA1":
+      return createHash("sha1").update(body).digest("base64");
+    case "SHA256":
+      return createHash("sha256").update(body).digest("base64");
+    default:
+      return algorithm satisfies never;
+  }
+}
+
+function formatCrc32(value: number): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value >>> 0);
+  return bytes.toString("base64");
+}

@@ -1,0 +1,78 @@
+// A request's field section with the `x-store-` names folded into the `x-amz-` names that they stand for.
+import { S3Error } from "./error.ts";
+
+const STORE = "x-store-";
+const AMZ = "x-amz-";
+
+/**
+ * Fields of one request, names in lower case. `get` answers under the `x-amz-` name whichever of the two came;
+ * `getRaw` answers under the name as it was sent, which is what signatures cover.
+ */
+export class RequestFields {
+  readonly #raw = new Map<string, string>();
+  readonly #folded = new Map<string, string>();
+  /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
+  readonly extensionNames: string[] = [];
+  /** Whether any `x-store-` name came: then answers carry both names. */
+  readonly usesStoreNames: boolean;
+
+  /** Throws InvalidRequest where a name came in both spellings with different values. */
+  constructor(pairs: Iterable<readonly [name: string, value: string]>) {
+    let usesStoreNames = false;
+    for (const [given, value] of pairs) {
+      const name = given.toLowerCase();
+      const before = this.#raw.get(name);
+      this.#raw.set(name, before === undefined ? value : `${before},${value}`);
+    }
+    for (const [name, value] of this.#raw) {
+      const isStore = name.startsWith(STORE);
+      if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
+      if (isStore) usesStoreNames = true;
+      this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value);
+    }
+    this.usesStoreNames = usesStoreNames;
+  }
+
+  get(name: string): string | undefined {
+    return this.#folded.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#folded.has(name);
+  }
+
+  getRaw(name: string): string | undefined {
+    return this.#raw.get(name);
+  }
+
+  /** Adds a trailer of the body; the same folding, the same conflict. */
+  addTrailer(given: string, value: string): void {
+    const name = foldName(given.toLowerCase());
+    this.#fold(name, value);
+  }
+
+  /** All fields under their folded names. */
+  entries(): IterableIterator<[string, string]> {
+    return this.#folded.entries();
+  }
+
+  #fold(name: string, value: string): void {
+    const before = this.#folded.get(name);
+    if (before !== undefined && before !== value) {
+      throw new S3Error("InvalidRequest", {
+        message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
+      });
+    }
+    this.#folded.set(name, value);
+  }
+}
+
+/** The `x-amz-` name of a field's lower-case name. */
+export function foldName(name: string): string {
+  return name.startsWith(STORE) ? AMZ + name.slice(STORE.length) : name;
+}
+
+/** The `x-store-` name that stands beside an `x-amz-` name in answers; undefined for other names. */
+export function toStoreName(name: string): string | undefined {
+  return name.startsWith(AMZ) ? STORE + name.slice(AMZ.length) : undefined;
+}

@@ -1,0 +1,285 @@
+// Which operation a request asks for: one table of method, level and subresource.
+import { decodeUri, parseQuery } from "../sigv4/index.ts";
+import type { QueryPair } from "../sigv4/index.ts";
+import { S3Error } from "./error.ts";
+import type { RequestFields } from "./fields.ts";
+
+type Level = "service" | "bucket" | "object";
+
+/**
+ * Level, method, query names that must all be there, name of the operation. `copy` names stand for a request with
+ * `x-amz-copy-source`. The row with the most names wins, so order does not matter.
+ */
+const TABLE = [
+  ["service", "GET", "", "ListBuckets"],
+  ["bucket", "PUT", "", "CreateBucket"],
+  ["bucket", "DELETE", "", "DeleteBucket"],
+  ["bucket", "HEAD", "", "HeadBucket"],
+  ["bucket", "GET", "", "ListObjects"],
+  ["bucket", "GET", "list-type", "ListObjectsV2"],
+  ["bucket", "GET", "versions", "ListObjectVersions"],
+  ["bucket", "GET", "uploads", "ListMultipartUploads"],
+  ["bucket", "POST", "delete", "DeleteObjects"],
+  ["bucket", "POST", "", "PostObject"],
+  ["bucket", "GET", "location", "GetBucketLocation"],
+  ["bucket", "GET", "versioning", "GetBucketVersioning"],
+  ["bucket", "PUT", "versioning", "PutBucketVersioning"],
+  ["bucket", "GET", "tagging", "GetBucketTagging"],
+  ["bucket", "PUT", "tagging", "PutBucketTagging"],
+  ["bucket", "DELETE", "tagging", "DeleteBucketTagging"],
+  ["bucket", "GET", "acl", "GetBucketAcl"],
+  ["bucket", "PUT", "acl", "PutBucketAcl"],
+  ["bucket", "GET", "policy", "GetBucketPolicy"],
+  ["bucket", "PUT", "policy", "PutBucketPolicy"],
+  ["bucket", "DELETE", "policy", "DeleteBucketPolicy"],
+  ["bucket", "GET", "policyStatus", "GetBucketPolicyStatus"],
+  ["bucket", "GET", "cors", "GetBucketCors"],
+  ["bucket", "PUT", "cors", "PutBucketCors"],
+  ["bucket", "DELETE", "cors", "DeleteBucketCors"],
+  ["bucket", "GET", "lifecycle", "GetBucketLifecycle"],
+  ["bucket", "PUT", "lifecycle", "PutBucketLifecycle"],
+  ["bucket", "DELETE", "lifecycle", "DeleteBucketLifecycle"],
+  ["bucket", "GET", "object-lock", "GetObjectLockConfiguration"],
+  ["bucket", "PUT", "object-lock", "PutObjectLockConfiguration"],
+  ["bucket", "GET", "notification", "GetBucketNotification"],
+  ["bucket", "PUT", "notification", "PutBucketNotification"],
+  ["bucket", "GET", "website", "GetBucketWebsite"],
+  ["bucket", "PUT", "website", "PutBucketWebsite"],
+  ["bucket", "DELETE", "website", "DeleteBucketWebsite"],
+  ["bucket", "GET", "encryption", "GetBucketEncryption"],
+  ["bucket", "PUT", "encryption", "PutBucketEncryption"],
+  ["bucket", "DELETE", "encryption", "DeleteBucketEncryption"],
+  ["bucket", "GET", "publicAccessBlock", "GetPublicAccessBlock"],
+  ["bucket", "PUT", "publicAccessBlock", "PutPublicAccessBlock"],
+  ["bucket", "DELETE", "publicAccessBlock", "DeletePublicAccessBlock"],
+  ["bucket", "GET", "ownershipControls", "GetBucketOwnershipControls"],
+  ["bucket", "PUT", "ownershipControls", "PutBucketOwnershipControls"],
+  ["bucket", "DELETE", "ownershipControls", "DeleteBucketOwnershipControls"],
+  ["bucket", "GET", "replication", "GetBucketReplication"],
+  ["bucket", "GET", "logging", "GetBucketLogging"],
+  ["bucket", "GET", "requestPayment", "GetBucketRequestPayment"],
+  ["bucket", "GET", "accelerate", "GetBucketAccelerateConfiguration"],
+  ["object", "PUT", "", "PutObject"],
+  ["object", "PUT", "copy", "CopyObject"],
+  ["object", "GET", "", "GetObject"],
+  ["object", "HEAD", "", "HeadObject"],
+  ["object", "DELETE", "", "DeleteObject"],
+  ["object", "GET", "attributes", "GetObjectAttributes"],
+  ["object", "GET", "tagging", "GetObjectTagging"],
+  ["object", "PUT", "tagging", "PutObjectTagging"],
+  ["object", "DELETE", "tagging", "DeleteObjectTagging"],
+  ["object", "GET", "acl", "GetObjectAcl"],
+  ["object", "PUT", "acl", "PutObjectAcl"],
+  ["object", "GET", "retention", "GetObjectRetention"],
+  ["object", "PUT", "retention", "PutObjectRetention"],
+  ["object", "GET", "legal-hold", "GetObjectLegalHold"],
+  ["object", "PUT", "legal-hold", "PutObjectLegalHold"],
+  ["object", "POST", "uploads", "CreateMultipartUpload"],
+  ["object", "PUT", "uploadId partNumber", "UploadPart"],
+  ["object", "PUT", "uploadId partNumber copy", "UploadPartCopy"],
+  ["object", "POST", "uploadId", "CompleteMultipartUpload"],
+  ["object", "DELETE", "uploadId", "AbortMultipartUpload"],
+  ["object", "GET", "uploadId", "ListParts"],
+] as const satisfies readonly (readonly [Level, string, string, string])[];
+
+/** The name of an operation, as the API reference has it. */
+export type OperationName = (typeof TABLE)[number][3];
+
+/** All operations, in the order of the table. */
+export const operationNames: readonly OperationName[] = TABLE.map((row) => row[3]);
+
+/** Names that make another operation of a request, built or not; they are never taken for parameters. */
+const SUBRESOURCES: ReadonlySet<string> = new Set([
+  ...TABLE.flatMap((row) => row[2].split(" ")).filter((name) => name !== "" && name !== "copy"),
+  "abac",
+  "analytics",
+  "append",
+  "ask",
+  "cold-tier",
+  "events",
+  "geo-placement",
+  "intelligent-tiering",
+  "inventory",
+  "metadataConfiguration",
+  "metadataInventoryTable",
+  "metadataJournalTable",
+  "metadataTable",
+  "metrics",
+  "pipeline",
+  "renameObject",
+  "encryption-context",
+  "restore",
+  "select",
+  "session",
+  "similar",
+  "sql",
+  "sweep",
+  "torrent",
+  "transform",
+  "triggers",
+  "vector-index",
+  "vector-search",
+]);
+// On reads it asks for one part of an object.
+const PARAMETERS: ReadonlySet<string> = new Set(["partNumber"]);
+
+/** Names by which writes may be refined; any other name on a write is refused, never ignored. */
+const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
+
+/** A request's operation and what it is about. */
+export type ResolvedRequest = {
+  readonly name: OperationName;
+  /** "" for ListBuckets. */
+  readonly bucket: string;
+  /** "" on bucket level. */
+  readonly key: string;
+  readonly query: RequestQuery;
+};
+
+/** A query by name; of a repeated name the first value counts. */
+export class RequestQuery {
+  readonly pairs: readonly QueryPair[];
+  readonly #byName = new Map<string, string>();
+
+  constructor(pairs: readonly QueryPair[]) {
+    this.pairs = pairs;
+    for (const [name, value] of pairs) if (!this.#byName.has(name)) this.#byName.set(name, value);
+  }
+
+  get(name: string): string | undefined {
+    return this.#byName.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#byName.has(name);
+  }
+}
+
+/** What a target names. */
+export interface Address {
+  level: Level;
+  bucket: string;
+  key: string;
+}
+
+/** Reads a raw query. */
+export function readQuery(raw: string): RequestQuery {
+  return new RequestQuery(parseQuery(raw));
+}
+
+/**
+ * The bucket and key of a target: by the Host, where that is a name below `domain`, else by the path. Throws InvalidURI.
+ */
+export function readAddress(rawPath: string, host: string, domain: string | undefined): Address {
+  const hosted = domain === undefined ? undefined : readHostedBucket(host, domain);
+  if (hosted !== undefined) {
+    const key = decodeUri(rawPath.slice(1));
+    return { level: key === "" ? "bucket" : "object", bucket: hosted, key };
+  }
+  if (rawPath === "/" || rawPath === "") return { level: "service", bucket: "", key: "" };
+  const slash = rawPath.indexOf("/", 1);
+  const bucket = decodeUri(slash < 0 ? rawPath.slice(1) : rawPath.slice(1, slash));
+  const key = slash < 0 ? "" : decodeUri(rawPath.slice(slash + 1));
+  return { level: key === "" ? "bucket" : "object", bucket, key };
+}
+
+/** The bucket that a Host names below `domain`; undefined where it names none. */
+function readHostedBucket(host: string, domain: string): string | undefined {
+  const name = host.replace(/:\d+$/, "").toLowerCase();
+  return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1) : undefined;
+}
+
+/**
+ * The operation of a request. Throws NotImplemented for subresources that are unknown or not built, MethodNotAllowed for
+ * methods that do not fit, InvalidArgument for subresources that exclude each other.
+ */
+export function resolveOperation(
+  method: string,
+  address: Address,
+  query: RequestQuery,
+  fields: RequestFields,
+): ResolvedRequest {
+  const asked = new Set<string>();
+  for (const [given] of query.pairs) {
+    // The specification's own name for retention.
+    const name = given === "lock" && address.level === "object" ? "retention" : given;
+    if (SUBRESOURCES.has(name)) asked.add(name);
+    else checkParameter(method, name, query.get(given)!);
+  }
+  if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
+    asked.add("copy");
+  }
+  const name = findOperation(method, address.level, asked);
+  return { name, bucket: address.bucket, key: address.key, query };
+}
+
+function findOperation(method: string, level: Level, asked: ReadonlySet<string>): OperationName {
+  let best: { name: OperationName; names: readonly string[] } | undefined;
+  let isKnownElsewhere = false;
+  for (const [rowLevel, rowMethod, rowNames, name] of TABLE) {
+    const names = rowNames === "" ? [] : rowNames.split(" ");
+    if (rowLevel !== level || !names.every((item) => asked.has(item))) continue;
+    if (rowMethod === method) {
+      if (best === undefined || names.length > best.names.length) best = { name, names };
+    } else if (names.length > 0) {
+      isKnownElsewhere = true;
+    }
+  }
+  const isRead = method === "GET" || method === "HEAD";
+  const rest = [...asked].filter(
+    (item) => !best?.names.includes(item) && !(isRead && PARAMETERS.has(item)),
+  );
+  if (best !== undefined && rest.length === 0) return best.name;
+  if (rest.some((item) => !isBuilt(level, item))) throw new S3Error("NotImplemented");
+  if (best !== undefined && best.names.length > 0) {
+    throw new S3Error(
+      "InvalidArgument",
+      `Conflicting query string parameters: ${[...best.names, ...rest].join(", ")}`,
+    );
+  }
+  if (isKnownElsewhere || best === undefined) throw new S3Error("MethodNotAllowed");
+  throw new S3Error("InvalidArgument", `${rest.join(", ")} does not stand alone.`);
+}
+
+function isBuilt(level: Level, name: string): boolean {
+  return TABLE.some(([rowLevel, , names]) => rowLevel === level && names.split(" ").includes(name));
+}
+
+// Reads ignore parameters that mean nothing (a page may add `?v=3` to a picture's address), writes do not.
+function checkParameter(method: string, name: string, value: string): void {
+  if (name === "x-id" || /^X-(?:Amz|Store)-/i.test(name)) return;
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead ? value === "" && !READ_FLAGS.has(name) : !WRITE_PARAMETERS.has(name)) {
+    throw new S3Error(
+      "NotImplemented",
+      `The query parameter ${JSON.stringify(name.slice(0, 64))} is not implemented.`,
+    );
+  }
+}
+
+/** Parameters of reads that may be empty. */
+const READ_FLAGS: ReadonlySet<string> = new Set([
+  "prefix",
+  "delimiter",
+  "marker",
+  "start-after",
+  "continuation-token",
+  "key-marker",
+  "version-id-marker",
+  "upload-id-marker",
+  "part-number-marker",
+  "encoding-type",
+  "fetch-owner",
+  "max-keys",
+  "max-parts",
+  "max-uploads",
+  "max-buckets",
+  "bucket-region",
+  "versionId",
+  "response-content-type",
+  "response-content-language",
+  "response-expires",
+  "response-cache-control",
+  "response-content-disposition",
+  "response-content-encoding",
+]);
