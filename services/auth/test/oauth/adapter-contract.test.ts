@@ -84,11 +84,7 @@ onEachDatabase((makeUrl) => {
         const naming =
           model === "Interaction" ? { session: { cookie: other }, deviceCode: other } : {};
         const adapter = nodes[0]!.items.createAdapter(model);
-        await adapter.upsert(
-          id,
-          { jti: id, ...naming } as Parameters<typeof adapter.upsert>[1],
-          60,
-        );
+        await adapter.upsert(id, { jti: id, ...naming }, 60);
       }
       const text = await dump();
       for (const id of ids) assert.equal(text.includes(id), false);
