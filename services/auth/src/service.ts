@@ -1,5 +1,6 @@
 // The composition root of the identity service: it makes every part and hands it on, from top to bottom.
 import { mkdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
 import { HealthRegistry } from "@platform/kernel/health";
@@ -17,13 +18,38 @@ import { systemClock } from "@platform/kernel/time";
 import type { Clock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
+import { AuditLog } from "./audit/audit-log.ts";
 import { authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
+import { listAccountOperations } from "./http/accounts-api.ts";
 import { createAuthApi } from "./http/api.ts";
+import { ClientAddress } from "./http/client-address.ts";
+import { Cookies } from "./http/cookies.ts";
 import { Front } from "./http/front.ts";
+import { Identification } from "./http/principal.ts";
+import { listRbacOperations } from "./http/rbac-api.ts";
+import { listSessionOperations } from "./http/sessions-api.ts";
+import { listUserOperations } from "./http/users-api.ts";
+import { Credentials } from "./login/credentials.ts";
+import { Login } from "./login/login.ts";
+import { createAuthMetrics } from "./metrics.ts";
+import { Notifier } from "./notify/notifier.ts";
+import type { OAuth } from "./oauth/port.ts";
+import { PasswordHasher } from "./password/hasher.ts";
+import { PasswordPolicy } from "./password/policy.ts";
+import { PolicyStore } from "./rbac/policy-store.ts";
+import { createRbac } from "./rbac/rights.ts";
 import { migrateRooms } from "./schema.ts";
 import type { AuthTables } from "./schema.ts";
 import { loadSecrets } from "./secrets.ts";
+import { Sessions } from "./session/sessions.ts";
+import { SessionTokens } from "./session/token.ts";
+import { startSweeping } from "./sweep.ts";
+import { Throttle } from "./throttle/throttle.ts";
+import { Tickets } from "./ticket/tickets.ts";
+import { ensureAdministrator } from "./user/first-administrator.ts";
+import { Groups } from "./user/groups.ts";
+import { Users } from "./user/users.ts";
 
 const tracesFlushMs = 1000;
 
@@ -53,7 +79,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
   const database = openDatabase<AuthTables>({ url, service: "auth" });
   lifecycle.onDrain("database", () => database.close());
-  loadSecrets(config, database.kind);
+  const secrets = loadSecrets(config, database.kind);
   await migrateRooms(database, clock.now());
 
   const registry = new MetricRegistry();
@@ -84,6 +110,66 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const port = listener.port ?? config.addr.port;
   const publicUrl = config.public_url ?? `http://localhost:${port}`;
 
+  const ids = createIdSource({ clock });
+  const audit = new AuditLog(database, clock, secrets.session);
+  const throttle = new Throttle(database, clock);
+  const tickets = new Tickets(database, clock, secrets.session);
+  const sessions = new Sessions(
+    { database, clock, ids, tokens: new SessionTokens(secrets.session) },
+    { idleMs: config.session_idle_ms, absoluteMs: config.session_absolute_ms },
+  );
+  const rbac = createRbac(database);
+  const policy = new PolicyStore(database, clock);
+  const users = new Users({ database, clock, ids, policy });
+  const groups = new Groups({ database, clock, ids, policy });
+  const hasher = new PasswordHasher({
+    concurrency: config.password_hash_concurrency ?? availableParallelism(),
+    waitingMax: config.password_hash_queue,
+  });
+  const notifier = new Notifier({
+    url: config.platform_notify_url,
+    token: config.notify_token,
+    from: config.mail_from,
+  });
+  const oauth: OAuth | undefined = undefined;
+
+  const metrics = createAuthMetrics(registry, () => sessions.count());
+  const credentials = new Credentials({
+    users,
+    hasher,
+    policy: new PasswordPolicy(),
+    tickets,
+    throttle,
+    sessions,
+    oauth,
+    notifier,
+    audit,
+    publicUrl,
+    registration: config.registration,
+    onHiddenError: (error) => log.error("a message could not be sent", { error }),
+  });
+  const login = new Login({
+    users,
+    hasher,
+    throttle,
+    sessions,
+    oauth,
+    audit,
+    count: metrics.countLogin,
+    secret: secrets.session,
+  });
+  const cookies = new Cookies(publicUrl);
+  const identification = new Identification({
+    publicUrl,
+    accounts: users,
+    sessions,
+    rbac,
+    oauth,
+    cookies,
+    addresses: new ClientAddress(config.trusted_proxies),
+    now: () => clock.now(),
+    sessionAbsoluteMs: config.session_absolute_ms,
+  });
   const api = createAuthApi({
     clock,
     health,
@@ -91,9 +177,34 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     tracer,
     metrics: registry,
     httpMetrics,
-    routes: [],
+    guard: identification.guard,
+    routes: [
+      ...listAccountOperations({ identification, login, credentials, users, cookies }),
+      ...listSessionOperations({ identification, sessions, credentials, users, audit }),
+      ...listRbacOperations({ identification, policy, rbac, audit }),
+      ...listUserOperations({
+        identification,
+        users,
+        groups,
+        credentials,
+        oauth,
+        audit,
+        publicUrl,
+      }),
+    ],
   });
-  front.open({ api, oauth: undefined });
+  const stopSweeping = startSweeping(
+    [
+      () => sessions.sweep(),
+      () => tickets.sweep(),
+      () => throttle.sweep(),
+      () => audit.sweep(clock.now() - config.audit_retention_ms),
+    ],
+    log,
+  );
+  lifecycle.onDrain("sweeps", stopSweeping);
+  front.open({ api, oauth });
+  await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
