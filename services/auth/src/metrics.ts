@@ -6,6 +6,7 @@ import type { CountLogin } from "./login/login.ts";
 export interface AuthMetrics {
   countLogin: CountLogin;
   countMfa: (factor: string, result: string) => void;
+  countToken: (grant: string) => void;
 }
 
 /** Makes the metrics; `countSessions` is asked at each scrape. */
@@ -23,6 +24,11 @@ export function createAuthMetrics(
     help: "Second factors checked, by kind and result.",
     labels: ["factor", "result"],
   });
+  const tokens = registry.counter({
+    name: "platform_auth_tokens_issued_total",
+    help: "Access tokens issued, by grant type.",
+    labels: ["grant"],
+  });
   registry.collect({
     name: "sessions",
     collect: async () => [
@@ -36,6 +42,7 @@ export function createAuthMetrics(
   });
   return {
     countLogin: (method, result) => logins.with({ method, result }).add(),
+    countToken: (grant) => tokens.with({ grant }).add(),
     countMfa: (factor, result) => factors.with({ factor, result }).add(),
   };
 }

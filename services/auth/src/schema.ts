@@ -2,6 +2,10 @@
 import type { Database, Migration } from "@platform/kernel/db";
 import type { AuditTables } from "./audit/schema.ts";
 import { auditMigrations } from "./audit/schema.ts";
+import { keyMigrations } from "./key/schema.ts";
+import type { KeyTables } from "./key/schema.ts";
+import { oauthMigrations } from "./oauth/schema.ts";
+import type { OAuthTables } from "./oauth/schema.ts";
 import type { RbacTables } from "./rbac/schema.ts";
 import { rbacMigrations } from "./rbac/schema.ts";
 import type { SessionTables } from "./session/schema.ts";
@@ -19,7 +23,9 @@ export type AuthTables = UserTables &
   RbacTables &
   TicketTables &
   ThrottleTables &
-  AuditTables;
+  AuditTables &
+  KeyTables &
+  OAuthTables;
 
 /** The service's database. */
 export type AuthDatabase = Database<AuthTables>;
@@ -32,6 +38,8 @@ const rooms: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "ticket", migrations: ticketMigrations },
   { name: "throttle", migrations: throttleMigrations },
   { name: "audit", migrations: auditMigrations },
+  { name: "key", migrations: keyMigrations },
+  { name: "oauth", migrations: oauthMigrations },
 ];
 
 /** Brings the tables of every room up to date; several nodes may do so at once. */

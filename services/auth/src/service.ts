@@ -3,6 +3,7 @@ import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
+import { createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -30,11 +31,13 @@ import { Identification } from "./http/principal.ts";
 import { listRbacOperations } from "./http/rbac-api.ts";
 import { listSessionOperations } from "./http/sessions-api.ts";
 import { listUserOperations } from "./http/users-api.ts";
+import { KeyRing } from "./key/key-ring.ts";
+import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
 import { Login } from "./login/login.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { Notifier } from "./notify/notifier.ts";
-import type { OAuth } from "./oauth/port.ts";
+import { createOAuth } from "./oauth/oauth.ts";
 import { PasswordHasher } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
@@ -81,6 +84,18 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("database", () => database.close());
   const secrets = loadSecrets(config, database.kind);
   await migrateRooms(database, clock.now());
+
+  const box = createSecretBox(secrets.encryption);
+  const keys = new KeyRing({
+    database,
+    box,
+    clock,
+    log,
+    algorithm: config.jwt_algorithm,
+    seedPath: config.jwt_key_path,
+  });
+  await keys.start();
+  lifecycle.onDrain("signing keys", () => keys.stop());
 
   const registry = new MetricRegistry();
   const processCollector = createProcessCollector({ service: "auth", version: authVersion });
@@ -131,9 +146,29 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     token: config.notify_token,
     from: config.mail_from,
   });
-  const oauth: OAuth | undefined = undefined;
-
   const metrics = createAuthMetrics(registry, () => sessions.count());
+  const oauth = await createOAuth({
+    issuer: publicUrl,
+    algorithm: config.jwt_algorithm,
+    audience: config.audience,
+    secret: secrets.session,
+    database,
+    box,
+    keys,
+    clock,
+    log,
+    accounts: users,
+    sessions,
+    rbac,
+    egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
+    interactionPath: (uid) => `/interaction/${uid}`,
+    acrValues: ["1", "2"],
+    onSignOut: async (sid) => {
+      await sessions.end(sid);
+    },
+    onTokenIssued: metrics.countToken,
+  });
+  lifecycle.onDrain("oauth", () => oauth.close());
   const credentials = new Credentials({
     users,
     hasher,

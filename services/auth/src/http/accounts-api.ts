@@ -61,7 +61,8 @@ export function answerSignedIn(
   );
   const { tokens } = signedIn;
   return {
-    ...(tokens === undefined ? {} : { ...tokens, token: tokens.access_token }),
+    ...tokens,
+    token: tokens.access_token,
     session_token: signedIn.sessionToken,
     user: showUser(signedIn.account),
   };

@@ -43,7 +43,7 @@ export interface PrincipalParts {
   accounts: Accounts;
   sessions: Sessions;
   rbac: Rbac;
-  oauth: OAuth | undefined;
+  oauth: OAuth;
   cookies: Cookies;
   addresses: ClientAddress;
   now: () => number;
@@ -185,7 +185,7 @@ export class Identification {
   }
 
   async #byAccessToken(token: string): Promise<Principal | undefined> {
-    const claims = await this.#parts.oauth?.verifyAccessToken(token);
+    const claims = await this.#parts.oauth.verifyAccessToken(token);
     if (claims?.sub === undefined) return undefined;
     const clientId = readText(claims, "client_id");
     const base = { scope: claims.scope, clientId, renewedToken: undefined };

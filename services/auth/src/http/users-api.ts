@@ -30,7 +30,7 @@ export interface UsersApiParts {
   users: Users;
   groups: Groups;
   credentials: Credentials;
-  oauth: OAuth | undefined;
+  oauth: OAuth;
   audit: AuditLog;
   publicUrl: string;
 }
@@ -122,7 +122,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
           throw createValidationError([{ in: "body", path: "email", message: "an email address" }]);
         }
         const account = await users.change(userId, { ...body, email });
-        if (body.disabled === true) await oauth?.revokeUser(userId);
+        if (body.disabled === true) await oauth.revokeUser(userId);
         await record(exchange, principal, "user.change", `user:${userId}`, {
           fields: Object.keys(body),
           ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
@@ -142,7 +142,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const userId = exchange.params.id;
         await users.requireManageable(userId, principal.rights);
         await users.delete(userId);
-        await oauth?.revokeUser(userId);
+        await oauth.revokeUser(userId);
         await record(exchange, principal, "user.delete", `user:${userId}`);
         return undefined;
       },

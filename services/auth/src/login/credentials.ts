@@ -35,7 +35,7 @@ export interface CredentialParts {
   tickets: Tickets;
   throttle: Throttle;
   sessions: Sessions;
-  oauth: OAuth | undefined;
+  oauth: OAuth;
   notifier: Notifier;
   audit: AuditLog;
   publicUrl: string;
@@ -185,14 +185,14 @@ export class Credentials {
     const { users, sessions, oauth } = this.#parts;
     await users.raiseEpoch(userId);
     const ended = await sessions.endAll(userId);
-    await oauth?.revokeUser(userId);
+    await oauth.revokeUser(userId);
     return ended;
   }
 
   /** Ends one session and its tokens. */
   async endSession(sid: string, userId?: string): Promise<boolean> {
     const ended = await this.#parts.sessions.end(sid, userId);
-    if (ended) await this.#parts.oauth?.revokeSession(sid);
+    if (ended) await this.#parts.oauth.revokeSession(sid);
     return ended;
   }
 
@@ -214,7 +214,7 @@ export class Credentials {
       for (const { id } of others) {
         if (id !== sid) await this.endSession(id, account.id);
       }
-      await oauth?.revokeSession(sid);
+      await oauth.revokeSession(sid);
     }
     await audit.record({
       action,

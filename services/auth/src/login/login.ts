@@ -23,8 +23,7 @@ export interface SignedIn {
   session: SessionInfo;
   /** The session's token. */
   sessionToken: string;
-  /** Undefined while the service has no OAuth core. */
-  tokens: LoginTokens | undefined;
+  tokens: LoginTokens;
   /** Marks the device as one that this account has signed in on. */
   deviceMark: string;
 }
@@ -38,7 +37,7 @@ export interface LoginParts {
   hasher: PasswordHasher;
   throttle: Throttle;
   sessions: Sessions;
-  oauth: OAuth | undefined;
+  oauth: OAuth;
   audit: AuditLog;
   count: CountLogin;
   /** Signs device marks. */
@@ -106,7 +105,7 @@ export class Login {
   ): Promise<SignedIn> {
     const { sessions, oauth, audit, count } = this.#parts;
     const { session, token } = await sessions.open(account.id, proof, origin);
-    const tokens = await oauth?.mintForLogin(account, session, scope);
+    const tokens = await oauth.mintForLogin(account, session, scope);
     count(proof.amr.join("+"), "success");
     await audit.record({
       action: "login",

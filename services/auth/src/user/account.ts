@@ -1,4 +1,5 @@
 // What the other rooms and the OAuth core see of a user.
+import type { AuthDatabase } from "../schema.ts";
 import type { UserRow } from "./schema.ts";
 
 /** A user without secrets. */
@@ -20,6 +21,20 @@ export interface Account {
 export interface Accounts {
   /** The user as the database has it now; undefined when there is none. */
   find(id: string): Promise<Account | undefined>;
+}
+
+/** Accounts over the database. */
+export function createAccounts(database: AuthDatabase): Accounts {
+  return {
+    find: async (id) => {
+      const row = await database.db
+        .selectFrom("auth_users")
+        .selectAll()
+        .where("id", "=", id)
+        .executeTakeFirst();
+      return row === undefined ? undefined : toAccount(row);
+    },
+  };
 }
 
 /** A row without its secrets. */

@@ -1,0 +1,155 @@
+// One compiled module in one thread: instances of it, called with bytes.
+import { GuestError } from "../errors.ts";
+import { WASI_MODULE } from "../module/abi.ts";
+import type { GuestAbi } from "../module/abi.ts";
+import { GuestExit, Wasi } from "./wasi.ts";
+
+type TransformExports = {
+  memory: WebAssembly.Memory;
+  alloc: (length: number) => number;
+  transform: (at: number, length: number) => unknown;
+  _initialize?: () => void;
+};
+type CommandExports = { memory: WebAssembly.Memory; _start: () => void };
+/** Memory of an instance that is kept for the next call; a larger one is given back. */
+const KEPT_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
+
+type Transformer = { exports: TransformExports; wasi: Wasi; calls: number };
+
+/** A compiled guest. Compiling validates the module. */
+export class Guest {
+  readonly #module: WebAssembly.Module;
+  readonly #abi: GuestAbi;
+  readonly #outputBytesMax: number;
+  #transformer: Transformer | undefined;
+
+  constructor(bytes: Uint8Array<ArrayBuffer>, abi: GuestAbi, outputBytesMax: number) {
+    this.#abi = abi;
+    this.#outputBytesMax = outputBytesMax;
+    try {
+      this.#module = new WebAssembly.Module(bytes);
+    } catch (error) {
+      throw new GuestError("invalid-module", `The module does not validate: ${describe(error)}`);
+    }
+  }
+
+  /** The result for `input`. Throws a GuestError. */
+  call(input: Uint8Array): Uint8Array<ArrayBuffer> {
+    return this.#abi === "command" ? this.#run(input) : this.#transform(input);
+  }
+
+  // A command's memory is used up when it ends, so that each call has an instance of its own.
+  #run(input: Uint8Array): Uint8Array<ArrayBuffer> {
+    const wasi = new Wasi(this.#outputBytesMax);
+    wasi.reset(input);
+    const exports = this.#instantiate(wasi) as CommandExports;
+    try {
+      exports._start();
+    } catch (error) {
+      if (!(error instanceof GuestExit)) throw toGuestError(error, wasi);
+      if (error.exitCode !== 0)
+        throw new GuestError(
+          "exited",
+          `The guest ended with exit code ${error.exitCode}${quoteReason(wasi)}.`,
+        );
+    }
+    return wasi.output;
+  }
+
+  // An instance is kept from call to call. Where a used one fails, its memory may merely be full of what earlier calls
+  // left behind: a fresh one has the last word.
+  #transform(input: Uint8Array): Uint8Array<ArrayBuffer> {
+    const kept = this.#transformer;
+    if (kept !== undefined && kept.calls > 0) {
+      try {
+        return this.#callTransform(kept, input);
+      } catch {
+        this.#transformer = undefined;
+      }
+    }
+    try {
+      this.#transformer ??= this.#createTransformer();
+      return this.#callTransform(this.#transformer, input);
+    } catch (error) {
+      this.#transformer = undefined;
+      throw error;
+    }
+  }
+
+  #createTransformer(): Transformer {
+    const wasi = new Wasi(this.#outputBytesMax);
+    const exports = this.#instantiate(wasi) as TransformExports;
+    try {
+      exports._initialize?.();
+    } catch (error) {
+      throw toGuestError(error, wasi);
+    }
+    return { exports, wasi, calls: 0 };
+  }
+
+  #callTransform(transformer: Transformer, input: Uint8Array): Uint8Array<ArrayBuffer> {
+    const { exports, wasi } = transformer;
+    wasi.reset(new Uint8Array(0));
+    let result: unknown;
+    try {
+      const at = exports.alloc(input.length) >>> 0;
+      if (at + input.length > exports.memory.buffer.byteLength)
+        throw new GuestError("invalid-result", "`alloc` gave a place outside of the memory.");
+      new Uint8Array(exports.memory.buffer).set(input, at);
+      result = exports.transform(at, input.length);
+    } catch (error) {
+      throw toGuestError(error, wasi);
+    }
+    transformer.calls++;
+    const output = this.#readResult(exports.memory, result);
+    if (exports.memory.buffer.byteLength > KEPT_MEMORY_BYTES_MAX) this.#transformer = undefined;
+    return output;
+  }
+
+  #readResult(memory: WebAssembly.Memory, result: unknown): Uint8Array<ArrayBuffer> {
+    if (typeof result !== "bigint")
+      throw new GuestError("invalid-result", "`transform` did not return an i64.");
+    const packed = BigInt.asUintN(64, result);
+    const at = Number(packed >> 32n);
+    const length = Number(packed & 0xffff_ffffn);
+    if (length > this.#outputBytesMax)
+      throw new GuestError(
+        "output-too-large",
+        `The guest returned ${length} bytes; it may return ${this.#outputBytesMax}.`,
+      );
+    if (at + length > memory.buffer.byteLength)
+      throw new GuestError("invalid-result", "`transform` returned bytes outside of its memory.");
+    return new Uint8Array(memory.buffer, at, length).slice();
+  }
+
+  #instantiate(wasi: Wasi): WebAssembly.Exports {
+    try {
+      const imports = { [WASI_MODULE]: wasi.createImports() };
+      const { exports } = new WebAssembly.Instance(this.#module, imports);
+      wasi.bind(exports["memory"] as WebAssembly.Memory);
+      return exports;
+    } catch (error) {
+      if (error instanceof WebAssembly.LinkError)
+        throw new GuestError("unsupported-module", `The module does not link: ${error.message}`);
+      throw toGuestError(error, wasi);
+    }
+  }
+}
+
+function toGuestError(error: unknown, wasi: Wasi): GuestError {
+  if (error instanceof GuestError) return error;
+  if (error instanceof GuestExit)
+    return new GuestError(
+      "exited",
+      `The guest ended with exit code ${error.exitCode}${quoteReason(wasi)}.`,
+    );
+  return new GuestError("trapped", `The guest trapped: ${describe(error)}${quoteReason(wasi)}.`);
+}
+
+function quoteReason(wasi: Wasi): string {
+  return wasi.errorText === "" ? "" : ` (it said: ${wasi.errorText})`;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

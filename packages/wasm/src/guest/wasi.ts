@@ -1,0 +1,208 @@
+// WASI preview 1 for a guest that has a standard input, output and error stream and nothing else: no files, no
+// sockets, no environment, no arguments. (WebAssembly/WASI, legacy/preview1/docs.md)
+import { randomFillSync } from "node:crypto";
+import { GuestError } from "../errors.ts";
+import { WASI_FUNCTIONS } from "../module/abi.ts";
+
+// Error numbers of preview 1 (`errno`).
+const SUCCESS = 0;
+const BAD_FILE = 8;
+const INVALID = 28;
+const NO_SYSTEM_CALL = 52;
+const SEEK_ON_STREAM = 70;
+const CHARACTER_DEVICE = 2;
+const RIGHT_READ = 2n;
+const RIGHT_WRITE = 64n;
+const STANDARD_STREAMS = 3;
+/** How much of standard error is kept, in bytes: the reason of a failure, not a log. */
+const ERROR_TEXT_MAX = 1024;
+/** What `getrandom`-like calls fill at a time. */
+const RANDOM_BYTES_MAX = 65_536;
+
+/** Thrown through the guest to end it; never seen outside this package. */
+export class GuestExit extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super(`exit ${exitCode}`);
+    this.exitCode = exitCode;
+  }
+}
+
+/** The world as one guest instance sees it. `memory` is bound after instantiation. */
+export class Wasi {
+  readonly #outputBytesMax: number;
+  #memory: WebAssembly.Memory | undefined;
+  #input: Uint8Array = new Uint8Array(0);
+  #inputAt = 0;
+  #output: Uint8Array[] = [];
+  #outputBytes = 0;
+  #errorText: Uint8Array[] = [];
+  #errorBytes = 0;
+
+  constructor(outputBytesMax: number) {
+    this.#outputBytesMax = outputBytesMax;
+  }
+
+  bind(memory: WebAssembly.Memory): void {
+    this.#memory = memory;
+  }
+
+  /** Gives the guest its standard input and forgets what it wrote before. */
+  reset(input: Uint8Array): void {
+    this.#input = input;
+    this.#inputAt = 0;
+    this.#output = [];
+    this.#outputBytes = 0;
+    this.#errorText = [];
+    this.#errorBytes = 0;
+  }
+
+  /** What the guest wrote to standard output. */
+  get output(): Uint8Array<ArrayBuffer> {
+    return join(this.#output, this.#outputBytes);
+  }
+
+  /** The beginning of what it wrote to standard error, as text. */
+  get errorText(): string {
+    return new TextDecoder().decode(join(this.#errorText, this.#errorBytes)).trim();
+  }
+
+  /** The imports of module `wasi_snapshot_preview1`. */
+  createImports(): Record<string, (...args: never[]) => number> {
+    const imports: Record<string, (...args: never[]) => number> = {};
+    for (const name of WASI_FUNCTIONS) imports[name] = () => NO_SYSTEM_CALL;
+    // There are no preopened folders, so that no path leads anywhere.
+    for (const name of WASI_FUNCTIONS)
+      if (name.startsWith("path_") || name.startsWith("fd_")) imports[name] = () => BAD_FILE;
+    return Object.assign(imports, {
+      args_sizes_get: (count: number, bytes: number) => this.#setSizes(count, bytes),
+      args_get: () => SUCCESS,
+      environ_sizes_get: (count: number, bytes: number) => this.#setSizes(count, bytes),
+      environ_get: () => SUCCESS,
+      clock_res_get: (_clock: number, at: number) => this.#setUint64(at, 1_000_000n),
+      clock_time_get: (clock: number, _precision: bigint, at: number) =>
+        this.#setUint64(at, readClock(clock)),
+      random_get: (at: number, bytes: number) => this.#fillRandom(at, bytes),
+      sched_yield: () => SUCCESS,
+      proc_exit: (code: number) => {
+        throw new GuestExit(code);
+      },
+      fd_fdstat_get: (file: number, at: number) => this.#describe(file, at),
+      fd_fdstat_set_flags: (file: number) => (isStream(file) ? SUCCESS : BAD_FILE),
+      fd_close: (file: number) => (isStream(file) ? SUCCESS : BAD_FILE),
+      fd_seek: (file: number) => (isStream(file) ? SEEK_ON_STREAM : BAD_FILE),
+      fd_tell: (file: number) => (isStream(file) ? SEEK_ON_STREAM : BAD_FILE),
+      fd_read: (file: number, vectors: number, count: number, at: number) =>
+        this.#read(file, vectors, count, at),
+      fd_write: (file: number, vectors: number, count: number, at: number) =>
+        this.#write(file, vectors, count, at),
+    });
+  }
+
+  // The view is made anew each time: growing the memory detaches the old buffer.
+  get #view(): DataView {
+    if (this.#memory === undefined) throw new GuestExit(INVALID);
+    return new DataView(this.#memory.buffer);
+  }
+
+  #setSizes(count: number, bytes: number): number {
+    const view = this.#view;
+    view.setUint32(count >>> 0, 0, true);
+    view.setUint32(bytes >>> 0, 0, true);
+    return SUCCESS;
+  }
+
+  #setUint64(at: number, value: bigint): number {
+    this.#view.setBigUint64(at >>> 0, value, true);
+    return SUCCESS;
+  }
+
+  #fillRandom(at: number, bytes: number): number {
+    const { buffer } = this.#view;
+    const end = (at >>> 0) + (bytes >>> 0);
+    if (end > buffer.byteLength) return INVALID;
+    for (let from = at >>> 0; from < end; from += RANDOM_BYTES_MAX)
+      randomFillSync(new Uint8Array(buffer, from, Math.min(RANDOM_BYTES_MAX, end - from)));
+    return SUCCESS;
+  }
+
+  #describe(file: number, at: number): number {
+    if (!isStream(file)) return BAD_FILE;
+    const view = this.#view;
+    view.setUint8(at >>> 0, CHARACTER_DEVICE);
+    view.setUint16((at >>> 0) + 2, 0, true);
+    view.setBigUint64((at >>> 0) + 8, file === 0 ? RIGHT_READ : RIGHT_WRITE, true);
+    view.setBigUint64((at >>> 0) + 16, 0n, true);
+    return SUCCESS;
+  }
+
+  #read(file: number, vectors: number, count: number, at: number): number {
+    if (file !== 0) return BAD_FILE;
+    const view = this.#view;
+    let total = 0;
+    for (let index = 0; index < count && this.#inputAt < this.#input.length; index++) {
+      const target = readVector(view, vectors, index);
+      const bytes = this.#input.subarray(this.#inputAt, this.#inputAt + target.length);
+      target.set(bytes);
+      this.#inputAt += bytes.length;
+      total += bytes.length;
+    }
+    view.setUint32(at >>> 0, total, true);
+    return SUCCESS;
+  }
+
+  #write(file: number, vectors: number, count: number, at: number): number {
+    if (file !== 1 && file !== 2) return BAD_FILE;
+    const view = this.#view;
+    let total = 0;
+    for (let index = 0; index < count; index++) {
+      const bytes = readVector(view, vectors, index);
+      if (file === 1) this.#keepOutput(bytes);
+      else this.#keepError(bytes);
+      total += bytes.length;
+    }
+    view.setUint32(at >>> 0, total, true);
+    return SUCCESS;
+  }
+
+  #keepOutput(bytes: Uint8Array): void {
+    this.#outputBytes += bytes.length;
+    if (this.#outputBytes > this.#outputBytesMax)
+      throw new GuestError(
+        "output-too-large",
+        `The guest wrote more than ${this.#outputBytesMax} bytes.`,
+      );
+    if (bytes.length > 0) this.#output.push(bytes.slice());
+  }
+
+  #keepError(bytes: Uint8Array): void {
+    const kept = bytes.slice(0, ERROR_TEXT_MAX - this.#errorBytes);
+    this.#errorBytes += kept.length;
+    if (kept.length > 0) this.#errorText.push(kept);
+  }
+}
+
+function isStream(file: number): boolean {
+  return file >= 0 && file < STANDARD_STREAMS;
+}
+
+function readVector(view: DataView, vectors: number, index: number): Uint8Array {
+  const at = (vectors >>> 0) + index * 8;
+  // Both throw a RangeError where the guest points outside its memory, which ends it like a trap.
+  return new Uint8Array(view.buffer, view.getUint32(at, true), view.getUint32(at + 4, true));
+}
+
+function readClock(clock: number): bigint {
+  return clock === 0 ? BigInt(Date.now()) * 1_000_000n : process.hrtime.bigint();
+}
+
+function join(parts: readonly Uint8Array[], bytes: number): Uint8Array<ArrayBuffer> {
+  const joined = new Uint8Array(bytes);
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}

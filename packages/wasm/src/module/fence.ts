@@ -1,0 +1,154 @@
+// Rewrites a module so that its memories and tables cannot grow past a bound, whatever it declares.
+//
+//   module   = "\0asm" 01 00 00 00 section*
+//   section  = id:byte size:u32 contents           (WebAssembly Core 2.0, section 5.5.2)
+//   limits   = 00 min:u32 | 01 min:u32 max:u32     (section 5.3.7)
+//
+// Only the sections of imports, tables, memories and exports are read; the engine validates the rest when it compiles.
+import { GuestError } from "../errors.ts";
+import { FUNCTION_KIND, WASI_FUNCTIONS, WASI_MODULE, findAbi } from "./abi.ts";
+import type { GuestAbi } from "./abi.ts";
+import { BinaryReader, encodeUint32 } from "./binary-reader.ts";
+
+const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+const IMPORT_SECTION = 2;
+const TABLE_SECTION = 4;
+const MEMORY_SECTION = 5;
+const EXPORT_SECTION = 7;
+const FUNCTION_REFERENCE = 0x70;
+const EXTERNAL_REFERENCE = 0x6f;
+/** Bytes of a page of memory. */
+export const PAGE_BYTES = 65_536;
+
+/** What a guest may have at most. */
+export type FenceLimits = {
+  /** All memories of a guest together, in pages of 64 KiB. */
+  memoryPagesMax: number;
+  /** All tables of a guest together. */
+  tableEntriesMax: number;
+};
+
+/** A module that can be instantiated without asking it for its manners. */
+export type FencedModule = { bytes: Uint8Array<ArrayBuffer>; abi: GuestAbi };
+
+/** Checks what the module asks for and bounds it. Throws a GuestError that says what was wrong. */
+export function fenceModule(module: Uint8Array, limits: FenceLimits): FencedModule {
+  const reader = new BinaryReader(module);
+  for (const byte of PREAMBLE) {
+    if (reader.isAtEnd || reader.readByte() !== byte)
+      throw new GuestError(
+        "invalid-module",
+        "These bytes are not a WebAssembly module, version 1.",
+      );
+  }
+  const parts: Uint8Array[] = [Uint8Array.from(PREAMBLE)];
+  const exports = new Map<string, number>();
+  while (!reader.isAtEnd) {
+    const start = reader.position;
+    const id = reader.readByte();
+    const size = reader.readUint32();
+    const from = reader.position;
+    reader.readBytes(size);
+    const contents = new BinaryReader(module, from, reader.position);
+    if (id === IMPORT_SECTION) checkImports(contents);
+    if (id === EXPORT_SECTION) readExports(contents, exports);
+    if (id === MEMORY_SECTION) parts.push(rewrite(id, boundMemories(contents, limits)));
+    else if (id === TABLE_SECTION) parts.push(rewrite(id, boundTables(contents, limits)));
+    else parts.push(module.subarray(start, reader.position));
+  }
+  return { bytes: join(parts), abi: findAbi(exports) };
+}
+
+function checkImports(section: BinaryReader): void {
+  for (let left = section.readUint32(); left > 0; left--) {
+    const from = section.readName();
+    const name = section.readName();
+    if (section.readByte() !== FUNCTION_KIND)
+      throw new GuestError(
+        "unsupported-module",
+        `The module imports ${quote(from, name)}, which is not a function.`,
+      );
+    section.readUint32();
+    if (from !== WASI_MODULE || !WASI_FUNCTIONS.has(name))
+      throw new GuestError(
+        "unsupported-module",
+        `The module imports ${quote(from, name)}; guests get the functions of ${WASI_MODULE} only.`,
+      );
+  }
+}
+
+function readExports(section: BinaryReader, exports: Map<string, number>): void {
+  for (let left = section.readUint32(); left > 0; left--) {
+    const name = section.readName();
+    exports.set(name, section.readByte());
+    section.readUint32();
+  }
+}
+
+function boundMemories(section: BinaryReader, limits: FenceLimits): number[] {
+  const count = section.readUint32();
+  const contents = encodeUint32(count);
+  let left = limits.memoryPagesMax;
+  for (let index = 0; index < count; index++) {
+    const bounded = boundLimits(section, left, "memory", "pages of 64 KiB");
+    // What later memories may have is what this one could grow to.
+    left -= bounded.max;
+    contents.push(...bounded.encoded);
+  }
+  return contents;
+}
+
+function boundTables(section: BinaryReader, limits: FenceLimits): number[] {
+  const count = section.readUint32();
+  const contents = encodeUint32(count);
+  let left = limits.tableEntriesMax;
+  for (let index = 0; index < count; index++) {
+    const type = section.readByte();
+    if (type !== FUNCTION_REFERENCE && type !== EXTERNAL_REFERENCE)
+      throw new GuestError(
+        "unsupported-module",
+        "The module has a table of a type other than funcref and externref.",
+      );
+    const bounded = boundLimits(section, left, "table", "entries");
+    left -= bounded.max;
+    contents.push(type, ...bounded.encoded);
+  }
+  return contents;
+}
+
+function boundLimits(
+  section: BinaryReader,
+  most: number,
+  what: string,
+  unit: string,
+): { encoded: number[]; max: number } {
+  const flags = section.readByte();
+  if (flags > 1)
+    throw new GuestError("unsupported-module", `The module has a shared or 64-bit ${what}.`);
+  const min = section.readUint32();
+  const max = Math.min(flags === 1 ? section.readUint32() : most, most);
+  if (min > most)
+    throw new GuestError(
+      "memory-limit",
+      `The module begins with ${min} ${unit} of ${what}; it may have ${most}.`,
+    );
+  return { encoded: [1, ...encodeUint32(min), ...encodeUint32(max)], max };
+}
+
+function rewrite(id: number, contents: number[]): Uint8Array {
+  return Uint8Array.from([id, ...encodeUint32(contents.length), ...contents]);
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+function quote(from: string, name: string): string {
+  return `\`${from.slice(0, 64)}.${name.slice(0, 64)}\``;
+}

@@ -1,0 +1,274 @@
+// Committed offsets of all consumer groups, Kafka's and the broker's own, and which of the two a group is.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Tenant } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import { readJson, type StateTable } from "./state.ts";
+import type { Draft, Store } from "./store.ts";
+
+/** Longest group name in bytes of UTF-8. */
+const groupNameBytesMax = 255;
+/** Longest metadata of a commit in bytes of UTF-8, as in Kafka. */
+const metadataBytesMax = 4096;
+
+/** Who runs a group: Kafka's protocol among its members, or the broker's dispatch. Never both. */
+export type GroupKind = "kafka" | "dispatch";
+
+/** A committed offset: the next one to read. `leaderEpoch` is -1 where the client gave none. */
+export type CommittedOffset = {
+  offset: number;
+  leaderEpoch: number;
+  metadata: string;
+  /** Epoch milliseconds. */
+  committedAt: number;
+};
+
+/** One offset to commit. */
+export type OffsetCommit = {
+  topic: Topic;
+  partition: number;
+  offset: number;
+  leaderEpoch?: number;
+  metadata?: string;
+};
+
+/** A committed offset with the place it is for. */
+export type StoredOffset = CommittedOffset & { topic: Topic; partition: number };
+
+/** Bounds of the book. */
+export type OffsetLimits = { groupsPerTenantMax: number; offsetsMax: number };
+
+type Group = {
+  kind: GroupKind | undefined;
+  /** By topic id in hex, then by partition. */
+  topics: Map<string, Map<number, CommittedOffset>>;
+};
+
+/**
+ * The book of committed offsets. What `commit` has resolved for survives a crash. Offsets of a deleted topic go with it.
+ * Errors: `not_found`, `validation_failed`, `conflict` (the group is of the other kind), `overloaded`.
+ */
+export class Offsets {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #topics: Topics;
+  readonly #limits: OffsetLimits;
+  readonly #tenants = new Map<Tenant, Map<string, Group>>();
+  #count = 0;
+
+  private constructor(store: Store, state: StateTable, topics: Topics, limits: OffsetLimits) {
+    this.#store = store;
+    this.#state = state;
+    this.#topics = topics;
+    this.#limits = limits;
+    topics.watch({ deleted: (topic) => this.#forgetTopic(topic) });
+  }
+
+  /** Takes over what was committed before. */
+  static open(store: Store, state: StateTable, topics: Topics, limits: OffsetLimits): Offsets {
+    const book = new Offsets(store, state, topics, limits);
+    for (const { key, value } of state.take("group")) {
+      const [, tenant, name] = key as [string, string, string];
+      const { kind } = readJson(value) as { kind: GroupKind };
+      book.#group(tenant, name).kind = kind;
+    }
+    const orphans: Draft[] = [];
+    for (const { key, value } of state.take("offset")) {
+      const [, tenant, name, id, partition] = key as [string, string, string, string, number];
+      if (topics.findByHexId(id) === undefined) orphans.push(state.draft(key, null));
+      else book.#keep(tenant, name, id, partition, readJson(value) as CommittedOffset);
+    }
+    // A deletion whose forgetting a crash cut off; if this is lost, the next start does it.
+    store.append(orphans).catch(() => undefined);
+    return book;
+  }
+
+  /** Claims a group for one kind, durably; `conflict` if it is of the other one. At once if it is claimed already. */
+  async claim(tenant: Tenant, group: string, kind: GroupKind): Promise<void> {
+    const draft = this.draftClaim(tenant, group, kind);
+    if (draft === undefined) return;
+    await this.#store.append([draft]);
+  }
+
+  /** As `claim`, leaving the append to the caller; undefined if nothing needs to be written. */
+  draftClaim(tenant: Tenant, group: string, kind: GroupKind): Draft | undefined {
+    checkGroupName(group);
+    const known = this.#tenants.get(tenant)?.get(group);
+    if (known?.kind === kind) return undefined;
+    if (known?.kind !== undefined) {
+      const owner = known.kind === "kafka" ? "Kafka's" : "the broker's";
+      throw new PlatformError("conflict", `The group is one of ${owner} own already.`);
+    }
+    this.#checkRoom(tenant, group);
+    this.#group(tenant, group).kind = kind;
+    return this.#state.draftJson(["group", tenant, group], { kind });
+  }
+
+  kindOf(tenant: Tenant, group: string): GroupKind | undefined {
+    return this.#tenants.get(tenant)?.get(group)?.kind;
+  }
+
+  /** Commits durably, all or nothing. The offsets can be read back when it has resolved. */
+  async commit(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): Promise<void> {
+    const drafts = this.draftCommit(tenant, group, commits);
+    await this.#store.append(drafts);
+    this.apply(tenant, group, commits);
+  }
+
+  /** The drafts of a commit, for those who make it one entry with something else; `apply` when that is durable. */
+  draftCommit(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): Draft[] {
+    checkGroupName(group);
+    this.#checkRoom(tenant, group);
+    if (this.#count + commits.length > this.#limits.offsetsMax) {
+      throw new PlatformError("overloaded", "No more committed offsets fit.");
+    }
+    const committedAt = Date.now();
+    return commits.map((commit) => {
+      checkCommit(commit);
+      const { topic, partition } = commit;
+      const id = topic.stored.id.toString("hex");
+      return this.#state.draftJson(
+        ["offset", tenant, group, id, partition],
+        committedOf(commit, committedAt),
+      );
+    });
+  }
+
+  /** Makes a commit visible; see `draftCommit`. */
+  apply(tenant: Tenant, group: string, commits: readonly OffsetCommit[]): void {
+    for (const commit of commits) {
+      const id = commit.topic.stored.id.toString("hex");
+      if (!commit.topic.stored.live) continue;
+      this.#keep(tenant, group, id, commit.partition, committedOf(commit, Date.now()));
+    }
+  }
+
+  /** One committed offset; undefined if there is none. */
+  find(tenant: Tenant, group: string, topic: Topic, partition: number) {
+    const id = topic.stored.id.toString("hex");
+    return this.#tenants.get(tenant)?.get(group)?.topics.get(id)?.get(partition);
+  }
+
+  /** All that a group has committed. */
+  *list(tenant: Tenant, group: string): Generator<StoredOffset> {
+    for (const [id, partitions] of this.#tenants.get(tenant)?.get(group)?.topics ?? []) {
+      const topic = this.#topics.findByHexId(id);
+      if (topic === undefined) continue;
+      for (const [partition, committed] of partitions) yield { topic, partition, ...committed };
+    }
+  }
+
+  /** Names of a tenant's groups, with their kind; undefined for one that has only committed offsets. */
+  *groups(tenant: Tenant): Generator<{ name: string; kind: GroupKind | undefined }> {
+    for (const [name, { kind }] of this.#tenants.get(tenant) ?? []) yield { name, kind };
+  }
+
+  /** Forgets some of a group's offsets, durably. */
+  async deleteOffsets(
+    tenant: Tenant,
+    group: string,
+    places: readonly { topic: Topic; partition: number }[],
+  ): Promise<void> {
+    const drafts = places.map(({ topic, partition }) =>
+      this.#state.draft(
+        ["offset", tenant, group, topic.stored.id.toString("hex"), partition],
+        null,
+      ),
+    );
+    await this.#store.append(drafts);
+    for (const { topic, partition } of places) {
+      this.#drop(tenant, group, topic.stored.id.toString("hex"), partition);
+    }
+  }
+
+  /** Forgets a group with all of its offsets, durably. */
+  async deleteGroup(tenant: Tenant, group: string): Promise<void> {
+    const known = this.#tenants.get(tenant)?.get(group);
+    if (known === undefined) throw new PlatformError("not_found", "There is no such group.");
+    const drafts = [...this.list(tenant, group)].map(({ topic, partition }) =>
+      this.#state.draft(
+        ["offset", tenant, group, topic.stored.id.toString("hex"), partition],
+        null,
+      ),
+    );
+    drafts.push(this.#state.draft(["group", tenant, group], null));
+    await this.#store.append(drafts);
+    for (const partitions of known.topics.values()) this.#count -= partitions.size;
+    this.#tenants.get(tenant)?.delete(group);
+  }
+
+  #group(tenant: Tenant, name: string): Group {
+    const groups = this.#tenants.get(tenant) ?? new Map<string, Group>();
+    this.#tenants.set(tenant, groups);
+    const group = groups.get(name) ?? { kind: undefined, topics: new Map() };
+    groups.set(name, group);
+    return group;
+  }
+
+  #keep(tenant: Tenant, name: string, id: string, partition: number, value: CommittedOffset): void {
+    const { topics } = this.#group(tenant, name);
+    const partitions = topics.get(id) ?? new Map<number, CommittedOffset>();
+    topics.set(id, partitions);
+    if (!partitions.has(partition)) this.#count++;
+    partitions.set(partition, value);
+  }
+
+  #drop(tenant: Tenant, name: string, id: string, partition: number): void {
+    const topics = this.#tenants.get(tenant)?.get(name)?.topics;
+    const partitions = topics?.get(id);
+    if (partitions?.delete(partition) !== true) return;
+    this.#count--;
+    if (partitions.size === 0) topics?.delete(id);
+  }
+
+  #forgetTopic(topic: Topic): void {
+    const id = topic.stored.id.toString("hex");
+    const drafts: Draft[] = [];
+    for (const [tenant, groups] of this.#tenants) {
+      for (const [name, group] of groups) {
+        const partitions = group.topics.get(id);
+        if (partitions === undefined) continue;
+        this.#count -= partitions.size;
+        group.topics.delete(id);
+        for (const partition of partitions.keys()) {
+          drafts.push(this.#state.draft(["offset", tenant, name, id, partition], null));
+        }
+      }
+    }
+    // If it is lost, the next start forgets them.
+    this.#store.append(drafts).catch(() => undefined);
+  }
+
+  #checkRoom(tenant: Tenant, group: string): void {
+    const groups = this.#tenants.get(tenant);
+    if (groups?.has(group) === true) return;
+    if ((groups?.size ?? 0) < this.#limits.groupsPerTenantMax) return;
+    throw new PlatformError("overloaded", "No more consumer groups fit.");
+  }
+}
+
+/** Throws `validation_failed` unless the text can name a group. */
+export function checkGroupName(group: string): void {
+  const bytes = Buffer.byteLength(group);
+  if (bytes >= 1 && bytes <= groupNameBytesMax && group.isWellFormed()) return;
+  throw new PlatformError(
+    "validation_failed",
+    `A group's name has 1 to ${groupNameBytesMax} bytes.`,
+  );
+}
+
+function checkCommit({ topic, partition, offset, metadata = "" }: OffsetCommit): void {
+  if (topic.stored.partitions[partition] === undefined) {
+    throw new PlatformError("not_found", "The topic has no such partition.");
+  }
+  if (!Number.isSafeInteger(offset) || offset < 0) {
+    throw new PlatformError("validation_failed", "An offset is a whole number, 0 or more.");
+  }
+  if (Buffer.byteLength(metadata) > metadataBytesMax) {
+    throw new PlatformError("payload_too_large", "The metadata of the offset is too long.");
+  }
+}
+
+function committedOf(commit: OffsetCommit, committedAt: number): CommittedOffset {
+  const { offset, leaderEpoch = -1, metadata = "" } = commit;
+  return { offset, leaderEpoch, metadata, committedAt };
+}

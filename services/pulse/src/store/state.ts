@@ -1,0 +1,110 @@
+// Small durable facts under keys: offsets, cursors, settings. They live in a compacted topic of the broker's own, so
+// that a change of a fact and the messages that it belongs to can be one journal entry.
+import type { Log, PartitionView } from "@platform/log";
+import { decodeBatch, splitBatches } from "@platform/log/batch";
+import type { Draft, Store } from "./store.ts";
+
+/** The topic that holds the facts. */
+const stateTopicName = "__state";
+/** Unread bytes of the topic after which it is compacted, at least; grows with what is kept. */
+const uncleanBytesMin = 16 * 1024 * 1024;
+const readBytes = 1024 * 1024;
+
+/** A key: a word for the kind of fact, then what it is about. */
+export type StateKey = readonly [kind: string, ...about: (string | number)[]];
+
+/** A fact as it was found at the start. */
+export type StateEntry = { key: StateKey; value: Buffer };
+
+/**
+ * Reads all facts once at the start; afterwards it only makes the drafts that change them. Whoever owns a kind keeps it
+ * in the shape it needs.
+ */
+export class StateTable {
+  readonly #store: Store;
+  readonly #partition: PartitionView;
+  readonly #found: Map<string, Buffer>;
+  #isCompacting = false;
+
+  private constructor(store: Store, partition: PartitionView, found: Map<string, Buffer>) {
+    this.#store = store;
+    this.#partition = partition;
+    this.#found = found;
+  }
+
+  /** Opens the table, reading every fact. */
+  static async open(store: Store): Promise<StateTable> {
+    const topic = await store.log.createTopic(stateTopicName, {
+      config: { cleanupPolicy: "compact", segmentBytes: 32 * 1024 * 1024, deleteRetentionMs: 0 },
+      orGet: true,
+    });
+    const partition = topic.partitions[0]!;
+    return new StateTable(store, partition, await readAll(store.log, partition));
+  }
+
+  /** The facts of one kind as found at the start; each kind can be taken once. */
+  take(kind: string): StateEntry[] {
+    const entries: StateEntry[] = [];
+    for (const [text, value] of this.#found) {
+      const key = JSON.parse(text) as StateKey;
+      if (key[0] !== kind) continue;
+      entries.push({ key, value });
+      this.#found.delete(text);
+    }
+    return entries;
+  }
+
+  /** The draft that sets a fact, or forgets it with null. It counts when it has been appended. */
+  draft(key: StateKey, value: Buffer | null): Draft {
+    const timestamp = Date.now();
+    const record = { key: Buffer.from(JSON.stringify(key)), value, headers: [], timestamp };
+    return { partition: this.#partition, record };
+  }
+
+  /** As `draft`, with a value as JSON. */
+  draftJson(key: StateKey, value: unknown): Draft {
+    return this.draft(key, Buffer.from(JSON.stringify(value)));
+  }
+
+  /** Compacts the topic if enough has come since the last time; called now and then. */
+  async compactIfDue(): Promise<void> {
+    const { log } = this.#store;
+    const unclean = log.uncleanBytes(this.#partition);
+    const clean = this.#partition.bytes - unclean;
+    if (this.#isCompacting || unclean < Math.max(uncleanBytesMin, clean)) return;
+    this.#isCompacting = true;
+    try {
+      await log.compact(this.#partition);
+    } finally {
+      this.#isCompacting = false;
+    }
+  }
+}
+
+/** Reads a fact's JSON value; undefined if it is none. */
+export function readJson(value: Buffer): unknown {
+  try {
+    return JSON.parse(value.toString()) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readAll(log: Log, partition: PartitionView): Promise<Map<string, Buffer>> {
+  const found = new Map<string, Buffer>();
+  let offset = partition.logStart;
+  while (offset < partition.durableEnd) {
+    const { buffers, nextOffset } = await log.read(partition, offset, readBytes);
+    for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
+      for (const { key, value } of (await decodeBatch(batch)).records) {
+        const text = key!.toString();
+        // Copied, or a few bytes would keep a whole read alive.
+        if (value === null) found.delete(text);
+        else found.set(text, Buffer.from(value));
+      }
+    }
+    if (nextOffset <= offset) break;
+    offset = nextOffset;
+  }
+  return found;
+}

@@ -1,0 +1,99 @@
+// Names of topics: what a client may call one, how tenants are kept apart, and wildcard patterns.
+import { PlatformError } from "@platform/kernel/errors";
+
+/** Longest name in bytes of UTF-8, as in Kafka; with the tenant before it the log allows 1 024. */
+export const topicNameBytesMax = 249;
+/** Longest tenant in bytes of UTF-8. */
+const tenantBytesMax = 128;
+
+// Control characters, separators of tenants and wildcards, and what would need quoting everywhere.
+// oxlint-disable-next-line no-control-regex -- naming the control characters is the point
+const foreign = /[\u0000-\u0020\u007f:*#+/\\"$]/;
+
+/** A tenant: the text before `:` in stored names; "" is the operator's, whose names have no prefix. */
+export type Tenant = string;
+
+/**
+ * Checks a name as a client gives it: levels separated by `.`, none empty; no `:`, wildcard, `/`, `$`, blank or control
+ * character, no `__` in front (those topics are the broker's own). Returns the reason, or undefined if it is fine.
+ */
+export function explainTopicName(name: string): string | undefined {
+  if (name === "" || name === "." || name === "..") return "a topic needs a name";
+  if (Buffer.byteLength(name) > topicNameBytesMax)
+    return `a topic's name has ${topicNameBytesMax} bytes at most`;
+  if (name.startsWith("__")) return "names that begin with __ are the broker's own";
+  if (foreign.test(name))
+    return "a topic's name may not hold blanks, control characters or any of : * # + / \\ \" $";
+  if (name.split(".").includes("")) return "a topic's name may not hold an empty level";
+  return name.isWellFormed() ? undefined : "a topic's name must be valid text";
+}
+
+/** As `explainTopicName`, throwing `validation_failed`. */
+export function checkTopicName(name: string): void {
+  const reason = explainTopicName(name);
+  if (reason !== undefined) throw new PlatformError("validation_failed", `${reason}.`);
+}
+
+/** Whether a token's tenant can be one: letters, digits, `.`, `_`, `-`. */
+export function isTenant(text: string): boolean {
+  return Buffer.byteLength(text) <= tenantBytesMax && /^[A-Za-z0-9._-]+$/.test(text);
+}
+
+/** The name under which the log knows a tenant's topic. */
+export function toStoredName(tenant: Tenant, name: string): string {
+  return tenant === "" ? name : `${tenant}:${name}`;
+}
+
+/** A stored name taken apart. */
+export function splitStoredName(stored: string): { tenant: Tenant; name: string } {
+  const colon = stored.indexOf(":");
+  return { tenant: stored.slice(0, Math.max(0, colon)), name: stored.slice(colon + 1) };
+}
+
+/** Whether a stored name is one of the broker's own topics. */
+export function isInternal(stored: string): boolean {
+  return stored.startsWith("__");
+}
+
+/*
+ * Kafka allows letters, digits, `.`, `_` and `-`. Every other byte of a name becomes `_xHH` there, and an underscore
+ * that would read as the beginning of such a mark becomes `_x5F`, so that the way back is exact.
+ */
+
+/** A topic's name as Kafka clients see it. */
+export function toKafkaName(name: string): string {
+  let text = "";
+  for (const byte of Buffer.from(name)) {
+    const character = String.fromCharCode(byte);
+    text += /[A-Za-z0-9._-]/.test(character) ? character : mark(byte);
+  }
+  // What was a mark-like text before has to stay apart from the marks that were just made.
+  return name.includes("_x") ? escapeLiteralMarks(name) : text;
+}
+
+/** The name that `toKafkaName` made this text of. */
+export function fromKafkaName(text: string): string {
+  if (!text.includes("_x")) return text;
+  const bytes: number[] = [];
+  for (let at = 0; at < text.length;) {
+    const found = /^_x([0-9A-F]{2})/.exec(text.slice(at, at + 4));
+    bytes.push(found === null ? text.charCodeAt(at) : Number.parseInt(found[1]!, 16));
+    at += found === null ? 1 : 4;
+  }
+  return Buffer.from(bytes).toString("utf8");
+}
+
+function escapeLiteralMarks(name: string): string {
+  const bytes = Buffer.from(name);
+  let text = "";
+  for (const [at, byte] of bytes.entries()) {
+    const character = String.fromCharCode(byte);
+    const looksLikeMark = /^_x[0-9A-F]{2}/.test(bytes.toString("latin1", at, at + 4));
+    text += /[A-Za-z0-9._-]/.test(character) && !looksLikeMark ? character : mark(byte);
+  }
+  return text;
+}
+
+function mark(byte: number): string {
+  return `_x${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+}
