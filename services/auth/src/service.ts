@@ -25,6 +25,7 @@ import type { AuthConfig } from "./config.ts";
 import { listAccountOperations } from "./http/accounts-api.ts";
 import { createAuthApi } from "./http/api.ts";
 import { ClientAddress } from "./http/client-address.ts";
+import { listClientOperations } from "./http/clients-api.ts";
 import { Cookies } from "./http/cookies.ts";
 import { Front } from "./http/front.ts";
 import { Identification } from "./http/principal.ts";
@@ -43,7 +44,7 @@ import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
 import { createRbac } from "./rbac/rights.ts";
 import { migrateRooms } from "./schema.ts";
-import type { AuthTables } from "./schema.ts";
+import type { AuthDatabase, AuthTables } from "./schema.ts";
 import { loadSecrets } from "./secrets.ts";
 import { Sessions } from "./session/sessions.ts";
 import { SessionTokens } from "./session/token.ts";
@@ -70,6 +71,7 @@ export interface AuthService {
   readonly publicUrl: string;
   /** Where it really listens. */
   readonly url: string;
+  readonly database: AuthDatabase;
 }
 
 /** Starts the service; when this resolves, it answers. */
@@ -216,6 +218,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     routes: [
       ...listAccountOperations({ identification, login, credentials, users, cookies }),
       ...listSessionOperations({ identification, sessions, credentials, users, audit }),
+      ...listClientOperations({ identification, oauth, audit }),
       ...listRbacOperations({ identification, policy, rbac, audit }),
       ...listUserOperations({
         identification,
@@ -243,7 +246,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
-  return { publicUrl, url: listener.url };
+  return { publicUrl, url: listener.url, database };
 }
 
 function createAuthTracer(config: AuthConfig, metrics: MetricRegistry): Tracer {

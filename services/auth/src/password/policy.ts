@@ -1,5 +1,5 @@
 // Which passwords are accepted: long enough, and not among those that are tried first.
-import common from "@zxcvbn-ts/language-common";
+import { dictionary } from "@zxcvbn-ts/language-common";
 
 const charsMin = 8;
 const charsMax = 128;
@@ -8,13 +8,14 @@ const charsMax = 128;
 export class PasswordPolicy {
   // Those that are too short are refused anyway.
   readonly #common = new Set(
-    common.dictionary["passwords-common"].filter((password) => String(password).length >= charsMin),
+    dictionary["passwords-common"].filter((password) => password.length >= charsMin),
   );
 
   /** `names` are the user's own, which a password must not be. */
   findProblem(password: string, names: readonly (string | undefined)[]): string | undefined {
     const prepared = password.normalize("NFKC");
-    const length = [...prepared].length;
+    // Counted as NIST does, by code points.
+    const { length } = Array.from(prepared);
     if (length < charsMin) return `at least ${charsMin} characters are needed`;
     if (length > charsMax) return `at most ${charsMax} characters are allowed`;
     const folded = prepared.toLowerCase();

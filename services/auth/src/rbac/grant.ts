@@ -36,7 +36,7 @@ export async function countAdministrators(trx: PolicyTransaction): Promise<numbe
         ),
     )
     .executeTakeFirstOrThrow();
-  return Number(administrators);
+  return administrators;
 }
 
 /** Throws 403 where somebody would hand out what they do not have. */

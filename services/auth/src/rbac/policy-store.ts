@@ -226,7 +226,7 @@ export class PolicyStore {
         .selectFrom("auth_scopes")
         .select((select) => select.fn.countAll<number>().as("scopes"))
         .executeTakeFirstOrThrow();
-      if (Number(scopes) >= policyLimits.scopes) {
+      if (scopes >= policyLimits.scopes) {
         throw new PlatformError("conflict", `At most ${policyLimits.scopes} scopes can be made.`);
       }
       await trx.deleteFrom("auth_scopes").where("name", "=", scope.name).execute();

@@ -222,7 +222,7 @@ export class Sessions implements SessionLookup {
       .where("idle_expires_at", ">", now)
       .where("absolute_expires_at", ">", now)
       .executeTakeFirstOrThrow();
-    return Number(sessions);
+    return sessions;
   }
 
   /** Removes what is over. */
