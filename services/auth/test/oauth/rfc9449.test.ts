@@ -77,7 +77,7 @@ onEachDatabase((makeUrl) => {
     const confidential = await register(host);
     const described = await introspect(host, confidential, access_token);
     assert.equal(described["token_type"], "DPoP");
-    assert.match(String((described["cnf"] as { jkt: string }).jkt), /^[A-Za-z0-9_-]{43}$/);
+    assert.match((described["cnf"] as { jkt: string }).jkt, /^[A-Za-z0-9_-]{43}$/);
   });
 
   test("5: a public client's refresh token is bound as well, within the grace, too", async () => {
