@@ -182,7 +182,7 @@ onEachDatabase((makeUrl) => {
       ),
     );
     const client: oauth.Client = { client_id: registered.client_id };
-    const auth = oauth.ClientSecretBasic(String(registered.client_secret));
+    const auth = oauth.ClientSecretBasic(registered.client_secret as string);
     const { access_token } = await oauth.processClientCredentialsResponse(
       server,
       client,
