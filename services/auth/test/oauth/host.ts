@@ -204,6 +204,7 @@ async function insertSession(
       id: session.id,
       user_id: session.userId,
       token_hash: session.id,
+      token_issued_at: 0,
       previous_hash: null,
       previous_until: null,
       auth_time: session.authTime,
