@@ -10,12 +10,14 @@ import {
 } from "@platform/kernel/db-testing";
 
 /** Runs the suite on each database; `makeUrl` gives the URL of an empty one. */
-export function onEachDatabase(suite: (makeUrl: () => Promise<string>) => void): void {
+export function onEachDatabase(
+  suite: (makeUrl: () => Promise<string>, kind: "sqlite" | "postgres") => void,
+): void {
   describe("on sqlite", () => {
     const folder = mkdtempSync(join(tmpdir(), "auth-test-"));
     let files = 0;
     after(() => rmSync(folder, { recursive: true, force: true }));
-    suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`);
+    suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`, "sqlite");
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
     let cluster: PostgresCluster | undefined;
@@ -23,6 +25,6 @@ export function onEachDatabase(suite: (makeUrl: () => Promise<string>) => void):
       cluster = await startPostgresCluster();
     });
     after(() => cluster?.stop());
-    suite(async () => cluster!.createDatabase());
+    suite(async () => cluster!.createDatabase(), "postgres");
   });
 }
