@@ -1,9 +1,10 @@
 // One exchange on its way through an upstream: tries, both bodies, tunnels, deadlines. Reused from request to request.
 import { Chunk, ChunkedDecoder, Framing, Known, Parse } from "../parse/index.ts";
 import type { ResponseParser } from "../parse/index.ts";
-import type { BodySink, Refused } from "../server/body.ts";
+import type { BodySink } from "../server/body.ts";
 import type { ClientConnection } from "../server/connection.ts";
 import { prepareProblem } from "../server/problem.ts";
+import type { Refused } from "../server/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
 import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
@@ -676,7 +677,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       return;
     }
     if (!exchange.answered) {
-      exchange.respond(prepareProblem(failure.status, codeOf(kind), detailOf(kind)));
+      exchange.respond(prepareProblem(codeOf(kind), detailOf(kind)));
     }
     this.#conclude("failed");
     exchange.finish();
