@@ -44,7 +44,10 @@ export interface StageKind {
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
 let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
+const running = new Set<() => Promise<void>>();
 after(async () => {
+  // A test that fails leaves its service behind, which would keep the process from ending.
+  for (const close of running) await close();
   await (await cluster)?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -84,10 +87,12 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
     advance: (ms) => void (aheadMs += ms),
   };
   const close = async (): Promise<void> => {
+    running.delete(close);
     stopping.abort();
     const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
     for (const hook of hooks.toReversed()) await hook(context);
   };
+  running.add(close);
   const service = await startAuth({
     config,
     clock,
