@@ -46,7 +46,10 @@ export interface StageKind {
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
 let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
+const openStages = new Set<() => Promise<void>>();
 after(async () => {
+  // Those of tests that failed: without this the file would never end.
+  for (const close of openStages) await close();
   await (await cluster)?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -89,10 +92,12 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
       void (stopped ??= { now: systemClock.now(), monotonicMs: systemClock.monotonicMs() }),
   };
   const close = async (): Promise<void> => {
+    if (!openStages.delete(close)) return;
     stopping.abort();
     const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
     for (const hook of hooks.toReversed()) await hook(context);
   };
+  openStages.add(close);
   const service = await startAuth({
     config,
     clock,
