@@ -1,4 +1,5 @@
-// A proxy on the engine, run as a process of its own on either runtime: `/u/PORT/path` goes to 127.0.0.1:PORT.
+// A proxy on the engine, run as a process of its own on either runtime: `/u/PORT/path` goes to 127.0.0.1:PORT, `/unix/path`
+// to the Unix socket that it was told.
 import { readFileSync } from "node:fs";
 
 import { compilePlan, createEngine, createServer, createUpstreamPool } from "../../src/index.ts";
@@ -22,6 +23,10 @@ export interface ProxySettings {
   timeouts?: ServerTimeouts;
   plan?: ForwardPlanOptions;
   pool?: Omit<UpstreamPoolOptions, "engine" | "addresses">;
+  /** Listens on this Unix socket instead of a port. */
+  listenPath?: string;
+  /** The Unix socket behind `/unix`. */
+  upstreamPath?: string;
   /** Retries a failed try once on the same target where that is allowed. */
   retry?: boolean;
   tls?: {
@@ -81,7 +86,11 @@ const server = createServer<State>({
   onFault: (fault) => faults.push(`${fault.kind} ${fault.code}`),
   onHandlerError: (error) => errors.push(String(error)),
 });
-await server.listen({ host: "127.0.0.1", port: 0 });
+const place =
+  settings.listenPath === undefined
+    ? { host: "127.0.0.1", port: 0 }
+    : { path: settings.listenPath };
+await server.listen(place).catch(() => process.exit(1));
 const address = server.address();
 console.log(JSON.stringify({ port: address !== null && "port" in address ? address.port : 0 }));
 
@@ -125,6 +134,10 @@ function handle(exchange: Exchange<State>): void {
   const forwarded = /^\/u\/(\d+)/.exec(path);
   if (forwarded !== null) {
     exchange.forward(targetOf(forwarded[1]!, forwarded[0].length), observer);
+    return;
+  }
+  if (path.startsWith("/unix")) {
+    exchange.forward(targetOf(settings.upstreamPath ?? "", "/unix".length), observer);
     return;
   }
   switch (path) {
@@ -195,16 +208,19 @@ function respondJson(exchange: Exchange<State>, value: unknown): void {
   });
 }
 
-function targetOf(port: string, stripPathBytes: number): ForwardTarget {
-  let target = targets.get(port);
+/** The target at a port of this machine, or at the path of a Unix socket. */
+function targetOf(place: string, stripPathBytes: number): ForwardTarget {
+  let target = targets.get(place);
   if (target === undefined) {
     const pool = createUpstreamPool({
       engine,
-      addresses: [{ host: "127.0.0.1", port: Number(port) }],
+      addresses: [
+        place.startsWith("/") ? { path: place } : { host: "127.0.0.1", port: Number(place) },
+      ],
       ...settings.pool,
     });
     target = { pool, plan: compilePlan({ ...settings.plan, stripPathBytes }) };
-    targets.set(port, target);
+    targets.set(place, target);
   }
   return target;
 }

@@ -61,12 +61,5 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
     if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);
     if (config.jwt_audience === undefined) complain("jwt_audience", "jwks_url", why);
   }
-  if (config.max_idle_upstream_connections > config.max_upstream_connections) {
-    complain(
-      "max_idle_upstream_connections",
-      "max_idle_upstream_connections",
-      `${config.max_idle_upstream_connections} is not allowed: expected at most max_upstream_connections, which is ${config.max_upstream_connections}`,
-    );
-  }
   if (problems.length > 0) throw new ConfigError(problems);
 }

@@ -1,0 +1,120 @@
+// Access control lists: canned ones and grants, as documents and as answers to "may they?".
+import { S3Error } from "../wire/error.ts";
+
+/** The groups that grants may name. */
+export const aclGroups = {
+  allUsers: "http://acs.amazonaws.com/groups/global/AllUsers",
+  authenticatedUsers: "http://acs.amazonaws.com/groups/global/AuthenticatedUsers",
+  logDelivery: "http://acs.amazonaws.com/groups/s3/LogDelivery",
+} as const;
+
+/** What a grant permits. */
+export type AclPermission = "READ" | "WRITE" | "READ_ACP" | "WRITE_ACP" | "FULL_CONTROL";
+
+/** Whom a grant is for. */
+export type AclGrantee =
+  | { readonly kind: "user"; readonly id: string; readonly displayName: string }
+  | { readonly kind: "group"; readonly uri: string };
+
+/** One grant. */
+export interface AclGrant {
+  readonly grantee: AclGrantee;
+  readonly permission: AclPermission;
+}
+
+/** A list; that of the owner alone where none was put. */
+export interface Acl {
+  readonly grants: readonly AclGrant[];
+}
+
+/** An owner, as lists name it. */
+export interface AclOwner {
+  readonly id: string;
+  readonly displayName: string;
+}
+
+const GRANTS_MAX = 100;
+
+/** Names of canned lists. */
+export const cannedAcls = [
+  "private",
+  "public-read",
+  "public-read-write",
+  "authenticated-read",
+  "bucket-owner-read",
+  "bucket-owner-full-control",
+  "aws-exec-read",
+  "log-delivery-write",
+] as const;
+
+/** Expands a canned list; InvalidArgument for an unknown name. */
+export function expandCannedAcl(name: string, owner: AclOwner): Acl {
+  const own: AclGrant = { grantee: { kind: "user", ...owner }, permission: "FULL_CONTROL" };
+  const group = (uri: string, permission: AclPermission): AclGrant => ({
+    grantee: { kind: "group", uri },
+    permission,
+  });
+  switch (name as (typeof cannedAcls)[number]) {
+    // Buckets and objects have one owner here: what goes to the bucket's owner is the owner's already.
+    case "private":
+    case "bucket-owner-read":
+    case "bucket-owner-full-control":
+    case "aws-exec-read":
+      return { grants: [own] };
+    case "public-read":
+      return { grants: [own, group(aclGroups.allUsers, "READ")] };
+    case "public-read-write":
+      return {
+        grants: [own, group(aclGroups.allUsers, "READ"), group(aclGroups.allUsers, "WRITE")],
+      };
+    case "authenticated-read":
+      return { grants: [own, group(aclGroups.authenticatedUsers, "READ")] };
+    case "log-delivery-write":
+      return {
+        grants: [
+          own,
+          group(aclGroups.logDelivery, "WRITE"),
+          group(aclGroups.logDelivery, "READ_ACP"),
+        ],
+      };
+    default:
+      throw new S3Error(
+        "InvalidArgument",
+        `The canned ACL ${JSON.stringify(name.slice(0, 64))} is not known.`,
+      );
+  }
+}
+
+/** Checks a list for what is kept: bounds, permissions and groups. Throws. */
+export function checkAcl(acl: Acl): Acl {
+  if (acl.grants.length > GRANTS_MAX)
+    throw new S3Error("InvalidArgument", "An ACL has at most 100 grants.");
+  for (const { grantee } of acl.grants) {
+    if (grantee.kind === "group" && !Object.values(aclGroups).some((uri) => uri === grantee.uri)) {
+      throw new S3Error("InvalidArgument", "Invalid group uri");
+    }
+  }
+  return acl;
+}
+
+/** Whether a list grants anything to everyone, or to everyone who has any key. */
+export function isPublicAcl(acl: Acl): boolean {
+  return acl.grants.some(
+    ({ grantee }) => grantee.kind === "group" && grantee.uri !== aclGroups.logDelivery,
+  );
+}
+
+/** Whether a caller has a permission by a list; `id` is undefined for anonymous callers. */
+export function isGranted(acl: Acl, id: string | undefined, wanted: AclPermission): boolean {
+  return acl.grants.some(({ grantee, permission }) => {
+    if (permission !== wanted && permission !== "FULL_CONTROL") return false;
+    if (grantee.kind === "user") return grantee.id === id;
+    if (grantee.uri === aclGroups.allUsers) return true;
+    return grantee.uri === aclGroups.authenticatedUsers && id !== undefined;
+  });
+}
+
+/** A list as it was kept; undefined where there is none. */
+export function readKeptAcl(kept: unknown): Acl | undefined {
+  return typeof kept === "object" && kept !== null && "grants" in kept ? (kept as Acl) : undefined;
+}

@@ -1,0 +1,151 @@
+// May this caller do this? Root keys, users' policies, bucket policies and ACLs, an explicit deny above all.
+import { S3Error } from "../wire/error.ts";
+import type { Bucket } from "../store.ts";
+import { isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
+import type { Acl, AclPermission } from "./acl.ts";
+import type { ConditionValues } from "./condition.ts";
+import { compilePolicy } from "./policy.ts";
+import type { Policy, PolicyAnswer, PolicyPrincipal } from "./policy.ts";
+import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
+
+/** Who calls. All keys belong to one account, which owns every bucket. */
+export type Caller =
+  | { readonly kind: "anonymous" }
+  | { readonly kind: "root"; readonly accessKey: string }
+  | {
+      readonly kind: "user";
+      readonly accessKey: string;
+      readonly name: string;
+      readonly policies: readonly Policy[];
+    };
+
+/** The account that owns everything. */
+export interface Account {
+  /** Canonical id: 64 hexadecimal digits. */
+  readonly canonicalId: string;
+  readonly displayName: string;
+  /** Twelve digits, as ARNs have it. */
+  readonly accountId: string;
+}
+
+/** A question. */
+export interface AccessQuestion {
+  caller: Caller;
+  /** `s3:GetObject` */
+  action: string;
+  bucket: Bucket | undefined;
+  /** The name asked for, also where there is no such bucket. */
+  bucketName: string;
+  /** "" on bucket level. */
+  key: string;
+  values: ConditionValues;
+  /** The permission of an ACL that is enough, with the object's list where it is the object's that counts. */
+  acl?: { of: "bucket" | "object"; permission: AclPermission; objectAcl?: unknown } | undefined;
+}
+
+/** Policy operations that root can always do: a bucket policy must not lock its owner out for good. */
+const ROOT_ALWAYS: ReadonlySet<string> = new Set([
+  "s3:GetBucketPolicy",
+  "s3:PutBucketPolicy",
+  "s3:DeleteBucketPolicy",
+]);
+
+/** Decides; keeps compiled bucket policies as long as their buckets have them. */
+export class Authorizer {
+  readonly account: Account;
+  readonly #compiled = new WeakMap<object, Policy>();
+
+  constructor(account: Account) {
+    this.account = account;
+  }
+
+  /** Throws AccessDenied unless the caller may. */
+  check(question: AccessQuestion): void {
+    if (!this.isAllowed(question)) throw new S3Error("AccessDenied");
+  }
+
+  isAllowed(question: AccessQuestion): boolean {
+    const { caller, bucket } = question;
+    const byBucket = this.#askBucketPolicy(question);
+    if (caller.kind === "root") return byBucket !== "deny" || ROOT_ALWAYS.has(question.action);
+    const byUser = this.#askUserPolicies(question);
+    if (byBucket === "deny" || byUser === "deny") return false;
+    if (byBucket === "allow" || byUser === "allow") return true;
+    return bucket !== undefined && this.#isGrantedByAcl(question, bucket);
+  }
+
+  /** The compiled policy of a bucket; undefined where it has none. */
+  getBucketPolicy(bucket: Bucket): Policy | undefined {
+    const document = bucket.settings.policy;
+    if (typeof document !== "object" || document === null) return undefined;
+    let policy = this.#compiled.get(document);
+    if (policy === undefined) {
+      policy = compilePolicy(document, bucket.name);
+      this.#compiled.set(document, policy);
+    }
+    return policy;
+  }
+
+  #askBucketPolicy(question: AccessQuestion): PolicyAnswer {
+    const { bucket, caller } = question;
+    const policy = bucket === undefined ? undefined : this.getBucketPolicy(bucket);
+    if (bucket === undefined || policy === undefined) return "none";
+    const answer = this.#ask(policy, question);
+    // A restricted bucket's public policy still denies, but lets only the account itself in.
+    const isRestricted =
+      caller.kind === "anonymous" &&
+      readPublicAccessBlock(bucket).restrictPublicBuckets &&
+      policy.isPublic;
+    return answer === "allow" && isRestricted ? "none" : answer;
+  }
+
+  #askUserPolicies(question: AccessQuestion): PolicyAnswer {
+    if (question.caller.kind !== "user") return "none";
+    let answer: PolicyAnswer = "none";
+    for (const policy of question.caller.policies) {
+      const one = this.#ask(policy, question);
+      if (one === "deny") return "deny";
+      if (one === "allow") answer = "allow";
+    }
+    return answer;
+  }
+
+  #ask(policy: Policy, question: AccessQuestion): PolicyAnswer {
+    const { bucketName, key } = question;
+    return policy.ask({
+      principal: this.#toPrincipal(question.caller),
+      action: question.action,
+      resource: key === "" ? bucketName : `${bucketName}/${key}`,
+      values: question.values,
+    });
+  }
+
+  #isGrantedByAcl(question: AccessQuestion, bucket: Bucket): boolean {
+    const { acl, caller } = question;
+    if (acl === undefined || readOwnership(bucket) === "BucketOwnerEnforced") return false;
+    const kept: Acl | undefined = readKeptAcl(
+      acl.of === "bucket" ? bucket.settings.acl : acl.objectAcl,
+    );
+    if (kept === undefined) return false;
+    if (readPublicAccessBlock(bucket).ignorePublicAcls && isPublicAcl(kept)) return false;
+    // Users are not the account: grants to its id are the root's, groups are everyone's.
+    return isGranted(kept, caller.kind === "user" ? caller.name : undefined, acl.permission);
+  }
+
+  #toPrincipal(caller: Caller): PolicyPrincipal {
+    const { accountId, canonicalId } = this.account;
+    switch (caller.kind) {
+      case "anonymous":
+        return { arn: undefined, names: [] };
+      case "root":
+        return { arn: `arn:aws:iam::${accountId}:root`, names: [accountId, canonicalId] };
+      case "user":
+        return {
+          arn: `arn:aws:iam::${accountId}:user/${caller.name}`,
+          names: [caller.name, `arn:aws:iam:::user/${caller.name}`],
+        };
+      default:
+        return caller satisfies never;
+    }
+  }
+}

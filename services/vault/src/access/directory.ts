@@ -1,0 +1,272 @@
+// Users and access keys: kept in one file, replaced as a whole, secrets encrypted.
+import { randomBytes } from "node:crypto";
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
+import { PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import { z } from "zod";
+import { compilePolicy } from "./policy.ts";
+import type { Policy } from "./policy.ts";
+import type { SecretBox } from "./secret-box.ts";
+
+const FORMAT_VERSION = 1;
+const USERS_MAX = 10_000;
+const KEYS_MAX = 20_000;
+const KEYS_PER_USER_MAX = 100;
+const POLICIES_PER_USER_MAX = 20;
+const KEY_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+/** A user's name: what ARNs take. */
+export const userNameSchema = z.string().regex(/^[A-Za-z0-9_+=,.@-]{1,64}$/, {
+  error: "expected 1 to 64 letters, digits or + = , . @ _ -",
+});
+/** An access key's id. */
+export const accessKeySchema = z.string().regex(/^[A-Za-z0-9_.-]{3,128}$/, {
+  error: "expected 3 to 128 letters, digits or . _ -",
+});
+/** A secret that a caller chooses. */
+export const secretKeySchema = z.string().regex(/^[\x21-\x7e]{8,128}$/, {
+  error: "expected 8 to 128 visible ASCII characters",
+});
+
+const userSchema = z.strictObject({
+  name: userNameSchema,
+  enabled: z.boolean(),
+  /** By name, as they were put. */
+  policies: z.record(z.string(), z.record(z.string(), z.unknown())),
+  /** Namespaces that its requests may be counted under. */
+  namespaces: z.array(z.string()),
+  createdMs: z.number(),
+});
+const keySchema = z.strictObject({
+  accessKey: accessKeySchema,
+  user: userNameSchema,
+  sealedSecret: z.string(),
+  enabled: z.boolean(),
+  description: z.string(),
+  createdMs: z.number(),
+});
+const fileSchema = z.strictObject({
+  version: z.literal(FORMAT_VERSION),
+  users: z.array(userSchema),
+  keys: z.array(keySchema),
+});
+
+/** A user. */
+export type UserRecord = z.output<typeof userSchema>;
+/** A key without its secret. */
+export type KeyRecord = Omit<z.output<typeof keySchema>, "sealedSecret">;
+
+/** What a key leads to. */
+export interface ActiveKey {
+  secret: string;
+  user: UserRecord;
+  policies: readonly Policy[];
+}
+
+/** All users and keys of a store. Changes are on disk before they count. */
+export class Directory {
+  readonly #path: string;
+  readonly #box: SecretBox;
+  readonly #clock: Clock;
+  #users = new Map<string, UserRecord>();
+  #keys = new Map<string, z.output<typeof keySchema>>();
+  /** Enabled keys of enabled users, ready for requests. */
+  #active = new Map<string, ActiveKey>();
+
+  /** Reads the file; throws where it is not what it should be. */
+  constructor(options: { path: string; box: SecretBox; clock: Clock }) {
+    this.#path = options.path;
+    this.#box = options.box;
+    this.#clock = options.clock;
+    if (existsSync(this.#path)) {
+      const read = fileSchema.safeParse(JSON.parse(readFileSync(this.#path, "utf8")));
+      if (!read.success) throw new Error(`${this.#path}: ${z.prettifyError(read.error)}`);
+      for (const user of read.data.users) this.#users.set(user.name, user);
+      for (const key of read.data.keys) this.#keys.set(key.accessKey, key);
+    }
+    this.#activate();
+  }
+
+  /** The key that a request names; undefined where it is unknown or switched off. */
+  findKey(accessKey: string): ActiveKey | undefined {
+    return this.#active.get(accessKey);
+  }
+
+  listUsers(): UserRecord[] {
+    return [...this.#users.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  listKeys(user?: string): KeyRecord[] {
+    return [...this.#keys.values()]
+      .filter((key) => user === undefined || key.user === user)
+      .map(hideSecret)
+      .sort((a, b) => (a.accessKey < b.accessKey ? -1 : 1));
+  }
+
+  getUser(name: string): UserRecord {
+    const user = this.#users.get(name);
+    if (user === undefined) throw new PlatformError("not_found", `There is no user ${name}.`);
+    return user;
+  }
+
+  /** Makes a user, or replaces what is known of one. Throws MalformedPolicy for a policy that is not valid. */
+  putUser(user: Omit<UserRecord, "createdMs">): UserRecord {
+    const before = this.#users.get(user.name);
+    if (before === undefined && this.#users.size >= USERS_MAX) {
+      throw new PlatformError("conflict", `There are ${USERS_MAX} users already.`);
+    }
+    if (Object.keys(user.policies).length > POLICIES_PER_USER_MAX) {
+      throw new PlatformError(
+        "validation_failed",
+        `A user has at most ${POLICIES_PER_USER_MAX} policies.`,
+      );
+    }
+    for (const document of Object.values(user.policies)) compilePolicy(document, undefined);
+    const record = { ...user, createdMs: before?.createdMs ?? this.#clock.now() };
+    this.#change((users) => users.set(user.name, record));
+    return record;
+  }
+
+  /** Deletes a user with its keys. */
+  deleteUser(name: string): void {
+    this.getUser(name);
+    this.#change((users, keys) => {
+      users.delete(name);
+      for (const key of keys.values()) if (key.user === name) keys.delete(key.accessKey);
+    });
+  }
+
+  /** Makes a key; its secret is given back here and never again. */
+  createKey(request: {
+    user: string;
+    accessKey?: string | undefined;
+    secretKey?: string | undefined;
+    description?: string | undefined;
+  }): KeyRecord & { secretKey: string } {
+    this.getUser(request.user);
+    if (this.#keys.size >= KEYS_MAX || this.listKeys(request.user).length >= KEYS_PER_USER_MAX) {
+      throw new PlatformError("conflict", "There are too many keys already.");
+    }
+    const accessKey = request.accessKey ?? createAccessKey();
+    if (this.#keys.has(accessKey)) {
+      throw new PlatformError("conflict", `There is an access key ${accessKey} already.`);
+    }
+    const secretKey = request.secretKey ?? randomBytes(30).toString("base64url");
+    const record = {
+      accessKey,
+      user: request.user,
+      sealedSecret: this.#box.seal(secretKey, accessKey),
+      enabled: true,
+      description: request.description ?? "",
+      createdMs: this.#clock.now(),
+    };
+    this.#change((_users, keys) => keys.set(accessKey, record));
+    return { ...hideSecret(record), secretKey };
+  }
+
+  /** Switches a key on or off, or describes it anew. */
+  updateKey(
+    accessKey: string,
+    change: { enabled?: boolean | undefined; description?: string | undefined },
+  ): KeyRecord {
+    const key = this.#getKey(accessKey);
+    const record = {
+      ...key,
+      enabled: change.enabled ?? key.enabled,
+      description: change.description ?? key.description,
+    };
+    this.#change((_users, keys) => keys.set(accessKey, record));
+    return hideSecret(record);
+  }
+
+  deleteKey(accessKey: string): void {
+    this.#getKey(accessKey);
+    this.#change((_users, keys) => keys.delete(accessKey));
+  }
+
+  #getKey(accessKey: string): z.output<typeof keySchema> {
+    const key = this.#keys.get(accessKey);
+    if (key === undefined)
+      throw new PlatformError("not_found", `There is no access key ${accessKey}.`);
+    return key;
+  }
+
+  #change(
+    edit: (users: Map<string, UserRecord>, keys: Map<string, z.output<typeof keySchema>>) => void,
+  ): void {
+    const users = new Map(this.#users);
+    const keys = new Map(this.#keys);
+    edit(users, keys);
+    writeWhole(
+      this.#path,
+      JSON.stringify({
+        version: FORMAT_VERSION,
+        users: [...users.values()],
+        keys: [...keys.values()],
+      }),
+    );
+    this.#users = users;
+    this.#keys = keys;
+    this.#activate();
+  }
+
+  #activate(): void {
+    const policies = new Map<string, readonly Policy[]>();
+    for (const user of this.#users.values()) {
+      policies.set(
+        user.name,
+        Object.values(user.policies).map((document) => compilePolicy(document, undefined)),
+      );
+    }
+    const active = new Map<string, ActiveKey>();
+    for (const key of this.#keys.values()) {
+      const user = this.#users.get(key.user);
+      if (!key.enabled || user === undefined || !user.enabled) continue;
+      active.set(key.accessKey, {
+        secret: this.#box.open(key.sealedSecret, key.accessKey),
+        user,
+        policies: policies.get(key.user) ?? [],
+      });
+    }
+    this.#active = active;
+  }
+}
+
+function hideSecret(key: z.output<typeof keySchema>): KeyRecord {
+  const { sealedSecret: _sealedSecret, ...record } = key;
+  return record;
+}
+
+function createAccessKey(): string {
+  return Array.from(randomBytes(20), (byte) => KEY_ALPHABET[byte & 31]).join("");
+}
+
+// Whole or not at all, and on the disk when it returns.
+function writeWhole(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.new`;
+  const file = openSync(draft, "w", 0o600);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  const folder = openSync(dirname(path), "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,239 @@
+// Policies of buckets and users: AWS's JSON form, compiled once, asked for each request.
+import { compileConditions } from "./condition.ts";
+import type { Condition, ConditionValues } from "./condition.ts";
+import { malformedPolicy } from "./malformed.ts";
+import { expandVariables } from "./variable.ts";
+import { matchesWildcard } from "./wildcard.ts";
+
+const POLICY_BYTES_MAX = 20_480;
+const STATEMENTS_MAX = 100;
+const LIST_MAX = 500;
+const VERSIONS: ReadonlySet<unknown> = new Set(["2012-10-17", "2008-10-17", undefined]);
+
+/** Who asks, as principals of policies name them. */
+export interface PolicyPrincipal {
+  /** `arn:aws:iam::<account>:user/<name>`, `…:root`; undefined for anonymous callers. */
+  arn: string | undefined;
+  /** Other texts that name the caller: the account's id, the canonical id, the user's name. */
+  names: readonly string[];
+}
+
+/** A question to a policy. */
+export interface PolicyQuestion {
+  principal: PolicyPrincipal;
+  /** `s3:GetObject` */
+  action: string;
+  /** `bucket` or `bucket/key`. */
+  resource: string;
+  values: ConditionValues;
+}
+
+/** What a policy says; a deny is explicit and wins over everything. */
+export type PolicyAnswer = "allow" | "deny" | "none";
+
+interface Statement {
+  effect: "allow" | "deny";
+  matchesPrincipal: (principal: PolicyPrincipal) => boolean;
+  /** Everyone is meant, and no condition narrows that down. */
+  isPublic: boolean;
+  matchesAction: (action: string) => boolean;
+  matchesResource: (resource: string, values: ConditionValues) => boolean;
+  conditions: readonly Condition[];
+}
+
+/** A compiled policy. */
+export class Policy {
+  readonly #statements: readonly Statement[];
+  /** Whether it asks for tags of objects that exist: then they must be looked up first. */
+  readonly usesExistingTags: boolean;
+
+  constructor(statements: readonly Statement[], usesExistingTags: boolean) {
+    this.#statements = statements;
+    this.usesExistingTags = usesExistingTags;
+  }
+
+  /** Whether it lets everyone do something, conditions on fixed values apart ("The meaning of public"). */
+  get isPublic(): boolean {
+    return this.#statements.some(({ effect, isPublic }) => effect === "allow" && isPublic);
+  }
+
+  ask(question: PolicyQuestion): PolicyAnswer {
+    let answer: PolicyAnswer = "none";
+    for (const statement of this.#statements) {
+      if (
+        statement.matchesAction(question.action) &&
+        statement.matchesResource(question.resource, question.values) &&
+        statement.matchesPrincipal(question.principal) &&
+        statement.conditions.every((condition) => condition(question.values))
+      ) {
+        if (statement.effect === "deny") return "deny";
+        answer = "allow";
+      }
+    }
+    return answer;
+  }
+}
+
+/**
+ * Compiles the policy of `bucket`, or a user's where that is undefined. Everything in it must be known: what is not is
+ * refused with MalformedPolicy, never ignored.
+ */
+export function compilePolicy(document: unknown, bucket: string | undefined): Policy {
+  const policy = asObject(document, "the policy");
+  if (JSON.stringify(policy).length > POLICY_BYTES_MAX)
+    throw malformedPolicy("it is longer than 20 KiB");
+  allowNames(policy, ["Version", "Id", "Statement"], "the policy");
+  if (!VERSIONS.has(policy["Version"])) throw malformedPolicy("its Version is not known");
+  const list = Array.isArray(policy["Statement"]) ? policy["Statement"] : [policy["Statement"]];
+  if (list.length === 0 || list.length > STATEMENTS_MAX)
+    throw malformedPolicy("it has no statements, or too many");
+  const keys: string[] = [];
+  const statements = list.map((item) => compileStatement(item, bucket, keys));
+  return new Policy(
+    statements,
+    keys.some((key) => key.startsWith("s3:existingobjecttag/")),
+  );
+}
+
+function compileStatement(item: unknown, bucket: string | undefined, keys: string[]): Statement {
+  const statement = asObject(item, "a statement");
+  allowNames(
+    statement,
+    [
+      "Sid",
+      "Effect",
+      "Principal",
+      "NotPrincipal",
+      "Action",
+      "NotAction",
+      "Resource",
+      "NotResource",
+      "Condition",
+    ],
+    "a statement",
+  );
+  const { Effect: effect } = statement;
+  if (effect !== "Allow" && effect !== "Deny")
+    throw malformedPolicy("Effect is neither Allow nor Deny");
+  const compiled =
+    statement["Condition"] === undefined
+      ? { conditions: [], keys: [] }
+      : compileConditions(statement["Condition"]);
+  keys.push(...compiled.keys);
+  const principal = compilePrincipal(statement, bucket);
+  return {
+    effect: effect === "Allow" ? "allow" : "deny",
+    matchesPrincipal: principal.matches,
+    isPublic: principal.isEveryone && !compiled.keys.some((key) => NARROWING_KEYS.has(key)),
+    matchesAction: compileActions(statement),
+    matchesResource: compileResources(statement, bucket),
+    conditions: compiled.conditions,
+  };
+}
+
+/** Conditions on these make a policy for everyone one that is not public. */
+const NARROWING_KEYS: ReadonlySet<string> = new Set(["aws:sourceip", "aws:userid", "aws:username"]);
+
+function compilePrincipal(statement: Record<string, unknown>, bucket: string | undefined) {
+  const given = statement["Principal"] ?? statement["NotPrincipal"];
+  if (bucket === undefined) {
+    if (given !== undefined) throw malformedPolicy("a user's policy has no Principal");
+    return { matches: () => true, isEveryone: false };
+  }
+  const { inverted } = pickOne(statement, "Principal", "NotPrincipal");
+  const names = listPrincipals(given);
+  const matches = (principal: PolicyPrincipal): boolean =>
+    names.some(
+      (name) =>
+        name === "*" ||
+        (principal.arn !== undefined && (name === principal.arn || principal.names.includes(name))),
+    ) !== inverted;
+  return { matches, isEveryone: inverted || names.includes("*") };
+}
+
+function listPrincipals(given: unknown): string[] {
+  if (given === "*") return ["*"];
+  const principals = asObject(given, "Principal");
+  allowNames(principals, ["AWS", "STORE", "CanonicalUser"], "Principal");
+  const names = Object.values(principals).flatMap((value) => readTexts(value, "Principal"));
+  for (const name of names) {
+    if (
+      name !== "*" &&
+      !/^(?:arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/.test(name)
+    ) {
+      throw malformedPolicy(`the principal ${name} is not valid`);
+    }
+  }
+  return names.map((name) => name.replace(/^arn:store:/, "arn:aws:"));
+}
+
+function compileActions(statement: Record<string, unknown>): (action: string) => boolean {
+  const { inverted, value } = pickOne(statement, "Action", "NotAction");
+  const patterns = readTexts(value, "Action").map((text) => {
+    const folded = text.toLowerCase().replace(/^objstore:/, "s3:");
+    if (folded !== "*" && !/^s3:[a-z*?]+$/.test(folded)) {
+      throw malformedPolicy(`the action ${text} is not valid`);
+    }
+    return folded;
+  });
+  return (action) =>
+    patterns.some((pattern) => matchesWildcard(pattern, action.toLowerCase())) !== inverted;
+}
+
+function compileResources(
+  statement: Record<string, unknown>,
+  bucket: string | undefined,
+): (resource: string, values: ConditionValues) => boolean {
+  const { inverted, value } = pickOne(statement, "Resource", "NotResource");
+  const patterns = readTexts(value, "Resource").map((text) => {
+    const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
+    const pattern = match?.[1] ?? "";
+    if (pattern === "" || (text.startsWith("arn:") && pattern === text)) {
+      throw malformedPolicy(`the resource ${text} is not valid`);
+    }
+    if (bucket !== undefined && pattern !== bucket && !pattern.startsWith(`${bucket}/`)) {
+      throw malformedPolicy(`the resource ${text} is not of this bucket`);
+    }
+    return expandVariables(pattern);
+  });
+  return (resource, values) =>
+    patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted;
+}
+
+function pickOne(
+  statement: Record<string, unknown>,
+  name: string,
+  inverse: string,
+): { inverted: boolean; value: unknown } {
+  const [plain, inverted] = [statement[name], statement[inverse]];
+  if ((plain === undefined) === (inverted === undefined)) {
+    throw malformedPolicy(`a statement has either ${name} or ${inverse}`);
+  }
+  return plain === undefined
+    ? { inverted: true, value: inverted }
+    : { inverted: false, value: plain };
+}
+
+function readTexts(value: unknown, name: string): string[] {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  if (
+    list.length === 0 ||
+    list.length > LIST_MAX ||
+    !list.every((item) => typeof item === "string")
+  ) {
+    throw malformedPolicy(`${name} is no text and no list of texts`);
+  }
+  return list;
+}
+
+function asObject(value: unknown, name: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw malformedPolicy(`${name} is no object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function allowNames(object: Record<string, unknown>, names: readonly string[], what: string): void {
+  const stranger = Object.keys(object).find((name) => !names.includes(name));
+  if (stranger !== undefined) throw malformedPolicy(`${stranger} is not known in ${what}`);
+}

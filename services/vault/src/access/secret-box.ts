@@ -1,0 +1,50 @@
+// Encrypts the secrets of keys at rest: signatures need them in clear, so a hash would not do.
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** AES-256-GCM with one key; what a text belongs to is authenticated with it. */
+export class SecretBox {
+  readonly #key: Buffer;
+
+  constructor(masterKey: Buffer) {
+    this.#key = Buffer.from(
+      hkdfSync("sha256", masterKey, "", "platform-vault access keys", KEY_BYTES),
+    );
+  }
+
+  /** Base64 of nonce, tag and text; `name` must be given again to open it. */
+  seal(text: string, name: string): string {
+    const iv = randomBytes(IV_BYTES);
+    const cipher = createCipheriv("aes-256-gcm", this.#key, iv);
+    cipher.setAAD(Buffer.from(name));
+    const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+    return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString("base64");
+  }
+
+  /** Throws where the key, the name or the bytes are not those of `seal`. */
+  open(sealed: string, name: string): string {
+    const bytes = Buffer.from(sealed, "base64");
+    const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, IV_BYTES));
+    decipher.setAAD(Buffer.from(name));
+    decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+    const rest = bytes.subarray(IV_BYTES + TAG_BYTES);
+    return Buffer.concat([decipher.update(rest), decipher.final()]).toString("utf8");
+  }
+}
+
+/** The master key of a data directory: 32 random bytes in a file for its owner alone, made on the first start. */
+export function loadMasterKey(path: string): Buffer {
+  if (!existsSync(path)) {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    writeFileSync(path, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx", flush: true });
+  }
+  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+  const key = readFileSync(path);
+  if (key.length !== KEY_BYTES) throw new Error(`${path} is no key of ${KEY_BYTES} bytes`);
+  return key;
+}

@@ -1,0 +1,194 @@
+// Policies: what they allow, what they deny, what is refused when one is put.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import fc from "fast-check";
+import { actionTable } from "../../src/access/action.ts";
+import { compilePolicy } from "../../src/access/policy.ts";
+import type { PolicyPrincipal } from "../../src/access/policy.ts";
+import { matchesWildcard } from "../../src/access/wildcard.ts";
+import { operationNames } from "../../src/wire/operation.ts";
+
+const anyone: PolicyPrincipal = { arn: undefined, names: [] };
+const ada: PolicyPrincipal = { arn: "arn:aws:iam::000000000001:user/ada", names: ["ada"] };
+
+function ask(
+  statements: object | object[],
+  question: {
+    principal?: PolicyPrincipal;
+    action?: string;
+    resource?: string;
+    values?: object;
+  } = {},
+) {
+  const policy = compilePolicy({ Version: "2012-10-17", Statement: statements }, "b");
+  return policy.ask({
+    principal: question.principal ?? anyone,
+    action: question.action ?? "s3:GetObject",
+    resource: question.resource ?? "b/k",
+    values: new Map(Object.entries(question.values ?? {}) as [string, string[]][]),
+  });
+}
+
+const allow = {
+  Effect: "Allow",
+  Principal: "*",
+  Action: "s3:GetObject",
+  Resource: "arn:aws:s3:::b/*",
+};
+
+describe("a bucket policy", () => {
+  test("allows what it names and nothing else", () => {
+    assert.equal(ask(allow), "allow");
+    assert.equal(ask(allow, { action: "s3:PutObject" }), "none");
+    assert.equal(ask(allow, { resource: "b" }), "none");
+  });
+
+  test("takes the names of the specification for those of AWS", () => {
+    const own = { ...allow, Action: "objstore:Get*", Resource: "arn:store:objstore:::b/*" };
+    assert.equal(ask(own), "allow");
+  });
+
+  test("denies even what another statement allows, in any order", () => {
+    const deny = { ...allow, Effect: "Deny", Resource: "arn:aws:s3:::b/secret/*" };
+    for (const statements of [
+      [allow, deny],
+      [deny, allow],
+    ]) {
+      assert.equal(ask(statements, { resource: "b/secret/x" }), "deny");
+      assert.equal(ask(statements, { resource: "b/open" }), "allow");
+    }
+  });
+
+  test("is for the principals it names", () => {
+    const forAda = { ...allow, Principal: { AWS: "arn:aws:iam::000000000001:user/ada" } };
+    assert.equal(ask(forAda, { principal: ada }), "allow");
+    assert.equal(ask(forAda), "none");
+    const { Principal: _principal, ...rest } = allow;
+    const butAda = { ...rest, Effect: "Deny", NotPrincipal: { AWS: ["ada"] } };
+    assert.equal(ask([allow, butAda], { principal: ada }), "allow");
+    assert.equal(ask([allow, butAda]), "deny");
+  });
+
+  const CONDITIONS: [condition: object, values: object, holds: boolean][] = [
+    [{ IpAddress: { "aws:SourceIp": "10.0.0.0/8" } }, { "aws:sourceip": ["10.1.2.3"] }, true],
+    [{ IpAddress: { "aws:SourceIp": "10.0.0.0/8" } }, { "aws:sourceip": ["11.1.2.3"] }, false],
+    [
+      { NotIpAddress: { "aws:SourceIp": ["10.0.0.0/8", "::1"] } },
+      { "aws:sourceip": ["::1"] },
+      false,
+    ],
+    [{ StringEquals: { "s3:prefix": ["a/", "b/"] } }, { "s3:prefix": ["b/"] }, true],
+    [{ StringEquals: { "s3:prefix": "a/" } }, {}, false],
+    [{ StringNotEquals: { "s3:prefix": "a/" } }, {}, true],
+    [{ StringEqualsIfExists: { "s3:prefix": "a/" } }, {}, true],
+    [
+      { StringLike: { "aws:Referer": "https://x.example/*" } },
+      { "aws:referer": ["https://x.example/p"] },
+      true,
+    ],
+    [{ Bool: { "aws:SecureTransport": "false" } }, { "aws:securetransport": ["false"] }, true],
+    [{ Null: { "s3:x-amz-acl": "true" } }, {}, true],
+    [{ Null: { "s3:x-amz-acl": true } }, { "s3:x-amz-acl": ["private"] }, false],
+    [{ NumericLessThanEquals: { "s3:max-keys": "10" } }, { "s3:max-keys": ["10"] }, true],
+    [{ NumericLessThan: { "s3:max-keys": 10 } }, { "s3:max-keys": ["10"] }, false],
+    [
+      { DateGreaterThan: { "aws:CurrentTime": "2026-01-01T00:00:00Z" } },
+      { "aws:currenttime": ["2026-06-01T00:00:00Z"] },
+      true,
+    ],
+    [
+      { StringEquals: { "s3:ExistingObjectTag/Team": "a" } },
+      { "s3:existingobjecttag/Team": ["a"] },
+      true,
+    ],
+    [
+      { "ForAllValues:StringEquals": { "s3:RequestObjectTagKeys": ["a", "b"] } },
+      { "s3:requestobjecttagkeys": ["a", "c"] },
+      false,
+    ],
+    [
+      { "ForAnyValue:StringEquals": { "s3:RequestObjectTagKeys": ["a"] } },
+      { "s3:requestobjecttagkeys": ["a", "c"] },
+      true,
+    ],
+  ];
+  for (const [condition, values, holds] of CONDITIONS) {
+    test(`${JSON.stringify(condition)} ${holds ? "holds" : "does not hold"} for ${JSON.stringify(values)}`, () => {
+      const result = ask({ ...allow, Condition: condition }, { values });
+      assert.equal(result, holds ? "allow" : "none");
+    });
+  }
+
+  test("puts the caller's name where a variable stands, and never as a pattern", () => {
+    const own = { ...allow, Resource: "arn:aws:s3:::b/${aws:username}/*" };
+    const as = (name: string, resource: string) =>
+      ask(own, { resource, values: { "aws:username": [name] } });
+    assert.equal(as("ada", "b/ada/x"), "allow");
+    assert.equal(as("ada", "b/bob/x"), "none");
+    assert.equal(as("*", "b/bob/x"), "none");
+  });
+});
+
+describe("a policy that cannot be understood whole is refused", () => {
+  const BAD: [what: string, statement: object][] = [
+    ["an unknown operator", { ...allow, Condition: { StringSounds: { "s3:prefix": "a" } } }],
+    ["an unknown key", { ...allow, Condition: { StringEquals: { "aws:MoonPhase": "full" } } }],
+    [
+      "an address that is none",
+      { ...allow, Condition: { IpAddress: { "aws:SourceIp": "10.0.0.0/33" } } },
+    ],
+    ["an unknown variable", { ...allow, Resource: "arn:aws:s3:::b/${aws:moon}" }],
+    ["another bucket", { ...allow, Resource: "arn:aws:s3:::c/*" }],
+    ["another service", { ...allow, Action: "iam:*" }],
+    ["an unknown member", { ...allow, Extra: 1 }],
+    ["no principal", { ...allow, Principal: undefined }],
+    ["an effect of its own", { ...allow, Effect: "Maybe" }],
+    ["an action and its inverse", { ...allow, NotAction: "s3:PutObject" }],
+    ["a principal that is none", { ...allow, Principal: { Service: "x" } }],
+  ];
+  for (const [what, statement] of BAD) {
+    test(`with ${what}`, () => {
+      assert.throws(() => compilePolicy({ Statement: [statement] }, "b"), {
+        code: "MalformedPolicy",
+      });
+    });
+  }
+
+  test("whatever it is", () => {
+    fc.assert(
+      fc.property(fc.jsonValue(), (document) => {
+        try {
+          compilePolicy(document, "b");
+        } catch (error) {
+          assert.equal((error as { code?: string }).code, "MalformedPolicy");
+        }
+      }),
+    );
+  });
+});
+
+test("a policy is public where it lets everyone in without narrowing who", () => {
+  const isPublic = (statement: object) => compilePolicy({ Statement: statement }, "b").isPublic;
+  assert.ok(isPublic(allow));
+  assert.ok(!isPublic({ ...allow, Principal: { AWS: "ada" } }));
+  assert.ok(!isPublic({ ...allow, Condition: { IpAddress: { "aws:SourceIp": "10.0.0.0/8" } } }));
+  assert.ok(!isPublic({ ...allow, Effect: "Deny" }));
+});
+
+test("wildcards match as a regular expression would, in time that does not explode", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom("a", "b", "*", "?") }),
+      fc.string({ unit: fc.constantFrom("a", "b") }),
+      (pattern, text) => {
+        const source = pattern.replaceAll("*", ".*").replaceAll("?", ".");
+        assert.equal(matchesWildcard(pattern, text), new RegExp(`^${source}$`).test(text));
+      },
+    ),
+  );
+  assert.ok(!matchesWildcard("*a".repeat(500), "a".repeat(10_000) + "b"));
+});
+
+test("every operation needs a permission", () => {
+  for (const name of operationNames) assert.match(actionTable[name].action, /^s3:[A-Z]/);
+});
