@@ -1,4 +1,5 @@
 // The API of one service: its operations behind one guard, with probes, metrics, traces, logs, problems and documentation.
+import type { ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { getProblemHeaders, PlatformError, toPlatformError, toProblem } from "../errors/index.ts";
@@ -65,6 +66,7 @@ interface Scope {
   readonly askedPath: string;
   readonly url: URL;
   readonly peer: Peer;
+  readonly outgoing: HttpBindings["outgoing"] | undefined;
   readonly span: Span;
   readonly logger: Logger;
   readonly startedMs: number;
@@ -148,6 +150,7 @@ function startScope(options: ApiOptions, request: Request, bindings: Partial<Htt
     askedPath: url.pathname,
     url,
     peer: readPeer(bindings),
+    outgoing: bindings.outgoing,
     span,
     logger: options.logger.child({ trace_id: traceId, span_id: spanId }),
     startedMs: options.clock.monotonicMs(),
@@ -193,6 +196,7 @@ async function runRoute(
     logger,
     answerHeaders,
     request,
+    rawResponse: scope.outgoing as ServerResponse | undefined,
   });
   return createResponse(result, route.status, answerHeaders);
 }

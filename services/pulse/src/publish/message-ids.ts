@@ -17,7 +17,12 @@ export type FirstPlace = { partition: number; offset: number } | undefined;
 
 /** The outcome of a claim. `first` rejects if the first message could not be stored: then the id is free again. */
 export type IdClaim =
-  | { kind: "new"; draft: Draft; settle: (place: FirstPlace) => void; release: (why: Error) => void }
+  | {
+      kind: "new";
+      draft: Draft;
+      settle: (place: FirstPlace) => void;
+      release: (why: Error) => void;
+    }
   | { kind: "duplicate"; first: Promise<FirstPlace> };
 
 /** The ids of all topics, in buckets of half a minute that are dropped whole. */

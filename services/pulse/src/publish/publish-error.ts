@@ -22,12 +22,10 @@ const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "producer-fenced": (cause) => new PlatformError("conflict", cause.message, { cause }),
   "duplicate-sequence": (cause) => new PlatformError("conflict", cause.message, { cause }),
   overloaded: () => createRetryLaterError("overloaded", "The disk does not keep up.", 1),
-  "disk-full": (cause) =>
-    new PlatformError("insufficient_storage", "The disk is full.", { cause }),
+  "disk-full": (cause) => new PlatformError("insufficient_storage", "The disk is full.", { cause }),
   "disk-failed": (cause) =>
     new PlatformError("unavailable", "The disk failed: nothing can be written.", { cause }),
-  corrupt: (cause) =>
-    new PlatformError("internal", "Stored data is damaged.", { cause }),
+  corrupt: (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
   "too-large": (cause) => new PlatformError("payload_too_large", cause.message, { cause }),
   locked: (cause) => new PlatformError("internal", "The log is in use.", { cause }),
   closed: () => createRetryLaterError("unavailable", "The broker is stopping.", 1),

@@ -4,7 +4,7 @@ import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { RecordHeader } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
-import type { Delays } from "../dispatch/delays.ts";
+import type { DelayDraft, Delays } from "../dispatch/delays.ts";
 import type { Expiry } from "../dispatch/expiry.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
@@ -89,7 +89,7 @@ type Prepared = {
   duplicate: (() => Promise<FirstPlace>) | undefined;
   drafts: Draft[];
   place: { draft: Draft; partition: number; expiresAt: number | undefined } | undefined;
-  due: { draft: Draft; dueMs: number } | undefined;
+  due: DelayDraft | undefined;
 };
 
 /** Publishes. Errors are PlatformErrors; in a call of several messages they carry the `index` of the culprit. */
@@ -143,7 +143,10 @@ export class Publisher {
       return all.map(({ outcome }) => outcome!);
     } catch (error) {
       const why = toPublishError(error);
-      for (const { claims } of all) for (const claim of claims) claim.release(why);
+      for (const { claims, due, outcome } of all) {
+        for (const claim of claims) claim.release(why);
+        if (due !== undefined && outcome === undefined) this.#parts.delays.release(due);
+      }
       throw why;
     } finally {
       for (const topic of admitted) this.#parts.backlog.settle(topic);
@@ -304,7 +307,10 @@ export class Publisher {
       const { outcome } = prepared;
       if (outcome.kind === "dead-lettered") this.counts.deadLettered++;
       else this.counts.published++;
-      const place = outcome.kind === "stored" ? outcome : undefined;
+      const place =
+        outcome.kind === "stored"
+          ? { partition: outcome.partition, offset: outcome.offset }
+          : undefined;
       for (const { settle } of prepared.claims.splice(0)) settle(place);
     }
   }
