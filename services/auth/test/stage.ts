@@ -83,6 +83,11 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
     monotonicMs: () => systemClock.monotonicMs() + aheadMs,
     advance: (ms) => void (aheadMs += ms),
   };
+  const close = async (): Promise<void> => {
+    stopping.abort();
+    const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
+    for (const hook of hooks.toReversed()) await hook(context);
+  };
   const service = await startAuth({
     config,
     clock,
@@ -97,16 +102,9 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
       onDrain: (_name, hook) => void hooks.push(hook),
       reportListener: () => {},
     },
+  }).catch(async (error: unknown) => {
+    await close();
+    throw error;
   });
-  return {
-    ...service,
-    clock,
-    log,
-    settings,
-    close: async () => {
-      stopping.abort();
-      const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
-      for (const hook of hooks.toReversed()) await hook(context);
-    },
-  };
+  return { ...service, clock, log, settings, close };
 }

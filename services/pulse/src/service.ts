@@ -173,7 +173,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
           metrics: registry,
         });
   const tracer = createTracer({ ids: idSource, clock, exporter });
-  lifecycle.onDrain("traces", ({ remainingMs }) => tracer.shutdown(Math.min(1_000, remainingMs())));
+  lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
   const guard = createBearerGuard(createVerifier(config, log));
   const frames = new MessageFrames();
@@ -223,10 +223,10 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   }).catch(async (error: unknown) => {
     throw await explainListenError(error, config.http_addr, "choose another http_addr");
   });
-  lifecycle.onDrain("http", ({ remainingMs }) => {
+  lifecycle.onDrain("http", (drain) => {
     subscribers.close("the broker is stopping");
     sockets.close();
-    return listener.close(Math.max(0, remainingMs() - 2_000));
+    return listener.close(Math.max(0, drain.remainingMs() - 2_000));
   });
   lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

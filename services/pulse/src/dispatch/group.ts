@@ -156,7 +156,7 @@ export class Group {
 
   /** The topic is gone. */
   end(): void {
-    for (const { sink } of [...this.#seats]) sink.end("the topic was deleted");
+    for (const { sink } of Array.from(this.#seats)) sink.end("the topic was deleted");
   }
 
   #leave(seat: Seat): void {

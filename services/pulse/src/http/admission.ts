@@ -21,6 +21,8 @@ export function tenantOf(caller: Caller): Tenant {
     }
     case "anonymous":
       throw new PlatformError("unauthorized", "Credentials are required.");
+    default:
+      return caller satisfies never;
   }
 }
 

@@ -163,5 +163,7 @@ export function formatOutcome(outcome: PublishOutcome) {
       return { ...common, duplicate: true, ...outcome.first };
     case "dead-lettered":
       return { ...common, routed_to: outcome.deadLetterTopic, failure_reason: outcome.reason };
+    default:
+      return outcome satisfies never;
   }
 }

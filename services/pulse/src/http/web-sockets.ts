@@ -148,7 +148,9 @@ class MessageSocket implements Sink, SubscriberStream {
       this.#subscribers.remove(this);
       opened.close();
     });
-    client.on("message", (data, isBinary) => this.#receive(isBinary ? "" : String(data)));
+    client.on("message", (data, isBinary) => {
+      this.#receive(isBinary || !Buffer.isBuffer(data) ? "" : data.toString("utf8"));
+    });
     opened.pump();
   }
 

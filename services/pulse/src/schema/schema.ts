@@ -131,7 +131,7 @@ function explainJsonBreak(
   }
   const required = listOf(before["required"]);
   const added = listOf(after["required"]).find((name) => !required.includes(name));
-  if (added !== undefined) return `${place} did not have to have ${String(added)} before`;
+  if (added !== undefined) return `${place} did not have to have ${added} before`;
   if (after["additionalProperties"] === false && before["additionalProperties"] !== false) {
     return `${place} could have other members before`;
   }
@@ -146,9 +146,9 @@ function explainJsonBreak(
   return undefined;
 }
 
-function listOf(value: unknown): unknown[] {
-  if (value === undefined) return [];
-  return Array.isArray(value) ? value : [value];
+function listOf(value: unknown): string[] {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  return list.filter((item) => typeof item === "string");
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
