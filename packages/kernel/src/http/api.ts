@@ -1,5 +1,4 @@
 // The API of one service: its operations behind one guard, with probes, metrics, traces, logs, problems and documentation.
-import type { ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { getProblemHeaders, PlatformError, toPlatformError, toProblem } from "../errors/index.ts";
@@ -196,7 +195,7 @@ async function runRoute(
     logger,
     answerHeaders,
     request,
-    rawResponse: scope.outgoing as ServerResponse | undefined,
+    rawResponse: scope.outgoing,
   });
   return createResponse(result, route.status, answerHeaders);
 }
