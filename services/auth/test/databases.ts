@@ -16,15 +16,16 @@ export function onEachDatabase(
   describe("on sqlite", () => {
     const folder = mkdtempSync(join(tmpdir(), "auth-test-"));
     let files = 0;
-    after(() => rmSync(folder, { recursive: true, force: true }));
     suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`, "sqlite");
+    after(() => rmSync(folder, { recursive: true, force: true }));
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
     let cluster: PostgresCluster | undefined;
     before(async () => {
       cluster = await startPostgresCluster();
     });
-    after(() => cluster?.stop());
     suite(async () => cluster!.createDatabase(), "postgres");
+    // Hooks run in the order in which they are registered: the suite lets go of the database first.
+    after(() => cluster?.stop());
   });
 }

@@ -29,6 +29,8 @@ export interface HostOptions {
   issuer?: string;
   algorithm?: SigningAlgorithm;
   keyPollMs?: number;
+  /** A clock for the key ring alone. */
+  keyClock?: Clock;
 }
 
 /** One node under test. */
@@ -65,7 +67,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const keys = new KeyRing({
     database,
     box,
-    clock,
+    clock: options.keyClock ?? clock,
     log,
     algorithm,
     ...(options.keyPollMs === undefined ? {} : { pollMs: options.keyPollMs }),
