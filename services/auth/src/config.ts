@@ -76,6 +76,10 @@ const tokens = {
     secret: false,
     flag: "jwt-key-path",
   }),
+  egress_networks: key(z.array(z.string().max(64).regex(cidr)).max(64).default([]), {
+    description:
+      "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
+  }),
   audience: key(z.string().min(1).max(512).default("platform"), {
     description: "Audience of the access tokens that a login gives.",
   }),
@@ -128,6 +132,20 @@ const sessions = {
   ),
 };
 
+const records = {
+  audit_retention_ms: key(
+    z
+      .int()
+      .min(dayMs)
+      .max(3650 * dayMs)
+      .default(365 * dayMs),
+    {
+      description: "How long events stay in the audit log.",
+      unit: "ms",
+    },
+  ),
+};
+
 const factors = {
   mfa_totp_issuer: key(z.string().min(1).max(64).default("Platform"), {
     description: "Issuer that authenticator apps show.",
@@ -159,6 +177,7 @@ export const authDefinition = defineConfig({
     ...accounts,
     ...sessions,
     ...factors,
+    ...records,
     ...createServiceKeys("auth"),
   },
 });

@@ -1,0 +1,31 @@
+// Databases for the tests: each suite runs on SQLite and on PostgreSQL where that is installed.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe } from "node:test";
+import {
+  findPostgresSkip,
+  startPostgresCluster,
+  type PostgresCluster,
+} from "@platform/kernel/db-testing";
+
+/** Runs the suite on each database; `makeUrl` gives the URL of an empty one. */
+export function onEachDatabase(
+  suite: (makeUrl: () => Promise<string>, kind: "sqlite" | "postgres") => void,
+): void {
+  describe("on sqlite", () => {
+    const folder = mkdtempSync(join(tmpdir(), "auth-test-"));
+    let files = 0;
+    suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`, "sqlite");
+    after(() => rmSync(folder, { recursive: true, force: true }));
+  });
+  describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
+    let cluster: PostgresCluster | undefined;
+    before(async () => {
+      cluster = await startPostgresCluster();
+    });
+    suite(async () => cluster!.createDatabase(), "postgres");
+    // Hooks run in the order in which they are registered: the suite lets go of the database first.
+    after(() => cluster?.stop());
+  });
+}
