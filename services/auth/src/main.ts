@@ -3,6 +3,7 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { authDefinition, authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
+import type { AuthOptions, AuthService } from "./service.ts";
 
 /** Runs the command line of `platform-auth`. */
 export async function main(): Promise<void> {
@@ -29,7 +30,7 @@ async function serve(config: AuthConfig): Promise<void> {
 
 // Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but
 // Node's LTS lines; which one runs here is pinned and tested, and nothing that an operator could change.
-async function loadService(): Promise<typeof import("./service.ts")> {
+async function loadService(): Promise<{ startAuth(options: AuthOptions): Promise<AuthService> }> {
   /* oxlint-disable no-console -- nothing is written here: one sentence of a library is kept back */
   const { warn } = console;
   console.warn = (...words: unknown[]) => {
