@@ -30,7 +30,9 @@ async function serve(config: AuthConfig): Promise<void> {
 
 // Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but
 // Node's LTS lines; which one runs here is pinned and tested, and nothing that an operator could change.
-async function loadService(): Promise<{ startAuth(options: AuthOptions): Promise<AuthService> }> {
+async function loadService(): Promise<{
+  startAuth: (options: AuthOptions) => Promise<AuthService>;
+}> {
   /* oxlint-disable no-console -- nothing is written here: one sentence of a library is kept back */
   const { warn } = console;
   console.warn = (...words: unknown[]) => {
