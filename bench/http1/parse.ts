@@ -33,8 +33,9 @@ const chunked = Buffer.from(`${`400\r\n${"x".repeat(1024)}\r\n`.repeat(16)}0\r\n
 export const parse: BenchCase = {
   name: "parse",
   title: "Heads parsed and written, without a socket",
-  run: ({ rounds, say }) => {
-    for (const [name, operation] of makeOperations()) say(measure(name, operation, rounds));
+  run: (context) => {
+    for (const [name, operation] of makeOperations())
+      context.say(measure(name, operation, context.rounds));
     return Promise.resolve(undefined);
   },
 };
