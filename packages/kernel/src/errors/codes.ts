@@ -47,6 +47,8 @@ export const errorTable = {
   unavailable: { status: 503, title: "Service unavailable" },
   overloaded: { status: 503, title: "Overloaded" },
   queue_full: { status: 503, title: "Queue full" },
+  /** The message broker's, spelled as its clients know it. */
+  ERR_BACKPRESSURE: { status: 503, title: "Too many messages wait" },
   circuit_open: { status: 503, title: "Circuit open" },
   upstream_timeout: { status: 504, title: "Upstream timeout" },
   queue_timeout: { status: 504, title: "Queue wait timed out" },

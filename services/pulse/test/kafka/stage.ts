@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ConnectionOptions, TlsOptions } from "node:tls";
-import { openLog, openNodeDisk } from "@platform/log";
+import { openLog, openNodeDisk, type SyncMode } from "@platform/log";
 import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
 import {
   createKafkaRoutes,
@@ -31,6 +31,8 @@ export interface StageOptions {
   isClosed?: boolean;
   tls?: TlsOptions;
   isAutoCreating?: boolean;
+  /** When a write counts as done; as in earnest by default. */
+  sync?: SyncMode;
   advertised?: { host: string; port: number };
 }
 
@@ -75,7 +77,10 @@ export class KafkaStage implements AsyncDisposable {
 
   async #start(): Promise<void> {
     const { users = [], isClosed = false, limits = {}, tls, advertised } = this.#options;
-    const log = await openLog({ disk: openNodeDisk(join(this.folder, "log")) });
+    const log = await openLog({
+      disk: openNodeDisk(join(this.folder, "log")),
+      sync: this.#options.sync ?? { kind: "group" },
+    });
     const store = new Store(log);
     const state = await StateTable.open(store);
     const topics = new Topics(log, { topicsPerTenantMax: 1_000, partitionsMax: 100 });

@@ -5,11 +5,13 @@ import { StoreError } from "../store-error.ts";
 import { BlobReader, type OpenBlob } from "./blob-reader.ts";
 import {
   createBlobWriter,
+  translateDiskError,
   type BlobWriter,
   type NewBlob,
   type WriterEnvironment,
 } from "./blob-writer.ts";
 import { FolderSync, type StoreFolders } from "./disk.ts";
+import { encodeHead, encodeTrailer } from "./layout.ts";
 import { OpenFiles } from "./open-files.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import type { FreeSpace } from "./free-space.ts";
@@ -41,6 +43,8 @@ export class BlobStore {
   readonly files: OpenFiles;
   readonly reader: BlobReader;
   readonly budget: StagingBudget;
+  /** Blobs and segments of this start have this number or a higher one. */
+  readonly firstId: number;
   readonly #freeSpace: FreeSpace;
   readonly #environment: WriterEnvironment;
   #nextId: number;
@@ -48,11 +52,12 @@ export class BlobStore {
   constructor(options: BlobStoreOptions) {
     this.folders = options.folders;
     this.#freeSpace = options.freeSpace;
-    this.#nextId = options.generation * IDS_PER_GENERATION;
+    this.firstId = options.generation * IDS_PER_GENERATION;
+    this.#nextId = this.firstId;
     this.segments = new SegmentWriter(
       this.folders,
       this.folderSync,
-      options.generation * IDS_PER_GENERATION,
+      this.firstId,
       options.segmentBytesMax,
     );
     this.files = new OpenFiles(options.openFilesMax);
@@ -92,6 +97,26 @@ export class BlobStore {
     }
     this.#freeSpace.require(blob.stored);
     return createBlobWriter(this.#environment, blob);
+  }
+
+  /** Stores a record without data, and pins its segment. */
+  async appendManifest(
+    id: BlobId,
+    description: unknown,
+  ): Promise<{ segment: number; position: number; extent: number }> {
+    this.#freeSpace.require(0);
+    const head = encodeHead(id, 0, description);
+    const trailer = encodeTrailer({}, head.length);
+    try {
+      const at = await this.segments.append([head, trailer]);
+      return {
+        segment: at.segment,
+        position: at.position + head.length,
+        extent: head.length + trailer.length,
+      };
+    } catch (error) {
+      throw translateDiskError(error);
+    }
   }
 
   /** Opens a blob for reading. */

@@ -134,12 +134,13 @@ export class KafkaServer {
 
   /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
   async close(graceMs: number): Promise<void> {
-    const stopping = [...this.#servers].map((server) => this.#stop(server));
+    const stopping = Array.from(this.#servers, (server) => this.#stop(server));
+    const ended = Array.from(this.#connections, ({ socket }) => awaitClose(socket));
     for (const { connection } of this.#connections) connection.drain();
     const deadline = setTimeout(() => {
       for (const { connection } of this.#connections) connection.destroy();
     }, graceMs);
-    await Promise.all(stopping);
+    await Promise.all([...stopping, ...ended]);
     clearTimeout(deadline);
     clearInterval(this.#sweeper);
   }
@@ -186,6 +187,10 @@ export class KafkaServer {
       if (now - tracked.sinceMs >= limitMs) connection.destroy();
     }
   }
+}
+
+function awaitClose(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once("close", () => resolve()));
 }
 
 /** IPv4 addresses as such, also where they come on an IPv6 socket. */
