@@ -36,7 +36,8 @@ export async function runContenders(
 ): Promise<Row[]> {
   const entrants = contenders.map((contender) => {
     const { name, isOurs, version } = contender;
-    return { contender, row: { name, isOurs, version, rounds: [] } as Row };
+    const row: Row = { name, isOurs, version, rounds: [] };
+    return { contender, row };
   });
   for (const { contender } of entrants) {
     await checkAnswer(contender);

@@ -84,7 +84,9 @@ export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
     cores: load.cores,
     env:
       cycle === undefined
-        ? { ...(form === undefined ? {} : { WRK_FORM: form }) }
+        ? form === undefined
+          ? {}
+          : { WRK_FORM: form }
         : {
             WRK_TARGETS: cycle.targetsPath,
             WRK_METHOD: cycle.method,
