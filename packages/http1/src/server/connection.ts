@@ -20,7 +20,13 @@ import { BodyCollector } from "./body.ts";
 import type { BodySink, Refused } from "./body.ts";
 import { readConnectionInfo } from "./connection-info.ts";
 import type { ServerFault } from "./contract.ts";
-import type { ConnectionInfo, Exchange, ReadBodyCallback, StreamHead } from "./exchange.ts";
+import type {
+  BodyReceiver,
+  ConnectionInfo,
+  Exchange,
+  ReadBodyCallback,
+  StreamHead,
+} from "./exchange.ts";
 import { prepareProblem } from "./problem.ts";
 
 /** What a connection is doing. */
@@ -298,6 +304,22 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       },
     );
     this.attachSink(this.#collector);
+  }
+
+  streamBody(receiver: BodyReceiver): void {
+    if (this.#sink !== null || this.collected !== null) {
+      throw new Error("The request body has been taken already");
+    }
+    if (this.bodyDone) {
+      receiver.onBody(NO_BYTES, 0, 0, true);
+      return;
+    }
+    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
+    this.attachSink({
+      takesWireBytes: false,
+      onBody: receiver.onBody.bind(receiver),
+      onBodyRefused: receiver.onBodyRefused.bind(receiver),
+    });
   }
 
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void {
