@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { createEngine, createServer } from "../../src/index.ts";
 import type { BodyReceiver, Exchange, ServerLimits } from "../../src/index.ts";
 
-type Take = (exchange: Exchange) => BodyReceiver;
+type Take = (exchange: Exchange<undefined>) => BodyReceiver;
 
 async function exchangeBytes(request: (Buffer | string)[], take: Take, limits: ServerLimits = {}) {
   const engine = createEngine({ intervalMs: 20 });
