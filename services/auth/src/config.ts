@@ -76,6 +76,10 @@ const tokens = {
     secret: false,
     flag: "jwt-key-path",
   }),
+  egress_networks: key(z.array(z.string().max(64).regex(cidr)).max(64).default([]), {
+    description:
+      "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
+  }),
   audience: key(z.string().min(1).max(512).default("platform"), {
     description: "Audience of the access tokens that a login gives.",
   }),

@@ -1,5 +1,9 @@
 // All tables of the service, and their migrations, one history per room.
 import type { Database, Migration } from "@platform/kernel/db";
+import { keyMigrations } from "./key/schema.ts";
+import type { KeyTables } from "./key/schema.ts";
+import { oauthMigrations } from "./oauth/schema.ts";
+import type { OAuthTables } from "./oauth/schema.ts";
 import type { RbacTables } from "./rbac/schema.ts";
 import { rbacMigrations } from "./rbac/schema.ts";
 import type { SessionTables } from "./session/schema.ts";
@@ -8,7 +12,7 @@ import type { UserTables } from "./user/schema.ts";
 import { userMigrations } from "./user/schema.ts";
 
 /** The tables of every room. */
-export type AuthTables = UserTables & SessionTables & RbacTables;
+export type AuthTables = UserTables & SessionTables & RbacTables & KeyTables & OAuthTables;
 
 /** The service's database. */
 export type AuthDatabase = Database<AuthTables>;
@@ -18,6 +22,8 @@ const rooms: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "user", migrations: userMigrations },
   { name: "session", migrations: sessionMigrations },
   { name: "rbac", migrations: rbacMigrations },
+  { name: "key", migrations: keyMigrations },
+  { name: "oauth", migrations: oauthMigrations },
 ];
 
 /** Brings the tables of every room up to date; several nodes may do so at once. */

@@ -2,6 +2,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
+import { createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -21,9 +22,15 @@ import { authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
 import { createAuthApi } from "./http/api.ts";
 import { Front } from "./http/front.ts";
+import { KeyRing } from "./key/key-ring.ts";
+import { createSecretBox } from "./key/secret-box.ts";
+import { createOAuth } from "./oauth/oauth.ts";
+import { createRbac } from "./rbac/rights.ts";
 import { migrateRooms } from "./schema.ts";
 import type { AuthTables } from "./schema.ts";
 import { loadSecrets } from "./secrets.ts";
+import { createSessionLookup } from "./session/session.ts";
+import { createAccounts } from "./user/account.ts";
 
 const tracesFlushMs = 1000;
 
@@ -53,8 +60,20 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
   const database = openDatabase<AuthTables>({ url, service: "auth" });
   lifecycle.onDrain("database", () => database.close());
-  loadSecrets(config, database.kind);
+  const secrets = loadSecrets(config, database.kind);
   await migrateRooms(database, clock.now());
+
+  const box = createSecretBox(secrets.encryption);
+  const keys = new KeyRing({
+    database,
+    box,
+    clock,
+    log,
+    algorithm: config.jwt_algorithm,
+    seedPath: config.jwt_key_path,
+  });
+  await keys.start();
+  lifecycle.onDrain("signing keys", () => keys.stop());
 
   const registry = new MetricRegistry();
   const processCollector = createProcessCollector({ service: "auth", version: authVersion });
@@ -84,6 +103,34 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const port = listener.port ?? config.addr.port;
   const publicUrl = config.public_url ?? `http://localhost:${port}`;
 
+  const tokensIssued = registry.counter({
+    name: "platform_auth_tokens_issued_total",
+    help: "Access tokens issued, by grant type.",
+    labels: ["grant"],
+  });
+  const oauth = await createOAuth({
+    issuer: publicUrl,
+    algorithm: config.jwt_algorithm,
+    audience: config.audience,
+    secret: secrets.session,
+    database,
+    box,
+    keys,
+    clock,
+    log,
+    accounts: createAccounts(database),
+    sessions: createSessionLookup(database, () => clock.now()),
+    rbac: createRbac(database),
+    egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
+    interactionPath: (uid) => `/interaction/${uid}`,
+    acrValues: ["1", "2"],
+    onSignOut: async (sid) => {
+      await database.db.deleteFrom("auth_sessions").where("id", "=", sid).execute();
+    },
+    onTokenIssued: (grant) => tokensIssued.with({ grant }).add(1),
+  });
+  lifecycle.onDrain("oauth", () => oauth.close());
+
   const api = createAuthApi({
     clock,
     health,
@@ -93,7 +140,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     httpMetrics,
     routes: [],
   });
-  front.open({ api, oauth: undefined });
+  front.open({ api, oauth });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });

@@ -57,7 +57,7 @@ export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./store
 export interface Store {
   /** `BucketAlreadyOwnedByYou` and `BucketAlreadyExists` by the owner's id. */
   createBucket(request: CreateBucketRequest): Promise<Bucket>;
-  /** `BucketNotEmpty` while there is an object, a version, a delete marker or an upload. */
+  /** `BucketNotEmpty` while there is an object, a version or a delete marker. Open uploads are aborted. */
   deleteBucket(bucket: string): Promise<void>;
   /** From memory: cheap enough for each request. */
   findBucket(bucket: string): Bucket | undefined;
@@ -156,3 +156,4 @@ export interface StoreStats {
   garbageBytes: number;
   freeBytes: number;
 }
+export { openStore, type StoreOptions } from "./local-store.ts";

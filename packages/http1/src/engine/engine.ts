@@ -1,4 +1,5 @@
 // What the servers and pools of one thread share: the sweep over deadlines and the buffers for reading.
+import { performance } from "node:perf_hooks";
 
 import { HeadWriter, HttpDate } from "../write/index.ts";
 

@@ -28,6 +28,7 @@ const DONE = 7;
 const REFUSED = 8;
 
 const VERSION_TEXT = Buffer.from("HTTP/1.");
+const USUAL_START = Buffer.from("HTTP/1.1 ");
 const VERSION_BYTES = 8;
 const STATUS_AT = VERSION_BYTES + 1;
 
@@ -176,7 +177,10 @@ export class ResponseParser {
 
   private scanStatusLine(bytes: Buffer, end: number): ParseStatus {
     let at = this.at;
-    if (this.state < REASON_SPACE) {
+    if (this.state < REASON_SPACE && at === this.headStart && this.takeUsualStart(bytes, at, end)) {
+      at += STATUS_AT + 3;
+      this.state = REASON_SPACE;
+    } else if (this.state < REASON_SPACE) {
       for (let index = at - this.headStart; index < STATUS_AT + 3; index++, at++) {
         if (at === end) return this.pause(at);
         const refusal = this.takeStatusByte(bytes[at]!, index);
@@ -206,6 +210,21 @@ export class ResponseParser {
     this.fields.begin(at + 1);
     this.state = FIELDS;
     return Parse.Complete;
+  }
+
+  /** Takes `HTTP/1.1 NNN` in one step; anything else is left to be looked at byte by byte. */
+  private takeUsualStart(bytes: Buffer, at: number, end: number): boolean {
+    if (end - at < STATUS_AT + 3) return false;
+    for (let index = 0; index < USUAL_START.length; index++) {
+      if (bytes[at + index] !== USUAL_START[index]) return false;
+    }
+    const hundreds = bytes[at + STATUS_AT]! - ZERO;
+    const tens = bytes[at + STATUS_AT + 1]! - ZERO;
+    const ones = bytes[at + STATUS_AT + 2]! - ZERO;
+    if (hundreds < 1 || hundreds > 9 || tens < 0 || tens > 9 || ones < 0 || ones > 9) return false;
+    this.minor = 1;
+    this.status = hundreds * 100 + tens * 10 + ones;
+    return true;
   }
 
   private takeStatusByte(byte: number, index: number): Refusal | null {

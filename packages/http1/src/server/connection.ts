@@ -11,6 +11,7 @@ import {
   LAST_CHUNK,
   CHUNK_HEAD_BYTES_MAX,
   writeAnswer,
+  viewAsBuffer,
   writeChunkHead,
   writePrepared,
   writeStreamHead,
@@ -753,7 +754,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (bytes.length <= JOINED_BYTES_MAX) {
       writer.begin();
       writer.length = writeChunkHead(writer.bytes, 0, bytes.length);
-      writer.raw(bytes);
+      writer.raw(viewAsBuffer(bytes));
       writer.raw(CHUNK_END);
       this.flush();
       return;
@@ -787,11 +788,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #nextInput(): void {
     this.#inputAt = 0;
-    const next = this.#more.shift();
-    if (next === undefined) {
+    if (this.#more.length === 0) {
       this.#input = null;
       return;
     }
+    const next = this.#more.shift()!;
     this.#moreBytes -= next.length;
     this.#input = next;
   }

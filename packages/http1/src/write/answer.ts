@@ -7,6 +7,7 @@ import type { FramingKind } from "../parse/status.ts";
 import { HeadWriter } from "./head-writer.ts";
 import type { HttpDate } from "./http-date.ts";
 
+const NO_BYTES = Buffer.alloc(0);
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 
 /** Fields of an answer: pairs, so that a name may come twice. Framing and Connection are not among them. */
@@ -108,7 +109,7 @@ export function prepareAnswer(answer: Answer): PreparedAnswer {
   return {
     status: answer.status,
     head: Buffer.from(writer.view()),
-    body: isBodiless ? Buffer.alloc(0) : Buffer.from(body),
+    body: isBodiless ? NO_BYTES : Buffer.from(body),
   };
 }
 
@@ -152,7 +153,13 @@ function writeHeaders(writer: HeadWriter, headers: AnswerHeaders | undefined): v
   }
 }
 
-function bytesOf(body: string | Uint8Array | undefined): Uint8Array {
-  if (body === undefined) return Buffer.alloc(0);
-  return typeof body === "string" ? Buffer.from(body) : body;
+function bytesOf(body: string | Uint8Array | undefined): Buffer {
+  if (body === undefined) return NO_BYTES;
+  return typeof body === "string" ? Buffer.from(body) : viewAsBuffer(body);
+}
+
+/** The same bytes as a `Buffer`. */
+export function viewAsBuffer(bytes: Uint8Array): Buffer {
+  if (Buffer.isBuffer(bytes)) return bytes;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -9,6 +9,7 @@ import { statusLineOf } from "./status-line.ts";
 const SCRATCH_BYTES = 65_536;
 const BYTES_MAX = 1_048_576;
 const LOOP_COPY_BYTES = 24;
+const KEPT_VIEW_BYTES_MAX = 2_048;
 const REQUEST_LINE_END = Buffer.from(" HTTP/1.1\r\n");
 const STATUS_LINE_START = Buffer.from("HTTP/1.1 ");
 const CONNECTION_CLOSE = Buffer.from("Connection: close\r\n");
@@ -56,6 +57,8 @@ export class HeadWriter {
 
   private readonly scratchBytes: number;
   private readonly bytesMax: number;
+  /** Views of the scratch by length: heads of the same few lengths are sent again and again. */
+  private views: (Buffer | undefined)[];
 
   /**
    * @param scratchBytes first size of the scratch, default 65 536
@@ -65,42 +68,44 @@ export class HeadWriter {
     this.scratchBytes = scratchBytes;
     this.bytesMax = bytesMax;
     this.bytes = Buffer.allocUnsafeSlow(scratchBytes);
+    this.views = makeViews();
   }
 
   /** Starts anew. A scratch that grew for an odd head is given back. */
   begin(): void {
     this.length = 0;
     if (this.bytes.length > this.scratchBytes) {
-      this.bytes = Buffer.allocUnsafeSlow(this.scratchBytes);
+      this.replaceScratch(Buffer.allocUnsafeSlow(this.scratchBytes));
     }
   }
 
   /** The written bytes, still in the scratch: valid until `begin`. */
   view(): Buffer {
-    return this.bytes.subarray(0, this.length);
+    const { length } = this;
+    if (length >= KEPT_VIEW_BYTES_MAX) return this.bytes.subarray(0, length);
+    return (this.views[length] ??= this.bytes.subarray(0, length));
   }
 
   /** Gives the scratch away to whoever still holds `view()`, and goes on with a fresh one. */
   takeOver(): void {
-    this.bytes = Buffer.allocUnsafeSlow(this.scratchBytes);
+    this.replaceScratch(Buffer.allocUnsafeSlow(this.scratchBytes));
     this.length = 0;
   }
 
   /** Appends prepared bytes. */
-  raw(prepared: Uint8Array): void {
+  raw(prepared: Buffer): void {
     this.range(prepared, 0, prepared.length);
   }
 
   /** Appends `source[start, end)`. */
-  range(source: Uint8Array, start: number, end: number): void {
+  range(source: Buffer, start: number, end: number): void {
     const size = end - start;
     this.reserve(size);
     const { bytes } = this;
     let to = this.length;
     this.length = to + size;
     if (size > LOOP_COPY_BYTES) {
-      if (source instanceof Buffer) source.copy(bytes, to, start, end);
-      else bytes.set(source.subarray(start, end), to);
+      source.copy(bytes, to, start, end);
       return;
     }
     for (let from = start; from < end; from++) bytes[to++] = source[from]!;
@@ -141,7 +146,7 @@ export class HeadWriter {
   }
 
   /** Appends a field whose name was prepared as `Name: `, with a value that is checked. */
-  fieldAfter(preparedName: Uint8Array, value: string): void {
+  fieldAfter(preparedName: Buffer, value: string): void {
     const lineStart = this.length;
     this.raw(preparedName);
     this.reserve(value.length + 2);
@@ -273,7 +278,12 @@ export class HeadWriter {
       Math.min(this.bytesMax, Math.max(needed, this.bytes.length * 2)),
     );
     this.bytes.copy(grown, 0, 0, this.length);
-    this.bytes = grown;
+    this.replaceScratch(grown);
+  }
+
+  private replaceScratch(bytes: Buffer): void {
+    this.bytes = bytes;
+    this.views = makeViews();
   }
 }
 
@@ -283,6 +293,10 @@ export interface FieldCuts {
   readonly known: Uint8Array;
   /** Lower-case names that are not known ones. */
   readonly other: readonly string[];
+}
+
+function makeViews(): (Buffer | undefined)[] {
+  return Array.from({ length: KEPT_VIEW_BYTES_MAX }, () => undefined);
 }
 
 function isNamed(fields: FieldBlock, index: number, names: readonly string[]): boolean {

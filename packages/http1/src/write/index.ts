@@ -2,6 +2,7 @@
 export {
   AnswerError,
   prepareAnswer,
+  viewAsBuffer,
   writeAnswer,
   writePrepared,
   writeStreamHead,

@@ -1,6 +1,7 @@
 // What the rest of the service asks of the OAuth 2.0 and OpenID Connect core.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Claims } from "@platform/kernel/identity";
+import type { KeyReport, Rotation } from "../key/key-ring.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Account } from "../user/account.ts";
 
@@ -14,6 +15,42 @@ export interface LoginTokens {
   scope: string;
 }
 
+/** A client as consent pages show it. */
+export interface ClientCard {
+  id: string;
+  name: string;
+  uri: string | undefined;
+  logoUri: string | undefined;
+  policyUri: string | undefined;
+  tosUri: string | undefined;
+}
+
+/** An authorization request that waits for the user. */
+export interface Interaction {
+  uid: string;
+  /** What is needed: a sign-in, or consent by the user who is signed in. */
+  prompt: "login" | "consent";
+  /** Why, in the core's words: `no_session`, `max_age`, `acr_values`, `login_prompt`, `op_scopes_missing`, … */
+  reasons: readonly string[];
+  client: ClientCard;
+  /** Scopes that are asked for; on a consent page those that the user has not granted before. */
+  scopes: readonly string[];
+  loginHint: string | undefined;
+  /** Space-separated `acr_values` that the client asks for (RFC 9470). */
+  acrValues: string | undefined;
+  /** Of the user who is signed in already. */
+  accountId: string | undefined;
+}
+
+/** How an interaction ends. */
+export type InteractionOutcome =
+  /** The user signed in with this session, or has been for long enough. */
+  | { kind: "login"; session: SessionInfo }
+  /** The user grants what was asked for. */
+  | { kind: "consent" }
+  /** The user does not want to: the client is told `access_denied`. */
+  | { kind: "denied" };
+
 /** The core. */
 export interface OAuth {
   /** Takes the request over and answers it where its path is the core's; false leaves it to the API and the pages. */
@@ -22,10 +59,37 @@ export interface OAuth {
   mintForLogin(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens>;
   /** The claims of an access token of ours that is valid at this moment: signature, times, deny-list, session, epoch. */
   verifyAccessToken(token: string): Promise<Claims | undefined>;
-  /** Ends grants and tokens of one session. */
+  /** The authorization request that the browser's cookie names; undefined where it has none or took too long. */
+  findInteraction(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<Interaction | undefined>;
+  /** Ends it and returns the URL to send the browser to (303). Throws `not_found` where there is none. */
+  finishInteraction(
+    request: IncomingMessage,
+    response: ServerResponse,
+    outcome: InteractionOutcome,
+  ): Promise<string>;
+  /** Ends grants and tokens of one session, and tells clients that have a back-channel logout address. */
   revokeSession(sid: string): Promise<void>;
-  /** Ends grants and tokens of a user, whatever session they came from. */
+  /** Ends grants and tokens of a user, whatever session they came from; the user's epoch has gone up before. */
   revokeUser(userId: string): Promise<void>;
+  /** Registers a client; the answer holds its secret. Throws `validation_failed` for metadata that is not allowed. */
+  addClient(metadata: Record<string, unknown>): Promise<Record<string, unknown>>;
+  /** Clients without their secrets, by id, after `after`. */
+  listClients(after: string, limit: number): Promise<Record<string, unknown>[]>;
+  /** Deletes a client with all of its tokens; false where there is none. */
+  deleteClient(clientId: string): Promise<boolean>;
+  /** A token that lets its holder register clients for `expiresInSeconds`. */
+  createInitialAccessToken(expiresInSeconds: number): Promise<string>;
+  /** Signing keys, the newest first. */
+  listKeys(): Promise<KeyReport[]>;
+  /** Rotates the signing keys. */
+  rotateKeys(rotation: Rotation): Promise<{ kid: string }>;
+  /** Age of the active signing key in seconds. */
+  getKeyAgeSeconds(): number;
+  /** Reads keys and scopes again, now rather than within a second. */
+  refresh(): Promise<void>;
   /** Stops what runs in the background. */
   close(): Promise<void>;
 }

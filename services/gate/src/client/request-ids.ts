@@ -7,28 +7,23 @@ import { joinLines } from "./forwarding-fields.ts";
 /** Names that are always cut from what the client sent, and rewritten here. */
 export const ID_FIELDS: readonly string[] = ["traceparent", "tracestate", "X-Request-Id"];
 
-const DIGITS = Buffer.from("0123456789abcdef");
-const HIGH_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte >> 4]!);
-const LOW_DIGITS = Uint8Array.from({ length: 256 }, (_, byte) => DIGITS[byte & 15]!);
+const POOL_BYTES = 4_096;
 
 /** Random hex digits, drawn in bulk. One per thread. */
 export class HexPool {
-  readonly #random = Buffer.allocUnsafeSlow(8_192);
-  #used = 8_192;
+  readonly #random = Buffer.allocUnsafeSlow(POOL_BYTES);
+  readonly #digits = Buffer.allocUnsafeSlow(2 * POOL_BYTES);
+  #used = 2 * POOL_BYTES;
 
   /** Writes `count` digits (even, at most 64) at `at`; each is given out once. */
   take(target: Buffer, at: number, count: number): void {
-    const random = this.#random;
-    if (this.#used + count / 2 > random.length) {
-      randomFillSync(random);
+    const digits = this.#digits;
+    if (this.#used + count > digits.length) {
+      digits.write(randomFillSync(this.#random).toString("hex"), "latin1");
       this.#used = 0;
     }
     let from = this.#used;
-    for (let to = at; to < at + count; to += 2) {
-      const byte = random[from++]!;
-      target[to] = HIGH_DIGITS[byte]!;
-      target[to + 1] = LOW_DIGITS[byte]!;
-    }
+    for (let to = at; to < at + count; to++) target[to] = digits[from++]!;
     this.#used = from;
   }
 }

@@ -29,7 +29,7 @@ export class RequestState {
   /** Authorization holds the operator's token: it must not go upstream. */
   isOperator = false;
   /** Lines about the user for the upstream, each with its CRLF. */
-  identityLines: Uint8Array | null = null;
+  identityLines: Buffer | null = null;
   /** Normalised path and method name; read early, for a tunnel outlives its head. Empty where nobody asks. */
   path = "";
   method = "";
@@ -58,7 +58,8 @@ export class RequestState {
     this.path = "";
     this.method = "";
     this.target = null;
-    if (this.tried.length > 0) this.tried.length = 0;
+    // Setting the length would give the array's memory back each time.
+    while (this.tried.length > 0) this.tried.pop();
     this.retries = 0;
     this.wasRefreshed = false;
     this.code = "";

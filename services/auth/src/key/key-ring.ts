@@ -1,0 +1,339 @@
+// The signing keys of all nodes: which one signs, which are published, and their roll-over.
+import { readFileSync } from "node:fs";
+import type { Database } from "@platform/kernel/db";
+import { isUniqueViolation } from "@platform/kernel/db";
+import { PlatformError } from "@platform/kernel/errors";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "./schema.ts";
+import type { SecretBox } from "./secret-box.ts";
+import { generateSigningKey, readSigningKey } from "./signing-key.ts";
+import type { PublicJwk, SigningKey } from "./signing-key.ts";
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+const keysMax = 32;
+
+/** What the ring needs, and its times. */
+export interface KeyRingOptions {
+  database: Database<KeyTables>;
+  box: SecretBox;
+  clock: Clock;
+  log: Logger;
+  algorithm: SigningAlgorithm;
+  /** A private key in PEM that becomes the first one; later changes of the file mean nothing. */
+  seedPath?: string | undefined;
+  /** Life of the longest-lived token that these keys sign, in ms. Default 1 h. */
+  tokenLifeMs?: number;
+  /** Age at which a key is replaced, in ms. Default 30 d. */
+  rotateAfterMs?: number;
+  /** Time that a key is published before it signs, and after its last token has expired, in ms. Default 24 h. */
+  overlapMs?: number;
+  /** Time between two looks at the database, in ms. Default 1 000. */
+  pollMs?: number;
+}
+
+/** A key as operators see it. */
+export interface KeyReport {
+  kid: string;
+  algorithm: SigningAlgorithm;
+  state: "pending" | "active" | "retired" | "revoked";
+  created_at: string;
+  activates_at: string;
+  expires_at: string | undefined;
+}
+
+/** How to rotate. */
+export type Rotation =
+  /** A successor is published now and signs after the overlap. */
+  | { mode: "scheduled" }
+  /** A successor signs at once; `revokeKid` is dropped everywhere, with all tokens that it signed. */
+  | { mode: "immediate"; revokeKid?: string | undefined };
+
+/** What changes when the keys do; a new one for each change. */
+export interface KeySet {
+  /** Signs new tokens. */
+  readonly active: SigningKey;
+  /** Everything that tokens may be verified with, the active one first. */
+  readonly published: readonly SigningKey[];
+  /** The public key set. */
+  readonly jwks: { readonly keys: readonly PublicJwk[] };
+}
+
+interface Held {
+  row: SigningKeyRow;
+  key: SigningKey;
+}
+
+/** The keys. Make it, `start` it, `stop` it. */
+export class KeyRing {
+  readonly #options: Required<Omit<KeyRingOptions, "seedPath">> & Pick<KeyRingOptions, "seedPath">;
+  readonly #listeners = new Set<(keys: KeySet) => void>();
+  readonly #opened = new Map<string, SigningKey>();
+  #held: readonly Held[] = [];
+  #current: KeySet | undefined;
+  #signature = "";
+  #timer: NodeJS.Timeout | undefined;
+  #loading: Promise<void> | undefined;
+
+  constructor(options: KeyRingOptions) {
+    this.#options = {
+      tokenLifeMs: hourMs,
+      rotateAfterMs: 30 * dayMs,
+      overlapMs: dayMs,
+      pollMs: 1_000,
+      ...options,
+    };
+  }
+
+  /** The keys in force. Throws before `start`. */
+  get current(): KeySet {
+    if (this.#current === undefined) throw new Error("the key ring has not been started");
+    return this.#current;
+  }
+
+  /** Age of the active key in seconds. */
+  get ageSeconds(): number {
+    const { kid } = this.current.active;
+    const since = this.#held.find(({ key }) => key.kid === kid)?.row.activates_at ?? 0;
+    return Math.max(0, this.#options.clock.now() - since) / 1_000;
+  }
+
+  /** Loads the keys, makes the first one where there is none, and follows the database from now on. */
+  async start(): Promise<void> {
+    await this.refresh();
+    this.#timer = setInterval(() => {
+      this.refresh().catch((error: unknown) => {
+        this.#options.log.error("signing keys cannot be read", { error });
+      });
+    }, this.#options.pollMs);
+    this.#timer.unref();
+  }
+
+  /** Stops following. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Calls the listener with each new key set; the returned function ends that. */
+  onChange(listener: (keys: KeySet) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Finds a published key; looks into the database where this node does not know it yet. */
+  async find(kid: string): Promise<SigningKey | undefined> {
+    const known = this.peek(kid);
+    if (known !== undefined) return known;
+    await this.refresh();
+    return this.peek(kid);
+  }
+
+  /** A published key as far as this node knows. */
+  peek(kid: string): SigningKey | undefined {
+    return this.current.published.find((key) => key.kid === kid);
+  }
+
+  /** Reads the database now; those who ask together share one look. */
+  refresh(): Promise<void> {
+    this.#loading ??= this.#load().finally(() => {
+      this.#loading = undefined;
+    });
+    return this.#loading;
+  }
+
+  /** All keys that are kept, the newest first. */
+  async list(): Promise<KeyReport[]> {
+    await this.refresh();
+    const rows = await this.#readRows();
+    const active = this.current.active.kid;
+    const now = this.#options.clock.now();
+    return rows.toReversed().map((row) => ({
+      kid: row.kid,
+      algorithm: row.algorithm,
+      state: readState(row, active, now),
+      created_at: formatTime(row.created_at),
+      activates_at: formatTime(row.activates_at),
+      expires_at: row.expires_at === null ? undefined : formatTime(row.expires_at),
+    }));
+  }
+
+  /** Rotates and returns the new key's id. 409 while a scheduled successor waits already, 404 for an unknown `revokeKid`. */
+  async rotate(rotation: Rotation): Promise<{ kid: string }> {
+    await this.refresh();
+    const now = this.#options.clock.now();
+    if (rotation.mode === "scheduled") {
+      if (this.#held.some(({ row }) => row.activates_at > now)) {
+        throw new PlatformError("conflict", "A successor is published already and waits to sign.");
+      }
+      return { kid: await this.#add(now, now + this.#options.overlapMs) };
+    }
+    const { revokeKid } = rotation;
+    if (revokeKid !== undefined && !this.#held.some(({ key }) => key.kid === revokeKid)) {
+      throw new PlatformError("not_found", "No such key is published.");
+    }
+    const kid = await this.#add(now, now, revokeKid);
+    await this.refresh();
+    return { kid };
+  }
+
+  async #load(): Promise<void> {
+    const { clock, algorithm } = this.#options;
+    let rows = await this.#readRows();
+    const isUsable = (row: SigningKeyRow): boolean =>
+      row.revoked_at === null && row.activates_at <= clock.now() && row.algorithm === algorithm;
+    if (!rows.some(isUsable)) {
+      await this.#add(clock.now(), clock.now());
+      rows = await this.#readRows();
+    }
+    const now = clock.now();
+    this.#held = rows
+      .filter((row) => row.revoked_at === null && (row.expires_at === null || row.expires_at > now))
+      .map((row) => ({ row, key: this.#open(row) }));
+    await this.#sealAgain();
+    this.#announce(now);
+    await this.#rotateByAge(now);
+  }
+
+  #announce(now: number): void {
+    const { algorithm } = this.#options;
+    const active = this.#held.findLast(
+      ({ row }) => row.activates_at <= now && row.algorithm === algorithm,
+    );
+    if (active === undefined) throw new Error("no signing key is active");
+    const published = [
+      active.key,
+      ...this.#held.filter((held) => held !== active).map(({ key }) => key),
+    ];
+    const signature = published.map(({ kid }) => kid).join();
+    if (signature === this.#signature) return;
+    this.#signature = signature;
+    this.#current = {
+      active: active.key,
+      published,
+      jwks: { keys: published.map(({ publicJwk }) => publicJwk) },
+    };
+    for (const listener of this.#listeners) listener(this.#current);
+  }
+
+  // Replaced early enough to have been published for the overlap when its age is reached.
+  async #rotateByAge(now: number): Promise<void> {
+    const { rotateAfterMs, overlapMs } = this.#options;
+    const newest = this.#held.at(-1)!.row;
+    if (newest.activates_at > now) return;
+    if (now - newest.activates_at < rotateAfterMs - overlapMs) return;
+    const activatesAt = Math.max(now + overlapMs, newest.activates_at + rotateAfterMs);
+    await this.#add(now, activatesAt);
+  }
+
+  async #readRows(): Promise<SigningKeyRow[]> {
+    return this.#options.database.db
+      .selectFrom("auth_signing_keys")
+      .selectAll()
+      .orderBy("generation")
+      .execute();
+  }
+
+  #open(row: SigningKeyRow): SigningKey {
+    const known = this.#opened.get(row.kid);
+    if (known !== undefined) return known;
+    const key = readSigningKey(
+      this.#options.box.open(row.private_key, placeOf(row.kid)),
+      row.algorithm,
+    );
+    if (key.kid !== row.kid) throw new Error(`signing key ${row.kid}: the row holds another key`);
+    if (this.#opened.size >= keysMax) this.#opened.clear();
+    this.#opened.set(row.kid, key);
+    return key;
+  }
+
+  // Under a new first encryption key all rows move to it, so that the old one can be taken away.
+  async #sealAgain(): Promise<void> {
+    const { box, database } = this.#options;
+    for (const { row, key } of this.#held) {
+      if (!box.isStale(row.private_key)) continue;
+      await database.db
+        .updateTable("auth_signing_keys")
+        .set({ private_key: box.seal(key.pem, placeOf(row.kid)) })
+        .where("kid", "=", row.kid)
+        .where("private_key", "=", row.private_key)
+        .execute();
+    }
+  }
+
+  async #add(now: number, activatesAt: number, revokeKid?: string): Promise<string> {
+    const { database, box, algorithm, tokenLifeMs, overlapMs, seedPath, log } = this.#options;
+    const before = await this.#readRows();
+    const generation = (before.at(-1)?.generation ?? 0) + 1;
+    const isFirst = before.length === 0 && seedPath !== undefined;
+    const key = isFirst
+      ? readSigningKey(readFileSync(seedPath, "utf8"), algorithm)
+      : await generateSigningKey(algorithm);
+    const row: SigningKeyRow = {
+      kid: key.kid,
+      generation,
+      algorithm,
+      private_key: box.seal(key.pem, placeOf(key.kid)),
+      created_at: now,
+      activates_at: activatesAt,
+      expires_at: null,
+      revoked_at: null,
+    };
+    try {
+      await database.transaction(async (trx) => {
+        await trx.insertInto("auth_signing_keys").values(row).execute();
+        await trx
+          .updateTable("auth_signing_keys")
+          .set({ expires_at: activatesAt + tokenLifeMs + overlapMs })
+          .where("generation", "<", generation)
+          .where("expires_at", "is", null)
+          .execute();
+        // A successor that had been waiting would otherwise take over from the one just made.
+        if (activatesAt <= now) {
+          await trx
+            .updateTable("auth_signing_keys")
+            .set({ activates_at: now })
+            .where("generation", "<", generation)
+            .where("activates_at", ">", now)
+            .execute();
+        }
+        if (revokeKid !== undefined) {
+          await trx
+            .updateTable("auth_signing_keys")
+            .set({ revoked_at: now })
+            .where("kid", "=", revokeKid)
+            .execute();
+        }
+        await trx
+          .deleteFrom("auth_signing_keys")
+          .where("expires_at", "<", now - 30 * dayMs)
+          .execute();
+      });
+    } catch (error) {
+      // Another node was first: its key serves as well, unless one was to be revoked.
+      if (!isUniqueViolation(error)) throw error;
+      if (revokeKid !== undefined) return this.#add(now, activatesAt, revokeKid);
+      return (await this.#readRows()).at(-1)!.kid;
+    }
+    log.info("signing key made", {
+      kid: key.kid,
+      algorithm,
+      activates_at: formatTime(activatesAt),
+    });
+    return key.kid;
+  }
+}
+
+function placeOf(kid: string): string {
+  return `auth_signing_keys.private_key.${kid}`;
+}
+
+function readState(row: SigningKeyRow, active: string, now: number): KeyReport["state"] {
+  if (row.revoked_at !== null) return "revoked";
+  if (row.kid === active) return "active";
+  return row.activates_at > now ? "pending" : "retired";
+}
+
+function formatTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,69 @@
+// Secrets at rest: AES-256-GCM, bound to the row they stand in, under keys that can be replaced while running.
+import { createCipheriv, createDecipheriv, hash, randomBytes } from "node:crypto";
+
+const cipherName = "aes-256-gcm";
+const ivBytes = 12;
+const tagBytes = 16;
+const keyBytes = 32;
+const version = "v1";
+
+/** Encrypts and decrypts texts for the database. */
+export interface SecretBox {
+  /**
+   * Encrypts under the first key. `place` names table, row and column: what is moved to another place does not open.
+   * The result is `v1.<key id>.<base64url of iv, ciphertext and tag>`.
+   */
+  seal(text: string, place: string): string;
+  /** Decrypts with whichever key it was sealed under. Throws where the key is missing, or the text or its place differ. */
+  open(sealed: string, place: string): string;
+  /** Whether it was sealed under another key than the first, and ought to be sealed again. */
+  isStale(sealed: string): boolean;
+}
+
+/** Makes a box. `keys` have 32 bytes each; the first encrypts, all decrypt. */
+export function createSecretBox(keys: readonly Buffer[]): SecretBox {
+  const [first] = keys;
+  if (first === undefined) throw new TypeError("a secret box needs a key");
+  const byId = new Map(keys.map((key) => [identify(key), key]));
+  const firstId = identify(first);
+  return {
+    seal: (text, place) => {
+      const iv = randomBytes(ivBytes);
+      const cipher = createCipheriv(cipherName, first, iv, { authTagLength: tagBytes });
+      cipher.setAAD(Buffer.from(`${version}.${firstId}.${place}`));
+      const body = Buffer.concat([iv, cipher.update(text, "utf8"), cipher.final()]);
+      const sealed = Buffer.concat([body, cipher.getAuthTag()]);
+      return `${version}.${firstId}.${sealed.toString("base64url")}`;
+    },
+    open: (sealed, place) => {
+      const [mark, id = "", body = ""] = sealed.split(".");
+      const key = byId.get(id);
+      if (mark !== version || key === undefined) {
+        throw new Error(`${place}: sealed under a key that PLATFORM_AUTH_ENCRYPTION_KEYS lacks`);
+      }
+      const bytes = Buffer.from(body, "base64url");
+      if (bytes.length < ivBytes + tagBytes) throw new Error(`${place}: damaged`);
+      const decipher = createDecipheriv(cipherName, key, bytes.subarray(0, ivBytes), {
+        authTagLength: tagBytes,
+      });
+      decipher.setAAD(Buffer.from(`${version}.${id}.${place}`));
+      decipher.setAuthTag(bytes.subarray(-tagBytes));
+      try {
+        const text = decipher.update(bytes.subarray(ivBytes, -tagBytes));
+        return Buffer.concat([text, decipher.final()]).toString("utf8");
+      } catch (error) {
+        throw new Error(`${place}: damaged, or moved from another row`, { cause: error });
+      }
+    },
+    isStale: (sealed) => sealed.split(".", 2)[1] !== firstId,
+  };
+}
+
+// Tells keys apart without telling anything about them.
+function identify(key: Buffer): string {
+  if (key.length !== keyBytes) throw new TypeError(`an encryption key has ${keyBytes} bytes`);
+  return hash("sha256", Buffer.concat([Buffer.from("platform-auth key id\0"), key]), "hex").slice(
+    0,
+    8,
+  );
+}

@@ -1,0 +1,93 @@
+// One signing key: made or read, named by its thumbprint, with its public form.
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  hash,
+  sign,
+  type KeyObject,
+  type SignKeyObjectInput,
+  type webcrypto,
+} from "node:crypto";
+import { promisify } from "node:util";
+import type { SigningAlgorithm } from "./schema.ts";
+
+const rsaBits = 2048;
+const rsaBitsMax = 8192;
+const makePair = promisify(generateKeyPair);
+const signInPool = promisify<string, Uint8Array, KeyObject, Buffer>(sign);
+
+/** A public key as the key set shows it (RFC 7517). */
+export type PublicJwk = webcrypto.JsonWebKey & {
+  kid: string;
+  alg: SigningAlgorithm;
+  use: "sig";
+};
+
+/** A key pair in memory. */
+export interface SigningKey {
+  /** RFC 7638 thumbprint. */
+  readonly kid: string;
+  readonly algorithm: SigningAlgorithm;
+  readonly publicKey: KeyObject;
+  readonly publicJwk: PublicJwk;
+  /** PKCS #8 PEM. */
+  readonly pem: string;
+  /** The JWS signature of the bytes (RFC 7518 section 3). */
+  sign(data: Uint8Array): Buffer | Promise<Buffer>;
+}
+
+/** Makes a new pair. */
+export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
+  const { privateKey } =
+    algorithm === "RS256"
+      ? await makePair("rsa", { modulusLength: rsaBits })
+      : await makePair("ec", { namedCurve: "P-256" });
+  return buildSigningKey(privateKey, algorithm);
+}
+
+/** Reads a private key in PEM. Throws where it is not one of the algorithm. */
+export function readSigningKey(pem: string, algorithm: SigningAlgorithm): SigningKey {
+  return buildSigningKey(createPrivateKey(pem), algorithm);
+}
+
+function buildSigningKey(privateKey: KeyObject, algorithm: SigningAlgorithm): SigningKey {
+  const details = privateKey.asymmetricKeyDetails;
+  const bits = details?.modulusLength ?? 0;
+  const fits =
+    algorithm === "RS256"
+      ? privateKey.asymmetricKeyType === "rsa" && bits >= rsaBits && bits <= rsaBitsMax
+      : privateKey.asymmetricKeyType === "ec" && details?.namedCurve === "prime256v1";
+  if (!fits) {
+    throw new TypeError(
+      algorithm === "RS256"
+        ? `an RS256 key is RSA of ${rsaBits} to ${rsaBitsMax} bits`
+        : "an ES256 key is EC on P-256",
+    );
+  }
+  const publicKey = createPublicKey(privateKey);
+  const jwk = publicKey.export({ format: "jwk" });
+  const kid = thumbprint(jwk);
+  return {
+    kid,
+    algorithm,
+    publicKey,
+    publicJwk: { ...jwk, kid, alg: algorithm, use: "sig" },
+    pem: privateKey.export({ type: "pkcs8", format: "pem" }),
+    sign: createSign(privateKey, algorithm),
+  };
+}
+
+// ES256 takes less time than a hand-over to the thread pool; RSA takes thirty times as long.
+function createSign(privateKey: KeyObject, algorithm: SigningAlgorithm): SigningKey["sign"] {
+  if (algorithm === "RS256") return (data) => signInPool("sha256", data, privateKey);
+  const key: SignKeyObjectInput = { key: privateKey, dsaEncoding: "ieee-p1363" };
+  return (data) => sign("sha256", data, key);
+}
+
+// RFC 7638 section 3: the required members only, in the order of their names.
+function thumbprint(jwk: webcrypto.JsonWebKey): string {
+  const { kty, crv, x, y, e, n } = jwk;
+  const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };
+  return hash("sha256", JSON.stringify(members), "base64url");
+}

@@ -1,0 +1,119 @@
+// DPoP proofs (RFC 9449) at our own resources; those at the token endpoint are the core's.
+import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+
+const ageSecondsMax = 300;
+const proofCharactersMax = 8_192;
+const idCharactersMax = 256;
+
+/** What a proof has to be about. */
+export interface ProofTarget {
+  method: string;
+  /** Without query and fragment. */
+  url: string;
+  accessToken: string;
+  /** RFC 7638 thumbprint of the key that the token is bound to. */
+  jkt: string;
+}
+
+/** A proof's identity, to be accepted once until it is too old. */
+export interface AcceptedProof {
+  jti: string;
+  /** Seconds since 1970. */
+  expiresAt: number;
+}
+
+/** Checks a proof (section 4.3); undefined where anything is wrong with it. The caller refuses an id it has seen. */
+export function checkProof(
+  proof: string,
+  target: ProofTarget,
+  clock: Clock,
+): AcceptedProof | undefined {
+  const parsed = parseProof(proof);
+  if (parsed === undefined) return undefined;
+  const { key, algorithm, thumbprint, claims, signed, signature } = parsed;
+  if (thumbprint !== target.jkt || !isSigned(signed, signature, key, algorithm)) return undefined;
+  const { htm, htu, ath, iat, jti } = claims;
+  const now = Math.floor(clock.now() / 1_000);
+  const fits =
+    htm === target.method &&
+    typeof htu === "string" &&
+    isSameUrl(htu, target.url) &&
+    ath === hash("sha256", target.accessToken, "base64url") &&
+    typeof iat === "number" &&
+    Math.abs(now - iat) <= ageSecondsMax &&
+    typeof jti === "string" &&
+    jti !== "" &&
+    jti.length <= idCharactersMax;
+  return fits ? { jti, expiresAt: iat + 2 * ageSecondsMax } : undefined;
+}
+
+/** The thumbprint of the key in a proof's header, unchecked; undefined where there is none. */
+export function readThumbprint(proof: string | undefined): string | undefined {
+  return proof === undefined ? undefined : parseProof(proof)?.thumbprint;
+}
+
+interface ParsedProof {
+  key: KeyObject;
+  algorithm: "ES256" | "EdDSA";
+  thumbprint: string;
+  claims: Record<string, unknown>;
+  signed: Buffer;
+  signature: Buffer;
+}
+
+function parseProof(proof: string): ParsedProof | undefined {
+  if (proof.length > proofCharactersMax) return undefined;
+  const [head = "", body = "", signature = "", more] = proof.split(".", 4);
+  const header = parseObject(head);
+  const claims = parseObject(body);
+  if (header === undefined || claims === undefined || more !== undefined) return undefined;
+  const { typ, alg, jwk } = header;
+  if (typ !== "dpop+jwt" || typeof jwk !== "object" || jwk === null || "d" in jwk) return undefined;
+  const { kty, crv, x, y } = jwk as Record<string, unknown>;
+  if (typeof x !== "string") return undefined;
+  const isEc = alg === "ES256" && kty === "EC" && crv === "P-256" && typeof y === "string";
+  const isEd = (alg === "EdDSA" || alg === "Ed25519") && kty === "OKP" && crv === "Ed25519";
+  if (!isEc && !isEd) return undefined;
+  // RFC 7638: the required members in the order of their names.
+  const members = isEc ? { crv, kty, x, y } : { crv, kty, x };
+  try {
+    return {
+      key: createPublicKey({ key: members, format: "jwk" }),
+      algorithm: isEc ? "ES256" : "EdDSA",
+      thumbprint: hash("sha256", JSON.stringify(members), "base64url"),
+      claims,
+      signed: Buffer.from(`${head}.${body}`),
+      signature: Buffer.from(signature, "base64url"),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function parseObject(segment: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString("utf8"));
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSigned(
+  signed: Buffer,
+  signature: Buffer,
+  key: KeyObject,
+  algorithm: "ES256" | "EdDSA",
+): boolean {
+  return algorithm === "ES256"
+    ? verify("sha256", signed, { key, dsaEncoding: "ieee-p1363" }, signature)
+    : verify(null, signed, key, signature);
+}
+
+function isSameUrl(given: string, expected: string): boolean {
+  const url = URL.parse(given);
+  return url !== null && `${url.origin}${url.pathname}` === expected;
+}

@@ -1,0 +1,69 @@
+// What our own endpoints beside the core have in common: form bodies in bounds, and OAuth's JSON answers.
+import type { IncomingMessage, ServerResponse } from "node:http";
+
+const bodyBytesMax = 57_344;
+
+/** An error in OAuth's form (RFC 6749 section 5.2). */
+export class OAuthError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly challenge: string | undefined;
+
+  constructor(status: number, code: string, description: string, challenge?: string) {
+    super(description);
+    this.name = "OAuthError";
+    this.status = status;
+    this.code = code;
+    this.challenge = challenge;
+  }
+}
+
+/** Reads a form body. Throws `invalid_request` for other types, too many bytes and fields that come twice. */
+export async function readForm(request: IncomingMessage): Promise<Map<string, string>> {
+  const type = (request.headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
+  if (type !== "application/x-www-form-urlencoded") {
+    throw new OAuthError(
+      400,
+      "invalid_request",
+      "the body must be application/x-www-form-urlencoded",
+    );
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > bodyBytesMax) {
+      throw new OAuthError(413, "invalid_request", `the body is longer than ${bodyBytesMax} bytes`);
+    }
+    chunks.push(chunk);
+  }
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(Buffer.concat(chunks).toString("utf8"))) {
+    if (fields.has(name)) {
+      throw new OAuthError(400, "invalid_request", "a parameter must not be given twice");
+    }
+    // A parameter without a value counts as left out (RFC 6749 section 3.2).
+    if (value !== "") fields.set(name, value);
+  }
+  return fields;
+}
+
+/** Answers with JSON that nobody keeps. */
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  const text = Buffer.from(JSON.stringify(body));
+  response
+    .writeHead(status, {
+      "Content-Type": "application/json; charset=utf-8",
+      "Content-Length": text.length,
+      "Cache-Control": "no-store",
+      Pragma: "no-cache",
+    })
+    .end(text);
+}
+
+/** Answers with an error. */
+export function sendError(response: ServerResponse, error: OAuthError): void {
+  if (error.challenge !== undefined) response.setHeader("WWW-Authenticate", error.challenge);
+  if (error.status === 413) response.setHeader("Connection", "close");
+  sendJson(response, error.status, { error: error.code, error_description: error.message });
+}

@@ -1,0 +1,231 @@
+// The front of the core: its requests made to fit the issuer, our own endpoints beside it, and the provider in force.
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "@platform/kernel/log";
+import type { KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { CoreClient } from "./core-client.ts";
+import { OAuthError, sendError } from "./endpoint.ts";
+import { coreRoutes, isOAuthPath, ownRoutes } from "./routes.ts";
+import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
+import { serveUserinfo } from "./userinfo.ts";
+import type { UserinfoParts } from "./userinfo.ts";
+
+/** What it works with. */
+export interface FrontHandlerParts {
+  issuer: string;
+  endpoints: TokenEndpoints;
+  userinfo: UserinfoParts;
+  log: Logger;
+  /** Makes a provider from the keys and scopes of this moment. */
+  build: () => Provider;
+  onTokenIssued: (grant: string) => void;
+  /** A user has signed out of this session at the core. */
+  onSignOut: (sid: string) => Promise<void>;
+}
+
+interface Face {
+  provider: Provider;
+  callback: ReturnType<Provider["callback"]>;
+  /** Documents that are the same for everyone, as they were first answered. */
+  documents: Map<string, Buffer>;
+}
+
+const discoveryPaths = new Set([
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-authorization-server",
+]);
+const documentPaths = new Set<string>([...discoveryPaths, coreRoutes.jwks]);
+// Pages of the core have no script but that which posts a form, whose digest the core adds.
+const contentPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/** Serves the core's paths. */
+export class FrontHandler {
+  readonly #parts: FrontHandlerParts;
+  readonly #host: string;
+  readonly #scheme: string;
+  readonly #pending = new WeakMap<IncomingMessage, Pending>();
+  #face: Face;
+
+  constructor(parts: FrontHandlerParts) {
+    this.#parts = parts;
+    const { host, protocol } = new URL(parts.issuer);
+    this.#host = host;
+    this.#scheme = protocol.slice(0, -1);
+    this.#face = this.#open();
+  }
+
+  /** The provider in force. */
+  get provider(): Provider {
+    return this.#face.provider;
+  }
+
+  /** Takes a new provider into force; requests under way end on the one they began with. */
+  rebuild(): void {
+    this.#face = this.#open();
+  }
+
+  /** Takes over the requests of the core's paths. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean {
+    const { url = "/" } = request;
+    const query = url.indexOf("?");
+    const path = query === -1 ? url : url.slice(0, query);
+    if (!isOAuthPath(path)) return false;
+    this.#serve(path, request, response).catch((error: unknown) => {
+      this.#fail(error, request, response);
+    });
+    return true;
+  }
+
+  async #serve(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const face = this.#face;
+    const { method } = request;
+    const document = method === "GET" ? face.documents.get(path) : undefined;
+    if (document !== undefined) {
+      sendDocument(response, path, document);
+      return;
+    }
+    response.setHeader("X-Content-Type-Options", "nosniff");
+    response.setHeader("Referrer-Policy", "no-referrer");
+    this.#adoptIssuer(request);
+    const { endpoints, userinfo } = this.#parts;
+    switch (path) {
+      case coreRoutes.introspection:
+      case coreRoutes.revocation:
+        if (method !== "POST") break;
+        return this.#serveTokenEndpoint(
+          path === coreRoutes.introspection ? "introspect" : "revoke",
+          face,
+          request,
+          response,
+        );
+      case ownRoutes.userinfo:
+        if (method !== "GET" && method !== "POST") throw refuseMethod(response, "GET, POST");
+        return serveUserinfo(userinfo, request, response);
+      case ownRoutes.revocations:
+        if (method !== "GET") throw refuseMethod(response, "GET");
+        return endpoints.serveFeed(request, response);
+      default:
+    }
+    response.setHeader("Content-Security-Policy", contentPolicy);
+    await face.callback(request, response);
+  }
+
+  // Whatever proxy a request came through: URLs, cookies and DPoP targets are the issuer's.
+  #adoptIssuer({ headers }: IncomingMessage): void {
+    headers.host = this.#host;
+    headers["x-forwarded-proto"] = this.#scheme;
+    delete headers["x-forwarded-host"];
+  }
+
+  async #serveTokenEndpoint(
+    endpoint: TokenEndpoint,
+    face: Face,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const left = await this.#parts.endpoints.serve(endpoint, request, response);
+    if (left === undefined) return;
+    this.#pending.set(request, left.pending);
+    replaceBody(request, left.body);
+    await face.callback(request, response);
+  }
+
+  #fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+    if (!(error instanceof OAuthError)) {
+      this.#parts.log.error("an OAuth request failed", {
+        path: request.url?.split("?", 1)[0],
+        error,
+      });
+    }
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    sendError(
+      response,
+      error instanceof OAuthError
+        ? error
+        : new OAuthError(500, "server_error", "the request could not be served"),
+    );
+  }
+
+  #open(): Face {
+    const provider = this.#parts.build();
+    const documents = new Map<string, Buffer>();
+    provider.use(async (ctx, next) => {
+      await next();
+      await this.#complete(ctx as KoaContextWithOIDC, documents);
+    });
+    provider.on("server_error", (ctx, error) => {
+      this.#parts.log.error("the OAuth core failed", { path: ctx.path, error });
+    });
+    (provider as EventEmitter).on("error", (error: unknown) => {
+      this.#parts.log.error("the OAuth core failed", { error });
+    });
+    provider.on("grant.success", (ctx) => {
+      this.#parts.onTokenIssued(String(ctx.oidc.params?.["grant_type"]));
+    });
+    return { provider, callback: provider.callback(), documents };
+  }
+
+  async #complete(ctx: KoaContextWithOIDC, documents: Map<string, Buffer>): Promise<void> {
+    const pending = this.#pending.get(ctx.req);
+    if (pending !== undefined && ctx.status === 200) {
+      const client = ctx.oidc.client as CoreClient;
+      ctx.body = await this.#parts.endpoints.answerFor(pending, client);
+      return;
+    }
+    if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
+      ctx.status = 405;
+      ctx.body = {
+        error: "invalid_request",
+        error_description: "the method is not supported here",
+      };
+      return;
+    }
+    if (ctx.method === "GET" && ctx.status === 200 && documentPaths.has(ctx.path)) {
+      documents.set(ctx.path, Buffer.from(JSON.stringify(ctx.body)));
+      return;
+    }
+    const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
+    if (ctx.path === `${coreRoutes.end_session}/confirm` && session?.destroyed === true) {
+      await this.#parts.onSignOut(session.uid);
+    }
+  }
+}
+
+function sendDocument(response: ServerResponse, path: string, document: Buffer): void {
+  response
+    .writeHead(200, {
+      "Content-Type":
+        path === coreRoutes.jwks
+          ? "application/jwk-set+json; charset=utf-8"
+          : "application/json; charset=utf-8",
+      "Content-Length": document.length,
+      "Access-Control-Allow-Origin": "*",
+      "Cache-Control": "public, max-age=60",
+      "X-Content-Type-Options": "nosniff",
+    })
+    .end(document);
+}
+
+function refuseMethod(response: ServerResponse, allowed: string): OAuthError {
+  response.setHeader("Allow", allowed);
+  return new OAuthError(405, "invalid_request", "the method is not supported here");
+}
+
+// The body has been read; the core reads the one that stands in for it.
+function replaceBody(request: IncomingMessage, body: string): void {
+  const bytes = Buffer.from(body);
+  request.headers["content-length"] = String(bytes.length);
+  delete request.headers["transfer-encoding"];
+  Object.defineProperties(request, {
+    readable: { value: true },
+    iterator: {
+      value: async function* readOnce() {
+        yield bytes;
+      },
+    },
+  });
+}

@@ -1,0 +1,137 @@
+// Authorization requests that wait for the user: what the pages see of them, and how they end.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { PlatformError } from "@platform/kernel/errors";
+import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { Interaction, InteractionOutcome } from "./port.ts";
+
+type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
+
+/** The interactions of all browsers. */
+export class Interactions {
+  readonly #getProvider: () => Provider;
+  readonly #issuer: string;
+
+  constructor(parts: { getProvider: () => Provider; issuer: string }) {
+    this.#getProvider = parts.getProvider;
+    this.#issuer = parts.issuer;
+  }
+
+  /** The one that the browser's cookie names. */
+  async find(request: IncomingMessage, response: ServerResponse): Promise<Interaction | undefined> {
+    const details = await this.#read(request, response);
+    if (details === undefined) return undefined;
+    const { uid, prompt, params, session } = details;
+    const client = await this.#getProvider().Client.find(String(params["client_id"]));
+    if (client === undefined) return undefined;
+    const asked = readText(params["scope"])?.split(" ") ?? [];
+    return {
+      uid,
+      prompt: prompt.name === "consent" ? "consent" : "login",
+      reasons: prompt.reasons,
+      client: {
+        id: client.clientId,
+        name: client.clientName ?? client.clientId,
+        uri: client.clientUri,
+        logoUri: client.logoUri,
+        policyUri: client.policyUri,
+        tosUri: client.tosUri,
+      },
+      scopes: prompt.name === "consent" ? readMissing(details).all : asked,
+      loginHint: readText(params["login_hint"]),
+      acrValues: readText(params["acr_values"]),
+      accountId: session?.accountId,
+    };
+  }
+
+  /** Ends it; the returned URL goes on with the authorization. */
+  async finish(
+    request: IncomingMessage,
+    response: ServerResponse,
+    outcome: InteractionOutcome,
+  ): Promise<string> {
+    const details = await this.#read(request, response);
+    if (details === undefined) {
+      throw new PlatformError(
+        "not_found",
+        "The sign-in has expired. Start again at the application.",
+      );
+    }
+    const result = await this.#buildResult(details, outcome);
+    return this.#getProvider().interactionResult(request, response, result, {
+      mergeWithLastSubmission: outcome.kind === "consent",
+    });
+  }
+
+  async #buildResult(
+    details: CoreInteraction,
+    outcome: InteractionOutcome,
+  ): Promise<InteractionResults> {
+    switch (outcome.kind) {
+      case "denied":
+        return { error: "access_denied", error_description: "the user did not agree" };
+      case "login": {
+        const { id, userId, authTime, acr, amr } = outcome.session;
+        const ts = Math.floor(authTime / 1_000);
+        return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
+      }
+      case "consent":
+        return { consent: { grantId: await this.#grant(details) } };
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  async #grant(details: CoreInteraction): Promise<string> {
+    const provider = this.#getProvider();
+    const { grantId, session, params } = details;
+    if (session?.accountId === undefined) {
+      throw new PlatformError("conflict", "Nobody is signed in who could agree.");
+    }
+    const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
+    const grant =
+      known ??
+      new provider.Grant({ accountId: session.accountId, clientId: String(params["client_id"]) });
+    const { oidc, claims, resource } = readMissing(details);
+    if (oidc.length > 0) grant.addOIDCScope(oidc.join(" "));
+    if (claims.length > 0) grant.addOIDCClaims(claims);
+    if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
+    return grant.save();
+  }
+
+  async #read(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<CoreInteraction | undefined> {
+    try {
+      return await this.#getProvider().interactionDetails(request, response);
+    } catch (error) {
+      if (error instanceof errors.SessionNotFound) return undefined;
+      throw error;
+    }
+  }
+}
+
+function readMissing({ prompt }: CoreInteraction): {
+  oidc: string[];
+  claims: string[];
+  resource: string[];
+  all: string[];
+} {
+  const { missingOIDCScope, missingOIDCClaims, missingResourceScopes } = prompt.details as {
+    missingOIDCScope?: string[];
+    missingOIDCClaims?: string[];
+    missingResourceScopes?: Record<string, string[]>;
+  };
+  const oidc = missingOIDCScope ?? [];
+  const resource = Object.values(missingResourceScopes ?? {}).flat();
+  return {
+    oidc,
+    claims: missingOIDCClaims ?? [],
+    resource,
+    all: [...new Set([...oidc, ...resource])],
+  };
+}
+
+function readText(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,236 @@
+// The composition of the OAuth core: stores, policy, the provider in force, the front handler, what others ask of it.
+import { hkdfSync } from "node:crypto";
+import type { Database } from "@platform/kernel/db";
+import type { EgressFetch } from "@platform/kernel/egress";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import { Provider } from "oidc-provider";
+import type { KeyRing } from "../key/key-ring.ts";
+import type { SecretBox } from "../key/secret-box.ts";
+import type { SigningAlgorithm } from "../key/schema.ts";
+import type { Rbac } from "../rbac/rights.ts";
+import type { SessionLookup } from "../session/session.ts";
+import type { Accounts } from "../user/account.ts";
+import { AccessTokenVerifier } from "./access-token.ts";
+import { ClientRegistry } from "./client-registry.ts";
+import { ClientStore } from "./client-store.ts";
+import { readThumbprint } from "./dpop-proof.ts";
+import { FrontHandler } from "./front-handler.ts";
+import { Interactions } from "./interaction.ts";
+import { ItemStore } from "./item-store.ts";
+import { LoginTokenMint } from "./login-tokens.ts";
+import { plainPages } from "./pages.ts";
+import type { OAuthPages } from "./pages.ts";
+import { TokenPolicy } from "./policy.ts";
+import type { OAuth } from "./port.ts";
+import { buildProvider } from "./provider.ts";
+import type { ProviderParts } from "./provider.ts";
+import { createRefreshRotation } from "./refresh-rotation.ts";
+import { RevocationList } from "./revocation-list.ts";
+import { Revoker } from "./revoker.ts";
+import type { OAuthTables } from "./schema.ts";
+import { TokenClaimsSource } from "./token-claims.ts";
+import { TokenEndpoints } from "./token-endpoints.ts";
+import { toKernelClaims } from "./verified-claims.ts";
+
+const pollMs = 1_000;
+const sweepMs = 60_000;
+const secretBytes = 32;
+
+/** What the core is made of. */
+export interface OAuthOptions {
+  /** Issuer and base of all URLs; no path. */
+  issuer: string;
+  algorithm: SigningAlgorithm;
+  /** Audience of access tokens. */
+  audience: string;
+  /** The service's secret, 32 bytes or more, the same on every node: cookies and successors are derived from it. */
+  secret: Uint8Array;
+  database: Database<OAuthTables>;
+  box: SecretBox;
+  keys: KeyRing;
+  clock: Clock;
+  log: Logger;
+  accounts: Accounts;
+  sessions: SessionLookup;
+  rbac: Rbac;
+  /** For every address that a client chose. */
+  egressFetch: EgressFetch;
+  /** Path of the page that signs a user in or asks for consent. */
+  interactionPath: (uid: string) => string;
+  /** Values of `acr` that sign-ins can reach. */
+  acrValues: readonly string[];
+  /** Called when a user has signed out at the core, to end the session itself. */
+  onSignOut: (sid: string) => Promise<void>;
+  /** Called for every access token that was issued, by grant type. */
+  onTokenIssued?: (grant: string) => void;
+  pages?: OAuthPages;
+}
+
+/** Starts the core; when this resolves, it answers. The key ring has been started before. */
+export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
+  const { issuer, database, box, keys, clock, log, accounts, egressFetch } = options;
+  const policy = new TokenPolicy(options.rbac, clock);
+  await policy.refresh();
+
+  const revocations = new RevocationList(database, clock);
+  const rotation = createRefreshRotation(derive(options.secret, "refresh successors"), clock);
+  const items = new ItemStore({
+    database,
+    box,
+    clock,
+    revocations,
+    rotation,
+    getRequest: readCoreRequest,
+  });
+  const clients = new ClientStore({ database, box, clock, getScopes: () => policy.scopeNames });
+  const claims = new TokenClaimsSource({
+    policy,
+    accounts,
+    revocations,
+    clock,
+    hasGrant: async (grantId) => (await items.read("Grant", grantId)) !== undefined,
+  });
+
+  const parts: ProviderParts = {
+    issuer,
+    audience: options.audience,
+    algorithm: options.algorithm,
+    adapter: (model) => (model === "Client" ? clients.createAdapter() : items.createAdapter(model)),
+    policy,
+    accounts,
+    sessions: options.sessions,
+    rotation,
+    claims,
+    pages: options.pages ?? plainPages,
+    clock,
+    acrValues: options.acrValues,
+    interactionPath: options.interactionPath,
+    cookieSecret: derive(options.secret, "oauth cookies"),
+    fetch: (url, init) => egressFetch(url, toEgressRequest(init)),
+  };
+  const verifier = new AccessTokenVerifier({ keys, revocations, issuer, clock });
+  const getProvider = (): Provider => front.provider;
+  const endpoints = new TokenEndpoints({
+    getProvider,
+    verifier,
+    items,
+    revocations,
+    policy,
+    clock,
+    issuer,
+  });
+  const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, log });
+  const front = new FrontHandler({
+    issuer,
+    endpoints,
+    userinfo: { verifier, accounts, items, clock, issuer },
+    log,
+    build: () => buildProvider(parts, keys.current),
+    onTokenIssued: options.onTokenIssued ?? (() => {}),
+    onSignOut: async (sid) => {
+      await revoker.revokeSession(sid, { isToldByCore: true });
+      await options.onSignOut(sid);
+    },
+  });
+  const interactions = new Interactions({ getProvider, issuer });
+  const mint = new LoginTokenMint({
+    getProvider,
+    policy,
+    claims,
+    items,
+    revocations,
+    issuer,
+    audience: options.audience,
+    getAlgorithm: () => keys.current.active.algorithm,
+  });
+  const registry = new ClientRegistry({ getProvider, clients, revoker });
+
+  const stopFollowing = keys.onChange(() => front.rebuild());
+  const poll = startTimer(pollMs, "scopes cannot be read", log, async () => {
+    if (await policy.refresh()) front.rebuild();
+  });
+  const sweep = startTimer(sweepMs, "expired items cannot be deleted", log, async () => {
+    await items.sweep();
+    await revocations.sweep();
+  });
+
+  return {
+    handle: (request, response) => front.handle(request, response),
+    mintForLogin: (account, session, scope) => mint.mint(account, session, scope),
+    verifyAccessToken: async (token) => toKernelClaims(await verifier.verify(token)),
+    findInteraction: (request, response) => interactions.find(request, response),
+    finishInteraction: (request, response, outcome) =>
+      interactions.finish(request, response, outcome),
+    revokeSession: (sid) => revoker.revokeSession(sid),
+    revokeUser: (userId) => revoker.revokeUser(userId),
+    addClient: (metadata) => registry.add(metadata),
+    listClients: (after, limit) => clients.list(after, limit),
+    deleteClient: (clientId) => registry.delete(clientId),
+    createInitialAccessToken: (seconds) => registry.createInitialAccessToken(seconds),
+    listKeys: () => keys.list(),
+    rotateKeys: async (order) => {
+      const made = await keys.rotate(order);
+      if (order.mode === "immediate" && order.revokeKid !== undefined) {
+        await revoker.revokeKey(order.revokeKid);
+      }
+      return made;
+    },
+    getKeyAgeSeconds: () => keys.ageSeconds,
+    refresh: async () => {
+      await keys.refresh();
+      if (await policy.refresh()) front.rebuild();
+    },
+    close: async () => {
+      clearInterval(poll);
+      clearInterval(sweep);
+      stopFollowing();
+      await revoker.close();
+    },
+  };
+}
+
+function derive(secret: Uint8Array, purpose: string): Buffer {
+  return Buffer.from(hkdfSync("sha256", secret, "", `platform-auth ${purpose}`, secretBytes));
+}
+
+// Of the request that the core is serving; nothing outside of one.
+function readCoreRequest(): { clientId: string | undefined; jkt: string | undefined } {
+  const ctx = Provider.ctx;
+  const proof = ctx?.get("DPoP");
+  return {
+    clientId: ctx?.oidc.client?.clientId,
+    jkt: proof === undefined || proof === "" ? undefined : readThumbprint(proof),
+  };
+}
+
+function toEgressRequest(init: RequestInit): Parameters<EgressFetch>[1] {
+  const { method, headers, body, signal } = init;
+  return {
+    ...(method === undefined ? {} : { method }),
+    headers: new Headers(headers),
+    ...(body === undefined || body === null
+      ? {}
+      : { body: String(body as string | URLSearchParams) }),
+    ...(signal === undefined ? {} : { signal }),
+  };
+}
+
+function startTimer(
+  everyMs: number,
+  problem: string,
+  log: Logger,
+  work: () => Promise<void>,
+): NodeJS.Timeout {
+  let isRunning = false;
+  const timer = setInterval(() => {
+    if (isRunning) return;
+    isRunning = true;
+    work()
+      .catch((error: unknown) => log.error(problem, { error }))
+      .finally(() => {
+        isRunning = false;
+      });
+  }, everyMs);
+  return timer.unref();
+}

@@ -1,0 +1,330 @@
+// The core, configured: one provider for each set of keys and scopes, all on the same stores.
+import { createHmac } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+import {
+  errors,
+  ExternalSigningKey,
+  interactionPolicy,
+  Provider,
+  type Account,
+  type AdapterFactory,
+  type Configuration,
+  type KoaContextWithOIDC,
+} from "oidc-provider";
+import type { KeySet } from "../key/key-ring.ts";
+import type { SigningAlgorithm } from "../key/schema.ts";
+import type { SigningKey } from "../key/signing-key.ts";
+import type { SessionLookup } from "../session/session.ts";
+import type { Account as User, Accounts } from "../user/account.ts";
+import type { OAuthPages } from "./pages.ts";
+import type { TokenPolicy } from "./policy.ts";
+import type { RefreshRotation } from "./refresh-rotation.ts";
+import { coreRoutes, ownRoutes } from "./routes.ts";
+import type { TokenClaimsSource } from "./token-claims.ts";
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** Lives of tokens and what stands behind them, in seconds. */
+export const ttlSeconds = {
+  accessToken: 15 * minute,
+  idToken: hour,
+  code: minute,
+  deviceCode: 10 * minute,
+  refreshIdle: 30 * day,
+  refreshAbsolute: 90 * day,
+  session: 14 * day,
+  // A grant is reused by later authorizations of one session and must outlive the last of their refresh tokens.
+  grant: (90 + 14 + 1) * day,
+  interaction: hour,
+} as const;
+
+/** The public client that the service's own login issues tokens for. */
+export const platformClientId = "platform";
+
+/** What providers are made of. */
+export interface ProviderParts {
+  /** Issuer and base of all URLs; no path. */
+  issuer: string;
+  algorithm: SigningAlgorithm;
+  adapter: AdapterFactory;
+  policy: TokenPolicy;
+  accounts: Accounts;
+  sessions: SessionLookup;
+  rotation: RefreshRotation;
+  claims: TokenClaimsSource;
+  pages: OAuthPages;
+  clock: Clock;
+  /** Values of `acr` that sign-ins can reach. */
+  acrValues: readonly string[];
+  /** Path of the page that signs a user in or asks for consent. */
+  interactionPath: (uid: string) => string;
+  /** Signs cookies. */
+  cookieSecret: Uint8Array;
+  /** Audience of access tokens. */
+  audience: string;
+  fetch: (url: string | URL, options: RequestInit) => Promise<Response>;
+}
+
+class RingKey extends ExternalSigningKey {
+  readonly #key: SigningKey;
+
+  constructor(key: SigningKey) {
+    super();
+    this.#key = key;
+    Object.assign(this, { kid: key.kid, alg: key.algorithm });
+  }
+
+  override keyObject(): SigningKey["publicKey"] {
+    return this.#key.publicKey;
+  }
+
+  override sign(data: Uint8Array): Buffer | Promise<Buffer> {
+    return this.#key.sign(data);
+  }
+}
+
+/** Makes a provider, in about a millisecond. */
+export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
+  const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
+  provider.proxy = true;
+  adoptSessions(provider);
+  deriveSuccessors(provider, parts.rotation);
+  return provider;
+}
+
+interface CoreSession {
+  uid: string;
+  loginAccount: (this: CoreSession, details: unknown) => void;
+  ensureClientContainer: (this: CoreSession, clientId: string) => void;
+  sidFor: (this: CoreSession, clientId: string, value?: string) => string | undefined;
+}
+
+// The core's session takes the `sid` of the service's session that signed the user in.
+function adoptSessions(provider: Provider): void {
+  const prototype = provider.Session.prototype as unknown as CoreSession;
+  const { loginAccount } = prototype;
+  prototype.loginAccount = function signIn(details) {
+    loginAccount.call(this, details);
+    const sid = readLoginSid(Provider.ctx);
+    if (sid !== undefined) this.uid = sid;
+  };
+  prototype.ensureClientContainer = function nameSession(clientId) {
+    if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
+  };
+}
+
+function readLoginSid(ctx: KoaContextWithOIDC | undefined): string | undefined {
+  const login = ctx?.oidc.entities.Interaction?.result?.["login"];
+  const sid = typeof login === "object" && login !== null && "sid" in login ? login.sid : undefined;
+  return typeof sid === "string" ? sid : undefined;
+}
+
+function deriveSuccessors(provider: Provider, rotation: RefreshRotation): void {
+  const prototype = provider.RefreshToken.prototype as unknown as {
+    generateTokenId: (this: object) => string;
+  };
+  const { generateTokenId } = prototype;
+  prototype.generateTokenId = function nameToken() {
+    const rotated = Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti;
+    return rotated === undefined ? generateTokenId.call(this) : rotation.deriveSuccessor(rotated);
+  };
+}
+
+function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
+  const { issuer, policy, claims, audience } = parts;
+  const isHttps = issuer.startsWith("https:");
+  return {
+    adapter: parts.adapter,
+    jwks: { keys: keys.published.map((key) => new RingKey(key)) },
+    routes: coreRoutes,
+    clients: [
+      {
+        client_id: platformClientId,
+        token_endpoint_auth_method: "none",
+        grant_types: ["refresh_token"],
+        response_types: [],
+        redirect_uris: [],
+        scope: [...policy.scopeNames].join(" "),
+      },
+    ],
+    clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
+    scopes: [...policy.scopeNames],
+    claims: {
+      openid: ["sub"],
+      profile: ["name", "picture", "preferred_username"],
+      email: ["email", "email_verified"],
+      acr: null,
+      amr: null,
+      auth_time: null,
+      iss: null,
+      sid: null,
+    },
+    acrValues: parts.acrValues,
+    responseTypes: ["code"],
+    pkce: { required: () => true },
+    conformIdTokenClaims: false,
+    rotateRefreshToken: () => true,
+    issueRefreshToken: (_ctx, client, source) =>
+      client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
+    findAccount: async (_ctx, id) => toCoreAccount(await parts.accounts.find(id)),
+    enabledJWA: { idTokenSigningAlgValues: ["RS256", "ES256"] },
+    ttl: {
+      AccessToken: ttlSeconds.accessToken,
+      ClientCredentials: ttlSeconds.accessToken,
+      AuthorizationCode: ttlSeconds.code,
+      DeviceCode: ttlSeconds.deviceCode,
+      IdToken: ttlSeconds.idToken,
+      Interaction: ttlSeconds.interaction,
+      Session: ttlSeconds.session,
+      Grant: ttlSeconds.grant,
+      RefreshToken: (_ctx, token) => getRefreshTtl(token, parts.clock),
+    },
+    cookies: {
+      keys: [createHmac("sha256", parts.cookieSecret).update("oauth cookies").digest("base64url")],
+      names: {
+        session: isHttps ? "__Host-oauth_session" : "oauth_session",
+        interaction: isHttps ? "__Secure-oauth_interaction" : "oauth_interaction",
+        resume: isHttps ? "__Secure-oauth_resume" : "oauth_resume",
+      },
+      long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
+      short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
+    },
+    discovery: { userinfo_endpoint: `${issuer}${ownRoutes.userinfo}` },
+    interactions: {
+      url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
+      policy: buildInteractionPolicy(parts.sessions),
+    },
+    formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
+    features: {
+      devInteractions: { enabled: false },
+      // Tokens with an audience are not for the core's userinfo; ours takes them.
+      userinfo: { enabled: false },
+      clientCredentials: { enabled: true },
+      // Both endpoints are ours; the core authenticates clients there that sign assertions.
+      introspection: { enabled: true, allowedPolicy: () => false },
+      revocation: { enabled: true, allowedPolicy: () => false },
+      registration: { enabled: true, initialAccessToken: true },
+      registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
+      pushedAuthorizationRequests: { enabled: true },
+      dPoP: { enabled: true },
+      backchannelLogout: { enabled: true },
+      claimsParameter: { enabled: true },
+      externalSigningSupport: { enabled: true, ack: "experimental-01" },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: (ctx) => claims.defaultResource(ctx, issuer),
+        useGrantedResource: () => true,
+        getResourceServerInfo: async (ctx, indicator, client) => {
+          if (indicator !== issuer) throw new errors.InvalidTarget();
+          return {
+            scope: (await claims.permitScopes(ctx, client.clientId, client.scope)).join(" "),
+            audience,
+            accessTokenTTL: ttlSeconds.accessToken,
+            accessTokenFormat: "jwt",
+            jwt: { sign: { alg: keys.active.algorithm } },
+          };
+        },
+      },
+      ...buildPageFeatures(parts.pages),
+    },
+    renderError: (ctx, out) => {
+      ctx.type = "html";
+      ctx.body = parts.pages.error("This did not work", out.error_description ?? out.error);
+    },
+    fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
+    fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
+  };
+}
+
+function buildPageFeatures(
+  pages: OAuthPages,
+): Pick<NonNullable<Configuration["features"]>, "rpInitiatedLogout" | "deviceFlow"> {
+  const show = (ctx: KoaContextWithOIDC, page: string): void => {
+    ctx.type = "html";
+    ctx.body = page;
+  };
+  const nameClient = (ctx: KoaContextWithOIDC): string =>
+    ctx.oidc.client?.clientName ?? ctx.oidc.client?.clientId ?? "The device";
+  return {
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource: (ctx, form) => show(ctx, pages.signOut(form)),
+      postLogoutSuccessSource: (ctx) => show(ctx, pages.signedOut()),
+    },
+    deviceFlow: {
+      enabled: true,
+      charset: "base-20",
+      mask: "****-****",
+      userCodeInputSource: (ctx, form, _out, problem) =>
+        show(
+          ctx,
+          pages.deviceCode(
+            form,
+            problem === undefined ? undefined : "That did not work. Check the code and try again.",
+          ),
+        ),
+      userCodeConfirmSource: (ctx, form, _client, _info, code) =>
+        show(ctx, pages.confirmDevice(form, nameClient(ctx), code)),
+      successSource: (ctx) => show(ctx, pages.deviceDone(nameClient(ctx))),
+    },
+  };
+}
+
+// Beside the core's own reasons to ask for a sign-in: one whose session has ended, and RFC 9470's `acr_values`.
+function buildInteractionPolicy(sessions: SessionLookup): interactionPolicy.DefaultPolicy {
+  const { Check } = interactionPolicy;
+  const policy = interactionPolicy.base();
+  const login = policy.get("login");
+  if (login === undefined) throw new Error("the core has no login prompt");
+  login.checks.add(
+    new Check("session_ended", "the session has ended", async ({ oidc }) => {
+      const { accountId, uid } = oidc.session ?? {};
+      if (accountId === undefined || uid === undefined) return Check.NO_NEED_TO_PROMPT;
+      const session = oidc.account === undefined ? undefined : await sessions.find(uid);
+      const isSignedIn = session?.userId === accountId;
+      return isSignedIn ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
+    }),
+  );
+  login.checks.add(
+    new Check(
+      "acr_values",
+      "the requested authentication could not be reached",
+      "unmet_authentication_requirements",
+      ({ oidc }) => {
+        const wanted = oidc.params?.["acr_values"];
+        if (typeof wanted !== "string" || wanted === "" || oidc.session?.accountId === undefined) {
+          return Check.NO_NEED_TO_PROMPT;
+        }
+        const reached = wanted.split(" ").includes(oidc.acr ?? "");
+        return reached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
+      },
+    ),
+  );
+  return policy;
+}
+
+// Each use extends a refresh token, but never past the absolute end that began with the first of its family.
+function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): number {
+  const now = Math.floor(clock.now() / 1_000);
+  const left = (token.iiat ?? now) + ttlSeconds.refreshAbsolute - now;
+  return Math.max(1, Math.min(ttlSeconds.refreshIdle, left));
+}
+
+function toCoreAccount(account: User | undefined): Account | undefined {
+  if (account === undefined || account.disabled) return undefined;
+  return { accountId: account.id, claims: () => describeAccount(account) };
+}
+
+/** The claims about a user, as ID tokens and userinfo give them; the core and userinfo pick those of the scope. */
+export function describeAccount(account: User): { sub: string; [claim: string]: unknown } {
+  return {
+    sub: account.id,
+    name: account.name,
+    picture: account.picture,
+    preferred_username: account.username,
+    email: account.email,
+    email_verified: account.email === undefined ? undefined : account.email_verified,
+  };
+}

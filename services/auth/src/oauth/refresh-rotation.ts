@@ -1,0 +1,24 @@
+// Refresh tokens rotate at each use; a client whose answer was lost may ask again for a short time.
+import { createHmac } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+import type { Item } from "./item-store.ts";
+
+const graceMs = 30_000;
+
+/** Decides about refresh tokens that were used before. */
+export interface RefreshRotation {
+  /** The token that follows a presented one: the same on every node and each time. */
+  deriveSuccessor(presented: string): string;
+  /** Whether a used token may be presented once more: shortly after, with the same DPoP key or none as before. */
+  isWithinGrace(used: Item, jkt: string | undefined): boolean;
+}
+
+/** Makes the rotation; `secret` is the server's, 32 bytes or more, and the same on every node. */
+export function createRefreshRotation(secret: Uint8Array, clock: Clock): RefreshRotation {
+  return {
+    deriveSuccessor: (presented) =>
+      createHmac("sha256", secret).update(`refresh token\0${presented}`).digest("base64url"),
+    isWithinGrace: ({ consumedAt, consumedJkt }, jkt) =>
+      consumedAt !== undefined && clock.now() - consumedAt <= graceMs && consumedJkt === jkt,
+  };
+}

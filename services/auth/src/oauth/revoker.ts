@@ -1,0 +1,109 @@
+// Ends what was issued to a session, a user, a client or under a key, on every node at once.
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { AdapterPayload, Provider } from "oidc-provider";
+import type { Accounts } from "../user/account.ts";
+import { findCoreClient } from "./core-client.ts";
+import type { ItemStore } from "./item-store.ts";
+import type { RevocationList } from "./revocation-list.ts";
+
+// Far longer than any access token lives; refresh tokens are deleted, not denied.
+const denyMs = 24 * 3_600_000;
+const notificationsMax = 1_000;
+
+/** What it works with. */
+export interface RevokerParts {
+  getProvider: () => Provider;
+  items: ItemStore;
+  revocations: RevocationList;
+  accounts: Accounts;
+  clock: Clock;
+  log: Logger;
+}
+
+/** Revokes. */
+export class Revoker {
+  readonly #parts: RevokerParts;
+  readonly #notifications = new Set<Promise<void>>();
+
+  constructor(parts: RevokerParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends one session. Clients are told unless the core has done so itself while the user signed out there. */
+  async revokeSession(sid: string, options: { isToldByCore?: boolean } = {}): Promise<void> {
+    const { items, revocations } = this.#parts;
+    await revocations.add([{ kind: "sid", value: sid, expiresAt: this.#denyUntil() }]);
+    const session = await items.readSession(sid);
+    await this.#endGrants(session);
+    await items.deleteAll("sid", sid);
+    if (session !== undefined && options.isToldByCore !== true) this.#notifyClients(session);
+  }
+
+  /** Ends everything of a user: tokens of an epoch before the user's present one are void. */
+  async revokeUser(userId: string): Promise<void> {
+    const { items, revocations, accounts } = this.#parts;
+    const account = await accounts.find(userId);
+    const epoch = account?.epoch ?? Number.MAX_SAFE_INTEGER;
+    await revocations.add([{ kind: "sub", value: userId, epoch, expiresAt: this.#denyUntil() }]);
+    const sessions = await items.readSessionsOf(userId);
+    await items.deleteAll("account_id", userId);
+    for (const session of sessions) this.#notifyClients(session);
+  }
+
+  /** Ends everything of a client. */
+  async revokeClient(clientId: string): Promise<void> {
+    const { items, revocations } = this.#parts;
+    await revocations.add([{ kind: "client", value: clientId, expiresAt: this.#denyUntil() }]);
+    await items.deleteAll("client_id", clientId);
+  }
+
+  /** Voids what a key has signed. */
+  async revokeKey(kid: string): Promise<void> {
+    await this.#parts.revocations.add([{ kind: "kid", value: kid, expiresAt: this.#denyUntil() }]);
+  }
+
+  /** Waits for clients that are being told; the egress guard bounds how long that takes. */
+  async close(): Promise<void> {
+    await Promise.all(this.#notifications);
+  }
+
+  #denyUntil(): number {
+    return this.#parts.clock.now() + denyMs;
+  }
+
+  // A grant of this session whose tokens are all used up has nothing left that would name the session.
+  async #endGrants(session: AdapterPayload | undefined): Promise<void> {
+    for (const { grantId } of Object.values(session?.authorizations ?? {})) {
+      if (grantId !== undefined) await this.#parts.items.revokeGrant(grantId);
+    }
+  }
+
+  #notifyClients(session: AdapterPayload): void {
+    const { accountId, authorizations = {} } = session;
+    if (accountId === undefined) return;
+    for (const [clientId, { sid }] of Object.entries(authorizations)) {
+      if (this.#notifications.size >= notificationsMax) {
+        this.#parts.log.warn("a client was not told of a logout: too many are waiting", {
+          client_id: clientId,
+        });
+        continue;
+      }
+      const notification = this.#notifyClient(clientId, accountId, sid).finally(() => {
+        this.#notifications.delete(notification);
+      });
+      this.#notifications.add(notification);
+    }
+  }
+
+  async #notifyClient(clientId: string, accountId: string, sid: string | undefined): Promise<void> {
+    const { getProvider, log } = this.#parts;
+    try {
+      const client = await findCoreClient(getProvider(), clientId);
+      if (client?.backchannelLogoutUri === undefined) return;
+      await client.backchannelLogout(accountId, sid);
+    } catch (error) {
+      log.warn("a client could not be told of a logout", { client_id: clientId, error });
+    }
+  }
+}

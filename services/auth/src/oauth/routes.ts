@@ -1,0 +1,40 @@
+// Where the endpoints are.
+
+/** The core's routes by its names for them; what begins with one of them belongs to it. */
+export const coreRoutes = {
+  authorization: "/api/v1/auth/authorize",
+  token: "/api/v1/auth/token",
+  introspection: "/api/v1/auth/token/introspect",
+  revocation: "/api/v1/auth/token/revoke",
+  jwks: "/.well-known/jwks.json",
+  registration: "/api/v1/auth/oauth/register",
+  end_session: "/api/v1/auth/oauth/logout",
+  device_authorization: "/api/v1/auth/device/authorize",
+  code_verification: "/api/v1/auth/device",
+  pushed_authorization_request: "/api/v1/auth/par",
+} as const;
+
+/** Our own endpoints beside the core's. */
+export const ownRoutes = {
+  userinfo: "/api/v1/auth/userinfo",
+  revocations: "/api/v1/auth/revocations",
+} as const;
+
+const discovery = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+const exact = new Set<string>([
+  ...Object.values(coreRoutes),
+  ...Object.values(ownRoutes),
+  ...discovery,
+]);
+// One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
+const withTail = new Set<string>([
+  coreRoutes.authorization,
+  coreRoutes.registration,
+  coreRoutes.end_session,
+  coreRoutes.code_verification,
+]);
+
+/** Whether the OAuth front handler serves this path (without its query). */
+export function isOAuthPath(path: string): boolean {
+  return exact.has(path) || withTail.has(path.slice(0, path.lastIndexOf("/")));
+}

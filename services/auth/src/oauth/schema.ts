@@ -1,0 +1,97 @@
+// Tables of the OAuth core: its short-lived items, clients, what was issued, what was revoked.
+import type { Migration } from "@platform/kernel/db";
+
+/** One item of the core: a code, refresh token, grant, session, interaction, … Times are in ms. */
+export interface ItemRow {
+  /** SHA-256 of model and id: the id itself is a credential and is not kept. */
+  id_hash: string;
+  model: string;
+  /** JSON, sealed for models that name other credentials. */
+  payload: string;
+  grant_id: string | null;
+  /** The session it belongs to, the `sid` of tokens. */
+  sid: string | null;
+  account_id: string | null;
+  client_id: string | null;
+  /** SHA-256 of a device flow's user code. */
+  user_code_hash: string | null;
+  consumed_at: number | null;
+  /** Thumbprint of the DPoP key that consumed it. */
+  consumed_jkt: string | null;
+  /** May be deleted from here on; null for what does not expire. */
+  expires_at: number | null;
+}
+
+/** A registered client (RFC 7591). */
+export interface ClientRow {
+  client_id: string;
+  /** JSON of the client metadata without the secret. */
+  metadata: string;
+  /** The secret, sealed; null for clients that have none. */
+  secret: string | null;
+  created_at: number;
+  updated_at: number;
+}
+
+/** An access token of a grant, until it expires: revoking the grant has to name its tokens. */
+export interface IssuedRow {
+  jti: string;
+  grant_id: string;
+  expires_at: number;
+}
+
+/** What a revocation names. */
+export type RevocationKind = "jti" | "sid" | "sub" | "kid" | "client";
+
+/** Something that makes tokens void, until the last of them has expired. */
+export interface RevocationRow {
+  kind: RevocationKind;
+  value: string;
+  /** Place in the feed; later ones are greater on every node. */
+  seq: number;
+  /** Of `sub`: tokens with a lower epoch are void. */
+  epoch: number;
+  expires_at: number;
+}
+
+/** The tables of this room. */
+export interface OAuthTables {
+  auth_oauth_items: ItemRow;
+  auth_oauth_clients: ClientRow;
+  auth_oauth_issued: IssuedRow;
+  auth_revocations: RevocationRow;
+  /** One row: the last place given out in the feed. Updating it makes revocations commit in their order. */
+  auth_revocation_clock: { id: number; seq: number };
+}
+
+/** The history of these tables. */
+export const oauthMigrations: readonly Migration[] = [
+  {
+    id: "0001-oauth",
+    statements: (t) => [
+      `create table auth_oauth_items (
+        id_hash ${t.text} primary key, model ${t.text} not null, payload ${t.text} not null,
+        grant_id ${t.text}, sid ${t.text}, account_id ${t.text}, client_id ${t.text}, user_code_hash ${t.text},
+        consumed_at ${t.integer}, consumed_jkt ${t.text}, expires_at ${t.integer})`,
+      "create index auth_oauth_items_by_grant on auth_oauth_items (grant_id)",
+      "create index auth_oauth_items_by_sid on auth_oauth_items (sid)",
+      "create index auth_oauth_items_by_account on auth_oauth_items (account_id)",
+      "create index auth_oauth_items_by_client on auth_oauth_items (client_id)",
+      "create index auth_oauth_items_by_expiry on auth_oauth_items (expires_at)",
+      "create unique index auth_oauth_items_by_user_code on auth_oauth_items (user_code_hash)",
+      `create table auth_oauth_clients (
+        client_id ${t.text} primary key, metadata ${t.text} not null, secret ${t.text},
+        created_at ${t.integer} not null, updated_at ${t.integer} not null)`,
+      `create table auth_oauth_issued (
+        jti ${t.text} primary key, grant_id ${t.text} not null, expires_at ${t.integer} not null)`,
+      "create index auth_oauth_issued_by_grant on auth_oauth_issued (grant_id)",
+      "create index auth_oauth_issued_by_expiry on auth_oauth_issued (expires_at)",
+      `create table auth_revocations (
+        kind ${t.text} not null, value ${t.text} not null, seq ${t.integer} not null unique,
+        epoch ${t.integer} not null, expires_at ${t.integer} not null, primary key (value, kind))`,
+      "create index auth_revocations_by_expiry on auth_revocations (expires_at)",
+      `create table auth_revocation_clock (id ${t.integer} primary key check (id = 1), seq ${t.integer} not null)`,
+      "insert into auth_revocation_clock (id, seq) values (1, 0)",
+    ],
+  },
+];

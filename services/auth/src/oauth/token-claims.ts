@@ -1,0 +1,161 @@
+// What access tokens say and which scopes they carry: asked by the core while it issues one.
+import type { Clock } from "@platform/kernel/time";
+import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
+import { createGoneError } from "./core-errors.ts";
+import type { TokenPolicy } from "./policy.ts";
+import type { Rights } from "../rbac/rights.ts";
+import type { Accounts } from "../user/account.ts";
+import type { RevocationList } from "./revocation-list.ts";
+
+/** How and when the user of a token proved who they are. */
+export interface Authentication {
+  sid: string;
+  /** Seconds since 1970. */
+  authTime: number;
+  acr?: string | undefined;
+  amr?: readonly string[] | undefined;
+}
+
+/** The core's token as far as it matters here. */
+interface IssuedToken {
+  kind: string;
+  jti: string;
+  exp?: number;
+  clientId?: string;
+  accountId?: string;
+  grantId?: string;
+  sessionUid?: string;
+}
+
+interface TokenSource {
+  authTime?: number | undefined;
+  acr?: string | undefined;
+  amr?: readonly string[] | undefined;
+}
+
+/** Completes tokens. One for all providers. */
+export class TokenClaimsSource {
+  readonly #policy: TokenPolicy;
+  readonly #accounts: Accounts;
+  readonly #revocations: RevocationList;
+  readonly #clock: Clock;
+  readonly #hasGrant: (grantId: string) => Promise<boolean>;
+  readonly #authentications = new WeakMap<object, Authentication>();
+  readonly #rights = new WeakMap<object, Promise<Rights>>();
+
+  constructor(options: {
+    policy: TokenPolicy;
+    accounts: Accounts;
+    revocations: RevocationList;
+    clock: Clock;
+    hasGrant: (grantId: string) => Promise<boolean>;
+  }) {
+    this.#policy = options.policy;
+    this.#accounts = options.accounts;
+    this.#revocations = options.revocations;
+    this.#clock = options.clock;
+    this.#hasGrant = options.hasGrant;
+  }
+
+  /** Says how the user of a token signed in that is issued outside of a request. */
+  setAuthentication(token: object, authentication: Authentication): void {
+    this.#authentications.set(token, authentication);
+  }
+
+  /** The resource of a request that names none. For a machine that names no scope either, all that it may have. */
+  async defaultResource(ctx: KoaContextWithOIDC, issuer: string): Promise<string> {
+    const { params, client } = ctx.oidc;
+    if (params?.["grant_type"] === "client_credentials" && params["scope"] === undefined) {
+      const permitted = await this.permitScopes(ctx, client!.clientId, client!.scope);
+      if (permitted.length > 0) params["scope"] = permitted.join(" ");
+    }
+    return issuer;
+  }
+
+  /** Scopes that may be issued in this request: those of the client, as far as the roles of whoever it acts for permit. */
+  async permitScopes(
+    ctx: KoaContextWithOIDC,
+    clientId: string,
+    clientScope: string | undefined,
+  ): Promise<string[]> {
+    if (ctx.oidc.params?.["grant_type"] === "client_credentials") {
+      const rights = await this.#policy.findClientRights(clientId);
+      const permitted = this.#policy.permit(clientScope, rights);
+      // OpenID Connect is about people.
+      return permitted.filter((scope) => !personalScopes.has(scope));
+    }
+    const userId = ctx.oidc.entities.Account?.accountId ?? ctx.oidc.session?.accountId;
+    const rights = userId === undefined ? undefined : await this.#findUserRights(ctx, userId);
+    return this.#policy.permit(clientScope, rights);
+  }
+
+  /** Adds our claims to a token that is about to be signed, and notes it under its grant. */
+  async complete(
+    ctx: KoaContextWithOIDC | undefined,
+    token: object,
+    jwt: JWTStructured,
+  ): Promise<void> {
+    const issued = token as IssuedToken;
+    if (issued.accountId === undefined) {
+      const { roles, policyVersion } = await this.#policy.findClientRights(issued.clientId!);
+      Object.assign(jwt.payload, { roles, policy_version: policyVersion });
+      return;
+    }
+    const account = await this.#accounts.find(issued.accountId);
+    if (account === undefined || account.disabled) throw createGoneError();
+    const { roles, policyVersion } = await this.#findUserRights(ctx ?? token, account.id);
+    const { sid, authTime, acr, amr } = this.#readAuthentication(ctx, issued);
+    Object.assign(jwt.payload, {
+      sid,
+      username: account.username,
+      roles,
+      tenant: account.tenant,
+      policy_version: policyVersion,
+      epoch: account.epoch,
+      auth_time: authTime,
+      acr,
+      amr,
+    });
+    await this.#noteIssued(issued);
+  }
+
+  #readAuthentication(
+    ctx: KoaContextWithOIDC | undefined,
+    token: IssuedToken,
+  ): Partial<Authentication> {
+    const given = this.#authentications.get(token);
+    if (given !== undefined) return given;
+    const { AuthorizationCode, RefreshToken, DeviceCode } = ctx?.oidc.entities ?? {};
+    const source: TokenSource = AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
+    const { authTime, acr, amr } = source;
+    return {
+      ...(token.sessionUid === undefined ? {} : { sid: token.sessionUid }),
+      ...(authTime === undefined ? {} : { authTime }),
+      acr,
+      amr,
+    };
+  }
+
+  // First noted, then looked whether the grant is still there: whoever revokes it deletes it before reading the notes.
+  async #noteIssued({ jti, grantId, exp }: IssuedToken): Promise<void> {
+    if (grantId === undefined) return;
+    const expiresAt = exp === undefined ? this.#clock.now() + 3_600_000 : exp * 1_000;
+    await this.#revocations.noteIssued(jti, grantId, expiresAt);
+    if (!(await this.#hasGrant(grantId))) throw createGoneError();
+  }
+
+  #findUserRights(request: object, userId: string): Promise<Rights> {
+    const known = this.#rights.get(request);
+    if (known !== undefined) return known;
+    const rights = this.#policy.findUserRights(userId);
+    this.#rights.set(request, rights);
+    return rights;
+  }
+}
+
+const personalScopes: ReadonlySet<string> = new Set([
+  "openid",
+  "offline_access",
+  "profile",
+  "email",
+]);

@@ -1,0 +1,105 @@
+// A browser without scripts: keeps cookies, follows redirects, submits forms.
+
+/** Where a walk through redirects has ended. */
+export interface Landing {
+  url: URL;
+  status: number;
+  text: string;
+}
+
+const redirectsMax = 15;
+
+/** One browser profile. */
+export class Browser {
+  readonly #cookies = new Map<string, { value: string; path: string }>();
+
+  readonly #node: string | undefined;
+
+  /** `node` is asked instead of the address in URLs: the same site, answered by another node. */
+  constructor(node?: string) {
+    this.#node = node;
+  }
+
+  /** Goes to the URL and follows redirects until a page, or an address that `isDone`. */
+  async open(url: string | URL, isDone: (url: URL) => boolean = () => false): Promise<Landing> {
+    let next: { url: URL; method: string; body?: URLSearchParams } = {
+      url: new URL(url),
+      method: "GET",
+    };
+    for (let step = 0; step < redirectsMax; step += 1) {
+      if (isDone(next.url)) return { url: next.url, status: 0, text: "" };
+      const response = await this.#send(next.url, next.method, next.body);
+      const location = response.headers.get("location");
+      const text = await response.text();
+      if (location !== null) {
+        next = { url: new URL(location, next.url), method: "GET" };
+        continue;
+      }
+      const form = text.includes("document.forms[0].submit()")
+        ? readForm(text, next.url)
+        : undefined;
+      if (form === undefined) return { url: next.url, status: response.status, text };
+      next = { url: form.action, method: "POST", body: form.fields };
+    }
+    throw new Error("too many redirects");
+  }
+
+  /** Submits the form of a page, with more fields. */
+  async submit(
+    page: Landing,
+    more: Record<string, string>,
+    isDone?: (url: URL) => boolean,
+  ): Promise<Landing> {
+    const form = readForm(page.text, page.url);
+    if (form === undefined) throw new Error(`no form on ${page.url.href}: ${page.text}`);
+    for (const [name, value] of Object.entries(more)) form.fields.set(name, value);
+    const response = await this.#send(form.action, "POST", form.fields);
+    const location = response.headers.get("location");
+    const text = await response.text();
+    if (location === null) return { url: form.action, status: response.status, text };
+    return this.open(new URL(location, form.action), isDone);
+  }
+
+  async #send(url: URL, method: string, body?: URLSearchParams): Promise<Response> {
+    const cookie = [...this.#cookies]
+      .filter(([, { path }]) => url.pathname.startsWith(path))
+      .map(([name, { value }]) => `${name}=${value}`)
+      .join("; ");
+    const target = this.#node === undefined ? url : new URL(url.pathname + url.search, this.#node);
+    const response = await fetch(target, {
+      method,
+      redirect: "manual",
+      headers: { accept: "text/html", ...(cookie === "" ? {} : { cookie }) },
+      ...(body === undefined ? {} : { body }),
+    });
+    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    return response;
+  }
+
+  #keep(line: string): void {
+    const [pair = "", ...attributes] = line.split(";").map((part) => part.trim());
+    const name = pair.slice(0, pair.indexOf("="));
+    const value = pair.slice(name.length + 1);
+    const find = (key: string): string | undefined =>
+      attributes
+        .find((attribute) => attribute.toLowerCase().startsWith(`${key}=`))
+        ?.slice(key.length + 1);
+    const expires = find("expires");
+    if (value === "" || (expires !== undefined && Date.parse(expires) < Date.now())) {
+      this.#cookies.delete(name);
+      return;
+    }
+    this.#cookies.set(name, { value, path: find("path") ?? "/" });
+  }
+}
+
+function readForm(html: string, base: URL): { action: URL; fields: URLSearchParams } | undefined {
+  const form = /<form[^>]*action="([^"]*)"[^>]*>/.exec(html);
+  if (form === null) return undefined;
+  const fields = new URLSearchParams();
+  for (const [input] of html.matchAll(/<input[^>]*>/g)) {
+    const name = /name="([^"]*)"/.exec(input)?.[1];
+    if (name !== undefined) fields.set(name, /value="([^"]*)"/.exec(input)?.[1] ?? "");
+  }
+  return { action: new URL(form[1]!.replaceAll("&amp;", "&"), base), fields };
+}

@@ -1,0 +1,250 @@
+// The OAuth core behind a listener of its own: real tables, a user who signs in and agrees wherever they are asked.
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { openDatabase } from "@platform/kernel/db";
+import { createEgress } from "@platform/kernel/egress";
+import { createLogger } from "@platform/kernel/log";
+import { systemClock, type Clock } from "@platform/kernel/time";
+import { KeyRing } from "../../src/key/key-ring.ts";
+import type { SigningAlgorithm } from "../../src/key/schema.ts";
+import { createSecretBox } from "../../src/key/secret-box.ts";
+import { createOAuth } from "../../src/oauth/oauth.ts";
+import type { OAuth } from "../../src/oauth/port.ts";
+import { createRbac } from "../../src/rbac/rights.ts";
+import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/schema.ts";
+import { createSessionLookup, type SessionInfo } from "../../src/session/session.ts";
+import { createAccounts, type Account } from "../../src/user/account.ts";
+
+/** The user that signs in. */
+export const userId = "user-1";
+
+const dayMs = 24 * 3_600_000;
+const interactionPath = "/interaction/";
+
+/** How a host differs from the usual. */
+export interface HostOptions {
+  url: string;
+  clock?: Clock;
+  /** Another node's issuer. */
+  issuer?: string;
+  algorithm?: SigningAlgorithm;
+  keyPollMs?: number;
+}
+
+/** One node under test. */
+export interface Host {
+  oauth: OAuth;
+  keys: KeyRing;
+  database: AuthDatabase;
+  issuer: string;
+  /** Where this node listens, which for a second node is not the issuer. */
+  origin: string;
+  log: string[];
+  /** Signs the user in: a new session. */
+  signIn(more?: Partial<SessionInfo>): Promise<SessionInfo>;
+  findAccount(): Promise<Account>;
+  /** What the user does where they are asked: agree (the default) or not. */
+  answer: "agree" | "deny";
+  close(): Promise<void>;
+}
+
+/** Starts a node. */
+export async function startHost(options: HostOptions): Promise<Host> {
+  const clock = options.clock ?? systemClock;
+  const database = openDatabase<AuthTables>({ url: options.url, service: "auth" });
+  await migrateRooms(database, clock.now());
+  const lines: string[] = [];
+  const log = createLogger({
+    service: "test",
+    level: "debug",
+    format: "json",
+    write: (line) => void lines.push(line),
+  });
+  const algorithm = options.algorithm ?? "ES256";
+  const box = createSecretBox([Buffer.alloc(32, 7)]);
+  const keys = new KeyRing({
+    database,
+    box,
+    clock,
+    log,
+    algorithm,
+    ...(options.keyPollMs === undefined ? {} : { pollMs: options.keyPollMs }),
+  });
+  await keys.start();
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const origin = `http://127.0.0.1:${port}`;
+  const issuer = options.issuer ?? origin;
+  const accounts = createAccounts(database);
+  const oauth = await createOAuth({
+    issuer,
+    algorithm,
+    audience: "platform",
+    secret: Buffer.alloc(32, 9),
+    database,
+    box,
+    keys,
+    clock,
+    log,
+    accounts,
+    sessions: createSessionLookup(database, () => clock.now()),
+    rbac: createRbac(database),
+    egressFetch: createEgress({ allowedNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 }),
+    interactionPath: (uid) => `${interactionPath}${uid}`,
+    acrValues: ["1", "2"],
+    onSignOut: async (sid) => {
+      await database.db.deleteFrom("auth_sessions").where("id", "=", sid).execute();
+    },
+  });
+  const host: Host = {
+    oauth,
+    keys,
+    database,
+    issuer,
+    origin,
+    log: lines,
+    answer: "agree",
+    signIn: (more) => insertSession(database, clock, more),
+    findAccount: async () => (await accounts.find(userId))!,
+    close: async () => {
+      await oauth.close();
+      keys.stop();
+      await closeServer(server);
+      await database.close();
+    },
+  };
+  server.on("request", (request: IncomingMessage, response: ServerResponse) => {
+    if (oauth.handle(request, response)) return;
+    if (request.url?.startsWith(interactionPath) === true) {
+      answerInteraction(host, request, response).catch((error: unknown) => {
+        response.writeHead(500).end(String(error));
+      });
+      return;
+    }
+    response.writeHead(404).end();
+  });
+  return host;
+}
+
+/** The user, a role and two scopes; once for each database. */
+export async function prepare(host: Host): Promise<void> {
+  const { db } = host.database;
+  await db
+    .insertInto("auth_users")
+    .values({
+      id: userId,
+      username: "Ada",
+      username_key: "ada",
+      email: "ada@example.com",
+      email_key: "ada@example.com",
+      email_verified: 1,
+      name: "Ada Lovelace",
+      picture: null,
+      phone: null,
+      tenant: "acme",
+      password_hash: null,
+      password_changed_at: null,
+      disabled: 0,
+      epoch: 1,
+      created_at: 0,
+      updated_at: 0,
+    })
+    .execute();
+  await db
+    .insertInto("auth_roles")
+    .values({ name: "reader", description: "", builtin: 0, created_at: 0 })
+    .execute();
+  await db
+    .insertInto("auth_role_permissions")
+    .values({ role: "reader", permission: "orders:read" })
+    .execute();
+  await db
+    .insertInto("auth_role_bindings")
+    .values({ role: "reader", subject_kind: "user", subject_id: userId })
+    .execute();
+  for (const [name, permission] of [
+    ["orders.read", "orders:read"],
+    ["orders.write", "orders:write"],
+  ] as const) {
+    await db.insertInto("auth_scopes").values({ name, description: "", created_at: 0 }).execute();
+    await db.insertInto("auth_scope_permissions").values({ scope: name, permission }).execute();
+  }
+  await host.oauth.refresh();
+}
+
+/** Binds a role to a client. */
+export async function bindClient(host: Host, clientId: string, role = "reader"): Promise<void> {
+  await host.database.db
+    .insertInto("auth_role_bindings")
+    .values({ role, subject_kind: "client", subject_id: clientId })
+    .execute();
+}
+
+async function insertSession(
+  database: AuthDatabase,
+  clock: Clock,
+  more: Partial<SessionInfo> = {},
+): Promise<SessionInfo> {
+  const now = clock.now();
+  const session: SessionInfo = {
+    id: crypto.randomUUID(),
+    userId,
+    authTime: now,
+    amr: ["pwd"],
+    acr: "1",
+    createdAt: now,
+    lastSeenAt: now,
+    expiresAt: now + dayMs,
+    ...more,
+  };
+  await database.db
+    .insertInto("auth_sessions")
+    .values({
+      id: session.id,
+      user_id: session.userId,
+      token_hash: session.id,
+      previous_hash: null,
+      previous_until: null,
+      auth_time: session.authTime,
+      amr: JSON.stringify(session.amr),
+      acr: session.acr,
+      device: "",
+      user_agent: "",
+      ip: "",
+      created_at: now,
+      last_seen_at: now,
+      idle_expires_at: session.expiresAt,
+      absolute_expires_at: session.expiresAt,
+    })
+    .execute();
+  return session;
+}
+
+async function answerInteraction(
+  host: Host,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { oauth } = host;
+  const interaction = await oauth.findInteraction(request, response);
+  if (interaction === undefined) {
+    response.writeHead(400).end("no interaction");
+    return;
+  }
+  const location =
+    host.answer === "deny"
+      ? await oauth.finishInteraction(request, response, { kind: "denied" })
+      : interaction.prompt === "login"
+        ? await oauth.finishInteraction(request, response, {
+            kind: "login",
+            session: await host.signIn({ acr: interaction.acrValues?.split(" ")[0] ?? "1" }),
+          })
+        : await oauth.finishInteraction(request, response, { kind: "consent" });
+  response.writeHead(303, { Location: location }).end();
+}
+
+async function closeServer(server: Server): Promise<void> {
+  server.closeAllConnections();
+  await new Promise((resolve) => server.close(resolve));
+}

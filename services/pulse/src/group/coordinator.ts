@@ -1,0 +1,145 @@
+// All consumer groups of the classic protocol: found by name, made when the first member asks.
+import { randomUUID } from "node:crypto";
+import { Group } from "./group.ts";
+import { refuseJoin, refuseSync } from "./member.ts";
+import {
+  groupLimitsDefault,
+  systemGroupTime,
+  type GroupDescription,
+  type GroupError,
+  type GroupLimits,
+  type GroupTime,
+  type JoinRequest,
+  type JoinResult,
+  type MemberClaim,
+  type SyncRequest,
+  type SyncResult,
+} from "./types.ts";
+
+const memberIdPrefixCharsMax = 64;
+
+/** What a coordinator is made of. */
+export interface CoordinatorOptions {
+  limits?: Partial<GroupLimits>;
+  time?: GroupTime;
+  /** The random part of a member id. */
+  createId?: () => string;
+}
+
+/**
+ * Consumer groups in memory. After a restart members are unknown and join again; what they have
+ * committed is kept elsewhere. A group whose last member has gone is forgotten.
+ */
+export class GroupCoordinator {
+  readonly limits: GroupLimits;
+  readonly #time: GroupTime;
+  readonly #createId: () => string;
+  readonly #groups = new Map<string, Group>();
+
+  constructor(options: CoordinatorOptions = {}) {
+    this.limits = { ...groupLimitsDefault, ...options.limits };
+    this.#time = options.time ?? systemGroupTime;
+    this.#createId = options.createId ?? randomUUID;
+  }
+
+  /** Groups that have members. */
+  get groupCount(): number {
+    return this.#groups.size;
+  }
+
+  /** Members of all groups. */
+  countMembers(): number {
+    let count = 0;
+    for (const group of this.#groups.values()) count += group.memberCount;
+    return count;
+  }
+
+  /** Asks into a group; answered when its next generation begins. */
+  async join(groupId: string, request: JoinRequest): Promise<JoinResult> {
+    const error = this.#checkBounds(request);
+    if (error !== undefined) return refuseJoin(error, request.memberId);
+    let group = this.#groups.get(groupId);
+    if (group === undefined) {
+      if (request.memberId !== "") return refuseJoin("unknown-member-id", request.memberId);
+      if (this.#groups.size >= this.limits.groupsMax) {
+        return refuseJoin("coordinator-overloaded", request.memberId);
+      }
+      group = this.#create(groupId);
+    }
+    const { rebalanceTimeoutMsMin, rebalanceTimeoutMsMax } = this.limits;
+    // Clients before version 1 have one timeout for both.
+    const wished =
+      request.rebalanceTimeoutMs < 0 ? request.sessionTimeoutMs : request.rebalanceTimeoutMs;
+    const rebalanceTimeoutMs = Math.min(
+      Math.max(wished, rebalanceTimeoutMsMin),
+      rebalanceTimeoutMsMax,
+    );
+    return group.join({ ...request, rebalanceTimeoutMs });
+  }
+
+  /** Asks for the assignment of a generation. */
+  async sync(groupId: string, request: SyncRequest): Promise<SyncResult> {
+    const group = this.#groups.get(groupId);
+    return group === undefined ? refuseSync("unknown-member-id") : group.sync(request);
+  }
+
+  /** A member is alive. */
+  heartbeat(groupId: string, claim: MemberClaim): GroupError | undefined {
+    const group = this.#groups.get(groupId);
+    return group === undefined ? "unknown-member-id" : group.heartbeat(claim);
+  }
+
+  /** A member goes. */
+  leave(groupId: string, memberId: string, instanceId: string | null): GroupError | undefined {
+    const group = this.#groups.get(groupId);
+    return group === undefined ? "unknown-member-id" : group.leave(memberId, instanceId);
+  }
+
+  /**
+   * Whether offsets may be committed. Without members only those may who do not claim to be one
+   * (generation -1): consumers that assign partitions themselves, and administrators.
+   */
+  checkCommit(groupId: string, claim: MemberClaim): GroupError | undefined {
+    const group = this.#groups.get(groupId);
+    if (group !== undefined && group.memberCount > 0) return group.checkCommit(claim);
+    return claim.generation < 0 ? undefined : "illegal-generation";
+  }
+
+  /** A group with members; undefined for any other. */
+  describe(groupId: string): GroupDescription | undefined {
+    return this.#groups.get(groupId)?.describe();
+  }
+
+  /** All groups with members. */
+  list(): GroupDescription[] {
+    return [...this.#groups.values()].map((group) => group.describe());
+  }
+
+  /** Sends all members away. */
+  close(): void {
+    for (const group of Array.from(this.#groups.values())) group.close();
+  }
+
+  #create(groupId: string): Group {
+    const createMemberId = (prefix: string): string =>
+      `${prefix.slice(0, memberIdPrefixCharsMax)}-${this.#createId()}`;
+    const group = new Group(groupId, this.limits, this.#time, createMemberId, () => {
+      this.#groups.delete(groupId);
+    });
+    this.#groups.set(groupId, group);
+    return group;
+  }
+
+  #checkBounds(request: JoinRequest): GroupError | undefined {
+    const { limits } = this;
+    if (
+      request.sessionTimeoutMs < limits.sessionTimeoutMsMin ||
+      request.sessionTimeoutMs > limits.sessionTimeoutMsMax
+    ) {
+      return "invalid-session-timeout";
+    }
+    let bytes = 0;
+    for (const { name, metadata } of request.protocols) bytes += name.length + metadata.length;
+    return bytes > limits.metadataBytesMax ? "metadata-too-large" : undefined;
+  }
+}

@@ -1,0 +1,70 @@
+// One generation of a group as its members are told of it.
+import { toJoinedMember, type Member } from "./member.ts";
+import type { Membership } from "./membership.ts";
+import type { GroupDescription, GroupState, JoinResult, SyncRequest, SyncResult } from "./types.ts";
+
+/** What was agreed on. Both protocols are null before the first generation. */
+export interface Generation {
+  number: number;
+  protocolType: string | null;
+  protocol: string | null;
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** The answer to a member's join: the leader is told of everyone. */
+export function describeGeneration(
+  generation: Generation,
+  members: Membership,
+  member: Member,
+): JoinResult {
+  const told = member.id === members.leader ? members.list() : [];
+  return {
+    error: undefined,
+    memberId: member.id,
+    generation: generation.number,
+    protocolType: generation.protocolType,
+    protocol: generation.protocol,
+    leader: members.leader ?? "",
+    skipAssignment: false,
+    members: told.map((one) => toJoinedMember(one, generation.protocol ?? "")),
+  };
+}
+
+/** Whether a sync names what was agreed on, as far as it names anything. */
+export function isOfGeneration(request: SyncRequest, generation: Generation): boolean {
+  const { protocolType, protocol } = request;
+  if (protocolType !== null && protocolType !== generation.protocolType) return false;
+  return protocol === null || protocol === generation.protocol;
+}
+
+/** The answer to a member's sync. */
+export function describeAssignment(generation: Generation, member: Member): SyncResult {
+  const { protocolType, protocol } = generation;
+  return { error: undefined, protocolType, protocol, assignment: member.assignment };
+}
+
+/** The group for those who look at it; what was agreed on is told only while it holds. */
+export function describeGroup(
+  groupId: string,
+  state: GroupState,
+  generation: Generation,
+  members: Membership,
+): GroupDescription {
+  const isStable = state === "Stable";
+  const protocol = isStable ? (generation.protocol ?? "") : "";
+  return {
+    groupId,
+    state,
+    protocolType: generation.protocolType ?? "",
+    protocol,
+    members: members.list().map((member) => ({
+      memberId: member.id,
+      instanceId: member.instanceId,
+      clientId: member.clientId,
+      clientHost: member.clientHost,
+      metadata: isStable ? toJoinedMember(member, protocol).metadata : noBytes,
+      assignment: isStable ? member.assignment : noBytes,
+    })),
+  };
+}

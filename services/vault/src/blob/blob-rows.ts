@@ -1,0 +1,67 @@
+// Rows of blobs inside the writer: added, shared, released; what nothing refers to becomes garbage.
+import type { WriterContext } from "../index/writer-context.ts";
+import type { BlobRow } from "../index/records.ts";
+import type { BlobId, BlobRecord } from "./types.ts";
+
+/** Adds a blob with one reference. */
+export function insertBlob(context: WriterContext, blob: BlobRecord): void {
+  const { place } = blob;
+  const segment = place.kind === "segment" ? place.segment : null;
+  const position = place.kind === "segment" || place.kind === "file" ? place.position : null;
+  context
+    .sql(
+      "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data) " +
+        "values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .run(
+      blob.id,
+      place.kind,
+      blob.size,
+      blob.stored,
+      segment,
+      position,
+      blob.extent,
+      blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
+      place.kind === "inline" ? place.data : null,
+    );
+  if (place.kind === "segment") {
+    const end = place.position + blob.extent;
+    context
+      .sql(
+        "insert into segments values (?, ?, ?) on conflict (id) do update set " +
+          "bytes = max(bytes, excluded.bytes), live = live + excluded.live",
+      )
+      .run(place.segment, end, blob.extent);
+  }
+}
+
+/** Adds a reference; false where the blob is gone. */
+export function shareBlob(context: WriterContext, id: BlobId): boolean {
+  return context.sql("update blobs set refs = refs + 1 where id = ?").run(id).changes === 1;
+}
+
+/** Takes a reference away; the last one makes the bytes garbage. */
+export function releaseBlob(context: WriterContext, id: BlobId): void {
+  const row = context
+    .sql("update blobs set refs = refs - 1 where id = ? returning refs, kind, segment, extent")
+    .get(id) as Pick<BlobRow, "refs" | "kind" | "segment" | "extent"> | undefined;
+  if (row === undefined || row.refs > 0) return;
+  context.sql("delete from blobs where id = ?").run(id);
+  switch (row.kind) {
+    case "inline":
+      return;
+    case "segment":
+      context.sql("update segments set live = live - ? where id = ?").run(row.extent, row.segment);
+      return;
+    case "file":
+      context.sql("insert or ignore into garbage values (?)").run(id);
+      return;
+    case "parts": {
+      const parts = context.sql("delete from blob_parts where blob = ? returning part").all(id);
+      for (const part of parts) releaseBlob(context, Number(part["part"]));
+      return;
+    }
+    default:
+      row.kind satisfies never;
+  }
+}

@@ -1,0 +1,278 @@
+// Encryption at rest: AES-256-GCM over frames of 64 KiB, a key for each blob.
+//
+//   stored = frame │ frame │ … ; frame = ciphertext (64 KiB, the last one less) │ tag (16 bytes)
+//
+// A key is never used for two blobs, so the nonce is the frame's index with a mark on the last one: frames that are moved,
+// left out or cut off do not authenticate.
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from "node:crypto";
+import type { EncryptionRequest, ObjectEncryption } from "../object/types.ts";
+import { StoreError } from "../store-error.ts";
+import type { BlobCipher, BlobId } from "./types.ts";
+
+/** Key-encryption keys (32 bytes) of `SSE-S3`: the one in force, and all that something is still wrapped under. */
+export interface KeyProvider {
+  current(): { id: string; key: Buffer };
+  find(id: string): Buffer | undefined;
+}
+
+const FRAME_BYTES = 64 * 1024;
+const TAG_BYTES = 16;
+const STORED_FRAME_BYTES = FRAME_BYTES + TAG_BYTES;
+const KEY_BYTES = 32;
+const IV_BYTES = 12;
+const ALGORITHM = "aes-256-gcm";
+
+/** Bytes that `size` bytes become. */
+export function measureCiphertext(size: number): number {
+  return size + TAG_BYTES * countFrames(size);
+}
+
+/** Makes the key of a new blob, and what the index must remember of it. */
+export function createBlobKey(
+  request: EncryptionRequest,
+  keys: KeyProvider | undefined,
+  blob: BlobId,
+): { key: Buffer; cipher: BlobCipher } {
+  if (request.type === "SSE-C") {
+    requireKeyLength(request.key);
+    const salt = randomBytes(KEY_BYTES);
+    const cipher: BlobCipher = {
+      type: "SSE-C",
+      salt: salt.toString("base64"),
+      keyMd5: digestKey(request.key),
+    };
+    return { key: deriveKey(request.key, salt), cipher };
+  }
+  if (keys === undefined) {
+    throw new StoreError(
+      "InvalidRequest",
+      "Server-side encryption is not configured: there is no key",
+    );
+  }
+  const key = randomBytes(KEY_BYTES);
+  const kek = keys.current();
+  return { key, cipher: { type: "SSE-S3", kek: kek.id, wrapped: wrapKey(kek.key, key, blob) } };
+}
+
+/** The key of a stored blob. */
+export function openBlobKey(
+  cipher: BlobCipher,
+  keys: KeyProvider | undefined,
+  blob: BlobId,
+  customerKey: Buffer | undefined,
+): Buffer {
+  if (cipher.type === "SSE-C") {
+    requireCustomerKey(cipher, customerKey);
+    return deriveKey(customerKey, Buffer.from(cipher.salt, "base64"));
+  }
+  const kek = keys?.find(cipher.kek);
+  if (kek === undefined) {
+    throw new StoreError(
+      "InternalError",
+      `The key ${cipher.kek} that encrypts this object is missing`,
+    );
+  }
+  return unwrapKey(kek, cipher.wrapped, blob);
+}
+
+/** Checks that the customer's key is there and is the one; works on what an object or an upload remembers. */
+export function requireCustomerKey(
+  encryption: ObjectEncryption | BlobCipher | undefined,
+  customerKey: Buffer | undefined,
+): asserts customerKey is Buffer {
+  if (encryption?.type !== "SSE-C") {
+    if (customerKey === undefined) return;
+    throw new StoreError(
+      "InvalidRequest",
+      "The encryption parameters are not applicable to this object.",
+    );
+  }
+  if (customerKey === undefined) {
+    throw new StoreError(
+      "InvalidRequest",
+      "The object was stored using a form of Server Side Encryption. The correct parameters must be provided to retrieve the object.",
+    );
+  }
+  requireKeyLength(customerKey);
+  const expected = Buffer.from(encryption.keyMd5);
+  const given = Buffer.from(digestKey(customerKey));
+  if (expected.length !== given.length || !timingSafeEqual(expected, given)) {
+    throw new StoreError("AccessDenied", "The calculated MD5 hash of the key did not match.");
+  }
+}
+
+/** What an object tells of its encryption. */
+export function describeEncryption(
+  request: EncryptionRequest | undefined,
+): ObjectEncryption | undefined {
+  if (request === undefined || request.type === "SSE-S3") return request;
+  return { type: "SSE-C", keyMd5: digestKey(request.key) };
+}
+
+/** MD5 of a customer's key, base64, as it goes over the wire. */
+export function digestKey(key: Buffer): string {
+  return createHash("md5").update(key).digest("base64");
+}
+
+/** Turns a body into frames. */
+export class BodyEncryptor {
+  readonly #key: Buffer;
+  readonly #lastFrame: number;
+  readonly #pending = Buffer.allocUnsafe(FRAME_BYTES);
+  #pendingBytes = 0;
+  #index = 0;
+
+  constructor(key: Buffer, size: number) {
+    this.#key = key;
+    this.#lastFrame = countFrames(size) - 1;
+  }
+
+  /** Takes a part of the body; returns the frames that it completed. */
+  update(chunk: Uint8Array): Buffer[] {
+    const out: Buffer[] = [];
+    let rest = chunk;
+    while (rest.length > 0) {
+      const count = Math.min(rest.length, FRAME_BYTES - this.#pendingBytes);
+      this.#pending.set(rest.subarray(0, count), this.#pendingBytes);
+      this.#pendingBytes += count;
+      rest = rest.subarray(count);
+      if (this.#pendingBytes === FRAME_BYTES) out.push(...this.#seal());
+    }
+    return out;
+  }
+
+  /** The last frame, unless it was full. */
+  final(): Buffer[] {
+    return this.#index <= this.#lastFrame ? this.#seal() : [];
+  }
+
+  #seal(): Buffer[] {
+    const cipher = createCipheriv(ALGORITHM, this.#key, buildNonce(this.#index, this.#lastFrame));
+    const body = cipher.update(this.#pending.subarray(0, this.#pendingBytes));
+    cipher.final();
+    this.#index += 1;
+    this.#pendingBytes = 0;
+    return [body, cipher.getAuthTag()];
+  }
+}
+
+/** The stored range that holds the bytes `start` up to `end` of a body of `size` bytes. */
+export function locateCiphertext(
+  start: number,
+  end: number,
+  size: number,
+): { start: number; end: number } {
+  const first = Math.floor(start / FRAME_BYTES);
+  const last = Math.max(first, Math.ceil(end / FRAME_BYTES) - 1);
+  return {
+    start: first * STORED_FRAME_BYTES,
+    end: Math.min((last + 1) * STORED_FRAME_BYTES, measureCiphertext(size)),
+  };
+}
+
+/** Decrypts what `locateCiphertext` named, and cuts out `start` up to `end`. */
+export async function* decryptBody(
+  stored: AsyncIterable<Buffer>,
+  key: Buffer,
+  { start, end, size }: { start: number; end: number; size: number },
+): AsyncGenerator<Buffer, void, undefined> {
+  let index = Math.floor(start / FRAME_BYTES);
+  const lastFrame = countFrames(size) - 1;
+  const open = (frame: Buffer): Buffer => {
+    const plain = decryptFrame(frame, key, index, lastFrame);
+    const offset = index * FRAME_BYTES;
+    index += 1;
+    return plain.subarray(Math.max(0, start - offset), Math.min(plain.length, end - offset));
+  };
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  for await (const chunk of stored) {
+    let rest = chunk;
+    while (pendingBytes + rest.length >= STORED_FRAME_BYTES) {
+      const count = STORED_FRAME_BYTES - pendingBytes;
+      const frame =
+        pendingBytes === 0
+          ? rest.subarray(0, count)
+          : Buffer.concat([...pending, rest.subarray(0, count)]);
+      pending = [];
+      pendingBytes = 0;
+      rest = rest.subarray(count);
+      yield open(frame);
+    }
+    if (rest.length > 0) {
+      pending.push(rest);
+      pendingBytes += rest.length;
+    }
+  }
+  if (pendingBytes > 0) yield open(Buffer.concat(pending));
+}
+
+function decryptFrame(frame: Buffer, key: Buffer, index: number, lastFrame: number): Buffer {
+  try {
+    const body = frame.subarray(0, frame.length - TAG_BYTES);
+    const decipher = createDecipheriv(ALGORITHM, key, buildNonce(index, lastFrame));
+    decipher.setAuthTag(frame.subarray(frame.length - TAG_BYTES));
+    const plain = decipher.update(body);
+    decipher.final();
+    return plain;
+  } catch (error) {
+    throw new StoreError(
+      "InternalError",
+      "Stored data does not authenticate",
+      {},
+      { cause: error },
+    );
+  }
+}
+
+function countFrames(size: number): number {
+  return Math.max(1, Math.ceil(size / FRAME_BYTES));
+}
+
+function buildNonce(index: number, lastFrame: number): Buffer {
+  const nonce = Buffer.alloc(IV_BYTES);
+  nonce.writeUInt8(index === lastFrame ? 1 : 0, 0);
+  nonce.writeBigUInt64BE(BigInt(index), 4);
+  return nonce;
+}
+
+function deriveKey(customerKey: Buffer, salt: Buffer): Buffer {
+  return Buffer.from(hkdfSync("sha256", customerKey, salt, "vault SSE-C body", KEY_BYTES));
+}
+
+function requireKeyLength(key: Buffer): void {
+  if (key.length === KEY_BYTES) return;
+  throw new StoreError("InvalidEncryptionKey", "The key must be 256 bits long");
+}
+
+// The blob's number is authenticated, so that a wrapped key is of no use with another blob.
+function wrapKey(kek: Buffer, key: Buffer, blob: BlobId): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv(ALGORITHM, kek, iv).setAAD(Buffer.from(`blob ${blob}`));
+  const body = Buffer.concat([cipher.update(key), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64");
+}
+
+function unwrapKey(kek: Buffer, wrapped: string, blob: BlobId): Buffer {
+  const bytes = Buffer.from(wrapped, "base64");
+  const decipher = createDecipheriv(ALGORITHM, kek, bytes.subarray(0, IV_BYTES));
+  decipher.setAAD(Buffer.from(`blob ${blob}`));
+  decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]);
+  } catch (error) {
+    throw new StoreError(
+      "InternalError",
+      "The object's key does not authenticate",
+      {},
+      { cause: error },
+    );
+  }
+}

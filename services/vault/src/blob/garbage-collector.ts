@@ -1,0 +1,98 @@
+// Removes files that nothing refers to any more, when those who still read them are done.
+import type { IndexConnection } from "../index/schema.ts";
+import type { IndexWriter } from "../index/writer.ts";
+import type { BodyOpener } from "../object/body.ts";
+import type { BlobStore } from "./blob-store.ts";
+import { removeFile } from "./disk.ts";
+
+/** What the collector works with. */
+export interface CollectorEnvironment {
+  blobs: BlobStore;
+  writer: IndexWriter;
+  bodies: BodyOpener;
+}
+
+interface Batch {
+  blobs: number[];
+  segments: number[];
+  /** Readers that began before this may still open the files. */
+  mark: number;
+}
+
+const EVERY_MS = 1_000;
+const BATCH_MAX = 500;
+
+/** Collects in the background, one batch at a time. */
+export class GarbageCollector {
+  readonly #env: CollectorEnvironment;
+  readonly #index: IndexConnection;
+  #batch: Batch | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> | undefined;
+
+  constructor(environment: CollectorEnvironment, index: IndexConnection) {
+    this.#env = environment;
+    this.#index = index;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#running ??= this.collect()
+        // What could not be removed now is still garbage the next time.
+        .catch(() => undefined)
+        .finally(() => {
+          this.#running = undefined;
+        });
+    }, EVERY_MS).unref();
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  /** Bytes in segments that nothing refers to. */
+  readGarbageBytes(): number {
+    const row = this.#index.sql("select sum(bytes - live) as bytes from segments").get();
+    return Number(row?.["bytes"] ?? 0);
+  }
+
+  /** One round: removes the batch that was noted the last time, as soon as it may, and notes another. */
+  async collect(): Promise<void> {
+    if (this.#batch !== undefined) {
+      if (!this.#env.bodies.leases.isPast(this.#batch.mark)) return;
+      await this.#remove(this.#batch);
+      this.#batch = undefined;
+    }
+    this.#batch = this.#note();
+  }
+
+  #note(): Batch | undefined {
+    const blobs = this.#index
+      .sql("select blob from garbage order by blob limit ?")
+      .all(BATCH_MAX)
+      .map((row) => Number(row["blob"]));
+    const segments = this.#index
+      .sql("select id from segments where live = 0 limit ?")
+      .all(BATCH_MAX)
+      .map((row) => Number(row["id"]))
+      .filter((id) => !this.#env.blobs.segments.isPinned(id));
+    if (blobs.length === 0 && segments.length === 0) return undefined;
+    return { blobs, segments, mark: this.#env.bodies.leases.mark() };
+  }
+
+  async #remove({ blobs, segments }: Batch): Promise<void> {
+    const { folders, files } = this.#env.blobs;
+    const paths = [
+      ...blobs.map((id) => folders.file(id)),
+      ...segments.map((id) => folders.segment(id)),
+    ];
+    for (const path of paths) {
+      files.forget(path);
+      await removeFile(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error;
+      });
+    }
+    await this.#env.writer.submit({ type: "forgetGarbage", blobs, segments });
+  }
+}

@@ -1,0 +1,85 @@
+// Buckets in memory: what every request looks up, replaced whenever a change of one was committed.
+import type { IndexWriter } from "../index/writer.ts";
+import type { BucketState } from "../index/writer-context.ts";
+import { StoreError } from "../store-error.ts";
+import type {
+  Bucket,
+  BucketSettingDocuments,
+  BucketSettingKind,
+  CreateBucketRequest,
+} from "./types.ts";
+
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
+const NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const ADDRESS = /^\d+\.\d+\.\d+\.\d+$/;
+
+/** The buckets of a store. */
+export class BucketCatalogue {
+  readonly #writer: IndexWriter;
+  readonly #now: () => number;
+  readonly #states = new Map<string, BucketState>();
+  #sorted: readonly Bucket[] | undefined;
+
+  constructor(writer: IndexWriter, now: () => number) {
+    this.#writer = writer;
+    this.#now = now;
+    for (const state of writer.ready.buckets) this.#states.set(state.bucket.name, state);
+  }
+
+  get count(): number {
+    return this.#states.size;
+  }
+
+  find(name: string): BucketState | undefined {
+    return this.#states.get(name);
+  }
+
+  /** The bucket, or `NoSuchBucket`. */
+  require(name: string): BucketState {
+    const state = this.#states.get(name);
+    if (state !== undefined) return state;
+    throw new StoreError("NoSuchBucket", "The specified bucket does not exist", { bucket: name });
+  }
+
+  /** By name. */
+  list(): readonly Bucket[] {
+    this.#sorted ??= [...this.#states.values()]
+      .map(({ bucket }) => bucket)
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+    return this.#sorted;
+  }
+
+  async create(request: CreateBucketRequest): Promise<Bucket> {
+    const { bucket } = request;
+    if (!NAME.test(bucket) || ADDRESS.test(bucket) || bucket.includes("..")) {
+      throw new StoreError("InvalidBucketName", "The specified bucket is not valid.", { bucket });
+    }
+    const nowMs = this.#now();
+    return this.#replace(await this.#writer.submit({ type: "createBucket", request, nowMs }));
+  }
+
+  async remove(bucket: string): Promise<void> {
+    await this.#writer.submit({ type: "deleteBucket", bucket });
+    this.#states.delete(bucket);
+    this.#sorted = undefined;
+  }
+
+  async setVersioning(bucket: string, versioning: "Enabled" | "Suspended"): Promise<void> {
+    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, versioning }));
+  }
+
+  async setSetting<Kind extends BucketSettingKind>(
+    bucket: string,
+    kind: Kind,
+    document: BucketSettingDocuments[Kind] | undefined,
+  ): Promise<void> {
+    const setting = { kind, ...(document === undefined ? {} : { document }) };
+    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
+  }
+
+  #replace(state: BucketState): Bucket {
+    this.#states.set(state.bucket.name, state);
+    this.#sorted = undefined;
+    return state.bucket;
+  }
+}

@@ -1,0 +1,47 @@
+// Events that were given up, one JSON line each, in files of bounded size and number.
+import { appendFile, mkdir, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { PendingEvent } from "../event/types.ts";
+
+/** Where events end that could not be delivered. */
+export interface DeadLetters {
+  /** Resolves when the line is written. The target is left out: it may hold a password. */
+  add(event: PendingEvent, reason: string, attempts: number): Promise<void>;
+}
+
+/** How much is kept. */
+export interface DeadLetterOptions {
+  path: string;
+  /** A file that has reached this size is put aside as `<path>.1`, replacing the one before. Default 16 MiB. */
+  fileBytesMax?: number;
+  now: () => number;
+}
+
+/** Appends to `path`; at most twice `fileBytesMax` is kept. */
+export function createDeadLetters(options: DeadLetterOptions): DeadLetters {
+  const { path, fileBytesMax = 16 * 1024 * 1024, now } = options;
+  let last: Promise<void> = Promise.resolve();
+
+  async function write(line: string): Promise<void> {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const size = await stat(path).then(
+      (found) => found.size,
+      () => 0,
+    );
+    if (size >= fileBytesMax) {
+      await rm(`${path}.1`, { force: true });
+      await rename(path, `${path}.1`);
+    }
+    await appendFile(path, line, { mode: 0o600, flush: true });
+  }
+
+  return {
+    add(event, reason, attempts) {
+      const { target: _target, ...rest } = event;
+      const line = { given_up_at: new Date(now()).toISOString(), reason, attempts, ...rest };
+      const written = last.then(() => write(`${JSON.stringify(line)}\n`));
+      last = written.catch(() => undefined);
+      return written;
+    },
+  };
+}

@@ -1,0 +1,241 @@
+// Brings events from the store's outbox to their targets: at least once, each target at its own pace.
+//
+//   outbox ──► cursor ──► a queue per subscription ──► webhook, STOMP
+//     ▲                      │ full: what it has not taken is read again when there is room
+//     └── acknowledged ◄─────┘ delivered, or given up and written to the dead letters
+import { createHash } from "node:crypto";
+import type { AddressPolicy, EgressFetch } from "@platform/kernel/egress";
+import type { Logger } from "@platform/kernel/log";
+import type { EventOutbox, PendingEvent } from "../event/types.ts";
+import type { DeadLetters } from "./dead-letters.ts";
+import type { Sender } from "./sender.ts";
+import { createStompSender } from "./stomp.ts";
+import { TargetQueue } from "./target-queue.ts";
+import { readTarget, type DeliveryTarget } from "./target.ts";
+import { createWebhookSender, deriveWebhookSecret } from "./webhook.ts";
+
+/** What delivery needs, and how patient it is. */
+export interface DeliveryOptions {
+  outbox: EventOutbox;
+  deadLetters: DeadLetters;
+  /** For webhooks; it checks and pins addresses. */
+  fetch: EgressFetch;
+  /** For STOMP brokers. */
+  policy: AddressPolicy;
+  /** The secrets of webhooks are made from it; 32 bytes or more. */
+  masterKey: Uint8Array;
+  region: string;
+  log: Logger;
+  /** Milliseconds since 1970. */
+  now: () => number;
+  /** A number from 0 to 1. */
+  random: () => number;
+  /** Default 1 s, doubled up to 5 min. */
+  retryMs?: number;
+  retryMsMax?: number;
+  /** An event that could not be delivered for this long is given up, in ms. Default 24 h. */
+  ageMsMax?: number;
+  /** Events in memory per subscription. Default 500. */
+  queueEventsMax?: number;
+  /** Events under way at once per subscription. Default 8. */
+  concurrency?: number;
+  /** Subscriptions with a queue; an idle one makes room for another. Default 1 000. */
+  queuesMax?: number;
+}
+
+/** Totals since the start. */
+export interface DeliveryStats {
+  delivered: number;
+  failed: number;
+  givenUp: number;
+}
+
+const PAGE_EVENTS = 500;
+/** Acknowledgements are gathered for so long, in ms, or until there are so many. */
+const ACKNOWLEDGE_MS = 20;
+const ACKNOWLEDGE_EVENTS = 500;
+/** How long to wait before the outbox is read again after it failed, in ms. */
+const OUTBOX_RETRY_MS = 1_000;
+
+/** Delivers until it is closed. */
+export class Delivery {
+  readonly #options: Required<DeliveryOptions>;
+  readonly #queues = new Map<string, TargetQueue>();
+  readonly #stopListening: () => void;
+  readonly stats: DeliveryStats = { delivered: 0, failed: 0, givenUp: 0 };
+  #cursor = 0;
+  #isReading = false;
+  #isWoken = false;
+  #isClosed = false;
+  #done: number[] = [];
+  #acknowledgeTimer: NodeJS.Timeout | undefined;
+  #acknowledging: Promise<void> = Promise.resolve();
+
+  constructor(options: DeliveryOptions) {
+    this.#options = {
+      retryMs: 1_000,
+      retryMsMax: 300_000,
+      ageMsMax: 86_400_000,
+      queueEventsMax: 500,
+      concurrency: 8,
+      queuesMax: 1_000,
+      ...options,
+    };
+    this.#stopListening = options.outbox.onEvents(() => this.#wake());
+    this.#wake();
+  }
+
+  /** Stops and acknowledges what was delivered. What was not is delivered after the next start. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#stopListening();
+    for (const queue of this.#queues.values()) queue.close();
+    this.#acknowledge();
+    await this.#acknowledging;
+  }
+
+  #wake(): void {
+    this.#isWoken = true;
+    if (!this.#isReading && !this.#isClosed) void this.#read();
+  }
+
+  async #read(): Promise<void> {
+    this.#isReading = true;
+    try {
+      while (this.#isWoken && !this.#isClosed) {
+        this.#isWoken = false;
+        await this.#readNew();
+        for (const [key, queue] of this.#queues)
+          if (queue.lagsAfterId !== undefined && hasRoom(queue, this.#options.queueEventsMax))
+            await this.#readAgain(key, queue);
+      }
+    } catch (error) {
+      this.#options.log.error("the event outbox could not be read", { error: String(error) });
+      setTimeout(() => this.#wake(), OUTBOX_RETRY_MS).unref();
+    } finally {
+      this.#isReading = false;
+    }
+  }
+
+  async #readNew(): Promise<void> {
+    for (;;) {
+      const page = await this.#options.outbox.read(PAGE_EVENTS, this.#cursor);
+      for (const event of page) {
+        this.#cursor = event.id;
+        this.#dispatch(event);
+      }
+      if (page.length === 0 || this.#isClosed) return;
+    }
+  }
+
+  #dispatch(event: PendingEvent): void {
+    const key = describeQueue(event);
+    const queue = this.#queues.get(key) ?? this.#openQueue(key, event);
+    if (queue === undefined) return;
+    if (queue.lagsAfterId === undefined && !queue.offer(event)) queue.lagsAfterId = event.id - 1;
+  }
+
+  // What a full queue has not taken lies in the outbox still; only this subscription's events are looked at, and only up
+  // to the cursor, which does not move meanwhile.
+  async #readAgain(key: string, queue: TargetQueue): Promise<void> {
+    for (;;) {
+      const page = await this.#options.outbox.read(PAGE_EVENTS, queue.lagsAfterId);
+      for (const event of page) {
+        if (event.id > this.#cursor) break;
+        if (describeQueue(event) === key && !queue.offer(event)) return;
+        queue.lagsAfterId = event.id;
+      }
+      if (this.#isClosed) return;
+      if (page.length === 0 || page.at(-1)!.id >= this.#cursor) break;
+    }
+    queue.lagsAfterId = undefined;
+  }
+
+  #openQueue(key: string, event: PendingEvent): TargetQueue | undefined {
+    const target = readTarget(event.target);
+    if (target === undefined) {
+      this.#giveUp(event, "the subscription's target cannot be read", 0);
+      return undefined;
+    }
+    this.#makeRoom();
+    const { queueEventsMax, ...options } = this.#options;
+    const queue = new TargetQueue({
+      ...options,
+      eventsMax: queueEventsMax,
+      sender: this.#createSender(target, event.bucket),
+      onDelivered: (delivered) => {
+        this.stats.delivered++;
+        this.#finish(delivered);
+      },
+      onFailed: (failed, reason) => {
+        this.stats.failed++;
+        const { bucket, ruleId } = failed;
+        options.log.warn("an event was not delivered", { bucket, rule: ruleId, reason });
+      },
+      onGivenUp: (given, reason, attempts) => this.#giveUp(given, reason, attempts),
+      onRoom: () => this.#wake(),
+    });
+    this.#queues.set(key, queue);
+    return queue;
+  }
+
+  #makeRoom(): void {
+    if (this.#queues.size < this.#options.queuesMax) return;
+    for (const [key, queue] of this.#queues) {
+      if (queue.size > 0 || queue.lagsAfterId !== undefined) continue;
+      queue.close();
+      this.#queues.delete(key);
+      return;
+    }
+  }
+
+  #createSender(target: DeliveryTarget, bucket: string): Sender {
+    const { region, fetch, policy, masterKey, now } = this.#options;
+    if (target.kind === "stomp") return createStompSender({ target, region, policy });
+    const secret = deriveWebhookSecret(masterKey, bucket, target.url);
+    return createWebhookSender({ target, secret, region, fetch, now });
+  }
+
+  #giveUp(event: PendingEvent, reason: string, attempts: number): void {
+    const { bucket, ruleId, id } = event;
+    this.stats.givenUp++;
+    this.#options.log.error("an event was given up", { bucket, rule: ruleId, event: id, reason });
+    this.#options.deadLetters.add(event, reason, attempts).then(
+      () => this.#finish(event),
+      (error: unknown) =>
+        // It stays in the outbox and is tried again after the next start.
+        this.#options.log.error("a dead letter could not be written", { error: String(error) }),
+    );
+  }
+
+  #finish(event: PendingEvent): void {
+    this.#done.push(event.id);
+    if (this.#done.length >= ACKNOWLEDGE_EVENTS) this.#acknowledge();
+    else this.#acknowledgeTimer ??= setTimeout(() => this.#acknowledge(), ACKNOWLEDGE_MS);
+  }
+
+  #acknowledge(): void {
+    clearTimeout(this.#acknowledgeTimer);
+    this.#acknowledgeTimer = undefined;
+    const ids = this.#done;
+    if (ids.length === 0) return;
+    this.#done = [];
+    const acknowledged = this.#options.outbox.acknowledge(ids).catch((error: unknown) => {
+      this.#options.log.error("delivered events could not be acknowledged", {
+        error: String(error),
+        events: ids.length,
+      });
+    });
+    this.#acknowledging = Promise.all([this.#acknowledging, acknowledged]).then(() => undefined);
+  }
+}
+
+function hasRoom(queue: TargetQueue, eventsMax: number): boolean {
+  return queue.size <= eventsMax / 2;
+}
+
+// A subscription that was changed gets a queue of its own; what waits for the old target is still brought there.
+function describeQueue(event: PendingEvent): string {
+  const target = createHash("sha256").update(JSON.stringify(event.target)).digest("base64");
+  return `${event.bucket}\0${event.ruleId}\0${target}`;
+}

@@ -1,0 +1,231 @@
+// Delivery to a STOMP 1.2 broker: one connection, a receipt for every message.
+import { lookup } from "node:dns/promises";
+import { connect as connectTcp, isIP, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import type { AddressPolicy } from "@platform/kernel/egress";
+import type { PendingEvent } from "../event/types.ts";
+import { formatEvent } from "./event-record.ts";
+import type { Sender, SendOutcome } from "./sender.ts";
+import { StompFrameReader, encodeFrame, type StompFrame } from "./stomp-frame.ts";
+import type { DeliveryTarget, StompTarget } from "./target.ts";
+
+const FRAME_BYTES_MAX = 65_536;
+const REASON_CHARS_MAX = 200;
+const PORTS: Readonly<Record<string, number>> = { "stomp:": 61_613, "stomps:": 61_614 };
+
+/** What a STOMP sender needs. */
+export interface StompSenderOptions {
+  target: StompTarget & Pick<DeliveryTarget, "names">;
+  region: string;
+  policy: AddressPolicy;
+  /** How long connecting, the login and each receipt may take, in ms. Default 10 000. */
+  timeoutMs?: number;
+  /** A connection without traffic is closed after this long, in ms. Default 30 000. */
+  idleMs?: number;
+  /** Finds all addresses of a name. Default: the system's resolver. */
+  resolve?: (host: string) => Promise<readonly { address: string; family: number }[]>;
+}
+
+/** Sends events as JSON messages. A message counts as delivered when the broker's receipt is there. */
+export function createStompSender(options: StompSenderOptions): Sender {
+  let connection: Promise<StompConnection> | undefined;
+  const forget = () => (connection = undefined);
+  return {
+    send: async (event) => {
+      try {
+        connection ??= openConnection(options, forget);
+        const open = await connection;
+        return await open.send(event);
+      } catch (error) {
+        forget();
+        const reason = error instanceof Error ? error.message : String(error);
+        return { kind: "retry", blames: "target", reason };
+      }
+    },
+    close: () => {
+      void connection?.then(
+        (open) => open.close("closed"),
+        () => undefined,
+      );
+      forget();
+    },
+  };
+}
+
+async function openConnection(
+  options: StompSenderOptions,
+  onClosed: () => void,
+): Promise<StompConnection> {
+  const url = new URL(options.target.url);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const resolve = options.resolve ?? ((name) => lookup(name, { all: true }));
+  const addresses =
+    isIP(host) === 0 ? await findAddresses(host, resolve) : [{ address: host, family: isIP(host) }];
+  // The connection goes to an address that was checked: the name is not asked again.
+  if (
+    addresses.length === 0 ||
+    !addresses.every(({ address }) => options.policy.isAllowed(address))
+  )
+    throw new Error(`${host}: the address may not be reached`);
+  const { address } = addresses[0]!;
+  const port = url.port === "" ? PORTS[url.protocol]! : Number(url.port);
+  const socket =
+    url.protocol === "stomps:"
+      ? connectTls({ host: address, port, ...(isIP(host) === 0 ? { servername: host } : {}) })
+      : connectTcp({ host: address, port });
+  const connection = new StompConnection(socket, host, options, onClosed);
+  await connection.logIn();
+  return connection;
+}
+
+async function findAddresses(
+  host: string,
+  resolve: NonNullable<StompSenderOptions["resolve"]>,
+): Promise<readonly { address: string; family: number }[]> {
+  try {
+    return await resolve(host);
+  } catch (error) {
+    throw new Error(`${host}: no address found`, { cause: error });
+  }
+}
+
+type Waiting = { settle: (outcome: SendOutcome) => void; timer: NodeJS.Timeout };
+
+/** A connection that is logged in, or about to be. Whatever goes wrong ends it and every message that waits. */
+class StompConnection {
+  readonly #socket: Socket;
+  readonly #host: string;
+  readonly #options: StompSenderOptions;
+  readonly #onClosed: () => void;
+  readonly #reader = new StompFrameReader(FRAME_BYTES_MAX);
+  readonly #waiting = new Map<string, Waiting>();
+  readonly #timeoutMs: number;
+  readonly #connected = Promise.withResolvers<void>();
+  #isClosed = false;
+  #receipts = 0;
+
+  constructor(socket: Socket, host: string, options: StompSenderOptions, onClosed: () => void) {
+    this.#socket = socket;
+    this.#host = host;
+    this.#options = options;
+    this.#onClosed = onClosed;
+    this.#timeoutMs = options.timeoutMs ?? 10_000;
+    this.#connected.promise.catch(() => undefined);
+    socket.setNoDelay(true);
+    socket.on("data", (bytes: Buffer) => this.#read(bytes));
+    socket.on("error", (error: NodeJS.ErrnoException) =>
+      this.close(error.code ?? "connection failed"),
+    );
+    socket.on("close", () => this.close("the broker closed the connection"));
+  }
+
+  async logIn(): Promise<void> {
+    const { user, password } = this.#options.target;
+    const timer = setTimeout(
+      () => this.close(`no login within ${this.#timeoutMs} ms`),
+      this.#timeoutMs,
+    );
+    this.#socket.write(
+      encodeFrame("CONNECT", {
+        "accept-version": "1.2",
+        host: readVirtualHost(this.#options.target.url),
+        "heart-beat": "0,0",
+        ...(user === undefined ? {} : { login: user }),
+        ...(password === undefined ? {} : { passcode: password }),
+      }),
+    );
+    try {
+      await this.#connected.promise;
+    } finally {
+      clearTimeout(timer);
+    }
+    this.#socket.setTimeout(this.#options.idleMs ?? 30_000, () => {
+      if (this.#waiting.size === 0) this.close("idle");
+    });
+  }
+
+  send(event: PendingEvent): Promise<SendOutcome> {
+    const { target, region } = this.#options;
+    const body = formatEvent(event, region, target.names);
+    const receipt = String(++this.#receipts);
+    return new Promise((settle) => {
+      if (this.#isClosed) {
+        settle(blameTarget("the connection was lost"));
+        return;
+      }
+      const timer = setTimeout(
+        () => this.close(`no receipt within ${this.#timeoutMs} ms`),
+        this.#timeoutMs,
+      );
+      this.#waiting.set(receipt, { settle, timer });
+      this.#socket.write(
+        encodeFrame(
+          "SEND",
+          {
+            destination: target.destination,
+            "content-type": "application/json",
+            "content-length": String(Buffer.byteLength(body)),
+            persistent: "true",
+            "event-id": `evt_${event.sequencer}_${event.id}`,
+            receipt,
+          },
+          body,
+        ),
+      );
+    });
+  }
+
+  /** Ends the connection; what waits for a receipt is to be tried again. */
+  close(reason: string): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#onClosed();
+    this.#socket.destroy();
+    this.#connected.reject(new Error(`${this.#host}: ${reason}`));
+    for (const { settle, timer } of this.#waiting.values()) {
+      clearTimeout(timer);
+      settle(blameTarget(`${this.#host}: ${reason}`));
+    }
+    this.#waiting.clear();
+  }
+
+  #read(bytes: Buffer): void {
+    try {
+      for (const frame of this.#reader.read(bytes)) this.#receive(frame);
+    } catch (error) {
+      this.close(`sent ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+
+  #receive(frame: StompFrame): void {
+    switch (frame.command) {
+      case "CONNECTED":
+        this.#connected.resolve();
+        return;
+      case "RECEIPT": {
+        const id = frame.headers.get("receipt-id") ?? "";
+        const waiting = this.#waiting.get(id);
+        if (waiting === undefined) return;
+        this.#waiting.delete(id);
+        clearTimeout(waiting.timer);
+        waiting.settle({ kind: "delivered" });
+        return;
+      }
+      case "ERROR":
+        this.close(`said ${(frame.headers.get("message") ?? "ERROR").slice(0, REASON_CHARS_MAX)}`);
+        return;
+      default:
+        // Nothing was subscribed to: this is no broker, or not one that was understood.
+        this.close("sent something that is no answer of a STOMP broker");
+    }
+  }
+}
+
+// "/" is the name of RabbitMQ's first virtual host; brokers without virtual hosts do not look.
+function readVirtualHost(url: string): string {
+  return new URL(url).pathname.slice(1) || "/";
+}
+
+function blameTarget(reason: string): SendOutcome {
+  return { kind: "retry", blames: "target", reason };
+}

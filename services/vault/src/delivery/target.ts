@@ -1,0 +1,114 @@
+// Where a subscription's events go: checked when it is made, read back when an event is delivered.
+import type { AddressPolicy } from "@platform/kernel/egress";
+import { isIP } from "node:net";
+
+/** An HTTP endpoint that is posted to. */
+export interface WebhookTarget {
+  kind: "webhook";
+  /** http or https, without credentials. */
+  url: string;
+}
+
+/** A destination at a STOMP 1.2 broker. */
+export interface StompTarget {
+  kind: "stomp";
+  /**
+   * `stomp://host:port` or, with TLS, `stomps://host:port`; the ports default to 61613 and 61614. A path names a virtual
+   * host of the broker, `/` without one.
+   */
+  url: string;
+  destination: string;
+  user?: string;
+  password?: string;
+}
+
+/** How event names are written: `objstore:ObjectCreated:Put`, or as the S3 form of a subscription has it, without. */
+export type EventNameForm = "objstore" | "s3";
+
+/** A subscription's target as the store keeps it. */
+export type DeliveryTarget = (WebhookTarget | StompTarget) & { names: EventNameForm };
+
+const URL_CHARS_MAX = 2_048;
+const DESTINATION_CHARS_MAX = 512;
+const CREDENTIAL_CHARS_MAX = 256;
+/** One segment of characters that need no escape. */
+const VIRTUAL_HOST = /^(?:\/[\w.~-]*)?$/;
+// Control characters have no place in what becomes a header of a frame or a request.
+// oxlint-disable-next-line no-control-regex -- control characters are what is looked for
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/** What was wrong with a target; the message is for the person who made the subscription. */
+export class TargetError extends Error {
+  override readonly name = "TargetError";
+}
+
+/** Checks a webhook's URL. Throws a TargetError. Names are resolved, and checked again, at each delivery. */
+export function checkWebhook(url: string, policy: AddressPolicy): WebhookTarget {
+  const parsed = parseUrl(url, ["http:", "https:"]);
+  checkHost(parsed, policy);
+  return { kind: "webhook", url: parsed.href };
+}
+
+/** Checks a STOMP target. Throws a TargetError. */
+export function checkStomp(
+  target: { url: string; destination: string; user?: string; password?: string },
+  policy: AddressPolicy,
+): StompTarget {
+  const parsed = parseUrl(target.url, ["stomp:", "stomps:"]);
+  checkHost(parsed, policy);
+  if (parsed.search !== "" || parsed.hash !== "" || !VIRTUAL_HOST.test(parsed.pathname))
+    throw new TargetError("The broker's URL has more than a virtual host after the port.");
+  checkText("destination", target.destination, DESTINATION_CHARS_MAX);
+  if (target.destination === "") throw new TargetError("The destination is empty.");
+  const { user, password } = target;
+  if (user !== undefined) checkText("user", user, CREDENTIAL_CHARS_MAX);
+  if (password !== undefined) checkText("password", password, CREDENTIAL_CHARS_MAX);
+  return {
+    kind: "stomp",
+    url: `${parsed.protocol}//${parsed.host}${parsed.pathname === "/" ? "" : parsed.pathname}`,
+    destination: target.destination,
+    ...(user === undefined ? {} : { user }),
+    ...(password === undefined ? {} : { password }),
+  };
+}
+
+/** The target of a stored event; undefined for what no version of this program wrote. */
+export function readTarget(stored: Readonly<Record<string, unknown>>): DeliveryTarget | undefined {
+  const { kind, url, destination, user, password } = stored;
+  const names: EventNameForm = stored["names"] === "s3" ? "s3" : "objstore";
+  if (typeof url !== "string") return undefined;
+  if (kind === "webhook") return { kind, url, names };
+  if (kind !== "stomp" || typeof destination !== "string") return undefined;
+  return {
+    kind,
+    url,
+    destination,
+    names,
+    ...(typeof user === "string" ? { user } : {}),
+    ...(typeof password === "string" ? { password } : {}),
+  };
+}
+
+function parseUrl(text: string, protocols: readonly string[]): URL {
+  const url = text.length > URL_CHARS_MAX || CONTROL.test(text) ? null : URL.parse(text);
+  if (url === null || url.hostname === "" || !protocols.includes(url.protocol)) {
+    const forms = protocols.map((protocol) => `${protocol}//`).join(" or ");
+    throw new TargetError(`The URL does not begin with ${forms} and a host.`);
+  }
+  if (url.username !== "" || url.password !== "")
+    throw new TargetError("The URL holds credentials.");
+  return url;
+}
+
+function checkHost(url: URL, policy: AddressPolicy): void {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host) !== 0 && !policy.isAllowed(host))
+    throw new TargetError("The address is in a network that events may not be sent to.");
+}
+
+function checkText(name: string, value: string, charsMax: number): void {
+  if (value.length > charsMax || CONTROL.test(value))
+    throw new TargetError(
+      `The ${name} has control characters or more than ${charsMax} characters.`,
+    );
+}

@@ -1,0 +1,77 @@
+// Delivery by HTTP, signed as Standard Webhooks has it (https://www.standardwebhooks.com, "Signature scheme").
+import { createHmac } from "node:crypto";
+import { EgressError } from "@platform/kernel/egress";
+import type { EgressFetch } from "@platform/kernel/egress";
+import type { PendingEvent } from "../event/types.ts";
+import { formatEvent } from "./event-record.ts";
+import type { Sender, SendOutcome } from "./sender.ts";
+import type { DeliveryTarget, WebhookTarget } from "./target.ts";
+
+const SECRET_PREFIX = "whsec_";
+const USER_AGENT = "platform-vaultd/2";
+/** `Retry-After` is followed up to here. */
+const RETRY_AFTER_SECONDS_MAX = 3_600;
+
+/**
+ * The secret that a webhook's receiver checks signatures with, made from the service's own: one receiver cannot sign
+ * for another, and nothing needs to be stored.
+ */
+export function deriveWebhookSecret(masterKey: Uint8Array, bucket: string, url: string): string {
+  const key = createHmac("sha256", masterKey).update(`webhook\0${bucket}\0${url}`).digest();
+  return SECRET_PREFIX + key.toString("base64");
+}
+
+/** Posts events; any 2xx answer is a delivery. Redirects are not followed. */
+export function createWebhookSender(options: {
+  target: WebhookTarget & Pick<DeliveryTarget, "names">;
+  /** As `deriveWebhookSecret` gives it. */
+  secret: string;
+  region: string;
+  fetch: EgressFetch;
+  /** Milliseconds since 1970. */
+  now: () => number;
+}): Sender {
+  const { target, region } = options;
+  const key = Buffer.from(options.secret.slice(SECRET_PREFIX.length), "base64");
+  return {
+    send: async (event) => {
+      const body = formatEvent(event, region, target.names);
+      const id = `evt_${event.sequencer}_${event.id}`;
+      const timestamp = String(Math.floor(options.now() / 1_000));
+      const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`);
+      try {
+        const answer = await options.fetch(target.url, {
+          method: "POST",
+          headers: {
+            "content-type": "application/json",
+            "user-agent": USER_AGENT,
+            "webhook-id": id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": `v1,${signature.digest("base64")}`,
+          },
+          body,
+        });
+        return judgeAnswer(answer, event);
+      } catch (error) {
+        const reason = error instanceof EgressError ? error.message : "the call failed";
+        return { kind: "retry", blames: "target", reason };
+      }
+    },
+    close: () => {},
+  };
+}
+
+function judgeAnswer(answer: Response, event: PendingEvent): SendOutcome {
+  const { status } = answer;
+  if (status >= 200 && status < 300) return { kind: "delivered" };
+  const reason = `answered with status ${status} to event ${event.id}`;
+  // What a receiver refuses with a 4xx it refuses for what this event holds; the next may please it.
+  const blames = status >= 400 && status < 500 && status !== 408 && status !== 429;
+  const seconds = Number(answer.headers.get("retry-after") ?? Number.NaN);
+  return {
+    kind: "retry",
+    blames: blames ? "event" : "target",
+    reason,
+    ...(seconds >= 0 ? { afterMs: Math.min(seconds, RETRY_AFTER_SECONDS_MAX) * 1_000 } : {}),
+  };
+}

@@ -1,0 +1,25 @@
+// The checkpoint thread: moves commits from the WAL into the index, beside the writer and without stopping it.
+import { statSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { parentPort, workerData } from "node:worker_threads";
+
+const CHECK_EVERY_MS = 200;
+/** From this size of the WAL on there is something to do, in bytes. */
+const WAL_BYTES_MIN = 8 * 1024 * 1024;
+
+const port = parentPort;
+if (port !== null) {
+  const { path } = workerData as { path: string };
+  const database = new DatabaseSync(path, { timeout: 1_000 });
+  database.exec("pragma synchronous = full");
+  const checkpoint = database.prepare("pragma wal_checkpoint(passive)");
+  const timer = setInterval(() => {
+    const { size } = statSync(`${path}-wal`, { throwIfNoEntry: false }) ?? { size: 0 };
+    if (size >= WAL_BYTES_MIN) checkpoint.get();
+  }, CHECK_EVERY_MS);
+  port.on("message", () => {
+    clearInterval(timer);
+    database.close();
+    port.close();
+  });
+}

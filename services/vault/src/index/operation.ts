@@ -1,0 +1,57 @@
+// Everything that the writer can be asked to do, in one table: type, handler, result.
+import {
+  applyConfigureBucket,
+  applyCreateBucket,
+  applyDeleteBucket,
+} from "../bucket/bucket-operations.ts";
+import { applyForgetGarbage, applyMoveBlob } from "../blob/blob-operations.ts";
+import { applyAcknowledgeEvents } from "../event/acknowledge-operation.ts";
+import { applyCompleteUpload } from "../multipart/complete-operation.ts";
+import {
+  applyAbortUpload,
+  applyCreateUpload,
+  applyForgetUploads,
+  applyPutPart,
+} from "../multipart/upload-operations.ts";
+import { applyAttribute } from "../object/attribute-operations.ts";
+import { applyDelete } from "../object/delete-operation.ts";
+import { applyPut } from "../object/put-operation.ts";
+import type { WriterContext } from "./writer-context.ts";
+
+/** The handlers by the type of what they apply. */
+export const operationHandlers = {
+  createBucket: applyCreateBucket,
+  deleteBucket: applyDeleteBucket,
+  configureBucket: applyConfigureBucket,
+  put: applyPut,
+  delete: applyDelete,
+  attribute: applyAttribute,
+  createUpload: applyCreateUpload,
+  putPart: applyPutPart,
+  completeUpload: applyCompleteUpload,
+  abortUpload: applyAbortUpload,
+  forgetUploads: applyForgetUploads,
+  acknowledgeEvents: applyAcknowledgeEvents,
+  forgetGarbage: applyForgetGarbage,
+  moveBlob: applyMoveBlob,
+};
+
+type Handlers = typeof operationHandlers;
+
+/** The names of operations. */
+export type OperationType = keyof Handlers;
+
+/** One operation. */
+export type Operation = { [Type in OperationType]: Parameters<Handlers[Type]>[1] }[OperationType];
+
+/** What an operation results in. */
+export type OperationResult<T extends Operation> = ReturnType<Handlers[T["type"]]>;
+
+/** Runs the handler of an operation. */
+export function applyOperation(context: WriterContext, operation: Operation): unknown {
+  const handler = operationHandlers[operation.type] as (
+    context: WriterContext,
+    operation: Operation,
+  ) => unknown;
+  return handler(context, operation);
+}

@@ -1,0 +1,144 @@
+// Rows of the index as objects, and back.
+import type { Owner } from "../bucket/types.ts";
+import type { BlobCipher, BlobRecord } from "../blob/types.ts";
+import type { RetentionMode } from "../lock/types.ts";
+import type {
+  ChecksumAlgorithm,
+  ContentHeaders,
+  ObjectChecksum,
+  ObjectEncryption,
+  ObjectInfo,
+} from "../object/types.ts";
+
+/** What `detail` holds of an object, as JSON. */
+export interface ObjectDetail {
+  headers?: ContentHeaders;
+  metadata?: Readonly<Record<string, string>>;
+  redirect?: string;
+  acl?: unknown;
+  encryption?: ObjectEncryption;
+  parts?: number;
+}
+
+/** A row of `current` or `versions`. */
+export interface VersionRow {
+  bucket: number;
+  key: Uint8Array;
+  seq: number;
+  version: string;
+  size: number;
+  etag: string;
+  modified: number;
+  blob: number | null;
+  class: string;
+  checksum: string | null;
+  owner: string | null;
+  tags: string | null;
+  retain_mode: RetentionMode | null;
+  retain_until: number | null;
+  hold: number;
+  detail: string;
+  marker?: number;
+}
+
+/** A row of `blobs`. */
+export interface BlobRow {
+  id: number;
+  refs: number;
+  kind: "inline" | "segment" | "file" | "parts";
+  size: number;
+  stored: number;
+  segment: number | null;
+  position: number | null;
+  extent: number;
+  cipher: string | null;
+  data: Uint8Array | null;
+}
+
+/** Keys are stored as UTF-8, so that SQLite's byte order is the order of listings. */
+export function encodeKey(key: string): Uint8Array {
+  return Buffer.from(key, "utf8");
+}
+
+/** The text of a stored key. */
+export function decodeKey(key: Uint8Array): string {
+  return Buffer.from(key.buffer, key.byteOffset, key.byteLength).toString("utf8");
+}
+
+/** `CRC32C:F:<base64>` for the whole object, `:C:` for a composite one. */
+export function formatChecksum(checksum: ObjectChecksum | undefined): string | null {
+  if (checksum === undefined) return null;
+  return `${checksum.algorithm}:${checksum.type === "COMPOSITE" ? "C" : "F"}:${checksum.value}`;
+}
+
+/** The inverse of `formatChecksum`. */
+export function parseChecksum(text: string): ObjectChecksum {
+  const [algorithm, type, value] = text.split(":");
+  return {
+    algorithm: algorithm as ChecksumAlgorithm,
+    type: type === "C" ? "COMPOSITE" : "FULL_OBJECT",
+    value: value ?? "",
+  };
+}
+
+/** What callers see of a row. */
+export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boolean): ObjectInfo {
+  const detail = JSON.parse(row.detail) as ObjectDetail;
+  const info: ObjectInfo = {
+    bucket,
+    key: decodeKey(row.key),
+    versionId: row.version,
+    isLatest,
+    sizeBytes: row.size,
+    etag: row.etag,
+    modifiedMs: row.modified,
+    storageClass: row.class,
+    headers: detail.headers ?? {},
+    metadata: detail.metadata ?? {},
+    tags: row.tags === null ? {} : (JSON.parse(row.tags) as Record<string, string>),
+    legalHold: row.hold === 1,
+  };
+  if (row.checksum !== null) info.checksum = parseChecksum(row.checksum);
+  if (row.owner !== null) info.owner = parseOwner(row.owner);
+  if (row.retain_mode !== null && row.retain_until !== null) {
+    info.retention = { mode: row.retain_mode, untilMs: row.retain_until };
+  }
+  if (detail.redirect !== undefined) info.websiteRedirect = detail.redirect;
+  if (detail.acl !== undefined) info.acl = detail.acl;
+  if (detail.encryption !== undefined) info.encryption = detail.encryption;
+  if (detail.parts !== undefined) info.partsCount = detail.parts;
+  return info;
+}
+
+/** Reads the JSON of an owner. */
+export function parseOwner(text: string): Owner {
+  return JSON.parse(text) as Owner;
+}
+
+/** What a row says of where the bytes lie. */
+export function buildBlobRecord(row: BlobRow): BlobRecord {
+  const blob: BlobRecord = {
+    id: row.id,
+    size: row.size,
+    stored: row.stored,
+    extent: row.extent,
+    place: buildPlace(row),
+  };
+  if (row.cipher !== null) blob.cipher = JSON.parse(row.cipher) as BlobCipher;
+  return blob;
+}
+
+function buildPlace(row: BlobRow): BlobRecord["place"] {
+  switch (row.kind) {
+    case "inline":
+      return { kind: "inline", data: row.data ?? new Uint8Array(0) };
+    case "segment":
+      return { kind: "segment", segment: row.segment ?? 0, position: row.position ?? 0 };
+    case "file":
+      return { kind: "file", position: row.position ?? 0 };
+    case "parts":
+      return { kind: "parts" };
+    default:
+      return row.kind satisfies never;
+  }
+}

@@ -1,0 +1,169 @@
+// The index: its tables, its format marker, and how a connection to it is opened.
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { StoreError } from "../store-error.ts";
+
+/** Grows by one with each change that an older program would misread. */
+export const FORMAT_VERSION = 1;
+
+const PAGE_BYTES = 8192;
+/** Past this the writer itself takes the WAL back to its beginning, in bytes. */
+export const WAL_BYTES_MAX = 128 * 1024 * 1024;
+
+/**
+ * Columns that a live object (`current`) and an older version or delete marker (`versions`) share. `seq` is the order of
+ * commits; `version` is `null` (the text) for the null version; `detail` is JSON of what listings do not need.
+ */
+export const VERSION_COLUMNS =
+  "bucket, key, seq, version, size, etag, modified, blob, class, checksum, owner, tags, " +
+  "retain_mode, retain_until, hold, detail";
+
+const VERSION_COLUMN_TYPES = `
+  bucket integer not null,
+  key blob not null,
+  seq integer not null,
+  version text not null,
+  size integer not null,
+  etag text not null,
+  modified integer not null,
+  blob integer,
+  class text not null,
+  checksum text,
+  owner text,
+  tags text,
+  retain_mode text,
+  retain_until integer,
+  hold integer not null default 0,
+  detail text not null`;
+
+const TABLES = `
+create table meta (name text primary key, value integer not null) without rowid;
+create table buckets (id integer primary key autoincrement, name text not null unique, document text not null);
+create table current (${VERSION_COLUMN_TYPES}, primary key (bucket, key)) without rowid;
+create index current_by_time on current (bucket, modified);
+create table versions (
+  ${VERSION_COLUMN_TYPES},
+  marker integer not null,
+  noncurrent_since integer,
+  primary key (bucket, key, seq desc)
+) without rowid;
+create unique index versions_by_id on versions (bucket, key, version);
+create index versions_by_time on versions (bucket, noncurrent_since);
+create table blobs (
+  id integer primary key,
+  refs integer not null,
+  kind text not null,
+  size integer not null,
+  stored integer not null,
+  segment integer,
+  position integer,
+  extent integer not null,
+  cipher text,
+  data blob
+);
+create index blobs_by_segment on blobs (segment) where segment is not null;
+create table blob_parts (
+  blob integer not null,
+  start integer not null,
+  number integer not null,
+  part integer not null,
+  size integer not null,
+  etag text not null,
+  modified integer not null,
+  checksum text,
+  primary key (blob, number)
+) without rowid;
+create table segments (id integer primary key, bytes integer not null, live integer not null);
+create table garbage (blob integer primary key);
+create table uploads (
+  id integer primary key autoincrement,
+  upload_id text not null unique,
+  bucket integer not null,
+  key blob not null,
+  created integer not null,
+  detail text not null,
+  completed integer,
+  result text
+);
+create index uploads_by_key on uploads (bucket, key, id) where completed is null;
+create index uploads_by_time on uploads (bucket, created) where completed is null;
+create index uploads_by_end on uploads (completed) where completed is not null;
+create table parts (
+  upload integer not null,
+  number integer not null,
+  blob integer not null,
+  size integer not null,
+  etag text not null,
+  modified integer not null,
+  checksum text,
+  primary key (upload, number)
+) without rowid;
+create table events (id integer primary key autoincrement, record text not null);
+`;
+
+/** A connection with its prepared statements. */
+export class IndexConnection {
+  readonly database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(database: DatabaseSync) {
+    this.database = database;
+  }
+
+  /** The prepared form of `sql`; texts come from the code alone, so there are only so many. */
+  sql(text: string): StatementSync {
+    let statement = this.#statements.get(text);
+    if (statement === undefined) {
+      statement = this.database.prepare(text);
+      this.#statements.set(text, statement);
+    }
+    return statement;
+  }
+
+  /** Closes the connection. */
+  close(): void {
+    this.#statements.clear();
+    this.database.close();
+  }
+}
+
+/** Opens the index for its one writer; makes the tables in a new file, refuses a newer format. */
+export function openIndexWriter(path: string): IndexConnection {
+  const database = new DatabaseSync(path, { timeout: 10_000 });
+  try {
+    database.exec(`pragma page_size = ${PAGE_BYTES}`);
+    database.exec("pragma journal_mode = wal");
+    database.exec("pragma synchronous = full");
+    database.exec("pragma wal_autocheckpoint = 0");
+    database.exec(`pragma journal_size_limit = ${WAL_BYTES_MAX}`);
+    database.exec("pragma cache_size = -65536");
+    database.exec("pragma temp_store = memory");
+    migrate(database, path);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+  return new IndexConnection(database);
+}
+
+/** Opens the index for reading. */
+export function openIndexReader(path: string): IndexConnection {
+  const database = new DatabaseSync(path, { readOnly: true, timeout: 10_000 });
+  database.exec("pragma cache_size = -32768");
+  database.exec("pragma temp_store = memory");
+  return new IndexConnection(database);
+}
+
+function migrate(database: DatabaseSync, path: string): void {
+  const found = Number(database.prepare("pragma user_version").get()?.["user_version"]);
+  if (found === FORMAT_VERSION) return;
+  if (found > FORMAT_VERSION) {
+    throw new StoreError(
+      "ServiceUnavailable",
+      `${path} has format ${found}, this program reads up to ${FORMAT_VERSION}: run a newer one`,
+    );
+  }
+  database.exec("begin immediate");
+  database.exec(TABLES);
+  database.exec(`pragma user_version = ${FORMAT_VERSION}`);
+  database.exec("commit");
+}

@@ -1,0 +1,123 @@
+// What every operation inside the writer works with: statements, buckets, the sequence, totals, the outbox.
+import type { StatementSync } from "node:sqlite";
+import type { Bucket } from "../bucket/types.ts";
+import { StoreError } from "../store-error.ts";
+import type { IndexConnection } from "./schema.ts";
+
+/** A bucket with the number that rows refer to it by. */
+export interface BucketState {
+  id: number;
+  bucket: Bucket;
+}
+
+/** What is counted with each commit and kept in the index. */
+export interface IndexTotals {
+  objects: number;
+  storageBytes: number;
+  pendingEvents: number;
+  droppedEvents: number;
+}
+
+/** Bounds that the writer keeps. */
+export interface WriterLimits {
+  pendingEventsMax: number;
+  bucketsMax: number;
+  partBytesMin: number;
+}
+
+// Sequence numbers are taken from the index in ranges, so that not every commit writes the counter.
+const SEQUENCE_RANGE = 100_000;
+
+/** The writer's state. Lives in the writer thread and nowhere else. */
+export class WriterContext {
+  readonly limits: WriterLimits;
+  readonly buckets = new Map<string, BucketState>();
+  readonly totals: IndexTotals = {
+    objects: 0,
+    storageBytes: 0,
+    pendingEvents: 0,
+    droppedEvents: 0,
+  };
+  /** Of this start; the upper half of blob and segment numbers. */
+  readonly generation: number;
+  readonly #connection: IndexConnection;
+  #savedTotals = "";
+  #seq: number;
+  #seqEnd: number;
+
+  constructor(connection: IndexConnection, limits: WriterLimits) {
+    this.#connection = connection;
+    this.limits = limits;
+    this.generation = this.#readMeta("generation") + 1;
+    this.#seq = this.#readMeta("sequence");
+    this.#seqEnd = this.#seq;
+    this.#connection.database.exec("begin immediate");
+    this.#writeMeta("generation", this.generation);
+    this.#connection.database.exec("commit");
+    this.reload();
+  }
+
+  /** Reads anew what is kept in memory: at the start, and after a group that was undone. */
+  reload(): void {
+    this.buckets.clear();
+    for (const row of this.sql("select id, name, document from buckets").iterate()) {
+      const { id, name, document } = row as { id: number; name: string; document: string };
+      this.buckets.set(name, { id, bucket: JSON.parse(document) as Bucket });
+    }
+    this.totals.objects = this.#readMeta("objects");
+    this.totals.storageBytes = this.#readMeta("storage_bytes");
+    this.totals.droppedEvents = this.#readMeta("dropped_events");
+    this.totals.pendingEvents = Number(this.sql("select count(*) n from events").get()?.["n"]);
+    this.#savedTotals = this.#describeTotals();
+    this.#seqEnd = this.#seq;
+  }
+
+  /** A prepared statement. */
+  sql(text: string): StatementSync {
+    return this.#connection.sql(text);
+  }
+
+  /** The bucket, or `NoSuchBucket`. */
+  requireBucket(name: string): BucketState {
+    const state = this.buckets.get(name);
+    if (state === undefined) {
+      throw new StoreError("NoSuchBucket", "The specified bucket does not exist", { bucket: name });
+    }
+    return state;
+  }
+
+  /** The next number in the order of commits; numbers of undone operations are not used again. */
+  nextSequence(): number {
+    if (this.#seq >= this.#seqEnd) {
+      this.#seqEnd = this.#seq + SEQUENCE_RANGE;
+      this.#writeMeta("sequence", this.#seqEnd);
+    }
+    this.#seq += 1;
+    return this.#seq;
+  }
+
+  /** Writes the totals if they changed; part of each group. */
+  saveTotals(): void {
+    const now = this.#describeTotals();
+    if (now === this.#savedTotals) return;
+    this.#writeMeta("objects", this.totals.objects);
+    this.#writeMeta("storage_bytes", this.totals.storageBytes);
+    this.#writeMeta("dropped_events", this.totals.droppedEvents);
+    this.#savedTotals = now;
+  }
+
+  #describeTotals(): string {
+    return `${this.totals.objects} ${this.totals.storageBytes} ${this.totals.droppedEvents}`;
+  }
+
+  #readMeta(name: string): number {
+    return Number(this.sql("select value from meta where name = ?").get(name)?.["value"] ?? 0);
+  }
+
+  #writeMeta(name: string, value: number): void {
+    this.sql("insert into meta values (?, ?) on conflict do update set value = excluded.value").run(
+      name,
+      value,
+    );
+  }
+}

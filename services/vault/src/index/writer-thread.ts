@@ -1,0 +1,121 @@
+// The writer thread: takes groups of operations, one transaction a group, one savepoint an operation.
+import { statSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { StoreError } from "../store-error.ts";
+import { applyOperation, type Operation } from "./operation.ts";
+import { openIndexWriter, WAL_BYTES_MAX, type IndexConnection } from "./schema.ts";
+import { WriterContext } from "./writer-context.ts";
+import type { GroupRequest, GroupResponse, Outcome, WriterData } from "./writer-messages.ts";
+
+const SQLITE_FULL = 13;
+
+/** Commits groups; after a failure that leaves the disk in doubt it refuses everything until the next start. */
+class GroupWriter {
+  readonly #connection: IndexConnection;
+  readonly #context: WriterContext;
+  readonly #walPath: string;
+  #stopped: StoreError | undefined;
+
+  constructor(connection: IndexConnection, context: WriterContext, walPath: string) {
+    this.#connection = connection;
+    this.#context = context;
+    this.#walPath = walPath;
+  }
+
+  run({ operations }: GroupRequest): GroupResponse {
+    const begun = performance.now();
+    const outcomes = this.#stopped === undefined ? this.#commit(operations) : undefined;
+    const stopped = this.#stopped;
+    return {
+      outcomes: outcomes ?? operations.map(() => describeError(stopped)),
+      totals: { ...this.#context.totals },
+      commitMs: performance.now() - begun,
+      stopped: stopped?.message,
+    };
+  }
+
+  /** After a group was answered: takes the WAL back to its start where it has grown too long. */
+  tidy(): void {
+    if (this.#stopped !== undefined) return;
+    const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
+    if (size > WAL_BYTES_MAX) this.#connection.sql("pragma wal_checkpoint(restart)").get();
+  }
+
+  #commit(operations: readonly Operation[]): Outcome[] {
+    const { database } = this.#connection;
+    try {
+      this.#connection.sql("begin immediate").run();
+      const outcomes = operations.map((operation) => this.#apply(operation));
+      this.#context.saveTotals();
+      this.#connection.sql("commit").run();
+      return outcomes;
+    } catch (error) {
+      const failure = this.#judge(error);
+      if (database.isTransaction) database.exec("rollback");
+      if (this.#stopped === undefined) this.#context.reload();
+      return operations.map(() => describeError(failure));
+    }
+  }
+
+  #apply(operation: Operation): Outcome {
+    this.#connection.sql("savepoint operation").run();
+    const totals = { ...this.#context.totals };
+    try {
+      const value = applyOperation(this.#context, operation);
+      this.#connection.sql("release operation").run();
+      return { value };
+    } catch (error) {
+      // A full disk may have ended the transaction behind our back: then the whole group is undone.
+      if (!(error instanceof StoreError) || !this.#connection.database.isTransaction) throw error;
+      this.#connection.sql("rollback to operation").run();
+      this.#connection.sql("release operation").run();
+      Object.assign(this.#context.totals, totals);
+      return describeError(error);
+    }
+  }
+
+  // A full disk is survived. Anything else leaves in doubt what is on the disk: a failed sync is never repeated.
+  #judge(error: unknown): StoreError {
+    const code = (error as { errcode?: unknown }).errcode;
+    const cause = error instanceof Error ? error.message : String(error);
+    if (typeof code === "number" && (code & 0xff) === SQLITE_FULL) {
+      return new StoreError("InsufficientStorage", "There is not enough space left to store this");
+    }
+    this.#stopped = new StoreError(
+      "InternalError",
+      `The index cannot be written (${cause}); writes stop until the next start`,
+    );
+    return this.#stopped;
+  }
+}
+
+function describeError(error: unknown): Outcome {
+  const known =
+    error instanceof StoreError ? error : new StoreError("InternalError", "unknown failure");
+  return { code: known.code, message: known.message, details: known.details };
+}
+
+function start(): void {
+  const port = parentPort;
+  if (port === null) return;
+  const { path, limits } = workerData as WriterData;
+  const connection = openIndexWriter(path);
+  const context = new WriterContext(connection, limits);
+  const writer = new GroupWriter(connection, context, `${path}-wal`);
+  port.on("message", (request: GroupRequest | "close") => {
+    if (request === "close") {
+      connection.close();
+      port.close();
+      return;
+    }
+    port.postMessage(writer.run(request));
+    writer.tidy();
+  });
+  port.postMessage({
+    generation: context.generation,
+    buckets: [...context.buckets.values()],
+    totals: context.totals,
+  });
+}
+
+start();

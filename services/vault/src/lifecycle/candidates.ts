@@ -1,0 +1,111 @@
+// Finds what lifecycle rules are due for, in the order of time, a page at once.
+import { decodeKey } from "../index/records.ts";
+import type { IndexConnection } from "../index/schema.ts";
+
+/** Where to look: live objects by age, older versions by the time they were replaced, uploads by their begin. */
+export type CandidateKind = "current" | "noncurrent" | "marker" | "upload";
+
+/** What to look for: rows of a bucket that are older than `beforeMs`, behind a position. */
+export interface CandidateQuery {
+  kind: CandidateKind;
+  bucketId: number;
+  beforeMs: number;
+  after?: CandidatePosition;
+  max: number;
+}
+
+/** A position in the order of time. */
+export interface CandidatePosition {
+  timeMs: number;
+  key: string;
+  seq: number;
+}
+
+/** A row that may be due. */
+export interface Candidate extends CandidatePosition {
+  versionId: string;
+  sizeBytes: number;
+  tags: Readonly<Record<string, string>>;
+  /** Noncurrent versions of the key that are newer. */
+  newerVersions: number;
+}
+
+const SOURCES: Record<CandidateKind, { from: string; time: string; seq: string; columns: string }> =
+  {
+    current: {
+      from: "current where bucket = ?",
+      time: "modified",
+      seq: "seq",
+      columns: "version, size, tags",
+    },
+    noncurrent: {
+      from: "versions where bucket = ? and noncurrent_since is not null",
+      time: "noncurrent_since",
+      seq: "seq",
+      columns: "version, size, tags",
+    },
+    marker: {
+      from: "versions where bucket = ? and noncurrent_since is null",
+      time: "modified",
+      seq: "seq",
+      columns: "version, size, tags",
+    },
+    upload: {
+      from: "uploads where bucket = ? and completed is null",
+      time: "created",
+      seq: "id",
+      columns: "upload_id as version, 0 as size, null as tags",
+    },
+  };
+
+/** A page of candidates, oldest first. */
+export function listCandidates(index: IndexConnection, query: CandidateQuery): Candidate[] {
+  const { from, time, seq, columns } = SOURCES[query.kind];
+  const after = query.after ?? { timeMs: -1, key: "", seq: 0 };
+  const rows = index
+    .sql(
+      `select key, ${seq} as seq, ${time} as time, ${columns} from ${from} and ${time} < ? ` +
+        `and (${time}, key, ${seq}) > (?, ?, ?) order by ${time}, key, ${seq} limit ?`,
+    )
+    .all(
+      query.bucketId,
+      query.beforeMs,
+      after.timeMs,
+      Buffer.from(after.key),
+      after.seq,
+      query.max,
+    );
+  return rows.map((row) => {
+    const key = row["key"] as Uint8Array;
+    const candidate = {
+      timeMs: Number(row["time"]),
+      key: decodeKey(key),
+      seq: Number(row["seq"]),
+      versionId: String(row["version"]),
+      sizeBytes: Number(row["size"]),
+      tags: row["tags"] === null ? {} : (JSON.parse(String(row["tags"])) as Record<string, string>),
+      newerVersions: 0,
+    };
+    if (query.kind === "noncurrent" || query.kind === "marker") {
+      candidate.newerVersions = countOthers(index, query, key, candidate.seq);
+    }
+    return candidate;
+  });
+}
+
+// For a noncurrent version those that are newer, for a marker all others of its key; a few hundred are as good as many.
+function countOthers(
+  index: IndexConnection,
+  { bucketId, kind }: CandidateQuery,
+  key: Uint8Array,
+  seq: number,
+): number {
+  const comparison = kind === "marker" ? "<>" : ">";
+  const row = index
+    .sql(
+      "select count(*) n from (select 1 from versions where bucket = ? and key = ? and " +
+        `seq ${comparison} ? and (noncurrent_since is not null) limit 1000)`,
+    )
+    .get(bucketId, key, seq);
+  return Number(row?.["n"]);
+}

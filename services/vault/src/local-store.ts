@@ -1,0 +1,260 @@
+// The store on local disks: how its rooms are put together, from top to bottom.
+import { Worker } from "node:worker_threads";
+import { createIdSource } from "@platform/kernel/ids";
+import { systemClock, type Clock } from "@platform/kernel/time";
+import { BlobStore } from "./blob/blob-store.ts";
+import { StoreFolders } from "./blob/disk.ts";
+import type { KeyProvider } from "./blob/encryption.ts";
+import { FreeSpace, readDiskSpace, type DiskSpace } from "./blob/free-space.ts";
+import { GarbageCollector } from "./blob/garbage-collector.ts";
+import { BucketCatalogue } from "./bucket/catalogue.ts";
+import { StoredOutbox } from "./event/outbox.ts";
+import { ReaderPool } from "./index/reader-pool.ts";
+import { openIndexReader, type IndexConnection } from "./index/schema.ts";
+import { lockStore } from "./index/store-lock.ts";
+import { IndexWriter } from "./index/writer.ts";
+import { MultipartService } from "./multipart/multipart-service.ts";
+import { BodyOpener } from "./object/body.ts";
+import { ChecksumFactory } from "./object/checksum.ts";
+import { CopyService } from "./object/copy-service.ts";
+import { ObjectService, type ServiceEnvironment } from "./object/object-service.ts";
+import { PointReader } from "./object/point-reader.ts";
+import type { Store, StoreStats } from "./store.ts";
+
+/** How a store is opened; everything but the folder has a default. */
+export interface StoreOptions {
+  /** The folder that everything lies in; made if it is missing. */
+  dataDir: string;
+  /** Keys of `SSE-S3`; without them it is refused. */
+  keys?: KeyProvider;
+  clock?: Clock;
+  /** The space of the disk; tests pass their own. */
+  readSpace?: () => DiskSpace;
+  /** Bytes that stay free. Default: the larger of 1 GiB and 1 % of the disk. */
+  reserveBytes?: number;
+  /** Stored bytes up to which a body lies in the index. Default 16 KiB. */
+  inlineBytesMax?: number;
+  /** Stored bytes up to which a body shares a segment. Default 1 MiB. */
+  segmentRecordBytesMax?: number;
+  /** Bytes after which the next segment is begun. Default 64 MiB. */
+  segmentBytesMax?: number;
+  /** Memory for bodies on their way in. Default 128 MiB. */
+  stagingBytesMax?: number;
+  /** Uploads that may wait for that memory; one more is refused with `SlowDown`. Default 1 000. */
+  stagingWaitersMax?: number;
+  /** Writes that may wait for their commit. Default 10 000. */
+  waitingWritersMax?: number;
+  /** Listings that may wait. Default 1 000. */
+  waitingReadersMax?: number;
+  /** Threads for listings. Default 1. */
+  readerThreads?: number;
+  /** Files kept open. Default 1 000. */
+  openFilesMax?: number;
+  /** Buckets that there may be. Default 10 000. */
+  bucketsMax?: number;
+  /** Events that may wait for delivery. Default 100 000. */
+  pendingEventsMax?: number;
+  /** The least size of a part that is not the last. Default 5 MiB. */
+  partBytesMin?: number;
+}
+
+const MIB = 1024 * 1024;
+
+/** Opens the store in a folder. Rejects where another process has it, or where its format is newer. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const clock = options.clock ?? systemClock;
+  const ids = createIdSource({ clock });
+  const folders = new StoreFolders(options.dataDir);
+  const toSync = folders.make();
+  const unlock = lockStore(folders.lock);
+  try {
+    const checksums = await ChecksumFactory.create();
+    const writer = await IndexWriter.open({
+      path: folders.index,
+      waitingMax: options.waitingWritersMax ?? 10_000,
+      limits: {
+        pendingEventsMax: options.pendingEventsMax ?? 100_000,
+        bucketsMax: options.bucketsMax ?? 10_000,
+        partBytesMin: options.partBytesMin ?? 5 * MIB,
+      },
+    });
+    const index = openIndexReader(folders.index);
+    const freeSpace = new FreeSpace(
+      options.readSpace ?? (() => readDiskSpace(options.dataDir)),
+      () => clock.monotonicMs(),
+      options.reserveBytes,
+    );
+    const blobs = new BlobStore({
+      folders,
+      freeSpace,
+      generation: writer.ready.generation,
+      inlineBytesMax: options.inlineBytesMax ?? 16 * 1024,
+      segmentRecordBytesMax: options.segmentRecordBytesMax ?? MIB,
+      segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
+      stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
+      stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
+      openFilesMax: options.openFilesMax ?? 1_000,
+    });
+    blobs.clearStaging();
+    for (const folder of toSync) await blobs.folderSync.sync(folder);
+    const points = new PointReader(index);
+    const bodies = new BodyOpener(blobs, points, options.keys);
+    const environment: ServiceEnvironment = {
+      blobs,
+      checksums,
+      keys: options.keys,
+      buckets: new BucketCatalogue(writer, () => clock.now()),
+      writer,
+      readers: new ReaderPool(
+        folders.index,
+        options.readerThreads ?? 1,
+        options.waitingReadersMax ?? 1_000,
+      ),
+      points,
+      bodies,
+      now: () => clock.now(),
+      takeVersionId: () => ids.token(24),
+    };
+    return new LocalStore({ environment, index, freeSpace, unlock });
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+}
+
+interface LocalStoreParts {
+  environment: ServiceEnvironment;
+  index: IndexConnection;
+  freeSpace: FreeSpace;
+  unlock: () => void;
+}
+
+class LocalStore implements Store {
+  readonly events: StoredOutbox;
+  readonly #env: ServiceEnvironment;
+  readonly #objects: ObjectService;
+  readonly #copies: CopyService;
+  readonly #uploads: MultipartService;
+  readonly #collector: GarbageCollector;
+  readonly #checkpoints: Worker;
+  readonly #checkpointsEnded: Promise<unknown>;
+  readonly #index: IndexConnection;
+  readonly #freeSpace: FreeSpace;
+  readonly #unlock: () => void;
+  #closing: Promise<void> | undefined;
+
+  constructor({ environment, index, freeSpace, unlock }: LocalStoreParts) {
+    this.#env = environment;
+    this.#index = index;
+    this.#freeSpace = freeSpace;
+    this.#unlock = unlock;
+    this.events = new StoredOutbox(index, environment.writer);
+    this.#objects = new ObjectService(environment);
+    this.#copies = new CopyService(environment, this.#objects);
+    this.#uploads = new MultipartService(environment, this.#copies, index);
+    this.#collector = new GarbageCollector(environment, index);
+    this.#collector.start();
+    this.#checkpoints = new Worker(new URL("./index/checkpoint-thread.ts", import.meta.url), {
+      workerData: { path: environment.blobs.folders.index },
+    });
+    // Without checkpoints the writer takes the WAL back by itself: slower, not wrong.
+    this.#checkpoints.on("error", () => undefined);
+    this.#checkpointsEnded = new Promise((resolve) => this.#checkpoints.once("exit", resolve));
+  }
+
+  createBucket: Store["createBucket"] = (request) => this.#env.buckets.create(request);
+  deleteBucket: Store["deleteBucket"] = (bucket) => this.#env.buckets.remove(bucket);
+  findBucket: Store["findBucket"] = (bucket) => this.#env.buckets.find(bucket)?.bucket;
+  headBucket: Store["headBucket"] = (bucket) => this.#env.buckets.require(bucket).bucket;
+  listBuckets: Store["listBuckets"] = () => this.#env.buckets.list();
+  setBucketVersioning: Store["setBucketVersioning"] = (bucket, state) =>
+    this.#env.buckets.setVersioning(bucket, state);
+  setBucketSetting: Store["setBucketSetting"] = (bucket, kind, document) =>
+    this.#env.buckets.setSetting(bucket, kind, document);
+  deleteBucketSetting: Store["deleteBucketSetting"] = (bucket, kind) =>
+    this.#env.buckets.setSetting(bucket, kind, undefined);
+
+  beginPut: Store["beginPut"] = (request) => this.#objects.beginPut(request);
+  getObject: Store["getObject"] = (request) => this.#objects.get(request);
+  headObject: Store["headObject"] = (request) => this.#objects.head(request);
+  deleteObject: Store["deleteObject"] = (request) => this.#objects.remove(request);
+  deleteObjects: Store["deleteObjects"] = (requests) => this.#objects.removeMany(requests);
+  copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);
+  listObjects: Store["listObjects"] = async (request) => {
+    const { id } = this.#env.buckets.require(request.bucket);
+    return this.#env.readers.query("listObjects", { ...request, bucketId: id });
+  };
+  listVersions: Store["listVersions"] = async (request) => {
+    const { id } = this.#env.buckets.require(request.bucket);
+    return this.#env.readers.query("listVersions", { ...request, bucketId: id });
+  };
+
+  setObjectTags: Store["setObjectTags"] = (address, tags, actor) =>
+    this.#objects.change(address, { kind: "tags", tags }, actor);
+  setObjectAcl: Store["setObjectAcl"] = (address, acl, actor) =>
+    this.#objects.change(address, { kind: "acl", acl }, actor);
+  setObjectRetention: Store["setObjectRetention"] = (address, retention, options) =>
+    this.#objects.change(address, {
+      kind: "retention",
+      bypassGovernance: options?.bypassGovernance === true,
+      ...(retention === undefined ? {} : { retention }),
+    });
+  setObjectLegalHold: Store["setObjectLegalHold"] = (address, on) =>
+    this.#objects.change(address, { kind: "legalHold", on });
+  listObjectParts: Store["listObjectParts"] = (address, page) =>
+    this.#objects.listParts(address, page);
+
+  createUpload: Store["createUpload"] = (request) => this.#uploads.create(request);
+  beginPart: Store["beginPart"] = (request) => this.#uploads.beginPart(request);
+  copyPart: Store["copyPart"] = (request) => this.#uploads.copyPart(request);
+  completeUpload: Store["completeUpload"] = (request) => this.#uploads.complete(request);
+  abortUpload: Store["abortUpload"] = (address) => this.#uploads.abort(address);
+  getUpload: Store["getUpload"] = (address) => this.#uploads.get(address);
+  listParts: Store["listParts"] = (address, page) => this.#uploads.listParts(address, page);
+  listUploads: Store["listUploads"] = (request) => this.#uploads.list(request);
+
+  readStats(): StoreStats {
+    const { writer, blobs, buckets } = this.#env;
+    const { totals } = writer;
+    return {
+      buckets: buckets.count,
+      objects: totals.objects,
+      storageBytes: totals.storageBytes,
+      commits: writer.commits,
+      committedOperations: writer.committedOperations,
+      commitSeconds: writer.commitMs / 1000,
+      stagingBytes: blobs.budget.taken,
+      waitingWriters: writer.waiting,
+      openFiles: blobs.files.count,
+      pendingEvents: totals.pendingEvents,
+      droppedEvents: totals.droppedEvents,
+      corruptBlocks: blobs.reader.corruptBlocks,
+      garbageBytes: this.#collector.readGarbageBytes(),
+      freeBytes: this.#freeSpace.freeBytes,
+    };
+  }
+
+  check(): string | undefined {
+    if (this.#closing !== undefined) return "the store is closed";
+    if (this.#env.writer.stopped !== undefined) return this.#env.writer.stopped;
+    if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
+    return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.events.close();
+    await this.#collector.stop();
+    await this.#env.blobs.close();
+    await this.#env.writer.close();
+    await this.#env.readers.close();
+    this.#checkpoints.postMessage("close");
+    await this.#checkpointsEnded;
+    this.#index.close();
+    this.#unlock();
+  }
+}

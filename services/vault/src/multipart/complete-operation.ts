@@ -1,0 +1,211 @@
+// Completing an upload, inside the writer: the parts become a blob of parts; no byte is copied.
+import { createHash } from "node:crypto";
+import { insertBlob } from "../blob/blob-rows.ts";
+import { encodeKey, parseChecksum, formatChecksum, type ObjectDetail } from "../index/records.ts";
+import type { WriterContext } from "../index/writer-context.ts";
+import { combineChecksums } from "../object/checksum.ts";
+import { checkWriteConditions, placeObject, type NewObject } from "../object/put-operation.ts";
+import type { ObjectChecksum, PutResult } from "../object/types.ts";
+import { StoreError } from "../store-error.ts";
+import { findCurrent } from "../version/version-rows.ts";
+import type { CompleteUploadRequest } from "./types.ts";
+import { noSuchUpload, requireUpload } from "./upload-operations.ts";
+import { releaseParts, type PartRow, type UploadDetail, type UploadRow } from "./upload-rows.ts";
+
+/** Completes an upload. */
+export interface CompleteUploadOperation {
+  type: "completeUpload";
+  request: CompleteUploadRequest;
+  /** The id that the object gets where versioning is enabled, and the id of its blob. */
+  versionId: string;
+  blobId: number;
+  nowMs: number;
+}
+
+/** What is kept of a completed upload, to answer a client that asks again. */
+interface CompletedUpload {
+  parts: string;
+  result: PutResult;
+}
+
+/** Applies the completion of an upload. */
+export function applyCompleteUpload(
+  context: WriterContext,
+  operation: CompleteUploadOperation,
+): PutResult {
+  const { request } = operation;
+  const upload = requireUpload(context, request);
+  if (upload.completed !== null) return answerAgain(upload, request);
+  const detail = JSON.parse(upload.detail) as UploadDetail;
+  const parts = chooseParts(context, upload, request);
+  const size = parts.reduce((sum, part) => sum + part.size, 0);
+  if (request.sizeBytes !== undefined && request.sizeBytes !== size) {
+    throw new StoreError("InvalidRequest", "The provided 'x-amz-mp-object-size' does not match");
+  }
+  const checksum = computeChecksum(parts, detail, request);
+  const object = buildObject(operation, detail, parts, size, checksum);
+  const state = context.requireBucket(request.bucket);
+  const key = encodeKey(request.key);
+  const current = findCurrent(context, state.id, key);
+  checkWriteConditions(object, current);
+  moveParts(context, operation, upload, parts, size);
+  // `placeObject` counts the bytes anew.
+  context.totals.storageBytes -= size;
+  const versionId = placeObject(context, state, key, current, object, operation.blobId);
+  const result: PutResult = {
+    etag: object.etag,
+    versionId,
+    sizeBytes: size,
+    modifiedMs: operation.nowMs,
+  };
+  if (checksum !== undefined) result.checksum = checksum;
+  const { encryption } = JSON.parse(object.detail) as ObjectDetail;
+  if (encryption !== undefined) result.encryption = encryption;
+  const kept: CompletedUpload = { parts: describeParts(request), result };
+  context
+    .sql("update uploads set completed = ?, result = ? where id = ?")
+    .run(operation.nowMs, JSON.stringify(kept), upload.id);
+  return result;
+}
+
+function answerAgain(upload: UploadRow, request: CompleteUploadRequest): PutResult {
+  const kept = JSON.parse(upload.result ?? "{}") as Partial<CompletedUpload>;
+  if (kept.result === undefined || kept.parts !== describeParts(request))
+    throw noSuchUpload(request);
+  return kept.result;
+}
+
+// A digest, since 10 000 parts would make a long row.
+function describeParts({ parts }: CompleteUploadRequest): string {
+  const hash = createHash("sha256");
+  for (const { partNumber, etag } of parts) hash.update(`${partNumber}:${etag};`);
+  return hash.digest("base64");
+}
+
+function chooseParts(
+  context: WriterContext,
+  upload: UploadRow,
+  request: CompleteUploadRequest,
+): PartRow[] {
+  if (request.parts.length === 0) {
+    throw new StoreError("InvalidRequest", "You must specify at least one part");
+  }
+  const chosen: PartRow[] = [];
+  let last = 0;
+  for (const [index, wanted] of request.parts.entries()) {
+    if (wanted.partNumber <= last) {
+      throw new StoreError(
+        "InvalidPartOrder",
+        "The list of parts was not in ascending order. The parts list must be specified in order by part number.",
+      );
+    }
+    last = wanted.partNumber;
+    const row = context
+      .sql(
+        "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
+      )
+      .get(upload.id, wanted.partNumber) as unknown as PartRow | undefined;
+    if (row === undefined || row.etag !== wanted.etag || !matchesChecksum(row, wanted.checksum)) {
+      throw new StoreError(
+        "InvalidPart",
+        "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.",
+      );
+    }
+    if (row.size < context.limits.partBytesMin && index < request.parts.length - 1) {
+      throw new StoreError(
+        "EntityTooSmall",
+        "Your proposed upload is smaller than the minimum allowed object size.",
+      );
+    }
+    chosen.push(row);
+  }
+  return chosen;
+}
+
+function matchesChecksum(row: PartRow, wanted: string | undefined): boolean {
+  if (wanted === undefined) return true;
+  return row.checksum !== null && parseChecksum(row.checksum).value === wanted;
+}
+
+function computeChecksum(
+  parts: readonly PartRow[],
+  { checksum }: UploadDetail,
+  request: CompleteUploadRequest,
+): ObjectChecksum | undefined {
+  if (checksum === undefined) return undefined;
+  const pieces: { value: Buffer; size: number }[] = [];
+  for (const part of parts) {
+    if (part.checksum === null) return undefined;
+    pieces.push({
+      value: Buffer.from(parseChecksum(part.checksum).value, "base64"),
+      size: part.size,
+    });
+  }
+  const combined = combineChecksums(checksum, pieces);
+  // A composite checksum may be given with its number of parts or without.
+  const matches =
+    request.checksum === undefined ||
+    combined.value === request.checksum ||
+    combined.value === `${request.checksum}-${parts.length}`;
+  if (!matches) {
+    throw new StoreError(
+      "BadDigest",
+      `The ${checksum.algorithm} you specified did not match the calculated checksum.`,
+    );
+  }
+  return combined;
+}
+
+function buildObject(
+  { request, versionId, nowMs }: CompleteUploadOperation,
+  { object }: UploadDetail,
+  parts: readonly PartRow[],
+  size: number,
+  checksum: ObjectChecksum | undefined,
+): NewObject {
+  const md5 = createHash("md5");
+  for (const part of parts) md5.update(Buffer.from(part.etag, "hex"));
+  const detail = JSON.parse(object.detail) as ObjectDetail;
+  return {
+    ...object,
+    bucket: request.bucket,
+    key: request.key,
+    nowMs,
+    versionId,
+    size,
+    etag: `${md5.digest("hex")}-${parts.length}`,
+    checksum: formatChecksum(checksum),
+    detail: JSON.stringify({ ...detail, parts: parts.length } satisfies ObjectDetail),
+    event: "ObjectCreated:CompleteMultipartUpload",
+    ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
+    ...(request.actor === undefined ? {} : { actor: request.actor }),
+  };
+}
+
+function moveParts(
+  context: WriterContext,
+  { blobId }: CompleteUploadOperation,
+  upload: UploadRow,
+  parts: readonly PartRow[],
+  size: number,
+): void {
+  insertBlob(context, { id: blobId, size, stored: size, extent: 0, place: { kind: "parts" } });
+  let start = 0;
+  for (const part of parts) {
+    context.sql("delete from parts where upload = ? and number = ?").run(upload.id, part.number);
+    context
+      .sql("insert into blob_parts values (?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(
+        blobId,
+        start,
+        part.number,
+        part.blob,
+        part.size,
+        part.etag,
+        part.modified,
+        part.checksum,
+      );
+    start += part.size;
+  }
+  releaseParts(context, upload.id);
+}

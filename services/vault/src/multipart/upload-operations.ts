@@ -1,0 +1,124 @@
+// Multipart uploads inside the writer: begun, given parts, aborted. Completing stands in `complete-operation.ts`.
+import { insertBlob, releaseBlob, shareBlob } from "../blob/blob-rows.ts";
+import type { BlobId, BlobRecord } from "../blob/types.ts";
+import { encodeKey } from "../index/records.ts";
+import type { WriterContext } from "../index/writer-context.ts";
+import { StoreError } from "../store-error.ts";
+import type { UploadAddress } from "./types.ts";
+import { releaseUpload, type UploadDetail, type UploadRow } from "./upload-rows.ts";
+
+/** Begins an upload. */
+export interface CreateUploadOperation {
+  type: "createUpload";
+  address: UploadAddress;
+  detail: UploadDetail;
+  nowMs: number;
+}
+
+/** Adds a part, or replaces it. `share` answers `gone` where the blob is not there any more. */
+export interface PutPartOperation {
+  type: "putPart";
+  address: UploadAddress;
+  partNumber: number;
+  size: number;
+  etag: string;
+  checksum: string | null;
+  content: { blob: BlobRecord } | { share: BlobId };
+  nowMs: number;
+}
+
+/** Ends an upload without an object. */
+export interface AbortUploadOperation {
+  type: "abortUpload";
+  address: UploadAddress;
+}
+
+/** Forgets the answers of uploads that were completed before `beforeMs`. */
+export interface ForgetUploadsOperation {
+  type: "forgetUploads";
+  beforeMs: number;
+}
+
+/** Applies the beginning of an upload. */
+export function applyCreateUpload(context: WriterContext, operation: CreateUploadOperation): null {
+  const { address, detail, nowMs } = operation;
+  const state = context.requireBucket(address.bucket);
+  context
+    .sql("insert into uploads (upload_id, bucket, key, created, detail) values (?, ?, ?, ?, ?)")
+    .run(address.uploadId, state.id, encodeKey(address.key), nowMs, JSON.stringify(detail));
+  return null;
+}
+
+/** Applies a part. */
+export function applyPutPart(
+  context: WriterContext,
+  operation: PutPartOperation,
+): { gone?: boolean } {
+  const upload = requireUpload(context, operation.address);
+  if (upload.completed !== null) throw noSuchUpload(operation.address);
+  const { content, partNumber } = operation;
+  if ("share" in content && !shareBlob(context, content.share)) return { gone: true };
+  if ("blob" in content) insertBlob(context, content.blob);
+  const replaced = context
+    .sql("delete from parts where upload = ? and number = ? returning blob, size")
+    .get(upload.id, partNumber);
+  if (replaced !== undefined) {
+    releaseBlob(context, Number(replaced["blob"]));
+    context.totals.storageBytes -= Number(replaced["size"]);
+  }
+  const blob = "blob" in content ? content.blob.id : content.share;
+  context
+    .sql("insert into parts values (?, ?, ?, ?, ?, ?, ?)")
+    .run(
+      upload.id,
+      partNumber,
+      blob,
+      operation.size,
+      operation.etag,
+      operation.nowMs,
+      operation.checksum,
+    );
+  context.totals.storageBytes += operation.size;
+  return {};
+}
+
+/** Applies an abort. */
+export function applyAbortUpload(context: WriterContext, operation: AbortUploadOperation): null {
+  const upload = requireUpload(context, operation.address);
+  if (upload.completed !== null) throw noSuchUpload(operation.address);
+  releaseUpload(context, upload.id);
+  return null;
+}
+
+/** Applies the forgetting of answers. */
+export function applyForgetUploads(
+  context: WriterContext,
+  { beforeMs }: ForgetUploadsOperation,
+): { forgotten: number } {
+  const { changes } = context
+    .sql(
+      "delete from uploads where id in " +
+        "(select id from uploads where completed is not null and completed < ? limit 1000)",
+    )
+    .run(beforeMs);
+  return { forgotten: Number(changes) };
+}
+
+/** The upload, open or completed, or `NoSuchUpload`. */
+export function requireUpload(context: WriterContext, address: UploadAddress): UploadRow {
+  const state = context.requireBucket(address.bucket);
+  const row = context
+    .sql("select * from uploads where upload_id = ? and bucket = ? and key = ?")
+    .get(address.uploadId, state.id, encodeKey(address.key)) as unknown as UploadRow | undefined;
+  if (row === undefined) throw noSuchUpload(address);
+  return row;
+}
+
+/** The error for an upload that is not there, or no longer. */
+export function noSuchUpload({ bucket, key }: UploadAddress): StoreError {
+  return new StoreError(
+    "NoSuchUpload",
+    "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
+    { bucket, key },
+  );
+}

@@ -1,0 +1,51 @@
+// Uploads and their parts inside the writer.
+import { releaseBlob } from "../blob/blob-rows.ts";
+import type { WriterContext } from "../index/writer-context.ts";
+import type { NewObject } from "../object/put-operation.ts";
+import type { Owner } from "../bucket/types.ts";
+import type { ChecksumAlgorithm } from "../object/types.ts";
+
+/** What an upload remembers for the object that it is to become, as JSON. */
+export interface UploadDetail {
+  object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
+  initiator?: Owner;
+  checksum?: { algorithm: ChecksumAlgorithm; type: "FULL_OBJECT" | "COMPOSITE" };
+}
+
+/** A row of `uploads`. */
+export interface UploadRow {
+  id: number;
+  upload_id: string;
+  bucket: number;
+  key: Uint8Array;
+  created: number;
+  detail: string;
+  completed: number | null;
+  result: string | null;
+}
+
+/** A row of `parts`. */
+export interface PartRow {
+  number: number;
+  blob: number;
+  size: number;
+  etag: string;
+  modified: number;
+  checksum: string | null;
+}
+
+/** Removes an upload with the parts that are left of it. */
+export function releaseUpload(context: WriterContext, id: number): void {
+  releaseParts(context, id);
+  context.sql("delete from uploads where id = ?").run(id);
+}
+
+/** Removes the parts that are left of an upload, and their bytes. */
+export function releaseParts(context: WriterContext, id: number): void {
+  for (const part of context
+    .sql("delete from parts where upload = ? returning blob, size")
+    .all(id)) {
+    context.totals.storageBytes -= Number(part["size"]);
+    releaseBlob(context, Number(part["blob"]));
+  }
+}

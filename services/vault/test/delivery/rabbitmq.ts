@@ -1,0 +1,94 @@
+// RabbitMQ with its STOMP face, as Debian packages it, in a folder and on ports of its own.
+import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+const START_MS_MAX = 60_000;
+
+/** Why RabbitMQ cannot be run here, or false. */
+export const rabbitMissing = existsSync(SERVER)
+  ? false
+  : "rabbitmq-server is not installed (tools/install-peers events)";
+if (rabbitMissing !== false && process.env["PLATFORM_TEST_PEERS"] === "required")
+  throw new Error(rabbitMissing);
+
+/** A running broker with the user `vault`, password `s3cret:pass`. */
+export type RabbitMq = { stompPort: number; stop: () => Promise<void> };
+
+/** Starts a broker; it takes some seconds. */
+export async function startRabbitMq(): Promise<RabbitMq> {
+  const folder = mkdtempSync(join(tmpdir(), "rabbitmq-"));
+  const [amqpPort, stompPort, distPort, epmdPort] = await findPorts(4);
+  writeFileSync(join(folder, "plugins"), "[rabbitmq_stomp].\n");
+  writeFileSync(
+    join(folder, "rabbitmq.conf"),
+    [
+      `listeners.tcp.default = 127.0.0.1:${amqpPort}`,
+      `stomp.listeners.tcp.1 = 127.0.0.1:${stompPort}`,
+      "default_user = vault",
+      "default_pass = s3cret:pass",
+      "",
+    ].join("\n"),
+  );
+  const env = {
+    PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+    HOME: folder,
+    RABBITMQ_NODENAME: `vault${process.pid}@localhost`,
+    RABBITMQ_MNESIA_BASE: join(folder, "mnesia"),
+    RABBITMQ_LOG_BASE: join(folder, "log"),
+    RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, "plugins"),
+    RABBITMQ_CONFIG_FILE: join(folder, "rabbitmq"),
+    RABBITMQ_PID_FILE: join(folder, "pid"),
+    RABBITMQ_DIST_PORT: String(distPort),
+    ERL_EPMD_PORT: String(epmdPort),
+    ERL_EPMD_ADDRESS: "127.0.0.1",
+  };
+  // The port mapper as a child of its own: RabbitMQ would leave one behind.
+  const mapper = spawn("epmd", ["-port", String(epmdPort)], { env, stdio: "ignore" });
+  mapper.once("error", () => undefined);
+  const child = spawn(SERVER, { env, stdio: "ignore", detached: true });
+  const stop = async () => {
+    await endGroup(child);
+    mapper.kill("SIGKILL");
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  try {
+    await waitForPort(stompPort!, child);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { stompPort: stompPort!, stop };
+}
+
+async function findPorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
+  await Promise.all(servers.map((server) => new Promise((done) => server.once("listening", done))));
+  const ports = servers.map((server) => (server.address() as AddressInfo).port);
+  for (const server of servers) server.close();
+  return ports;
+}
+
+async function waitForPort(port: number, child: ChildProcess): Promise<void> {
+  const end = performance.now() + START_MS_MAX;
+  while (performance.now() < end && child.exitCode === null) {
+    const isOpen = await new Promise<boolean>((resolve) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.once("connect", () => (socket.destroy(), resolve(true)));
+      socket.once("error", () => resolve(false));
+    });
+    if (isOpen) return;
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  throw new Error("RabbitMQ did not start");
+}
+
+async function endGroup(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = new Promise((resolve) => child.once("exit", resolve));
+  process.kill(-child.pid!, "SIGKILL");
+  await exited;
+}

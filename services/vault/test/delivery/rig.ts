@@ -1,0 +1,99 @@
+// An outbox that keeps its events in memory, and a delivery in front of it.
+import { after } from "node:test";
+import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
+import { createLogger } from "@platform/kernel/log";
+import type { DeadLetters } from "../../src/delivery/dead-letters.ts";
+import { Delivery, type DeliveryOptions } from "../../src/delivery/delivery.ts";
+import type { DeliveryTarget } from "../../src/delivery/target.ts";
+import type { EventOutbox, PendingEvent } from "../../src/event/types.ts";
+
+/** The key that secrets of webhooks are made from. */
+export const masterKey = Buffer.alloc(32, 7);
+
+/** The outbox of a store, without its disk. */
+export class MemoryOutbox implements EventOutbox {
+  readonly pending = new Map<number, PendingEvent>();
+  readonly #listeners = new Set<() => void>();
+  #lastId = 0;
+  reads = 0;
+
+  add(target: DeliveryTarget, change: Partial<PendingEvent> = {}): PendingEvent {
+    const id = ++this.#lastId;
+    const event: PendingEvent = {
+      id,
+      ruleId: "rule",
+      target: target as unknown as Record<string, unknown>,
+      name: "ObjectCreated:Put",
+      bucket: "photos",
+      key: `key ${id}/ä+b.txt`,
+      versionId: "",
+      sizeBytes: 5,
+      etag: "5d41402abc4b2a76b9719d911017c592",
+      timeMs: Date.now(),
+      sequencer: id.toString(16).toUpperCase().padStart(16, "0"),
+      actor: { principalId: "alice", sourceIp: "192.0.2.1", requestId: "REQ" },
+      ...change,
+    };
+    this.pending.set(id, event);
+    for (const listener of this.#listeners) listener();
+    return event;
+  }
+
+  async read(max: number, afterId = 0): Promise<PendingEvent[]> {
+    this.reads++;
+    return [...this.pending.values()].filter(({ id }) => id > afterId).slice(0, max);
+  }
+
+  async acknowledge(ids: readonly number[]): Promise<void> {
+    for (const id of ids) this.pending.delete(id);
+  }
+
+  onEvents(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+}
+
+/** Dead letters that a test can look at. */
+export class MemoryDeadLetters implements DeadLetters {
+  readonly letters: { id: number; reason: string; attempts: number }[] = [];
+
+  async add(event: PendingEvent, reason: string, attempts: number): Promise<void> {
+    this.letters.push({ id: event.id, reason, attempts });
+  }
+}
+
+/** A delivery that may reach this machine and is impatient; closed after the tests of the file. */
+export function deliver(
+  outbox: EventOutbox,
+  options: Partial<DeliveryOptions> = {},
+): { delivery: Delivery; deadLetters: MemoryDeadLetters; lines: string[] } {
+  const deadLetters = new MemoryDeadLetters();
+  const lines: string[] = [];
+  const loopback = ["127.0.0.0/8"];
+  const delivery = new Delivery({
+    outbox,
+    deadLetters,
+    fetch: createEgress({ allowedNetworks: loopback, timeoutMs: 2_000 }),
+    policy: createAddressPolicy(loopback),
+    masterKey,
+    region: "us-east-1",
+    log: createLogger({ service: "vault", format: "json", write: (line) => lines.push(line) }),
+    now: () => Date.now(),
+    random: () => 0.5,
+    retryMs: 5,
+    retryMsMax: 40,
+    ...options,
+  });
+  after(() => delivery.close());
+  return { delivery, deadLetters, lines };
+}
+
+/** Waits until `holds`, at most ten seconds. */
+export async function waitUntil(holds: () => boolean, what: string): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

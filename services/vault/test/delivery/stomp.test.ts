@@ -1,0 +1,185 @@
+// Events reach a STOMP broker, with a receipt for each; frames are read in whatever pieces they come.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { after, before, test } from "node:test";
+import fc from "fast-check";
+import { StompFrameReader, encodeFrame, type StompFrame } from "../../src/delivery/stomp-frame.ts";
+import type { DeliveryTarget } from "../../src/delivery/target.ts";
+import { rabbitMissing, startRabbitMq, type RabbitMq } from "./rabbitmq.ts";
+import { MemoryOutbox, deliver, waitUntil } from "./rig.ts";
+
+const PASSWORD = "s3cret:pass";
+
+test("frames come out as they went in, however the bytes are cut", () => {
+  const header = fc.string({ minLength: 1, maxLength: 12 }).filter((text) => !text.includes("\0"));
+  const body = fc.string({ maxLength: 40 });
+  fc.assert(
+    fc.property(header, header, body, fc.array(fc.nat(200)), (name, value, text, cuts) => {
+      const length = String(Buffer.byteLength(text));
+      const headers = { "content-length": length, [`x-${name}`]: value };
+      const bytes = Buffer.concat([
+        encodeFrame("MESSAGE", headers, text),
+        Buffer.from("\n\r\n"),
+        encodeFrame("RECEIPT", { "receipt-id": "7" }),
+      ]);
+      const reader = new StompFrameReader(4_096);
+      const frames: StompFrame[] = [];
+      let at = 0;
+      for (const cut of [...cuts, bytes.length].sort((a, b) => a - b)) {
+        frames.push(...reader.read(bytes.subarray(at, Math.max(at, cut))));
+        at = Math.max(at, cut);
+      }
+      assert.equal(frames.length, 2);
+      assert.equal(frames[0]!.headers.get(`x-${name}`), value);
+      assert.equal(frames[0]!.body.toString(), text);
+      assert.equal(frames[1]!.headers.get("receipt-id"), "7");
+    }),
+  );
+});
+
+for (const [what, bytes] of [
+  ["a header without a colon", "ERROR\nmessage\n\n\0"],
+  ["an unknown escape", "ERROR\nmessage:a\\tb\n\n\0"],
+  ["a content-length that is no number", "ERROR\ncontent-length:-1\n\n\0"],
+  ["a body longer than its content-length", "ERROR\ncontent-length:1\n\nab\0"],
+  ["a content-length over the bound", "ERROR\ncontent-length:5000\n\n"],
+  ["a head without an end", "E".repeat(5_000)],
+] as const) {
+  test(`${what} is refused`, () => {
+    assert.throws(() => new StompFrameReader(4_096).read(Buffer.from(bytes)), {
+      name: "StompFrameError",
+    });
+  });
+}
+
+/** A broker of a few lines, for what a good broker does not do. */
+async function startBroker(onFrame: (frame: StompFrame, socket: Socket) => void): Promise<string> {
+  const server = createServer((socket) => {
+    const reader = new StompFrameReader(65_536);
+    socket.on("data", (bytes: Buffer) => {
+      for (const frame of reader.read(bytes)) onFrame(frame, socket);
+    });
+    socket.on("error", () => undefined);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  after(() => server.close());
+  return `stomp://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test("messages that lost their connection before the receipt are sent again", async () => {
+  const seen: string[] = [];
+  const url = await startBroker((frame, socket) => {
+    if (frame.command === "CONNECT") socket.write(encodeFrame("CONNECTED", { version: "1.2" }));
+    if (frame.command !== "SEND") return;
+    const id = frame.headers.get("event-id")!;
+    if (!seen.includes(id)) socket.destroy();
+    else socket.write(encodeFrame("RECEIPT", { "receipt-id": frame.headers.get("receipt")! }));
+    seen.push(id);
+  });
+  const outbox = new MemoryOutbox();
+  deliver(outbox, { concurrency: 1 });
+  const target: DeliveryTarget = { kind: "stomp", url, destination: "/queue/a", names: "s3" };
+  for (let count = 0; count < 5; count++) outbox.add(target);
+  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  assert.equal(new Set(seen).size, 5);
+});
+
+test("a broker that talks nonsense, or refuses, is tried again and named in the log", async () => {
+  let count = 0;
+  const url = await startBroker((frame, socket) => {
+    if (++count === 1) socket.write("HTTP/1.1 400 Bad Request\r\n\r\n\0");
+    else if (count === 2) socket.write(encodeFrame("ERROR", { message: "Access refused" }));
+    else if (frame.command === "CONNECT") socket.write(encodeFrame("CONNECTED", {}));
+    else socket.write(encodeFrame("RECEIPT", { "receipt-id": frame.headers.get("receipt")! }));
+  });
+  const outbox = new MemoryOutbox();
+  const { lines } = deliver(outbox, { concurrency: 1 });
+  outbox.add({
+    kind: "stomp",
+    url,
+    destination: "/queue/a",
+    user: "u",
+    password: PASSWORD,
+    names: "s3",
+  });
+  await waitUntil(() => outbox.pending.size === 0, "acknowledged");
+  assert.match(lines.join(""), /Access refused/);
+  assert.ok(!lines.join("").includes(PASSWORD));
+});
+
+let rabbit: RabbitMq | undefined;
+before(async () => {
+  if (rabbitMissing === false) rabbit = await startRabbitMq();
+});
+after(() => rabbit?.stop());
+
+/** Subscribes to a queue and gives the bodies as they come. */
+async function subscribe(port: number, destination: string): Promise<{ bodies: string[] }> {
+  const socket = connect(port, "127.0.0.1");
+  const reader = new StompFrameReader(1_048_576);
+  const bodies: string[] = [];
+  const ready = Promise.withResolvers<void>();
+  socket.on("data", (bytes: Buffer) => {
+    for (const frame of reader.read(bytes)) {
+      if (frame.command === "CONNECTED")
+        socket.write(encodeFrame("SUBSCRIBE", { id: "1", destination, receipt: "sub" }));
+      else if (frame.command === "RECEIPT") ready.resolve();
+      else if (frame.command === "MESSAGE") bodies.push(frame.body.toString());
+    }
+  });
+  socket.write(
+    encodeFrame("CONNECT", {
+      "accept-version": "1.2",
+      host: "/",
+      login: "vault",
+      passcode: PASSWORD,
+    }),
+  );
+  after(() => socket.destroy());
+  await ready.promise;
+  return { bodies };
+}
+
+test("RabbitMQ takes the events and passes them on", { skip: rabbitMissing }, async () => {
+  const { bodies } = await subscribe(rabbit!.stompPort, "/queue/store-events");
+  const outbox = new MemoryOutbox();
+  const { delivery } = deliver(outbox);
+  const target: DeliveryTarget = {
+    kind: "stomp",
+    url: `stomp://127.0.0.1:${rabbit!.stompPort}`,
+    destination: "/queue/store-events",
+    user: "vault",
+    password: PASSWORD,
+    names: "objstore",
+  };
+  for (let count = 0; count < 100; count++) outbox.add(target);
+  await waitUntil(() => bodies.length === 100, "all messages");
+  await waitUntil(() => outbox.pending.size === 0, "all acknowledged");
+  const names = bodies.map(
+    (body) => (JSON.parse(body) as { Records: { eventName: string }[] }).Records[0]!.eventName,
+  );
+  assert.deepEqual(new Set(names), new Set(["objstore:ObjectCreated:Put"]));
+  assert.deepEqual(delivery.stats, { delivered: 100, failed: 0, givenUp: 0 });
+});
+
+test(
+  "RabbitMQ refuses a wrong password, and the events wait",
+  { skip: rabbitMissing },
+  async () => {
+    const outbox = new MemoryOutbox();
+    const { lines } = deliver(outbox);
+    outbox.add({
+      kind: "stomp",
+      url: `stomp://127.0.0.1:${rabbit!.stompPort}`,
+      destination: "/queue/store-events",
+      user: "vault",
+      password: "wrong",
+      names: "objstore",
+    });
+    await waitUntil(() => lines.length > 0, "a failure in the log");
+    assert.match(lines[0]!, /said Bad CONNECT|said Access refused|closed the connection/);
+    assert.equal(outbox.pending.size, 1);
+  },
+);

@@ -1,0 +1,320 @@
+// Objects: what was put comes back, in whole and in part, and nothing else does.
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { openStore } from "../../src/store.ts";
+import { defer, makeBytes, makeFolder, makeStore, owner, put, read } from "./fixture.ts";
+
+const KIB = 1024;
+const sizes = [
+  0,
+  1,
+  16 * KIB,
+  16 * KIB + 1,
+  64 * KIB,
+  64 * KIB + 1,
+  1024 * KIB,
+  1024 * KIB + 1,
+  3_500_000,
+];
+
+test("a body of any size comes back as it was put, with the MD5 as its ETag", async (context) => {
+  const store = await makeStore(context);
+  for (const size of sizes) {
+    const body = makeBytes(size, size + 1);
+    const result = await put(store, `size/${size}`, body);
+    assert.equal(result.etag, createHash("md5").update(body).digest("hex"));
+    assert.deepEqual(await read(store, `size/${size}`), body);
+  }
+  assert.equal(store.readStats().objects, sizes.length);
+  assert.equal(
+    store.readStats().storageBytes,
+    sizes.reduce((sum, size) => sum + size, 0),
+  );
+  assert.equal(store.readStats().stagingBytes, 0);
+});
+
+test("ranges give exactly the bytes asked for, over the borders of blocks and frames", async (context) => {
+  const store = await makeStore(context);
+  for (const size of sizes.filter((bytes) => bytes > 0)) {
+    const body = makeBytes(size, 7);
+    await put(store, "key", body);
+    const ranges: [number, number][] = [
+      [0, 0],
+      [size - 1, size - 1],
+      [Math.floor(size / 3), Math.floor(size / 2)],
+      [0, size - 1],
+      [Math.max(0, Math.min(65_535, size - 2)), size - 1],
+    ];
+    for (const [start, end] of ranges) {
+      const reader = await store.getObject({ bucket: "bucket", key: "key", range: { start, end } });
+      assert.equal(reader.contentLength, end - start + 1);
+      assert.deepEqual(reader.range, { start, end });
+      reader.close();
+      const bytes = await read(store, "key", { range: { start, end } });
+      assert.deepEqual(bytes, body.subarray(start, end + 1), `${size}: ${start}-${end}`);
+    }
+    assert.deepEqual(await read(store, "key", { range: { suffix: 10 } }), body.subarray(-10));
+  }
+  await assert.rejects(read(store, "key", { range: { start: 4_000_000 } }), {
+    code: "InvalidRange",
+    details: { sizeBytes: 3_500_000 },
+  });
+});
+
+test("everything is there after closing and opening again", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await openStore({ dataDir, reserveBytes: 0 });
+  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  for (const size of sizes) await put(store, `${size}`, makeBytes(size));
+  await store.close();
+  const again = await openStore({ dataDir, reserveBytes: 0 });
+  defer(context, () => again.close());
+  for (const size of sizes) assert.deepEqual(await read(again, `${size}`), makeBytes(size));
+  assert.deepEqual(again.headBucket("bucket").region, "eu");
+  await put(again, "new", "x");
+  assert.equal(again.readStats().objects, sizes.length + 1);
+});
+
+test("a second process cannot open the store", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await openStore({ dataDir });
+  await assert.rejects(openStore({ dataDir }), { code: "ServiceUnavailable", message: /another/ });
+  await store.close();
+  await (await openStore({ dataDir })).close();
+});
+
+test("headers, metadata, tags, class and checksum come back with the object", async (context) => {
+  const store = await makeStore(context);
+  const attributes = {
+    headers: { contentType: "text/plain", cacheControl: "no-store" },
+    metadata: { colour: "blå" },
+    tags: { a: "1" },
+    storageClass: "STANDARD_IA",
+    owner,
+    websiteRedirect: "/there",
+    acl: { canned: "public-read" },
+  };
+  const result = await put(store, "key", "hello", { ...attributes, checksum: "CRC32C" });
+  const expected = { algorithm: "CRC32C", value: "mnG7TA==", type: "FULL_OBJECT" };
+  assert.deepEqual(result.checksum, expected);
+  const { object } = await store.headObject({ bucket: "bucket", key: "key" });
+  const { headers, metadata, tags, storageClass, websiteRedirect, acl } = object;
+  assert.deepEqual(
+    { headers, metadata, tags, storageClass, owner: object.owner, websiteRedirect, acl },
+    attributes,
+  );
+  assert.deepEqual(object.checksum, expected);
+});
+
+test("digests that were asked for are told before the commit", async (context) => {
+  const store = await makeStore(context);
+  const upload = store.beginPut({
+    bucket: "bucket",
+    key: "key",
+    contentLength: 9,
+    digests: ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"],
+  });
+  upload.write(Buffer.from("12345"));
+  upload.write(Buffer.from("6789"));
+  const { md5, checksums, bytes } = await upload.finish();
+  assert.equal(bytes, 9);
+  assert.equal(md5.toString("hex"), "25f9e794323b453885f5181f1b624d0b");
+  // The check values of the catalogue of CRC algorithms.
+  assert.equal(checksums.CRC32?.toString("hex"), "cbf43926");
+  assert.equal(checksums.CRC32C?.toString("hex"), "e3069283");
+  assert.equal(checksums.CRC64NVME?.toString("hex"), "ae8b14860a799888");
+  assert.equal(checksums.SHA1?.toString("hex"), "f7c3bc1d808e04732adf679965ccc34ca7ae3441");
+  await upload.abort();
+  await assert.rejects(read(store, "key"), { code: "NoSuchKey" });
+});
+
+test("a body that is longer or shorter than declared leaves nothing behind", async (context) => {
+  const store = await makeStore(context);
+  for (const size of [10, 100_000, 2_000_000]) {
+    const short = store.beginPut({ bucket: "bucket", key: "key", contentLength: size + 1 });
+    await short.write(makeBytes(size));
+    await assert.rejects(short.finish(), { code: "IncompleteBody" });
+    await short.abort();
+    const long = store.beginPut({ bucket: "bucket", key: "key", contentLength: size - 1 });
+    assert.throws(() => long.write(makeBytes(size)), { code: "EntityTooLarge" });
+    await long.abort();
+  }
+  await assert.rejects(read(store, "key"), { code: "NoSuchKey" });
+  assert.equal(store.readStats().stagingBytes, 0);
+});
+
+test("If-None-Match lets exactly one of many writers make the object", async (context) => {
+  const store = await makeStore(context);
+  const attempts = await Promise.allSettled(
+    Array.from({ length: 50 }, (_, index) =>
+      put(store, "once", `writer ${index}`, { conditions: { ifNoneMatch: "*" } }),
+    ),
+  );
+  const done = attempts.filter(({ status }) => status === "fulfilled");
+  assert.equal(done.length, 1);
+  for (const attempt of attempts) {
+    if (attempt.status === "rejected") assert.equal(attempt.reason.code, "PreconditionFailed");
+  }
+});
+
+test("If-Match writes over the object that was meant, and over no other", async (context) => {
+  const store = await makeStore(context);
+  await assert.rejects(put(store, "key", "x", { conditions: { ifMatch: "abc" } }), {
+    code: "NoSuchKey",
+  });
+  const { etag } = await put(store, "key", "one");
+  const { etag: second } = await put(store, "key", "two", { conditions: { ifMatch: etag } });
+  await assert.rejects(put(store, "key", "three", { conditions: { ifMatch: etag } }), {
+    code: "PreconditionFailed",
+    details: { condition: "If-Match" },
+  });
+  assert.equal((await read(store, "key")).toString(), "two");
+  await assert.rejects(
+    store.deleteObject({ bucket: "bucket", key: "key", conditions: { ifMatch: etag } }),
+    { code: "PreconditionFailed" },
+  );
+  await store.deleteObject({ bucket: "bucket", key: "key", conditions: { ifMatch: second } });
+  await assert.rejects(read(store, "key"), { code: "NoSuchKey" });
+});
+
+test("conditions of reads follow RFC 9110", async (context) => {
+  const store = await makeStore(context);
+  const { etag, modifiedMs } = await put(store, "key", "one");
+  const head = (conditions: object) =>
+    store.headObject({ bucket: "bucket", key: "key", conditions });
+  await head({ ifMatch: [etag] });
+  await head({ ifMatch: ["*"], ifUnmodifiedSinceMs: 0 });
+  await assert.rejects(head({ ifMatch: ["other"] }), { code: "PreconditionFailed" });
+  await assert.rejects(head({ ifUnmodifiedSinceMs: modifiedMs - 5000 }), {
+    code: "PreconditionFailed",
+  });
+  await assert.rejects(head({ ifNoneMatch: ["x", etag] }), { code: "NotModified" });
+  await assert.rejects(head({ ifModifiedSinceMs: modifiedMs }), { code: "NotModified" });
+  await head({ ifNoneMatch: ["x"], ifModifiedSinceMs: modifiedMs });
+});
+
+test("keys are opaque: dots, slashes, and names that are folders of others", async (context) => {
+  const store = await makeStore(context);
+  const keys = [
+    "foo",
+    "foo/bar",
+    "foo//bar",
+    "../x",
+    ".",
+    "/",
+    "å/日本/😀",
+    "a\u0000b",
+    "k".repeat(1024),
+  ];
+  for (const key of keys) await put(store, key, key);
+  for (const key of keys) assert.equal((await read(store, key)).toString(), key);
+  assert.throws(
+    () => store.beginPut({ bucket: "bucket", key: "k".repeat(1025), contentLength: 0 }),
+    {
+      code: "KeyTooLongError",
+    },
+  );
+  assert.throws(() => store.beginPut({ bucket: "bucket", key: "\ud800", contentLength: 0 }), {
+    code: "InvalidArgument",
+  });
+  assert.throws(() => store.beginPut({ bucket: "nobody", key: "k", contentLength: 0 }), {
+    code: "NoSuchBucket",
+  });
+});
+
+test("a copy shares the bytes, and outlives its source", async (context) => {
+  const store = await makeStore(context);
+  const body = makeBytes(2_000_000);
+  await put(store, "source", body, { metadata: { a: "1" }, tags: { t: "1" } });
+  const copied = await store.copyObject({
+    source: { bucket: "bucket", key: "source" },
+    bucket: "bucket",
+    key: "target",
+    attributes: {},
+  });
+  assert.equal(copied.sourceVersionId, "null");
+  await store.deleteObject({ bucket: "bucket", key: "source" });
+  assert.deepEqual(await read(store, "target"), body);
+  const { object } = await store.headObject({ bucket: "bucket", key: "target" });
+  assert.deepEqual([object.metadata, object.tags], [{ a: "1" }, { t: "1" }]);
+  await assert.rejects(
+    store.copyObject({
+      source: { bucket: "bucket", key: "target" },
+      bucket: "bucket",
+      key: "target",
+      attributes: {},
+    }),
+    { code: "InvalidRequest" },
+  );
+  await store.copyObject({
+    source: { bucket: "bucket", key: "target" },
+    bucket: "bucket",
+    key: "target",
+    metadataDirective: "REPLACE",
+    attributes: { metadata: { b: "2" } },
+  });
+  const changed = await store.headObject({ bucket: "bucket", key: "target" });
+  assert.deepEqual(changed.object.metadata, { b: "2" });
+  assert.deepEqual(await read(store, "target"), body);
+});
+
+test("a bucket can be deleted when it is empty, and not before", async (context) => {
+  const store = await makeStore(context);
+  await put(store, "key", "x");
+  await assert.rejects(store.deleteBucket("bucket"), { code: "BucketNotEmpty" });
+  await store.deleteObject({ bucket: "bucket", key: "key" });
+  await store.createUpload({ bucket: "bucket", key: "open" });
+  await store.deleteBucket("bucket");
+  assert.equal(store.findBucket("bucket"), undefined);
+  await assert.rejects(store.listObjects({ bucket: "bucket" }), { code: "NoSuchBucket" });
+});
+
+test("bucket names, owners and numbers are checked", async (context) => {
+  const store = await makeStore(context, { bucketsMax: 2 });
+  const create = (bucket: string, id = owner.id) =>
+    store.createBucket({ bucket, owner: { ...owner, id }, region: "r" });
+  for (const name of ["ab", "Abc", "a..b", "1.2.3.4", "-abc", "abc-", "a".repeat(64)]) {
+    await assert.rejects(create(name), { code: "InvalidBucketName" }, name);
+  }
+  await assert.rejects(create("bucket"), { code: "BucketAlreadyOwnedByYou" });
+  await assert.rejects(create("bucket", "else"), { code: "BucketAlreadyExists" });
+  await create("other");
+  await assert.rejects(create("third"), { code: "TooManyBuckets" });
+  assert.deepEqual(
+    store.listBuckets().map(({ name }) => name),
+    ["bucket", "other"],
+  );
+});
+
+test("a full disk refuses bodies and goes on deleting and reading", async (context) => {
+  let freeBytes = 10_000_000;
+  const store = await makeStore(context, {
+    reserveBytes: 1_000_000,
+    readSpace: () => ({ freeBytes, totalBytes: 100_000_000 }),
+    clock: { now: Date.now, monotonicMs: () => (freeBytes === 0 ? 10_000 : 0) },
+  });
+  await put(store, "key", makeBytes(200_000));
+  assert.throws(() => store.beginPut({ bucket: "bucket", key: "big", contentLength: 9_000_001 }), {
+    code: "InsufficientStorage",
+  });
+  freeBytes = 0;
+  await assert.rejects(put(store, "small", "x"), { code: "InsufficientStorage" });
+  assert.match(store.check() ?? "", /disk is full/);
+  assert.equal((await read(store, "key")).length, 200_000);
+  await store.deleteObject({ bucket: "bucket", key: "key" });
+});
+
+test("deleting many answers for each, and deleting what is not there succeeds", async (context) => {
+  const store = await makeStore(context);
+  await put(store, "a", "1");
+  await put(store, "b", "2");
+  const results = await store.deleteObjects([
+    { bucket: "bucket", key: "a" },
+    { bucket: "bucket", key: "missing" },
+    { bucket: "bucket", key: "b", conditions: { ifMatch: "else" } },
+  ]);
+  assert.deepEqual(results.slice(0, 2), [{ deleteMarker: false }, { deleteMarker: false }]);
+  assert.equal((results[2] as { code?: string }).code, "PreconditionFailed");
+  assert.equal((await read(store, "b")).toString(), "2");
+});
