@@ -1,4 +1,5 @@
 // What operations are given: the parts of the service, and one request with who sent it.
+import type { AddressPolicy } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
@@ -23,6 +24,8 @@ export interface ObjectApi {
   readonly domain: string | undefined;
   /** Names below it are web sites. */
   readonly websiteDomain: string | undefined;
+  /** Where events may be sent to. */
+  readonly eventPolicy: AddressPolicy;
   readonly trustsPeer: (address: string) => boolean;
 }
 

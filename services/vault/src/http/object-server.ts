@@ -32,7 +32,7 @@ export interface FinishedRequest {
 export interface ObjectServerOptions {
   api: ObjectApi;
   /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
-  answerProbe: (path: string) => S3Answer | undefined;
+  answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
   onStarted: () => void;
   onFinished: (finished: FinishedRequest) => void;
 }
@@ -50,11 +50,7 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
   };
 }
 
-async function serve(
-  options: ObjectServerOptions,
-  exchange: Exchange<unknown>,
-  id: string,
-): Promise<void> {
+async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
   let finished: FinishedRequest | undefined;
   let request: S3Request | undefined;

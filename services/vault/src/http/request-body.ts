@@ -16,11 +16,11 @@ export type TakeChunk = (chunk: Buffer) => Promise<void> | void | undefined;
 
 /** A body that has not been read yet. */
 export class RequestBody {
-  readonly #exchange: Exchange<unknown>;
+  readonly #exchange: Exchange;
   /** Bytes announced; undefined where the body is chunked. */
   readonly contentLength: number | undefined;
 
-  constructor(exchange: Exchange<unknown>) {
+  constructor(exchange: Exchange) {
     this.#exchange = exchange;
     const { framing, contentLength } = exchange.head;
     this.contentLength = framing === Framing.Chunked ? undefined : contentLength;

@@ -7,7 +7,7 @@ import { RequestBody } from "./request-body.ts";
 
 /** A request as operations see it. */
 export class S3Request {
-  readonly exchange: Exchange<unknown>;
+  readonly exchange: Exchange;
   /** Which of the connection's requests it is; the exchange serves others later. */
   readonly sequence: number;
   readonly id: string;
@@ -26,7 +26,7 @@ export class S3Request {
   #query: RequestQuery | undefined;
 
   /** Throws S3Error where the fields contradict each other. */
-  constructor(exchange: Exchange<unknown>, id: string, trustsPeer: (address: string) => boolean) {
+  constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
     const { head, connection } = exchange;
     this.exchange = exchange;
     this.sequence = exchange.sequence;

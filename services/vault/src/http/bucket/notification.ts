@@ -1,6 +1,9 @@
 // Notification subscriptions: the JSON form of this store, and S3's XML with an address in place of an ARN.
 import { randomBytes } from "node:crypto";
+import type { AddressPolicy } from "@platform/kernel/egress";
 import { z } from "zod";
+import { TargetError, checkStomp, checkWebhook } from "../../delivery/target.ts";
+import type { EventNameForm } from "../../delivery/target.ts";
 import type { NotificationRule } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
@@ -41,10 +44,10 @@ const eventSchema = z.string().transform((text, context) => {
   return z.NEVER;
 });
 const stompSchema = z.strictObject({
-  url: z.url({ protocol: /^stomps?$/ }).max(2_048),
-  destination: z.string().min(1).max(1_024),
-  user: z.string().max(256).optional(),
-  password: z.string().max(256).optional(),
+  url: z.string(),
+  destination: z.string(),
+  user: z.string().optional(),
+  password: z.string().optional(),
 });
 
 /** One subscription, as it is put. */
@@ -53,12 +56,7 @@ export const subscriptionSchema = z
     id: z.string().min(1).max(255).optional(),
     bucket: z.string().optional(),
     events: z.array(eventSchema).min(1).max(50),
-    webhook: z
-      .url({ protocol: /^https?$/ })
-      .max(2_048)
-      .optional(),
-    /** Signs webhooks. */
-    secret: z.string().min(16).max(256).optional(),
+    webhook: z.string().optional(),
     stomp: stompSchema.optional(),
     filter: z
       .strictObject({
@@ -78,19 +76,48 @@ const documentSchema = z.union([
     .transform((item) => item.subscriptions),
 ]);
 
-/** A subscription as the store keeps it. */
-export function toNotificationRule(item: z.output<typeof subscriptionSchema>): NotificationRule {
-  const { filter, webhook, secret, stomp } = item;
+/** A subscription as the store keeps it; InvalidArgument for a target that events may not be sent to. */
+export function toNotificationRule(
+  item: z.output<typeof subscriptionSchema>,
+  names: EventNameForm,
+  policy: AddressPolicy,
+): NotificationRule {
+  const { filter, stomp } = item;
   return {
     id: item.id ?? randomBytes(12).toString("base64url"),
     events: item.events,
     ...(filter?.prefix === undefined ? {} : { prefix: filter.prefix }),
     ...(filter?.suffix === undefined ? {} : { suffix: filter.suffix }),
-    target:
-      stomp === undefined
-        ? { kind: "webhook", url: webhook!, ...(secret === undefined ? {} : { secret }) }
-        : { kind: "stomp", ...stomp },
+    target: { ...checkTarget(item.webhook, stomp, policy), names },
   };
+}
+
+function checkTarget(
+  webhook: string | undefined,
+  stomp: z.output<typeof stompSchema> | undefined,
+  policy: AddressPolicy,
+) {
+  try {
+    if (stomp === undefined) return checkWebhook(webhook ?? "", policy);
+    const { url, destination, user, password } = stomp;
+    return checkStomp(
+      {
+        url,
+        destination,
+        ...(user === undefined ? {} : { user }),
+        ...(password === undefined ? {} : { password }),
+      },
+      policy,
+    );
+  } catch (error) {
+    if (error instanceof TargetError) {
+      throw new S3Error(
+        "InvalidArgument",
+        `Unable to validate the following destination configurations: ${error.message}`,
+      );
+    }
+    throw error;
+  }
 }
 
 /** GetBucketNotification: XML, or JSON to who accepts that alone. Secrets are not told. */
@@ -113,7 +140,9 @@ export const putBucketNotification: OperationHandler = async (context) => {
   const { api, bucketName } = context;
   const body = await receiveDocument(context.request, context.payload);
   const isXml = /^\s*</.test(body.toString("latin1", 0, 100));
-  const rules = isXml ? parseRules(body) : parseJsonRules(body, bucketName);
+  const rules = isXml
+    ? parseRules(body, api.eventPolicy)
+    : parseJsonRules(body, bucketName, api.eventPolicy);
   if (new Set(rules.map((rule) => rule.id)).size !== rules.length) {
     throw new S3Error(
       "InvalidArgument",
@@ -125,7 +154,11 @@ export const putBucketNotification: OperationHandler = async (context) => {
   return answerEmpty(200);
 };
 
-function parseJsonRules(body: Buffer, bucketName: string): NotificationRule[] {
+function parseJsonRules(
+  body: Buffer,
+  bucketName: string,
+  policy: AddressPolicy,
+): NotificationRule[] {
   let document: unknown;
   try {
     document = JSON.parse(body.toString("utf8"));
@@ -140,20 +173,20 @@ function parseJsonRules(body: Buffer, bucketName: string): NotificationRule[] {
   if (read.data.some((item) => item.bucket !== undefined && item.bucket !== bucketName)) {
     throw new S3Error("InvalidArgument", "A subscription names another bucket.");
   }
-  return read.data.map(toNotificationRule);
+  return read.data.map((item) => toNotificationRule(item, "objstore", policy));
 }
 
-function parseRules(body: Buffer): NotificationRule[] {
+function parseRules(body: Buffer, policy: AddressPolicy): NotificationRule[] {
   const root = parseXml(body, "NotificationConfiguration");
   root.allow(...XML_KINDS.map(([name]) => name));
   const rules = XML_KINDS.flatMap(([kind, target]) =>
-    root.list(kind).map((item) => readRule(item, target)),
+    root.list(kind).map((item) => readRule(item, target, policy)),
   );
   if (rules.length > RULES_MAX) throw malformedXml("there are too many configurations");
   return rules;
 }
 
-function readRule(item: XmlElement, targetName: string): NotificationRule {
+function readRule(item: XmlElement, targetName: string, policy: AddressPolicy): NotificationRule {
   const address = item.getText(targetName).trim();
   const id = item.findText("Id");
   const filterRules = item.find("Filter")?.find("S3Key")?.list("FilterRule") ?? [];
@@ -183,7 +216,7 @@ function readRule(item: XmlElement, targetName: string): NotificationRule {
       elements: [["ArgumentValue", address.slice(0, 200)]],
     });
   }
-  return toNotificationRule(read.data);
+  return toNotificationRule(read.data, "s3", policy);
 }
 
 // stomp://broker:61613/topic/name, without credentials: those belong into the JSON form.

@@ -1,5 +1,4 @@
 // Website configurations.
-import type { OpaqueDocument } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import type { XmlElement } from "../../wire/xml.ts";
@@ -85,11 +84,7 @@ export const putBucketWebsite: OperationHandler = async (context) => {
       : { redirectAll: { host: readHost(all.getText("HostName")), ...readProtocol(all) } }),
     rules: rules.map(readRule),
   };
-  await context.api.store.setBucketSetting(
-    context.bucketName,
-    "website",
-    document as unknown as OpaqueDocument,
-  );
+  await context.api.store.setBucketSetting(context.bucketName, "website", document);
   return answerEmpty(200);
 };
 

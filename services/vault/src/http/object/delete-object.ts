@@ -1,6 +1,5 @@
 // DeleteObject and DeleteObjects
-import { StoreError } from "../../store.ts";
-import type { DeleteRequest, DeleteResult } from "../../store.ts";
+import type { DeleteRequest, DeleteResult, StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import type { XmlElement } from "../../wire/xml.ts";
