@@ -5,12 +5,18 @@ import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";
+import { VAULT_CASES } from "./vault/cases.ts";
 
 const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
 
-const SERVICES: Record<string, readonly BenchCase[]> = { gate: GATE_CASES, pulse: PULSE_CASES };
+const SERVICES: Record<string, readonly BenchCase[]> = {
+  gate: GATE_CASES,
+  vault: VAULT_CASES,
+  pulse: PULSE_CASES,
+};
 const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
+  vault: ["taskset", "prlimit", "setpriv", "wrk"],
 };
 
 const INTRO = `# Results

@@ -15,14 +15,37 @@ done = function(summary, latency, requests)
 end
 `;
 
+// The requests in turn; the connections of wrk's one thread share the list.
+const CYCLE_SCRIPT = `
+local targets = {}
+for line in io.lines(os.getenv("WRK_TARGETS")) do targets[#targets + 1] = line end
+local at = 0
+local size = tonumber(os.getenv("WRK_BODY_BYTES"))
+local body = size > 0 and string.rep("x", size) or nil
+request = function()
+  at = at % #targets + 1
+  return wrk.format(os.getenv("WRK_METHOD"), targets[at], nil, body)
+end
+`;
+
+/** Different requests in turn instead of one GET. */
+export interface WrkCycle {
+  method: string;
+  /** A file with one request target a line. */
+  targetsPath: string;
+  /** Length of each request's body; 0 for none. */
+  bodyBytes: number;
+}
+
 /** A load: one URL, a number of connections that each wait for their answer, for some seconds. */
 export interface WrkLoad {
   url: string;
   connections: number;
   seconds: number;
   headers?: Record<string, string>;
+  cycle?: WrkCycle;
   cores: string;
-  /** A folder for the report script. */
+  /** A folder for the script. */
   scratch: string;
 }
 
@@ -40,7 +63,8 @@ export interface WrkSummary {
 /** Runs wrk with one thread to its end. */
 export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
   const script = join(load.scratch, "report.lua");
-  writeFileSync(script, REPORT_SCRIPT);
+  const { cycle } = load;
+  writeFileSync(script, cycle === undefined ? REPORT_SCRIPT : CYCLE_SCRIPT + REPORT_SCRIPT);
   const headers = Object.entries(load.headers ?? {}).flatMap(([name, value]) => [
     "-H",
     `${name}: ${value}`,
@@ -49,6 +73,14 @@ export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
     name: "wrk",
     command: "wrk",
     cores: load.cores,
+    env:
+      cycle === undefined
+        ? {}
+        : {
+            WRK_TARGETS: cycle.targetsPath,
+            WRK_METHOD: cycle.method,
+            WRK_BODY_BYTES: String(cycle.bodyBytes),
+          },
     args: [
       "-t1",
       `-c${load.connections}`,

@@ -7,7 +7,8 @@ import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
 
 const OPEN_FILES_SLACK = 8;
-const RSS_GROWTH_MAX = 1.25;
+const MEMORY_GROWTH_MAX = 1.25;
+const MEMORY_SLACK_MIB = 16;
 
 const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Promise<unknown>> = {
   reload: soakReload,
@@ -17,7 +18,10 @@ const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Pr
     const { before, after } = figures;
     console.log(JSON.stringify(figures));
     assert.ok(after.openFiles <= before.openFiles + OPEN_FILES_SLACK, "descriptors were kept open");
-    assert.ok(after.rssMib <= before.rssMib * RSS_GROWTH_MAX + 16, "resident memory grew");
+    for (const kind of ["rssMib", "heapMib"] as const) {
+      const most = before[kind] * MEMORY_GROWTH_MAX + MEMORY_SLACK_MIB;
+      assert.ok(after[kind] <= most, `${kind} grew`);
+    }
     return figures;
   },
 };

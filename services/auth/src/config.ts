@@ -132,6 +132,20 @@ const sessions = {
   ),
 };
 
+const records = {
+  audit_retention_ms: key(
+    z
+      .int()
+      .min(dayMs)
+      .max(3650 * dayMs)
+      .default(365 * dayMs),
+    {
+      description: "How long events stay in the audit log.",
+      unit: "ms",
+    },
+  ),
+};
+
 const factors = {
   mfa_totp_issuer: key(z.string().min(1).max(64).default("Platform"), {
     description: "Issuer that authenticator apps show.",
@@ -163,6 +177,7 @@ export const authDefinition = defineConfig({
     ...accounts,
     ...sessions,
     ...factors,
+    ...records,
     ...createServiceKeys("auth"),
   },
 });

@@ -1,5 +1,7 @@
 // All tables of the service, and their migrations, one history per room.
 import type { Database, Migration } from "@platform/kernel/db";
+import type { AuditTables } from "./audit/schema.ts";
+import { auditMigrations } from "./audit/schema.ts";
 import { keyMigrations } from "./key/schema.ts";
 import type { KeyTables } from "./key/schema.ts";
 import { oauthMigrations } from "./oauth/schema.ts";
@@ -8,11 +10,22 @@ import type { RbacTables } from "./rbac/schema.ts";
 import { rbacMigrations } from "./rbac/schema.ts";
 import type { SessionTables } from "./session/schema.ts";
 import { sessionMigrations } from "./session/schema.ts";
+import type { ThrottleTables } from "./throttle/schema.ts";
+import { throttleMigrations } from "./throttle/schema.ts";
+import type { TicketTables } from "./ticket/schema.ts";
+import { ticketMigrations } from "./ticket/schema.ts";
 import type { UserTables } from "./user/schema.ts";
 import { userMigrations } from "./user/schema.ts";
 
 /** The tables of every room. */
-export type AuthTables = UserTables & SessionTables & RbacTables & KeyTables & OAuthTables;
+export type AuthTables = UserTables &
+  SessionTables &
+  RbacTables &
+  TicketTables &
+  ThrottleTables &
+  AuditTables &
+  KeyTables &
+  OAuthTables;
 
 /** The service's database. */
 export type AuthDatabase = Database<AuthTables>;
@@ -22,6 +35,9 @@ const rooms: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "user", migrations: userMigrations },
   { name: "session", migrations: sessionMigrations },
   { name: "rbac", migrations: rbacMigrations },
+  { name: "ticket", migrations: ticketMigrations },
+  { name: "throttle", migrations: throttleMigrations },
+  { name: "audit", migrations: auditMigrations },
   { name: "key", migrations: keyMigrations },
   { name: "oauth", migrations: oauthMigrations },
 ];

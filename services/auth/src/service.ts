@@ -1,5 +1,6 @@
 // The composition root of the identity service: it makes every part and hands it on, from top to bottom.
 import { mkdirSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
 import { createEgress } from "@platform/kernel/egress";
@@ -18,19 +19,41 @@ import { systemClock } from "@platform/kernel/time";
 import type { Clock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
+import { AuditLog } from "./audit/audit-log.ts";
 import { authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
+import { listAccountOperations } from "./http/accounts-api.ts";
 import { createAuthApi } from "./http/api.ts";
+import { ClientAddress } from "./http/client-address.ts";
+import { listClientOperations } from "./http/clients-api.ts";
+import { Cookies } from "./http/cookies.ts";
 import { Front } from "./http/front.ts";
+import { Identification } from "./http/principal.ts";
+import { listRbacOperations } from "./http/rbac-api.ts";
+import { listSessionOperations } from "./http/sessions-api.ts";
+import { listUserOperations } from "./http/users-api.ts";
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
+import { Credentials } from "./login/credentials.ts";
+import { Login } from "./login/login.ts";
+import { createAuthMetrics } from "./metrics.ts";
+import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { PasswordHasher } from "./password/hasher.ts";
+import { PasswordPolicy } from "./password/policy.ts";
+import { PolicyStore } from "./rbac/policy-store.ts";
 import { createRbac } from "./rbac/rights.ts";
 import { migrateRooms } from "./schema.ts";
-import type { AuthTables } from "./schema.ts";
+import type { AuthDatabase, AuthTables } from "./schema.ts";
 import { loadSecrets } from "./secrets.ts";
-import { createSessionLookup } from "./session/session.ts";
-import { createAccounts } from "./user/account.ts";
+import { Sessions } from "./session/sessions.ts";
+import { SessionTokens } from "./session/token.ts";
+import { startSweeping } from "./sweep.ts";
+import { Throttle } from "./throttle/throttle.ts";
+import { Tickets } from "./ticket/tickets.ts";
+import { ensureAdministrator } from "./user/first-administrator.ts";
+import { Groups } from "./user/groups.ts";
+import { Users } from "./user/users.ts";
 
 const tracesFlushMs = 1000;
 
@@ -48,6 +71,7 @@ export interface AuthService {
   readonly publicUrl: string;
   /** Where it really listens. */
   readonly url: string;
+  readonly database: AuthDatabase;
 }
 
 /** Starts the service; when this resolves, it answers. */
@@ -103,11 +127,28 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const port = listener.port ?? config.addr.port;
   const publicUrl = config.public_url ?? `http://localhost:${port}`;
 
-  const tokensIssued = registry.counter({
-    name: "platform_auth_tokens_issued_total",
-    help: "Access tokens issued, by grant type.",
-    labels: ["grant"],
+  const ids = createIdSource({ clock });
+  const audit = new AuditLog(database, clock, secrets.session);
+  const throttle = new Throttle(database, clock);
+  const tickets = new Tickets(database, clock, secrets.session);
+  const sessions = new Sessions(
+    { database, clock, ids, tokens: new SessionTokens(secrets.session) },
+    { idleMs: config.session_idle_ms, absoluteMs: config.session_absolute_ms },
+  );
+  const rbac = createRbac(database);
+  const policy = new PolicyStore(database, clock);
+  const users = new Users({ database, clock, ids, policy });
+  const groups = new Groups({ database, clock, ids, policy });
+  const hasher = new PasswordHasher({
+    concurrency: config.password_hash_concurrency ?? availableParallelism(),
+    waitingMax: config.password_hash_queue,
   });
+  const notifier = new Notifier({
+    url: config.platform_notify_url,
+    token: config.notify_token,
+    from: config.mail_from,
+  });
+  const metrics = createAuthMetrics(registry, () => sessions.count());
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -118,19 +159,54 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     keys,
     clock,
     log,
-    accounts: createAccounts(database),
-    sessions: createSessionLookup(database, () => clock.now()),
-    rbac: createRbac(database),
+    accounts: users,
+    sessions,
+    rbac,
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
     onSignOut: async (sid) => {
-      await database.db.deleteFrom("auth_sessions").where("id", "=", sid).execute();
+      await sessions.end(sid);
     },
-    onTokenIssued: (grant) => tokensIssued.with({ grant }).add(1),
+    onTokenIssued: metrics.countToken,
   });
   lifecycle.onDrain("oauth", () => oauth.close());
-
+  const credentials = new Credentials({
+    users,
+    hasher,
+    policy: new PasswordPolicy(),
+    tickets,
+    throttle,
+    sessions,
+    oauth,
+    notifier,
+    audit,
+    publicUrl,
+    registration: config.registration,
+    onHiddenError: (error) => log.error("a message could not be sent", { error }),
+  });
+  const login = new Login({
+    users,
+    hasher,
+    throttle,
+    sessions,
+    oauth,
+    audit,
+    count: metrics.countLogin,
+    secret: secrets.session,
+  });
+  const cookies = new Cookies(publicUrl);
+  const identification = new Identification({
+    publicUrl,
+    accounts: users,
+    sessions,
+    rbac,
+    oauth,
+    cookies,
+    addresses: new ClientAddress(config.trusted_proxies),
+    now: () => clock.now(),
+    sessionAbsoluteMs: config.session_absolute_ms,
+  });
   const api = createAuthApi({
     clock,
     health,
@@ -138,13 +214,39 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     tracer,
     metrics: registry,
     httpMetrics,
-    routes: [],
+    guard: identification.guard,
+    routes: [
+      ...listAccountOperations({ identification, login, credentials, users, cookies }),
+      ...listSessionOperations({ identification, sessions, credentials, users, audit }),
+      ...listClientOperations({ identification, oauth, audit }),
+      ...listRbacOperations({ identification, policy, rbac, audit }),
+      ...listUserOperations({
+        identification,
+        users,
+        groups,
+        credentials,
+        oauth,
+        audit,
+        publicUrl,
+      }),
+    ],
   });
+  const stopSweeping = startSweeping(
+    [
+      () => sessions.sweep(),
+      () => tickets.sweep(),
+      () => throttle.sweep(),
+      () => audit.sweep(clock.now() - config.audit_retention_ms),
+    ],
+    log,
+  );
+  lifecycle.onDrain("sweeps", stopSweeping);
   front.open({ api, oauth });
+  await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });
-  return { publicUrl, url: listener.url };
+  return { publicUrl, url: listener.url, database };
 }
 
 function createAuthTracer(config: AuthConfig, metrics: MetricRegistry): Tracer {

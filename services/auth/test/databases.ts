@@ -10,19 +10,22 @@ import {
 } from "@platform/kernel/db-testing";
 
 /** Runs the suite on each database; `makeUrl` gives the URL of an empty one. */
-export function onEachDatabase(suite: (makeUrl: () => Promise<string>) => void): void {
+export function onEachDatabase(
+  suite: (makeUrl: () => Promise<string>, kind: "sqlite" | "postgres") => void,
+): void {
   describe("on sqlite", () => {
     const folder = mkdtempSync(join(tmpdir(), "auth-test-"));
     let files = 0;
+    suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`, "sqlite");
     after(() => rmSync(folder, { recursive: true, force: true }));
-    suite(async () => `sqlite:${join(folder, `${(files += 1)}.db`)}`);
   });
   describe("on postgres", { skip: findPostgresSkip() ?? false }, () => {
     let cluster: PostgresCluster | undefined;
     before(async () => {
       cluster = await startPostgresCluster();
     });
+    suite(async () => cluster!.createDatabase(), "postgres");
+    // Hooks run in the order in which they are registered: the suite lets go of the database first.
     after(() => cluster?.stop());
-    suite(async () => cluster!.createDatabase());
   });
 }

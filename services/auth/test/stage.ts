@@ -16,11 +16,13 @@ import { authDefinition } from "../src/config.ts";
 import { startAuth } from "../src/service.ts";
 import type { AuthService } from "../src/service.ts";
 
-/** A clock that runs with the system's and can be moved forward. */
+/** A clock that runs with the system's until it is stopped, and can be moved forward. */
 export interface MovableClock {
   now(): number;
   monotonicMs(): number;
   advance(ms: number): void;
+  /** From here on it moves by `advance` alone: for waits that a busy machine would outlast. */
+  stop(): void;
 }
 
 /** A running service under test. */
@@ -44,7 +46,10 @@ export interface StageKind {
 const folder = mkdtempSync(join(tmpdir(), "auth-"));
 let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
+const openStages = new Set<() => Promise<void>>();
 after(async () => {
+  // Those of tests that failed: without this the file would never end.
+  for (const close of openStages) await close();
   await (await cluster)?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -78,11 +83,21 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
   const stopping = new AbortController();
   const log: string[] = [];
   let aheadMs = 0;
+  let stopped: { now: number; monotonicMs: number } | undefined;
   const clock: MovableClock = {
-    now: () => systemClock.now() + aheadMs,
-    monotonicMs: () => systemClock.monotonicMs() + aheadMs,
+    now: () => (stopped?.now ?? systemClock.now()) + aheadMs,
+    monotonicMs: () => (stopped?.monotonicMs ?? systemClock.monotonicMs()) + aheadMs,
     advance: (ms) => void (aheadMs += ms),
+    stop: () =>
+      void (stopped ??= { now: systemClock.now(), monotonicMs: systemClock.monotonicMs() }),
   };
+  const close = async (): Promise<void> => {
+    if (!openStages.delete(close)) return;
+    stopping.abort();
+    const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
+    for (const hook of hooks.toReversed()) await hook(context);
+  };
+  openStages.add(close);
   const service = await startAuth({
     config,
     clock,
@@ -97,16 +112,9 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
       onDrain: (_name, hook) => void hooks.push(hook),
       reportListener: () => {},
     },
+  }).catch(async (error: unknown) => {
+    await close();
+    throw error;
   });
-  return {
-    ...service,
-    clock,
-    log,
-    settings,
-    close: async () => {
-      stopping.abort();
-      const context = { deadline: AbortSignal.timeout(2000), remainingMs: () => 500 };
-      for (const hook of hooks.toReversed()) await hook(context);
-    },
-  };
+  return { ...service, clock, log, settings, close };
 }

@@ -6,13 +6,13 @@ import { BlobStore } from "./blob/blob-store.ts";
 import { StoreFolders } from "./blob/disk.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { FreeSpace, readDiskSpace, type DiskSpace } from "./blob/free-space.ts";
-import { GarbageCollector } from "./blob/garbage-collector.ts";
 import { BucketCatalogue } from "./bucket/catalogue.ts";
 import { StoredOutbox } from "./event/outbox.ts";
 import { ReaderPool } from "./index/reader-pool.ts";
 import { openIndexReader, type IndexConnection } from "./index/schema.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./index/writer.ts";
+import { StoreMaintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { MultipartService } from "./multipart/multipart-service.ts";
 import { BodyOpener } from "./object/body.ts";
 import { ChecksumFactory } from "./object/checksum.ts";
@@ -56,6 +56,14 @@ export interface StoreOptions {
   pendingEventsMax?: number;
   /** The least size of a part that is not the last. Default 5 MiB. */
   partBytesMin?: number;
+  /** How often lifecycle rules are carried out, in ms. Default 1 h. */
+  lifecycleEveryMs?: number;
+  /** How often a segment with garbage is compacted, in ms. Default 1 min. */
+  compactEveryMs?: number;
+  /** How often everything is read against its checksums, in ms. Default 7 days. */
+  scrubEveryMs?: number;
+  /** How fast. Default 16 MiB/s. */
+  scrubBytesPerSecond?: number;
 }
 
 const MIB = 1024 * 1024;
@@ -115,7 +123,13 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       now: () => clock.now(),
       takeVersionId: () => ids.token(24),
     };
-    return new LocalStore({ environment, index, freeSpace, unlock });
+    const maintenance = {
+      lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
+      compactEveryMs: options.compactEveryMs ?? 60_000,
+      scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
+      scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
+    };
+    return new LocalStore({ environment, index, freeSpace, unlock, maintenance });
   } catch (error) {
     unlock();
     throw error;
@@ -127,15 +141,16 @@ interface LocalStoreParts {
   index: IndexConnection;
   freeSpace: FreeSpace;
   unlock: () => void;
+  maintenance: MaintenanceOptions;
 }
 
 class LocalStore implements Store {
   readonly events: StoredOutbox;
+  readonly maintenance: StoreMaintenance;
   readonly #env: ServiceEnvironment;
   readonly #objects: ObjectService;
   readonly #copies: CopyService;
   readonly #uploads: MultipartService;
-  readonly #collector: GarbageCollector;
   readonly #checkpoints: Worker;
   readonly #checkpointsEnded: Promise<unknown>;
   readonly #index: IndexConnection;
@@ -143,7 +158,7 @@ class LocalStore implements Store {
   readonly #unlock: () => void;
   #closing: Promise<void> | undefined;
 
-  constructor({ environment, index, freeSpace, unlock }: LocalStoreParts) {
+  constructor({ environment, index, freeSpace, unlock, maintenance }: LocalStoreParts) {
     this.#env = environment;
     this.#index = index;
     this.#freeSpace = freeSpace;
@@ -152,8 +167,8 @@ class LocalStore implements Store {
     this.#objects = new ObjectService(environment);
     this.#copies = new CopyService(environment, this.#objects);
     this.#uploads = new MultipartService(environment, this.#copies, index);
-    this.#collector = new GarbageCollector(environment, index);
-    this.#collector.start();
+    this.maintenance = new StoreMaintenance(environment, index, maintenance);
+    this.maintenance.start();
     this.#checkpoints = new Worker(new URL("./index/checkpoint-thread.ts", import.meta.url), {
       workerData: { path: environment.blobs.folders.index },
     });
@@ -229,7 +244,7 @@ class LocalStore implements Store {
       pendingEvents: totals.pendingEvents,
       droppedEvents: totals.droppedEvents,
       corruptBlocks: blobs.reader.corruptBlocks,
-      garbageBytes: this.#collector.readGarbageBytes(),
+      garbageBytes: this.maintenance.readGarbageBytes(),
       freeBytes: this.#freeSpace.freeBytes,
     };
   }
@@ -248,7 +263,7 @@ class LocalStore implements Store {
 
   async #close(): Promise<void> {
     this.events.close();
-    await this.#collector.stop();
+    await this.maintenance.stop();
     await this.#env.blobs.close();
     await this.#env.writer.close();
     await this.#env.readers.close();

@@ -36,6 +36,8 @@ import type {
   PutResult,
   Upload,
 } from "./object/types.ts";
+import type { ScrubReport } from "./blob/scrubber.ts";
+import type { LifecycleReport } from "./lifecycle/engine.ts";
 import type { StoreError } from "./store-error.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "./version/types.ts";
 
@@ -123,6 +125,8 @@ export interface Store {
   ): Promise<ListPartsResult>;
   listUploads(request: ListUploadsRequest): Promise<ListUploadsResult>;
 
+  /** What the store does for itself now and then, to be asked for at once. */
+  readonly maintenance: Maintenance;
   /** Events of buckets with a `notification` document. */
   readonly events: EventOutbox;
   /** Totals and gauges of now, for metrics. */
@@ -131,6 +135,18 @@ export interface Store {
   check(): string | undefined;
   /** Waits for what is under way and closes; further calls reject with `ServiceUnavailable`. */
   close(): Promise<void>;
+}
+
+/** Rounds of upkeep. Each joins the one of its kind that is under way. */
+export interface Maintenance {
+  /** Carries out lifecycle rules. */
+  expire(): Promise<LifecycleReport>;
+  /** Notes files that nothing refers to, and removes those noted before. */
+  collect(): Promise<void>;
+  /** Moves what is alive out of the segment with the most garbage; resolves to the number of bodies moved. */
+  compact(): Promise<number>;
+  /** Reads everything against its checksums and removes files that nothing refers to. */
+  scrub(): Promise<ScrubReport>;
 }
 
 /** What the store counts. Totals are since the start, the rest is of now. */
@@ -156,4 +172,6 @@ export interface StoreStats {
   garbageBytes: number;
   freeBytes: number;
 }
+export { findDueDate } from "./lifecycle/rule.ts";
+export type { LifecycleReport, ScrubReport };
 export { openStore, type StoreOptions } from "./local-store.ts";

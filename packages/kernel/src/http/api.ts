@@ -65,6 +65,7 @@ interface Scope {
   readonly askedPath: string;
   readonly url: URL;
   readonly peer: Peer;
+  readonly outgoing: HttpBindings["outgoing"] | undefined;
   readonly span: Span;
   readonly logger: Logger;
   readonly startedMs: number;
@@ -148,6 +149,7 @@ function startScope(options: ApiOptions, request: Request, bindings: Partial<Htt
     askedPath: url.pathname,
     url,
     peer: readPeer(bindings),
+    outgoing: bindings.outgoing,
     span,
     logger: options.logger.child({ trace_id: traceId, span_id: spanId }),
     startedMs: options.clock.monotonicMs(),
@@ -193,6 +195,7 @@ async function runRoute(
     logger,
     answerHeaders,
     request,
+    rawResponse: scope.outgoing,
   });
   return createResponse(result, route.status, answerHeaders);
 }

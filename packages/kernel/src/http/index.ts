@@ -16,6 +16,7 @@ export { buildPage, decodeCursor, encodeCursor, pageQuery } from "./page.ts";
 export { mapLegacyPath } from "./path.ts";
 export { createValidationError, readBody, type InputError } from "./request-input.ts";
 export {
+  alreadyAnswered,
   defineRoute,
   type Access,
   type ApiMethod,

@@ -1,6 +1,7 @@
 // Listening: node:http with bounded heads, times and connections, on TCP or a Unix socket, closed gracefully.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import { connect, type Socket } from "node:net";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
@@ -16,6 +17,8 @@ export interface ListenOptions {
   fetch: (request: Request, bindings: HttpBindings) => Promise<Response>;
   /** Sees each request first; true says that it answers that one itself, on node's own objects. */
   intercept?: (request: IncomingMessage, response: ServerResponse) => boolean;
+  /** Certificate chain and key in PEM; with them the listener speaks TLS (1.2 or later) only. */
+  tls?: { cert: string | Buffer; key: string | Buffer };
   /** Takes over upgraded connections (WebSocket); without it an upgrade request is answered as a plain one. */
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Time for a request's head, in ms. Default 10 000. */
@@ -50,18 +53,21 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     // What gets here could not even be made a request, or its client has gone: there is no trace and no route.
     { overrideGlobalObjects: false, errorHandler: () => new Response(null, { status: 400 }) },
   );
-  const server = createServer(
-    {
-      maxHeaderSize: options.headBytesMax ?? 32_768,
-      headersTimeout: headTimeoutMs,
-      requestTimeout: options.requestTimeoutMs ?? 60_000,
-      keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
-      connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
-    },
-    (request, response) => {
-      if (options.intercept?.(request, response) !== true) void answer(request, response);
-    },
-  );
+  const bounds = {
+    maxHeaderSize: options.headBytesMax ?? 32_768,
+    headersTimeout: headTimeoutMs,
+    requestTimeout: options.requestTimeoutMs ?? 60_000,
+    keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
+    connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
+  };
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    if (options.intercept?.(request, response) !== true) void answer(request, response);
+  };
+  const { tls } = options;
+  const server =
+    tls === undefined
+      ? createServer(bounds, onRequest)
+      : createTlsServer({ ...bounds, ...tls, minVersion: "TLSv1.2" }, onRequest);
   boundConnections(server, options.connectionsMax ?? 10_000);
   server.maxHeadersCount = FIELDS_MAX;
   if (options.onUpgrade !== undefined) server.on("upgrade", options.onUpgrade);
@@ -70,7 +76,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
   const port = typeof bound === "object" && bound !== null ? bound.port : undefined;
   return {
     port,
-    url: formatUrl(options.address, port),
+    url: formatUrl(options.address, port, tls !== undefined),
     close: (drainMs) => closeServer(server, drainMs),
   };
 }
@@ -135,7 +141,7 @@ async function closeServer(server: Server, drainMs: number): Promise<void> {
   await closed;
 }
 
-function formatUrl(address: ListenAddress, port: number | undefined): string {
+function formatUrl(address: ListenAddress, port: number | undefined, isTls: boolean): string {
   if ("path" in address) return `unix:${address.path}`;
-  return `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${port}`;
+  return `http${isTls ? "s" : ""}://${address.host.includes(":") ? `[${address.host}]` : address.host}:${port}`;
 }

@@ -1,4 +1,5 @@
 // The definition of one operation: its path and schemas, what it answers, and the function that does it.
+import type { ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
@@ -41,6 +42,11 @@ export interface Exchange<Params, Query, Body> extends GuardedRequest {
   readonly answerHeaders: Headers;
   /** The request itself, for what the rest does not show. */
   readonly request: Request;
+  /**
+   * Node's own response, for long streams: the handler writes it, from the head on, and returns `alreadyAnswered()`.
+   * Undefined where the API is called without a listener.
+   */
+  readonly rawResponse: ServerResponse | undefined;
 }
 
 /** One operation of an API. `path` is absolute with parameters in braces: `/api/v1/users/{id}`. */
@@ -76,6 +82,11 @@ export interface ApiRoute {
 
 type Output<S, Otherwise> = S extends z.ZodType ? z.output<S> : Otherwise;
 type Answer<A> = A extends z.ZodType ? z.input<A> | Response : unknown;
+
+/** What a handler returns that writes `rawResponse` itself. `status` is the one it has sent, for logs and metrics. */
+export function alreadyAnswered(status = 200): Response {
+  return new Response(null, { status, headers: { "x-hono-already-sent": "true" } });
+}
 
 /** Defines an operation with the types of its schemas; the result goes into `createApi`. */
 export function defineRoute<

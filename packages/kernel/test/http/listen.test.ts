@@ -142,9 +142,14 @@ test("a request that is no valid HTTP or has a broken Host is answered 400", asy
 test("closing lets a request under way finish and cuts one that does not", async () => {
   let finish = (): void => {};
   const under = new Promise<void>((resolve) => (finish = resolve));
+  let arrived = (): void => {};
+  const bothArrived = new Promise<void>((resolve) => (arrived = resolve));
+  let arrivals = 0;
   const listener = await listenHttp({
     address: ANY,
     fetch: async (asked) => {
+      arrivals += 1;
+      if (arrivals === 2) arrived();
       if (asked.url.endsWith("/hang")) await new Promise(() => {});
       await under;
       return new Response("done");
@@ -152,7 +157,7 @@ test("closing lets a request under way finish and cuts one that does not", async
   });
   const slow = fetch(`${listener.url}/slow`).then((answer) => answer.text());
   const hanging = fetch(`${listener.url}/hang`).catch(() => "cut");
-  await sleep(50);
+  await bothArrived;
   const started = performance.now();
   const closed = listener.close(300);
   await sleep(20);

@@ -1,14 +1,16 @@
 // The service's API: the shared frame of every service's API around the service's own operations.
-import { createUnauthorizedError } from "@platform/kernel/errors";
-import { checkLoopback, createApi } from "@platform/kernel/http";
-import type { Api, ApiOptions, ApiRoute, GuardedRequest } from "@platform/kernel/http";
+import { createApi } from "@platform/kernel/http";
+import type { Api, ApiOptions, ApiRoute } from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
+import { hasPermission } from "../rbac/permission.ts";
+import type { Principal } from "./principal.ts";
 import { authVersion } from "../config.ts";
 
 /** What the API works with. */
 export type AuthApiParts = Pick<
   ApiOptions,
-  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics"
+  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "guard"
 > & { routes: readonly ApiRoute[] };
 
 /** Builds the API. */
@@ -18,18 +20,17 @@ export function createAuthApi(parts: AuthApiParts): Api {
     service: "auth",
     title: "Identity",
     version: authVersion,
-    guard: admitCaller,
     bodyBytesMax: 65_536,
     docsAccess: "public",
+    metricsAccess: requireMetricsAccess,
   });
 }
 
-// Metrics are for this machine's programs, such as a scraper beside it.
-function admitCaller(request: GuardedRequest): Caller {
-  const verdict = checkLoopback({
-    peer: request.peer,
-    getHeader: (name) => request.headers.get(name),
-  });
-  if (request.path === "/metrics" && verdict.allowed) return { kind: "operator" };
-  throw createUnauthorizedError("A bearer token is required.");
+function requireMetricsAccess(caller: Caller): void {
+  if (caller.kind === "operator") return;
+  const isAllowed =
+    caller.kind === "user" &&
+    "principal" in caller &&
+    hasPermission((caller.principal as Principal).rights.permissions, "metrics:read");
+  if (!isAllowed) throw new PlatformError("forbidden", "The permission metrics:read is required.");
 }

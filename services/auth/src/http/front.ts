@@ -6,7 +6,7 @@ import type { OAuth } from "../oauth/port.ts";
 /** What is behind the front once the service is composed. */
 export interface Faces {
   api: Api;
-  oauth: Pick<OAuth, "handle"> | undefined;
+  oauth: Pick<OAuth, "handle">;
 }
 
 /**
@@ -22,7 +22,7 @@ export class Front {
 
   /** For `listenHttp`. */
   readonly intercept = (request: IncomingMessage, response: ServerResponse): boolean => {
-    if (this.#faces !== undefined) return this.#faces.oauth?.handle(request, response) ?? false;
+    if (this.#faces !== undefined) return this.#faces.oauth.handle(request, response) ?? false;
     response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
     return true;
   };

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { TokenPolicy } from "./policy.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
 
 type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
@@ -9,10 +10,12 @@ type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 /** The interactions of all browsers. */
 export class Interactions {
   readonly #getProvider: () => Provider;
+  readonly #policy: TokenPolicy;
   readonly #issuer: string;
 
-  constructor(parts: { getProvider: () => Provider; issuer: string }) {
+  constructor(parts: { getProvider: () => Provider; policy: TokenPolicy; issuer: string }) {
     this.#getProvider = parts.getProvider;
+    this.#policy = parts.policy;
     this.#issuer = parts.issuer;
   }
 
@@ -24,6 +27,8 @@ export class Interactions {
     const client = await this.#getProvider().Client.find(String(params["client_id"]));
     if (client === undefined) return undefined;
     const asked = readText(params["scope"])?.split(" ") ?? [];
+    const missing = readMissing(details);
+    const permitted = await this.#permit(client.scope, session?.accountId);
     return {
       uid,
       prompt: prompt.name === "consent" ? "consent" : "login",
@@ -36,7 +41,10 @@ export class Interactions {
         policyUri: client.policyUri,
         tosUri: client.tosUri,
       },
-      scopes: prompt.name === "consent" ? readMissing(details).all : asked,
+      scopes: (prompt.name === "consent"
+        ? [...new Set([...missing.oidc, ...missing.resource])]
+        : asked
+      ).filter((scope) => permitted.has(scope)),
       loginHint: readText(params["login_hint"]),
       acrValues: readText(params["acr_values"]),
       accountId: session?.accountId,
@@ -92,10 +100,24 @@ export class Interactions {
       known ??
       new provider.Grant({ accountId: session.accountId, clientId: String(params["client_id"]) });
     const { oidc, claims, resource } = readMissing(details);
-    if (oidc.length > 0) grant.addOIDCScope(oidc.join(" "));
+    const client = await provider.Client.find(String(params["client_id"]));
+    const permitted = await this.#permit(client?.scope, session.accountId);
+    // What the user may not have was not shown: agreeing to the rest is no consent to it, should roles change.
+    for (const scope of oidc) {
+      if (permitted.has(scope)) grant.addOIDCScope(scope);
+      else grant.rejectOIDCScope(scope);
+    }
     if (claims.length > 0) grant.addOIDCClaims(claims);
     if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
     return grant.save();
+  }
+
+  async #permit(
+    clientScope: string | undefined,
+    userId: string | undefined,
+  ): Promise<ReadonlySet<string>> {
+    const rights = userId === undefined ? undefined : await this.#policy.findUserRights(userId);
+    return new Set(this.#policy.permit(clientScope, rights));
   }
 
   async #read(
@@ -115,7 +137,6 @@ function readMissing({ prompt }: CoreInteraction): {
   oidc: string[];
   claims: string[];
   resource: string[];
-  all: string[];
 } {
   const { missingOIDCScope, missingOIDCClaims, missingResourceScopes } = prompt.details as {
     missingOIDCScope?: string[];
@@ -128,7 +149,6 @@ function readMissing({ prompt }: CoreInteraction): {
     oidc,
     claims: missingOIDCClaims ?? [],
     resource,
-    all: [...new Set([...oidc, ...resource])],
   };
 }
 

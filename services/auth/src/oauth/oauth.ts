@@ -133,7 +133,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await options.onSignOut(sid);
     },
   });
-  const interactions = new Interactions({ getProvider, issuer });
+  const interactions = new Interactions({ getProvider, policy, issuer });
   const mint = new LoginTokenMint({
     getProvider,
     policy,

@@ -26,6 +26,22 @@ export interface RbacTables {
   auth_policy: { id: number; version: number };
 }
 
+/** What the management of this service asks for; each is a scope of the same name. */
+const managementPermissions: readonly (readonly [permission: string, description: string])[] = [
+  ["users:read", "See users and groups"],
+  ["users:write", "Manage users and groups"],
+  ["sessions:read", "See sessions of others"],
+  ["sessions:write", "End sessions of others"],
+  ["rbac:read", "See roles and bindings"],
+  ["rbac:write", "Manage roles and bindings"],
+  ["clients:read", "See OAuth clients"],
+  ["clients:write", "Manage OAuth clients"],
+  ["keys:write", "Rotate signing keys"],
+  ["audit:read", "Read the audit log"],
+  ["metrics:read", "Read metrics"],
+  ["tokens:introspect", "Introspect and revoke tokens"],
+];
+
 /** The history of these tables. */
 export const rbacMigrations: readonly Migration[] = [
   {
@@ -49,5 +65,13 @@ export const rbacMigrations: readonly Migration[] = [
       "insert into auth_roles (name, description, builtin, created_at) values ('admin', 'Everything', 1, 0)",
       "insert into auth_role_permissions (role, permission) values ('admin', '*:*')",
     ],
+  },
+  {
+    id: "0002-management-scopes",
+    statements: () =>
+      managementPermissions.flatMap(([permission, description]) => [
+        `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)`,
+        `insert into auth_scope_permissions (scope, permission) values ('${permission}', '${permission}')`,
+      ]),
   },
 ];

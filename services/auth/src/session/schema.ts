@@ -8,6 +8,7 @@ export interface SessionRow {
   user_id: string;
   /** SHA-256 of the token's random id; the token itself is not kept. */
   token_hash: string;
+  token_issued_at: number;
   /** The token before the last renewal, good until `previous_until`. */
   previous_hash: string | null;
   previous_until: number | null;
@@ -36,7 +37,8 @@ export const sessionMigrations: readonly Migration[] = [
     statements: (t) => [
       `create table auth_sessions (
         id ${t.text} primary key, user_id ${t.text} not null references auth_users (id) on delete cascade,
-        token_hash ${t.text} not null unique, previous_hash ${t.text} unique, previous_until ${t.integer},
+        token_hash ${t.text} not null unique, token_issued_at ${t.integer} not null,
+        previous_hash ${t.text} unique, previous_until ${t.integer},
         auth_time ${t.integer} not null, amr ${t.text} not null, acr ${t.text} not null,
         device ${t.text} not null, user_agent ${t.text} not null, ip ${t.text} not null,
         created_at ${t.integer} not null, last_seen_at ${t.integer} not null,

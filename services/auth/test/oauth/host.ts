@@ -29,6 +29,8 @@ export interface HostOptions {
   issuer?: string;
   algorithm?: SigningAlgorithm;
   keyPollMs?: number;
+  /** A clock for the key ring alone. */
+  keyClock?: Clock;
 }
 
 /** One node under test. */
@@ -65,7 +67,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const keys = new KeyRing({
     database,
     box,
-    clock,
+    clock: options.keyClock ?? clock,
     log,
     algorithm,
     ...(options.keyPollMs === undefined ? {} : { pollMs: options.keyPollMs }),
@@ -204,6 +206,7 @@ async function insertSession(
       id: session.id,
       user_id: session.userId,
       token_hash: session.id,
+      token_issued_at: 0,
       previous_hash: null,
       previous_until: null,
       auth_time: session.authTime,

@@ -184,9 +184,10 @@ test("a change that cannot be applied changes nothing", async () => {
 });
 
 test("a drain finishes what is under way, tells readiness, and says what it cut", async () => {
+  const arrived = Promise.withResolvers<ServerResponse>();
   const slow = await startUpstream((_, response) => {
     response.write("first ");
-    setTimeout(() => response.end("last"), 300);
+    arrived.resolve(response);
   });
   stops.push(slow.stop);
   const streams = await startStreams();
@@ -196,9 +197,10 @@ test("a drain finishes what is under way, tells readiness, and says what it cut"
   ]);
   await openSocket(gate.port);
   const answer = ask(gate.port, "/");
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  const response = await arrived.promise;
   const drained = gate.hear("drained");
-  gate.send({ type: "drain", deadlineMs: 800 });
+  gate.send({ type: "drain", deadlineMs: 2_000 });
+  response.end("last");
   assert.equal((await answer).body, "first last");
   assert.equal((await drained).cut, 1);
   await assert.rejects(ask(gate.port, "/"), { code: "ECONNREFUSED" });

@@ -41,6 +41,8 @@ export class BlobStore {
   readonly files: OpenFiles;
   readonly reader: BlobReader;
   readonly budget: StagingBudget;
+  /** Blobs and segments of this start have this number or a higher one. */
+  readonly firstId: number;
   readonly #freeSpace: FreeSpace;
   readonly #environment: WriterEnvironment;
   #nextId: number;
@@ -48,11 +50,12 @@ export class BlobStore {
   constructor(options: BlobStoreOptions) {
     this.folders = options.folders;
     this.#freeSpace = options.freeSpace;
-    this.#nextId = options.generation * IDS_PER_GENERATION;
+    this.firstId = options.generation * IDS_PER_GENERATION;
+    this.#nextId = this.firstId;
     this.segments = new SegmentWriter(
       this.folders,
       this.folderSync,
-      options.generation * IDS_PER_GENERATION,
+      this.firstId,
       options.segmentBytesMax,
     );
     this.files = new OpenFiles(options.openFilesMax);

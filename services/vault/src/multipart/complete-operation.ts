@@ -91,15 +91,8 @@ function chooseParts(
     throw new StoreError("InvalidRequest", "You must specify at least one part");
   }
   const chosen: PartRow[] = [];
-  let last = 0;
+  requireOrder(request);
   for (const [index, wanted] of request.parts.entries()) {
-    if (wanted.partNumber <= last) {
-      throw new StoreError(
-        "InvalidPartOrder",
-        "The list of parts was not in ascending order. The parts list must be specified in order by part number.",
-      );
-    }
-    last = wanted.partNumber;
     const row = context
       .sql(
         "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
@@ -120,6 +113,16 @@ function chooseParts(
     chosen.push(row);
   }
   return chosen;
+}
+
+function requireOrder({ parts }: CompleteUploadRequest): void {
+  for (const [index, { partNumber }] of parts.entries()) {
+    if (index === 0 || partNumber > parts[index - 1]!.partNumber) continue;
+    throw new StoreError(
+      "InvalidPartOrder",
+      "The list of parts was not in ascending order. The parts list must be specified in order by part number.",
+    );
+  }
 }
 
 function matchesChecksum(row: PartRow, wanted: string | undefined): boolean {

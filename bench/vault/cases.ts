@@ -1,0 +1,11 @@
+// Every case of the object store, in the order they are run and reported.
+import type { BenchCase } from "../harness/case.ts";
+import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
+
+export const VAULT_CASES: readonly BenchCase[] = [
+  putSmall,
+  getSmall,
+  listThousand,
+  putLarge,
+  getLarge,
+];

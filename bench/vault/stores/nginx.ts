@@ -1,0 +1,34 @@
+// nginx with files: what the machine can do where nothing is asked but the bytes.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { startPinned, waitForPort } from "../../harness/process.ts";
+import { writeNginxConfig } from "../../gate/upstream.ts";
+import type { ObjectStore } from "./store.ts";
+
+/** The ceiling of GET. */
+export const nginxFiles: ObjectStore = {
+  name: "nginx",
+  isOurs: false,
+  isStatic: true,
+  explainAbsence: () => (findProgram("nginx") === undefined ? "nginx is not installed" : undefined),
+  readVersion: () => readProgramVersion("nginx", ["-v"]),
+  start: async ({ port, cores, folder, workspace }) => {
+    mkdirSync(join(folder, "bench"), { recursive: true });
+    const http = `server {
+      listen 127.0.0.1:${port} backlog=4096;
+      root ${folder};
+      default_type application/octet-stream;
+      sendfile on; tcp_nopush on;
+    }`;
+    const started = workspace.keep(
+      startPinned({
+        name: "nginx",
+        cores,
+        ...writeNginxConfig(join(folder, "etc"), { workers: 1, http }),
+      }),
+    );
+    await waitForPort(started, port);
+    return [started.pid];
+  },
+};

@@ -1,0 +1,43 @@
+// Ours, started as a user would start it.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { readProgramVersion } from "../../harness/machine.ts";
+import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { findRuntime, REPOSITORY, type RuntimeName } from "../../gate/runtime.ts";
+import { CREDENTIALS } from "../presign.ts";
+import type { ObjectStore } from "./store.ts";
+
+const BIN = join(REPOSITORY, "bin/platform-vaultd.js");
+
+/** Ours on one runtime. */
+export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
+  return {
+    name: `vault (${runtime})`,
+    isOurs: true,
+    explainAbsence: () => {
+      if (!existsSync(BIN)) return "bin/platform-vaultd.js is not there";
+      return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
+    },
+    readVersion: () => readProgramVersion(findRuntime(runtime), ["--version"]),
+    start: async ({ port, cores, folder, workspace }) => {
+      const started = workspace.keep(
+        startPinned({
+          name: `vault on ${runtime}`,
+          command: process.execPath,
+          args: [BIN],
+          cores,
+          env: {
+            PLATFORM_RUNTIME: runtime,
+            PORT: `127.0.0.1:${port}`,
+            ADMIN_PORT: `127.0.0.1:${await findFreePort()}`,
+            PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
+            STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
+            STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
+          },
+        }),
+      );
+      await waitForPort(started, port);
+      return [started.pid];
+    },
+  };
+}

@@ -1,0 +1,28 @@
+// s3rver, a fake S3 for tests on node:http; it syncs nothing to the disk.
+import { join } from "node:path";
+import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { startPinned, waitForPort } from "../../harness/process.ts";
+import type { ObjectStore } from "./store.ts";
+
+/** Started where `s3rver` is on the path (`npm install --global s3rver`). */
+export const s3rver: ObjectStore = {
+  name: "s3rver",
+  isOurs: false,
+  credentials: { accessKey: "S3RVER", secretKey: "S3RVER" },
+  explainAbsence: () =>
+    findProgram("s3rver") === undefined ? "s3rver is not on the path" : undefined,
+  readVersion: () => readProgramVersion("s3rver", ["--version"]),
+  start: async ({ port, cores, folder, workspace }) => {
+    const started = workspace.keep(
+      startPinned({
+        name: "s3rver",
+        command: "s3rver",
+        args: ["-d", join(folder, "data"), "-a", "127.0.0.1", "-p", String(port), "--silent"],
+        cores,
+        env: { NODE_ENV: "production" },
+      }),
+    );
+    await waitForPort(started, port);
+    return [started.pid];
+  },
+};

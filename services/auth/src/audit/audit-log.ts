@@ -1,0 +1,180 @@
+// The audit log: who did what, in a chain of keyed hashes, so that a row that was changed or removed shows.
+import { createHmac } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+import type { AuthDatabase } from "../schema.ts";
+import type { AuditRow } from "./schema.ts";
+
+const waitingMax = 10_000;
+const batchMax = 500;
+const textMax = 512;
+const detailMax = 4096;
+
+/** What happened. Texts past 512 characters are cut; `detail` holds no secrets. */
+export interface AuditEvent {
+  /** `login`, `role.create`, … */
+  action: string;
+  outcome?: "success" | "failure";
+  /** `user:<id>`, `client:<id>`, `system`, `anonymous`. */
+  actor: string;
+  /** `user:<id>`, `role:<name>`, … */
+  target?: string;
+  ip?: string;
+  detail?: Readonly<Record<string, unknown>>;
+}
+
+/** What `verify` found. */
+export type AuditVerdict =
+  | { intact: true; events: number }
+  | { intact: false; events: number; brokenAt: number };
+
+/** Which events to list, newest first. */
+export interface AuditFilter {
+  before?: number | undefined;
+  limit: number;
+  target?: string | undefined;
+  action?: string | undefined;
+}
+
+/** Writes and reads the log. Events that come together share one transaction. */
+export class AuditLog {
+  readonly #database: AuthDatabase;
+  readonly #clock: Clock;
+  readonly #key: Buffer;
+  #waiting: { event: AuditEvent; at: number; done: PromiseWithResolvers<void> }[] = [];
+  #writing = false;
+
+  /** `secret` keys the hashes: who can write to the database alone cannot make a chain that fits. */
+  constructor(database: AuthDatabase, clock: Clock, secret: Buffer) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#key = createHmac("sha256", secret).update("audit").digest();
+  }
+
+  /** Resolves when the event is stored. Rejects when it cannot be, or too many wait. */
+  record(event: AuditEvent): Promise<void> {
+    if (this.#waiting.length >= waitingMax) return Promise.reject(new Error("audit log: too slow"));
+    const done = Promise.withResolvers<void>();
+    this.#waiting.push({ event, at: this.#clock.now(), done });
+    if (!this.#writing) void this.#write();
+    return done.promise;
+  }
+
+  /** Events, newest first. */
+  list(filter: AuditFilter): Promise<AuditRow[]> {
+    let query = this.#database.db.selectFrom("auth_audit").selectAll();
+    if (filter.before !== undefined) query = query.where("seq", "<", filter.before);
+    if (filter.target !== undefined) query = query.where("target", "=", filter.target);
+    if (filter.action !== undefined) query = query.where("action", "=", filter.action);
+    return query.orderBy("seq", "desc").limit(filter.limit).execute();
+  }
+
+  /** Follows the whole chain. */
+  async verify(): Promise<AuditVerdict> {
+    const { db } = this.#database;
+    const head = await db.selectFrom("auth_audit_head").selectAll().executeTakeFirstOrThrow();
+    let previous = head.anchor;
+    let expected = head.first_seq;
+    let events = 0;
+    while (expected <= head.seq) {
+      const rows = await db
+        .selectFrom("auth_audit")
+        .selectAll()
+        .where("seq", ">=", expected)
+        .where("seq", "<=", head.seq)
+        .orderBy("seq")
+        .limit(1000)
+        .execute();
+      if (rows.length === 0) return { intact: false, events, brokenAt: expected };
+      for (const row of rows) {
+        if (row.seq !== expected || row.hash !== this.#hash(previous, row)) {
+          return { intact: false, events, brokenAt: expected };
+        }
+        previous = row.hash;
+        expected += 1;
+        events += 1;
+      }
+    }
+    return previous === head.hash
+      ? { intact: true, events }
+      : { intact: false, events, brokenAt: head.seq };
+  }
+
+  /** Removes events older than `beforeMs`; the chain then begins after them. */
+  async sweep(beforeMs: number): Promise<void> {
+    await this.#database.transaction(async (trx) => {
+      const last = await trx
+        .selectFrom("auth_audit")
+        .select(["seq", "hash"])
+        .where("at", "<", beforeMs)
+        .orderBy("seq", "desc")
+        .limit(1)
+        .executeTakeFirst();
+      if (last === undefined) return;
+      await trx.deleteFrom("auth_audit").where("seq", "<=", last.seq).execute();
+      await trx
+        .updateTable("auth_audit_head")
+        .set({ first_seq: last.seq + 1, anchor: last.hash })
+        .execute();
+    });
+  }
+
+  async #write(): Promise<void> {
+    this.#writing = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, batchMax);
+      try {
+        await this.#append(batch);
+        for (const { done } of batch) done.resolve();
+      } catch (error) {
+        for (const { done } of batch) done.reject(error);
+      }
+    }
+    this.#writing = false;
+  }
+
+  #append(batch: readonly { event: AuditEvent; at: number }[]): Promise<void> {
+    return this.#database.transaction(async (trx) => {
+      // The update locks the head until the end: another node's events come before or after this batch.
+      const head = await trx
+        .updateTable("auth_audit_head")
+        .set((value) => ({ seq: value("seq", "+", batch.length) }))
+        .returning(["seq", "hash"])
+        .executeTakeFirstOrThrow();
+      let seq = head.seq - batch.length;
+      let previous = head.hash;
+      const rows = batch.map(({ event, at }) => {
+        seq += 1;
+        const row = {
+          seq,
+          at,
+          action: event.action,
+          outcome: event.outcome ?? ("success" as const),
+          actor: cut(event.actor),
+          target: cut(event.target ?? ""),
+          ip: cut(event.ip ?? ""),
+          detail: encodeDetail(event.detail ?? {}),
+        };
+        previous = this.#hash(previous, row);
+        return { ...row, hash: previous };
+      });
+      await trx.insertInto("auth_audit").values(rows).execute();
+      await trx.updateTable("auth_audit_head").set({ hash: previous }).execute();
+    });
+  }
+
+  #hash(previous: string, row: Omit<AuditRow, "hash">): string {
+    const { seq, at, action, outcome, actor, target, ip, detail } = row;
+    return createHmac("sha256", this.#key)
+      .update(JSON.stringify([previous, seq, at, action, outcome, actor, target, ip, detail]))
+      .digest("base64url");
+  }
+}
+
+function encodeDetail(detail: Readonly<Record<string, unknown>>): string {
+  const text = JSON.stringify(detail);
+  return text.length > detailMax ? '{"cut":true}' : text;
+}
+
+function cut(text: string): string {
+  return text.slice(0, textMax);
+}

@@ -1,0 +1,34 @@
+// The service's cookies: bound to its host and hidden from scripts.
+
+/** Reads and writes cookies; `__Host-` names on https, which browsers accept from this very host only. */
+export class Cookies {
+  readonly #isSecure: boolean;
+
+  constructor(publicUrl: string) {
+    this.#isSecure = publicUrl.startsWith("https:");
+  }
+
+  /** The value; undefined where there is none, or more than one. */
+  read(headers: Headers, name: CookieName): string | undefined {
+    const wanted = `${this.#nameOf(name)}=`;
+    const found = (headers.get("cookie") ?? "")
+      .split(";")
+      .map((part) => part.trim())
+      .filter((part) => part.startsWith(wanted));
+    return found.length === 1 ? found[0]!.slice(wanted.length) : undefined;
+  }
+
+  /** `Set-Cookie` for the value; `maxAgeMs` 0 removes it, undefined ends with the browser. */
+  format(name: CookieName, value: string, maxAgeMs: number | undefined): string {
+    const age = maxAgeMs === undefined ? "" : `; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+    const secure = this.#isSecure ? "; Secure" : "";
+    return `${this.#nameOf(name)}=${value}; Path=/; HttpOnly; SameSite=Lax${age}${secure}`;
+  }
+
+  #nameOf(name: CookieName): string {
+    return this.#isSecure ? `__Host-${name}` : name;
+  }
+}
+
+/** The cookies there are. */
+export type CookieName = "platform_session" | "platform_device" | "platform_flow";

@@ -1,0 +1,313 @@
+// Operations of administrators on users, groups and invitations, and the audit log.
+import { PlatformError } from "@platform/kernel/errors";
+import {
+  buildPage,
+  createValidationError,
+  decodeCursor,
+  defineRoute,
+  pageQuery,
+} from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials } from "../login/credentials.ts";
+import type { OAuth } from "../oauth/port.ts";
+import { formatTime } from "../session/sessions.ts";
+import type { Groups } from "../user/groups.ts";
+import { foldUsername, readEmail } from "../user/username.ts";
+import type { Users } from "../user/users.ts";
+import { showUser } from "./accounts-api.ts";
+import { nameActor } from "./principal.ts";
+import type { Identification, Principal } from "./principal.ts";
+
+const id = z.string().min(1).max(64);
+const text = (max: number) => z.string().min(1).max(max);
+const position = z.tuple([z.string().max(512)]);
+
+/** What these operations work with. */
+export interface UsersApiParts {
+  identification: Identification;
+  users: Users;
+  groups: Groups;
+  credentials: Credentials;
+  oauth: OAuth;
+  audit: AuditLog;
+  publicUrl: string;
+}
+
+/** The operations. */
+export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
+  return [
+    ...listUserRecordOperations(parts),
+    ...listGroupOperations(parts),
+    ...listAuditOperations(parts),
+  ];
+}
+
+function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
+  const { identification, users, credentials, oauth, publicUrl } = parts;
+  const tag = "Users";
+  const record = createRecorder(parts);
+  const params = z.object({ id });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/users",
+      summary: "Users, by name",
+      query: pageQuery,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const { limit, cursor } = exchange.query;
+        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
+        const page = buildPage(await users.list(limit + 1, after), limit, (user) => [
+          foldUsername(user.username),
+        ]);
+        return { users: page.items.map(showUser), next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/users",
+      summary: "Make a user",
+      status: 201,
+      body: z.strictObject({
+        username: text(256),
+        password: text(1024).optional(),
+        email: text(254).optional(),
+        name: text(256).optional(),
+      }),
+      problems: { 409: "The name is taken" },
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const account = await credentials.create(exchange.body);
+        await record(exchange, principal, "user.create", `user:${account.id}`);
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/users/{id}",
+      summary: "One user",
+      params,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const account = await users.find(exchange.params.id);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "PATCH",
+      path: "/api/v1/users/{id}",
+      summary: "Change a user; one who is disabled loses every session and token at once",
+      params,
+      body: z.strictObject({
+        email: text(254).nullable().optional(),
+        name: text(256).nullable().optional(),
+        tenant: text(128).nullable().optional(),
+        disabled: z.boolean().optional(),
+      }),
+      problems: { 409: "No administrator would be left" },
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        const { body } = exchange;
+        await users.requireManageable(userId, principal.rights);
+        const email = typeof body.email === "string" ? readEmail(body.email) : body.email;
+        if (body.email !== undefined && email === undefined) {
+          throw createValidationError([{ in: "body", path: "email", message: "an email address" }]);
+        }
+        const account = await users.change(userId, { ...body, email });
+        if (body.disabled === true) await oauth.revokeUser(userId);
+        await record(exchange, principal, "user.change", `user:${userId}`, {
+          fields: Object.keys(body),
+          ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
+        });
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/users/{id}",
+      summary: "Remove a user with everything that is theirs",
+      params,
+      problems: { 409: "No administrator would be left" },
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        await users.delete(userId);
+        await oauth.revokeUser(userId);
+        await record(exchange, principal, "user.delete", `user:${userId}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/invitations",
+      summary: "Issue an invitation for one registration within a week",
+      status: 201,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const token = await credentials.issueInvitation();
+        await record(exchange, principal, "invitation.issue", "");
+        return { token, url: `${publicUrl}/sign-up?invitation=${token}` };
+      },
+    }),
+  ];
+}
+
+function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
+  const { identification, groups } = parts;
+  const tag = "Groups";
+  const record = createRecorder(parts);
+  const params = z.object({ id });
+  const memberParams = z.object({ id, user_id: id });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/groups",
+      summary: "Groups, by name",
+      query: pageQuery,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const { limit, cursor } = exchange.query;
+        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
+        const page = buildPage(await groups.list(limit + 1, after), limit, ({ name }) => [name]);
+        const items = page.items.map(({ created_at, ...group }) => ({
+          ...group,
+          created_at: formatTime(created_at),
+        }));
+        return { groups: items, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/groups",
+      summary: "Make a group",
+      status: 201,
+      body: z.strictObject({ name: z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,127}$/u) }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const group = await groups.create(exchange.body.name);
+        await record(exchange, principal, "group.create", `group:${group.id}`);
+        return { group: { ...group, created_at: formatTime(group.created_at) } };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/groups/{id}",
+      summary: "Remove a group",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        await groups.delete(exchange.params.id, principal.rights);
+        await record(exchange, principal, "group.delete", `group:${exchange.params.id}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/groups/{id}/members",
+      summary: "Members of a group, by id",
+      params,
+      query: pageQuery,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const { limit, cursor } = exchange.query;
+        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
+        const members = await groups.listMembers(exchange.params.id, limit + 1, after);
+        const page = buildPage(members, limit, (member) => [member]);
+        return { members: page.items, next_cursor: page.next_cursor };
+      },
+    }),
+    ...(["PUT", "DELETE"] as const).map((method) =>
+      defineRoute({
+        tag,
+        method,
+        path: "/api/v1/groups/{id}/members/{user_id}",
+        summary: method === "PUT" ? "Put a user into a group" : "Take a user out of a group",
+        params: memberParams,
+        handle: async (exchange) => {
+          const principal = await identification.requirePermission(exchange, "users:write");
+          const { id: groupId, user_id: userId } = exchange.params;
+          if (method === "PUT") await groups.addMember(groupId, userId, principal.rights);
+          else await groups.removeMember(groupId, userId, principal.rights);
+          const action = method === "PUT" ? "group.member.add" : "group.member.remove";
+          await record(exchange, principal, action, `group:${groupId}`, { user_id: userId });
+          return undefined;
+        },
+      }),
+    ),
+  ];
+}
+
+function listAuditOperations({ identification, audit }: UsersApiParts): ApiRoute[] {
+  const tag = "Audit";
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/audit",
+      summary: "The audit log, newest first",
+      query: pageQuery.extend({
+        target: z.string().max(512).optional(),
+        action: z.string().max(64).optional(),
+      }),
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "audit:read");
+        const { limit, cursor, target, action } = exchange.query;
+        const before =
+          cursor === undefined ? undefined : decodeCursor(cursor, z.tuple([z.int()]))[0];
+        const rows = await audit.list({ before, limit: limit + 1, target, action });
+        const page = buildPage(rows, limit, ({ seq }) => [seq]);
+        const events = page.items.map(({ at, detail, ...row }) => ({
+          ...row,
+          at: formatTime(at),
+          detail: JSON.parse(detail) as unknown,
+        }));
+        return { events, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/audit/verification",
+      summary: "Whether the chain of the audit log is whole",
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "audit:read");
+        const { events, ...verdict } = await audit.verify();
+        return verdict.intact
+          ? { intact: true, events }
+          : { intact: false, events, broken_at: verdict.brokenAt };
+      },
+    }),
+  ];
+}
+
+function createRecorder({ identification, audit }: UsersApiParts) {
+  return (
+    exchange: Exchange<unknown, unknown, unknown>,
+    principal: Principal,
+    action: string,
+    target: string,
+    detail?: Readonly<Record<string, unknown>>,
+  ): Promise<void> =>
+    audit.record({
+      action,
+      actor: nameActor(principal),
+      target,
+      ip: identification.readOrigin(exchange).ip,
+      ...(detail === undefined ? {} : { detail }),
+    });
+}

@@ -1,0 +1,272 @@
+// Making accounts and changing what they sign in with: registration, password change, verification, recovery.
+import { createValidationError } from "@platform/kernel/http";
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Notifier } from "../notify/notifier.ts";
+import type { OAuth } from "../oauth/port.ts";
+import type { PasswordHasher } from "../password/hasher.ts";
+import type { PasswordPolicy } from "../password/policy.ts";
+import type { Origin, Sessions } from "../session/sessions.ts";
+import type { Throttle } from "../throttle/throttle.ts";
+import type { Tickets } from "../ticket/tickets.ts";
+import type { Account } from "../user/account.ts";
+import { readEmail, readUsername } from "../user/username.ts";
+import type { Users } from "../user/users.ts";
+
+const verificationMs = 86_400_000;
+const recoveryMs = 3_600_000;
+const invitationMs = 7 * 86_400_000;
+const freeMessages = 5;
+
+/** What somebody registers with, as it came. */
+export interface Registration {
+  username: string;
+  password?: string | undefined;
+  email?: string | undefined;
+  name?: string | undefined;
+  invitation?: string | undefined;
+}
+
+/** What this works with. */
+export interface CredentialParts {
+  users: Users;
+  hasher: PasswordHasher;
+  policy: PasswordPolicy;
+  tickets: Tickets;
+  throttle: Throttle;
+  sessions: Sessions;
+  oauth: OAuth;
+  notifier: Notifier;
+  audit: AuditLog;
+  publicUrl: string;
+  registration: "open" | "invitation" | "closed";
+  /** Told of what went wrong where the answer must not show it. */
+  onHiddenError: (error: unknown) => void;
+}
+
+/** Registration, passwords, addresses, recovery. */
+export class Credentials {
+  readonly #parts: CredentialParts;
+
+  constructor(parts: CredentialParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes an account for whoever asks, where registration is open to them. */
+  async register(registration: Registration, origin: Origin): Promise<Account> {
+    const { registration: mode, tickets, audit } = this.#parts;
+    const { invitation } = registration;
+    if (invitation === undefined && mode !== "open") {
+      throw new PlatformError("forbidden", "Accounts are made by invitation or by administrators.");
+    }
+    const user = await this.#readUser(registration);
+    // Taken after everything else has been checked: a typing error does not cost the invitation.
+    if (invitation !== undefined && (await tickets.take("invitation", invitation)) === undefined) {
+      throw new PlatformError("forbidden", "The invitation is used, expired or none.");
+    }
+    const account = await this.#parts.users.create(user);
+    await audit.record({
+      action: "user.register",
+      actor: `user:${account.id}`,
+      target: `user:${account.id}`,
+      ip: origin.ip,
+    });
+    return account;
+  }
+
+  /** Makes an account on somebody's behalf. */
+  async create(registration: Registration): Promise<Account> {
+    return this.#parts.users.create(await this.#readUser(registration));
+  }
+
+  /** Makes the first administrator, for the holder of the start-up link. */
+  async setUp(token: string, registration: Registration, origin: Origin): Promise<Account> {
+    const { users, tickets, audit } = this.#parts;
+    if ((await tickets.peek("setup", token)) === undefined) throw badLink();
+    const user = await this.#readUser(registration);
+    const account = await users.createFirstAdministrator(user);
+    await tickets.take("setup", token);
+    await audit.record({
+      action: "admin.create",
+      actor: `user:${account.id}`,
+      target: `user:${account.id}`,
+      ip: origin.ip,
+    });
+    return account;
+  }
+
+  /** An invitation's token, for one registration within a week. */
+  issueInvitation(): Promise<string> {
+    return this.#parts.tickets.issue("invitation", { ttlMs: invitationMs });
+  }
+
+  /** Changes the password; other sessions and all tokens of before end. */
+  async changePassword(
+    account: Account,
+    current: string,
+    next: string,
+    sid: string | undefined,
+    origin: Origin,
+  ): Promise<void> {
+    const { users, hasher, throttle } = this.#parts;
+    const row = await users.findRow(account.id);
+    const attempt = await throttle.begin({ key: `password:change:${account.id}`, free: 10 }, []);
+    // Whoever has signed in with a passkey and has no password yet may set one.
+    if (row?.password_hash !== null && !(await hasher.verify(row?.password_hash, current))) {
+      throw createUnauthorizedError("The current password is wrong.");
+    }
+    await attempt.succeed();
+    await this.#setPassword(account, next, sid, origin, "password.change");
+  }
+
+  /** Sends the link that verifies the account's address. */
+  async beginVerification(account: Account): Promise<void> {
+    const { notifier, tickets, throttle, publicUrl } = this.#parts;
+    notifier.requireChannel();
+    if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
+    if (account.email_verified) throw new PlatformError("conflict", "The address is verified.");
+    await throttle.begin({ key: `mail:verify:${account.id}`, free: freeMessages }, []);
+    const token = await tickets.issue("email-verification", {
+      userId: account.id,
+      payload: account.email,
+      ttlMs: verificationMs,
+    });
+    await notifier.sendEmail({
+      to: account.email,
+      subject: "Verify your address",
+      text: `Open this link to verify your address:\n\n${publicUrl}/verify-email?token=${token}\n\nIf you did not ask for it, ignore this message.\n`,
+    });
+  }
+
+  /** Verifies the address that the link was sent to, if it still is the account's. */
+  async finishVerification(token: string, origin: Origin): Promise<void> {
+    const { users, tickets, audit } = this.#parts;
+    const ticket = await tickets.take("email-verification", token);
+    if (ticket?.userId === undefined) throw badLink();
+    if (!(await users.verifyEmail(ticket.userId, String(ticket.payload)))) throw badLink();
+    await audit.record({
+      action: "email.verify",
+      actor: `user:${ticket.userId}`,
+      target: `user:${ticket.userId}`,
+      ip: origin.ip,
+    });
+  }
+
+  /** Sends a recovery link where the address is a verified one; says nothing about whether it is. */
+  async beginRecovery(text: string, origin: Origin): Promise<void> {
+    const { notifier, throttle, users } = this.#parts;
+    notifier.requireChannel();
+    const email = readEmail(text);
+    await throttle.begin(
+      { key: `mail:recovery:${email?.toLowerCase() ?? "none"}`, free: freeMessages },
+      [{ key: `mail:address:${origin.ip}`, free: 20 }],
+    );
+    const account = email === undefined ? undefined : await users.findByVerifiedEmail(email);
+    // Not awaited: how long the delivery takes would tell that there is somebody.
+    if (account !== undefined && !account.disabled) {
+      void this.#sendRecovery(account).catch(this.#parts.onHiddenError);
+    }
+  }
+
+  /** Sets a new password for the holder of a recovery link; every session and token of before ends. */
+  async finishRecovery(token: string, password: string, origin: Origin): Promise<Account> {
+    const { users, tickets } = this.#parts;
+    const found = await tickets.peek("recovery", token);
+    const account = found?.userId === undefined ? undefined : await users.find(found.userId);
+    if (account === undefined || account.disabled) throw badLink();
+    this.#requireGoodPassword(password, [account.username, account.email], "new_password");
+    if ((await tickets.take("recovery", token)) === undefined) throw badLink();
+    await this.#setPassword(account, password, undefined, origin, "password.recover");
+    return account;
+  }
+
+  /** Ends everything that was issued to the user: sessions, grants, tokens. Returns how many sessions. */
+  async invalidate(userId: string): Promise<number> {
+    const { users, sessions, oauth } = this.#parts;
+    await users.raiseEpoch(userId);
+    const ended = await sessions.endAll(userId);
+    await oauth.revokeUser(userId);
+    return ended;
+  }
+
+  /** Ends one session and its tokens. */
+  async endSession(sid: string, userId?: string): Promise<boolean> {
+    const ended = await this.#parts.sessions.end(sid, userId);
+    if (ended) await this.#parts.oauth.revokeSession(sid);
+    return ended;
+  }
+
+  async #setPassword(
+    account: Account,
+    password: string,
+    sid: string | undefined,
+    origin: Origin,
+    action: string,
+  ): Promise<void> {
+    const { users, hasher, sessions, tickets, oauth, audit } = this.#parts;
+    this.#requireGoodPassword(password, [account.username, account.email], "new_password");
+    await users.setPassword(account.id, await hasher.hash(password));
+    await tickets.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
+    if (sid === undefined) {
+      await this.invalidate(account.id);
+    } else {
+      const others = await sessions.list(account.id, sid);
+      for (const { id } of others) {
+        if (id !== sid) await this.endSession(id, account.id);
+      }
+      await oauth.revokeSession(sid);
+    }
+    await audit.record({
+      action,
+      actor: `user:${account.id}`,
+      target: `user:${account.id}`,
+      ip: origin.ip,
+    });
+  }
+
+  async #sendRecovery(account: Account): Promise<void> {
+    const { notifier, tickets, publicUrl } = this.#parts;
+    const token = await tickets.issue("recovery", { userId: account.id, ttlMs: recoveryMs });
+    await notifier.sendEmail({
+      to: account.email ?? "",
+      subject: "Set a new password",
+      text: `Open this link within an hour to set a new password for ${account.username}:\n\n${publicUrl}/recover?token=${token}\n\nIf you did not ask for it, ignore this message.\n`,
+    });
+  }
+
+  async #readUser(registration: Registration) {
+    const username = readUsername(registration.username);
+    if (username === undefined) {
+      throw invalid(
+        "username",
+        "1 to 64 letters, digits and . _ @ + -, beginning with a letter or a digit",
+      );
+    }
+    const email = registration.email === undefined ? undefined : readEmail(registration.email);
+    if (registration.email !== undefined && email === undefined) {
+      throw invalid("email", "an email address");
+    }
+    const { password, name } = registration;
+    if (password !== undefined) this.#requireGoodPassword(password, [username, email], "password");
+    const passwordHash =
+      password === undefined ? undefined : await this.#parts.hasher.hash(password);
+    return { username, email, name, passwordHash };
+  }
+
+  #requireGoodPassword(
+    password: string,
+    names: readonly (string | undefined)[],
+    path: string,
+  ): void {
+    const problem = this.#parts.policy.findProblem(password, names);
+    if (problem !== undefined) throw invalid(path, problem);
+  }
+}
+
+function invalid(path: string, message: string): PlatformError {
+  return createValidationError([{ in: "body", path, message }]);
+}
+
+function badLink(): PlatformError {
+  return new PlatformError("forbidden", "The link is used, expired or none.");
+}

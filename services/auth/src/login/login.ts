@@ -1,0 +1,144 @@
+// Signing in: checks a password within bounds, opens the session, and gives what a login answers.
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createUnauthorizedError } from "@platform/kernel/errors";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { LoginTokens, OAuth } from "../oauth/port.ts";
+import type { PasswordHasher } from "../password/hasher.ts";
+import type { SessionInfo } from "../session/session.ts";
+import type { Origin, Proof, Sessions } from "../session/sessions.ts";
+import type { Throttle } from "../throttle/throttle.ts";
+import { toAccount } from "../user/account.ts";
+import type { Account } from "../user/account.ts";
+import { foldUsername } from "../user/username.ts";
+import type { Users } from "../user/users.ts";
+
+/** Failures that cost nothing, per account and per address. */
+const freePerAccount = 10;
+const freePerAddress = 100;
+const deviceIdBytes = 16;
+
+/** Somebody who has signed in. */
+export interface SignedIn {
+  account: Account;
+  session: SessionInfo;
+  /** The session's token. */
+  sessionToken: string;
+  tokens: LoginTokens;
+  /** Marks the device as one that this account has signed in on. */
+  deviceMark: string;
+}
+
+/** How logins are counted. */
+export type CountLogin = (method: string, result: string) => void;
+
+/** What signing in works with. */
+export interface LoginParts {
+  users: Users;
+  hasher: PasswordHasher;
+  throttle: Throttle;
+  sessions: Sessions;
+  oauth: OAuth;
+  audit: AuditLog;
+  count: CountLogin;
+  /** Signs device marks. */
+  secret: Buffer;
+}
+
+/** Signs users in. */
+export class Login {
+  readonly #parts: LoginParts;
+  readonly #deviceKey: Buffer;
+
+  constructor(parts: LoginParts) {
+    this.#parts = parts;
+    this.#deviceKey = createHmac("sha256", parts.secret).update("device marks").digest();
+  }
+
+  /**
+   * The user with this name and password. Unknown name, wrong password and disabled user are the same 401 after the same
+   * time. Attempts from a device that has signed in to the account before are counted apart: others cannot lock its
+   * owner out.
+   */
+  async checkPassword(
+    username: string,
+    password: string,
+    origin: Origin,
+    deviceMark: string | undefined,
+  ): Promise<Account> {
+    const { users, hasher, throttle, audit, count } = this.#parts;
+    const name = foldUsername(username);
+    const device = this.#readDeviceMark(deviceMark, name);
+    const attempt = await throttle.begin(
+      {
+        key: device === undefined ? `password:account:${name}` : `password:device:${device}`,
+        free: freePerAccount,
+      },
+      [{ key: `password:address:${origin.ip}`, free: freePerAddress }],
+    );
+    const row = await users.findRowByUsername(username);
+    const isRight = await hasher.verify(row?.password_hash, password);
+    if (row === undefined || !isRight || row.disabled === 1) {
+      count("password", "failure");
+      await audit.record({
+        action: "login",
+        outcome: "failure",
+        actor: "anonymous",
+        target: row === undefined ? "" : `user:${row.id}`,
+        ip: origin.ip,
+        detail: { method: "password", ...(isRight ? { reason: "disabled" } : {}) },
+      });
+      throw createUnauthorizedError("The name or the password is wrong.");
+    }
+    await attempt.succeed();
+    if (row.password_hash !== null && hasher.isStale(row.password_hash)) {
+      await users.setPassword(row.id, await hasher.hash(password));
+    }
+    return toAccount(row);
+  }
+
+  /** Opens the session of somebody who has proved who they are. */
+  async open(
+    account: Account,
+    proof: Proof,
+    origin: Origin,
+    scope: string | undefined,
+  ): Promise<SignedIn> {
+    const { sessions, oauth, audit, count } = this.#parts;
+    const { session, token } = await sessions.open(account.id, proof, origin);
+    const tokens = await oauth.mintForLogin(account, session, scope);
+    count(proof.amr.join("+"), "success");
+    await audit.record({
+      action: "login",
+      actor: `user:${account.id}`,
+      target: `session:${session.id}`,
+      ip: origin.ip,
+      detail: { amr: proof.amr },
+    });
+    return {
+      account,
+      session,
+      sessionToken: token,
+      tokens,
+      deviceMark: this.#createDeviceMark(foldUsername(account.username)),
+    };
+  }
+
+  #createDeviceMark(name: string): string {
+    const id = randomBytes(deviceIdBytes);
+    return Buffer.concat([id, this.#signDevice(id, name)]).toString("base64url");
+  }
+
+  #readDeviceMark(mark: string | undefined, name: string): string | undefined {
+    if (mark === undefined || mark.length > 128) return undefined;
+    const bytes = Buffer.from(mark, "base64url");
+    if (bytes.length !== deviceIdBytes + 32) return undefined;
+    const id = bytes.subarray(0, deviceIdBytes);
+    return timingSafeEqual(bytes.subarray(deviceIdBytes), this.#signDevice(id, name))
+      ? id.toString("base64url")
+      : undefined;
+  }
+
+  #signDevice(id: Buffer, name: string): Buffer {
+    return createHmac("sha256", this.#deviceKey).update(id).update(name).digest();
+  }
+}

@@ -1,0 +1,48 @@
+// The service's own metrics, beside those that every service has.
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { CountLogin } from "./login/login.ts";
+
+/** What parts count with. */
+export interface AuthMetrics {
+  countLogin: CountLogin;
+  countMfa: (factor: string, result: string) => void;
+  countToken: (grant: string) => void;
+}
+
+/** Makes the metrics; `countSessions` is asked at each scrape. */
+export function createAuthMetrics(
+  registry: MetricRegistry,
+  countSessions: () => Promise<number>,
+): AuthMetrics {
+  const logins = registry.counter({
+    name: "platform_auth_logins_total",
+    help: "Sign-ins by method and result.",
+    labels: ["method", "result"],
+  });
+  const factors = registry.counter({
+    name: "platform_auth_mfa_verifications_total",
+    help: "Second factors checked, by kind and result.",
+    labels: ["factor", "result"],
+  });
+  const tokens = registry.counter({
+    name: "platform_auth_tokens_issued_total",
+    help: "Access tokens issued, by grant type.",
+    labels: ["grant"],
+  });
+  registry.collect({
+    name: "sessions",
+    collect: async () => [
+      {
+        name: "platform_auth_sessions_active",
+        help: "Live sessions.",
+        type: "gauge",
+        samples: [{ labels: [], value: await countSessions() }],
+      },
+    ],
+  });
+  return {
+    countLogin: (method, result) => logins.with({ method, result }).add(),
+    countToken: (grant) => tokens.with({ grant }).add(),
+    countMfa: (factor, result) => factors.with({ factor, result }).add(),
+  };
+}

@@ -1,0 +1,361 @@
+// Changes of the policy: one at a time, checked as a whole before they count.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import type { AuthDatabase } from "../schema.ts";
+import { countAdministrators, requireGrantable, requireHeld } from "./grant.ts";
+import type { Grantor, PolicyTransaction } from "./grant.ts";
+import { inheritRoles } from "./rights.ts";
+import type { SubjectKind } from "./schema.ts";
+
+/** Bounds of the policy. */
+export const policyLimits = {
+  roles: 1000,
+  permissionsPerRole: 500,
+  parentsPerRole: 50,
+  scopes: 1000,
+};
+
+/** A role as the API shows it. */
+export interface RoleItem {
+  name: string;
+  description: string;
+  permissions: string[];
+  parents: string[];
+  builtin: boolean;
+}
+
+/** How a list is changed: added to, replaced, or taken from. */
+export type ListChange = "add" | "replace" | "remove";
+
+/** Roles, bindings and scopes, in the database. */
+export class PolicyStore {
+  readonly #database: AuthDatabase;
+  readonly #clock: Clock;
+
+  constructor(database: AuthDatabase, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /**
+   * Runs a change that may touch rights or administrators. Changes come one after another on all nodes, count up the
+   * policy's version, and are undone where they would leave nobody to administer.
+   */
+  change<T>(work: (trx: PolicyTransaction) => Promise<T>): Promise<T> {
+    return this.#database.transaction(async (trx) => {
+      // The update is the lock.
+      await trx
+        .updateTable("auth_policy")
+        .set((value) => ({ version: value("version", "+", 1) }))
+        .execute();
+      const before = await countAdministrators(trx);
+      const result = await work(trx);
+      if (before > 0 && (await countAdministrators(trx)) === 0) {
+        throw new PlatformError("conflict", "This would leave no administrator.");
+      }
+      return result;
+    });
+  }
+
+  async listRoles(): Promise<RoleItem[]> {
+    const { db } = this.#database;
+    const [roles, permissions, parents] = await Promise.all([
+      db.selectFrom("auth_roles").selectAll().orderBy("name").execute(),
+      db.selectFrom("auth_role_permissions").selectAll().orderBy("permission").execute(),
+      db.selectFrom("auth_role_parents").selectAll().orderBy("parent").execute(),
+    ]);
+    const permissionsByRole = Map.groupBy(permissions, ({ role }) => role);
+    const parentsByRole = Map.groupBy(parents, ({ role }) => role);
+    return roles.map(({ name, description, builtin }) => ({
+      name,
+      description,
+      permissions: (permissionsByRole.get(name) ?? []).map(({ permission }) => permission),
+      parents: (parentsByRole.get(name) ?? []).map(({ parent }) => parent),
+      builtin: builtin === 1,
+    }));
+  }
+
+  async findRole(name: string): Promise<RoleItem> {
+    const role = (await this.listRoles()).find((item) => item.name === name);
+    if (role === undefined) throw new PlatformError("not_found", `There is no role ${name}.`);
+    return role;
+  }
+
+  createRole(role: Omit<RoleItem, "builtin">, grantor: Grantor): Promise<void> {
+    return this.change(async (trx) => {
+      const existing = await trx.selectFrom("auth_roles").select("name").execute();
+      if (existing.some(({ name }) => name === role.name)) {
+        throw new PlatformError("conflict", `The role ${role.name} exists already.`);
+      }
+      if (existing.length >= policyLimits.roles) {
+        throw new PlatformError("conflict", `At most ${policyLimits.roles} roles can be made.`);
+      }
+      await trx
+        .insertInto("auth_roles")
+        .values({
+          name: role.name,
+          description: role.description,
+          builtin: 0,
+          created_at: this.#clock.now(),
+        })
+        .execute();
+      await setPermissions(trx, role.name, role.permissions);
+      await setParents(trx, role.name, role.parents);
+      await requireGrantable(trx, [role.name], grantor);
+    });
+  }
+
+  deleteRole(name: string, grantor: Grantor): Promise<void> {
+    return this.change(async (trx) => {
+      await requireChangeable(trx, name);
+      await requireGrantable(trx, [name], grantor);
+      const used = await trx
+        .selectFrom("auth_role_parents")
+        .select("role")
+        .where("parent", "=", name)
+        .executeTakeFirst();
+      if (used !== undefined) {
+        throw new PlatformError("conflict", `The role ${used.role} inherits from it.`);
+      }
+      await trx.deleteFrom("auth_role_bindings").where("role", "=", name).execute();
+      await trx.deleteFrom("auth_roles").where("name", "=", name).execute();
+    });
+  }
+
+  /** Changes the permissions of a role. */
+  changePermissions(
+    role: string,
+    change: ListChange,
+    permissions: readonly string[],
+    grantor: Grantor,
+  ): Promise<void> {
+    return this.change(async (trx) => {
+      await requireChangeable(trx, role);
+      // A role that one may not have is not to be weakened either.
+      await requireGrantable(trx, [role], grantor);
+      const rows = await trx
+        .selectFrom("auth_role_permissions")
+        .select("permission")
+        .where("role", "=", role)
+        .execute();
+      const old = rows.map(({ permission }) => permission);
+      await setPermissions(trx, role, applyChange(old, change, permissions));
+      await requireGrantable(trx, [role], grantor);
+    });
+  }
+
+  /** Changes what a role inherits from. */
+  changeParents(
+    role: string,
+    change: ListChange,
+    parents: readonly string[],
+    grantor: Grantor,
+  ): Promise<void> {
+    return this.change(async (trx) => {
+      await requireChangeable(trx, role);
+      await requireGrantable(trx, [role], grantor);
+      const rows = await trx
+        .selectFrom("auth_role_parents")
+        .select("parent")
+        .where("role", "=", role)
+        .execute();
+      const old = rows.map(({ parent }) => parent);
+      await setParents(trx, role, applyChange(old, change, parents));
+      await requireGrantable(trx, [role], grantor);
+    });
+  }
+
+  /** Roles that are bound to the subject itself. */
+  async listBindings(kind: SubjectKind, id: string): Promise<string[]> {
+    const rows = await this.#database.db
+      .selectFrom("auth_role_bindings")
+      .select("role")
+      .where("subject_kind", "=", kind)
+      .where("subject_id", "=", id)
+      .orderBy("role")
+      .execute();
+    return rows.map(({ role }) => role);
+  }
+
+  /** Changes which roles are bound to a user, a group or a client. */
+  changeBindings(
+    subject: { kind: SubjectKind; id: string },
+    change: ListChange,
+    roles: readonly string[],
+    grantor: Grantor,
+  ): Promise<void> {
+    return this.change(async (trx) => {
+      await requireSubject(trx, subject);
+      const rows = await trx
+        .selectFrom("auth_role_bindings")
+        .select("role")
+        .where("subject_kind", "=", subject.kind)
+        .where("subject_id", "=", subject.id)
+        .execute();
+      const old = new Set(rows.map(({ role }) => role));
+      const wanted = new Set(applyChange([...old], change, roles));
+      await requireRoles(trx, [...wanted]);
+      const touched = [...old.symmetricDifference(wanted)];
+      await requireGrantable(trx, touched, grantor);
+      const removed = [...old.difference(wanted)];
+      if (removed.length > 0) {
+        await trx
+          .deleteFrom("auth_role_bindings")
+          .where("subject_kind", "=", subject.kind)
+          .where("subject_id", "=", subject.id)
+          .where("role", "in", removed)
+          .execute();
+      }
+      for (const role of wanted.difference(old)) {
+        await trx
+          .insertInto("auth_role_bindings")
+          .values({ role, subject_kind: subject.kind, subject_id: subject.id })
+          .execute();
+      }
+    });
+  }
+
+  /** Makes or replaces a scope. */
+  putScope(
+    scope: { name: string; description: string; permissions: readonly string[] },
+    grantor: Grantor,
+  ): Promise<void> {
+    return this.change(async (trx) => {
+      requireHeld(scope.permissions, grantor);
+      const { scopes } = await trx
+        .selectFrom("auth_scopes")
+        .select((select) => select.fn.countAll<number>().as("scopes"))
+        .executeTakeFirstOrThrow();
+      if (scopes >= policyLimits.scopes) {
+        throw new PlatformError("conflict", `At most ${policyLimits.scopes} scopes can be made.`);
+      }
+      await trx.deleteFrom("auth_scopes").where("name", "=", scope.name).execute();
+      await trx
+        .insertInto("auth_scopes")
+        .values({
+          name: scope.name,
+          description: scope.description,
+          created_at: this.#clock.now(),
+        })
+        .execute();
+      for (const permission of new Set(scope.permissions)) {
+        await trx
+          .insertInto("auth_scope_permissions")
+          .values({ scope: scope.name, permission })
+          .execute();
+      }
+    });
+  }
+
+  /** Whether there was one. */
+  deleteScope(name: string): Promise<boolean> {
+    return this.change(async (trx) => {
+      const { numDeletedRows } = await trx
+        .deleteFrom("auth_scopes")
+        .where("name", "=", name)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    });
+  }
+}
+
+async function requireChangeable(trx: PolicyTransaction, name: string): Promise<void> {
+  const role = await trx
+    .selectFrom("auth_roles")
+    .select("builtin")
+    .where("name", "=", name)
+    .executeTakeFirst();
+  if (role === undefined) throw new PlatformError("not_found", `There is no role ${name}.`);
+  if (role.builtin === 1)
+    throw new PlatformError("conflict", `The role ${name} cannot be changed.`);
+}
+
+async function requireRoles(trx: PolicyTransaction, names: readonly string[]): Promise<void> {
+  if (names.length === 0) return;
+  const rows = await trx
+    .selectFrom("auth_roles")
+    .select("name")
+    .where("name", "in", names)
+    .execute();
+  const missing = names.find((name) => !rows.some((row) => row.name === name));
+  if (missing !== undefined) {
+    throw new PlatformError("not_found", `There is no role ${missing}.`);
+  }
+}
+
+async function requireSubject(
+  trx: PolicyTransaction,
+  subject: { kind: SubjectKind; id: string },
+): Promise<void> {
+  // Clients are the OAuth core's: a binding for one that does not exist grants nothing.
+  if (subject.kind === "client") return;
+  const table = subject.kind === "user" ? "auth_users" : "auth_groups";
+  const row = await trx
+    .selectFrom(table)
+    .select("id")
+    .where("id", "=", subject.id)
+    .executeTakeFirst();
+  if (row === undefined) throw new PlatformError("not_found", `There is no such ${subject.kind}.`);
+}
+
+async function setPermissions(
+  trx: PolicyTransaction,
+  role: string,
+  permissions: readonly string[],
+): Promise<void> {
+  const wanted = [...new Set(permissions)];
+  if (wanted.length > policyLimits.permissionsPerRole) {
+    throw new PlatformError(
+      "conflict",
+      `A role has at most ${policyLimits.permissionsPerRole} permissions.`,
+    );
+  }
+  await trx.deleteFrom("auth_role_permissions").where("role", "=", role).execute();
+  if (wanted.length === 0) return;
+  await trx
+    .insertInto("auth_role_permissions")
+    .values(wanted.map((permission) => ({ role, permission })))
+    .execute();
+}
+
+async function setParents(
+  trx: PolicyTransaction,
+  role: string,
+  parents: readonly string[],
+): Promise<void> {
+  const wanted = [...new Set(parents)];
+  if (wanted.length > policyLimits.parentsPerRole) {
+    throw new PlatformError(
+      "conflict",
+      `A role has at most ${policyLimits.parentsPerRole} parents.`,
+    );
+  }
+  await requireRoles(trx, wanted);
+  await trx.deleteFrom("auth_role_parents").where("role", "=", role).execute();
+  if (wanted.length === 0) return;
+  await trx
+    .insertInto("auth_role_parents")
+    .values(wanted.map((parent) => ({ role, parent })))
+    .execute();
+  const all = await trx.selectFrom("auth_role_parents").selectAll().execute();
+  if (inheritRoles(wanted, all).includes(role)) {
+    throw new PlatformError("conflict", `The role ${role} would inherit from itself.`);
+  }
+}
+
+function applyChange(
+  old: readonly string[],
+  change: ListChange,
+  items: readonly string[],
+): string[] {
+  switch (change) {
+    case "add":
+      return [...new Set([...old, ...items])];
+    case "replace":
+      return [...new Set(items)];
+    case "remove":
+      return old.filter((item) => !items.includes(item));
+    default:
+      return change satisfies never;
+  }
+}

@@ -1,0 +1,29 @@
+// A device's name for people, from its User-Agent: "Firefox on Linux".
+
+const browsers: readonly [name: string, mark: RegExp][] = [
+  ["Edge", /\bEdg(?:e|A|iOS)?\//],
+  ["Opera", /\bOPR\//],
+  ["Samsung Internet", /\bSamsungBrowser\//],
+  ["Firefox", /\b(?:Firefox|FxiOS)\//],
+  ["Chrome", /\b(?:Chrome|CriOS|HeadlessChrome)\//],
+  ["Safari", /\bSafari\//],
+  ["curl", /^curl\//],
+  ["Node.js", /^(?:node|undici)\b/],
+];
+const systems: readonly [name: string, mark: RegExp][] = [
+  ["iPhone", /\biPhone\b/],
+  ["iPad", /\biPad\b/],
+  ["Android", /\bAndroid\b/],
+  ["Windows", /\bWindows\b/],
+  ["macOS", /\bMac OS X\b|\bMacintosh\b/],
+  ["ChromeOS", /\bCrOS\b/],
+  ["Linux", /\bLinux\b/],
+];
+
+/** "Unknown device" where nothing is recognised. */
+export function nameDevice(userAgent: string): string {
+  const browser = browsers.find(([, mark]) => mark.test(userAgent))?.[0];
+  const system = systems.find(([, mark]) => mark.test(userAgent))?.[0];
+  if (browser === undefined) return system ?? "Unknown device";
+  return system === undefined ? browser : `${browser} on ${system}`;
+}

@@ -1,0 +1,274 @@
+// Sessions: opened by a sign-in, renewed while they are used, ended by their owner, an administrator or time.
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { AuthDatabase } from "../schema.ts";
+import { nameDevice } from "./device.ts";
+import type { SessionRow } from "./schema.ts";
+import { isExpired, toSessionInfo } from "./session.ts";
+import type { SessionInfo, SessionLookup } from "./session.ts";
+import type { SessionTokens } from "./token.ts";
+
+/** How long the token before the last renewal still counts: requests that are under way carry it. */
+const previousMs = 30_000;
+/** Last-seen times are this exact: not every request is a write. */
+const seenMs = 60_000;
+const perUserMax = 100;
+const userAgentMax = 400;
+
+/** Lifetimes. */
+export interface SessionOptions {
+  idleMs: number;
+  absoluteMs: number;
+}
+
+/** Where a request comes from. */
+export interface Origin {
+  ip: string;
+  userAgent: string;
+}
+
+/** How the user proved who they are. */
+export interface Proof {
+  /** RFC 8176 methods. */
+  amr: readonly string[];
+  acr: string;
+}
+
+/** A session with the token that its holder must keep from now on. */
+export interface OpenedSession {
+  session: SessionInfo;
+  token: string;
+}
+
+/** A session found by its token; `token` is there when it was renewed. */
+export interface FoundSession {
+  session: SessionInfo;
+  token: string | undefined;
+}
+
+/** A session as its owner sees it. */
+export interface SessionItem {
+  id: string;
+  device: string;
+  user_agent: string;
+  ip: string;
+  created_at: string;
+  last_seen_at: string;
+  expires_at: string;
+  current: boolean;
+  amr: readonly string[];
+}
+
+/** All sessions, in the database. */
+export class Sessions implements SessionLookup {
+  readonly #database: AuthDatabase;
+  readonly #clock: Clock;
+  readonly #ids: IdSource;
+  readonly #tokens: SessionTokens;
+  readonly #options: SessionOptions;
+
+  constructor(
+    parts: { database: AuthDatabase; clock: Clock; ids: IdSource; tokens: SessionTokens },
+    options: SessionOptions,
+  ) {
+    this.#database = parts.database;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#tokens = parts.tokens;
+    this.#options = options;
+  }
+
+  /** Opens a session; past 100 of one user, the one that was not seen for longest ends. */
+  async open(userId: string, proof: Proof, origin: Origin): Promise<OpenedSession> {
+    const now = this.#clock.now();
+    const { token, hash } = this.#tokens.create();
+    const userAgent = origin.userAgent.slice(0, userAgentMax);
+    const row: SessionRow = {
+      id: this.#ids.uuid(),
+      user_id: userId,
+      token_hash: hash,
+      token_issued_at: now,
+      previous_hash: null,
+      previous_until: null,
+      auth_time: now,
+      amr: JSON.stringify(proof.amr),
+      acr: proof.acr,
+      device: nameDevice(userAgent),
+      user_agent: userAgent,
+      ip: origin.ip,
+      created_at: now,
+      last_seen_at: now,
+      idle_expires_at: now + this.#options.idleMs,
+      absolute_expires_at: now + this.#options.absoluteMs,
+    };
+    await this.#makeRoom(userId);
+    await this.#database.db.insertInto("auth_sessions").values(row).execute();
+    return { session: toSessionInfo(row), token };
+  }
+
+  async find(sid: string): Promise<SessionInfo | undefined> {
+    const row = await this.#database.db
+      .selectFrom("auth_sessions")
+      .selectAll()
+      .where("id", "=", sid)
+      .executeTakeFirst();
+    return row === undefined || isExpired(row, this.#clock.now()) ? undefined : toSessionInfo(row);
+  }
+
+  /** Whether the session lives and is this user's. */
+  async isAlive(sid: string, userId: string): Promise<boolean> {
+    return (await this.find(sid))?.userId === userId;
+  }
+
+  /** The session of a token, its last-seen time renewed, and in the token's second half the token as well. */
+  async use(token: string): Promise<FoundSession | undefined> {
+    const hash = this.#tokens.read(token);
+    if (hash === undefined) return undefined;
+    const now = this.#clock.now();
+    const row = await this.#database.db
+      .selectFrom("auth_sessions")
+      .selectAll()
+      .where((where) =>
+        where.or([
+          where("token_hash", "=", hash),
+          where.and([where("previous_hash", "=", hash), where("previous_until", ">", now)]),
+        ]),
+      )
+      .executeTakeFirst();
+    if (row === undefined || isExpired(row, now)) return undefined;
+    const isCurrent = row.token_hash === hash;
+    if (isCurrent && now - row.token_issued_at >= this.#options.idleMs / 2) {
+      const renewed = await this.#renew(row, now);
+      if (renewed !== undefined) return { session: toSessionInfo(row), token: renewed };
+    } else if (now - row.last_seen_at >= Math.min(seenMs, this.#options.idleMs / 4)) {
+      await this.#database.db
+        .updateTable("auth_sessions")
+        .set({ last_seen_at: now, idle_expires_at: now + this.#options.idleMs })
+        .where("id", "=", row.id)
+        .execute();
+    }
+    return { session: toSessionInfo(row), token: undefined };
+  }
+
+  /** A new token for a session whose holder has proved more: the old one ends at once. */
+  async elevate(sid: string, proof: Proof): Promise<OpenedSession | undefined> {
+    const now = this.#clock.now();
+    const { token, hash } = this.#tokens.create();
+    const row = await this.#database.db
+      .updateTable("auth_sessions")
+      .set({
+        token_hash: hash,
+        token_issued_at: now,
+        previous_hash: null,
+        previous_until: null,
+        auth_time: now,
+        amr: JSON.stringify(proof.amr),
+        acr: proof.acr,
+        last_seen_at: now,
+        idle_expires_at: now + this.#options.idleMs,
+      })
+      .where("id", "=", sid)
+      .where("absolute_expires_at", ">", now)
+      .returningAll()
+      .executeTakeFirst();
+    return row === undefined ? undefined : { session: toSessionInfo(row), token };
+  }
+
+  /** A user's live sessions, the last seen first. */
+  async list(userId: string, currentId: string | undefined): Promise<SessionItem[]> {
+    const now = this.#clock.now();
+    const rows = await this.#database.db
+      .selectFrom("auth_sessions")
+      .selectAll()
+      .where("user_id", "=", userId)
+      .where("idle_expires_at", ">", now)
+      .where("absolute_expires_at", ">", now)
+      .orderBy("last_seen_at", "desc")
+      .execute();
+    return rows.map((row) => ({
+      id: row.id,
+      device: row.device,
+      user_agent: row.user_agent,
+      ip: row.ip,
+      created_at: formatTime(row.created_at),
+      last_seen_at: formatTime(row.last_seen_at),
+      expires_at: formatTime(Math.min(row.idle_expires_at, row.absolute_expires_at)),
+      current: row.id === currentId,
+      amr: JSON.parse(row.amr) as string[],
+    }));
+  }
+
+  /** Ends one session; with `userId` only if it is theirs. Whether there was one. */
+  async end(sid: string, userId?: string): Promise<boolean> {
+    let query = this.#database.db.deleteFrom("auth_sessions").where("id", "=", sid);
+    if (userId !== undefined) query = query.where("user_id", "=", userId);
+    const { numDeletedRows } = await query.executeTakeFirst();
+    return numDeletedRows > 0n;
+  }
+
+  /** Ends all sessions of a user, except one where it is given; returns how many. */
+  async endAll(userId: string, exceptId?: string): Promise<number> {
+    let query = this.#database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
+    if (exceptId !== undefined) query = query.where("id", "!=", exceptId);
+    return Number((await query.executeTakeFirst()).numDeletedRows);
+  }
+
+  /** Live sessions of everybody. */
+  async count(): Promise<number> {
+    const now = this.#clock.now();
+    const { sessions } = await this.#database.db
+      .selectFrom("auth_sessions")
+      .select((select) => select.fn.countAll<number>().as("sessions"))
+      .where("idle_expires_at", ">", now)
+      .where("absolute_expires_at", ">", now)
+      .executeTakeFirstOrThrow();
+    return sessions;
+  }
+
+  /** Removes what is over. */
+  async sweep(): Promise<void> {
+    const now = this.#clock.now();
+    await this.#database.db
+      .deleteFrom("auth_sessions")
+      .where((where) =>
+        where.or([where("idle_expires_at", "<=", now), where("absolute_expires_at", "<=", now)]),
+      )
+      .execute();
+  }
+
+  // Of requests that come together one gets the new token; the others go on with the old one for a moment.
+  async #renew(row: SessionRow, now: number): Promise<string | undefined> {
+    const { token, hash } = this.#tokens.create();
+    const { numUpdatedRows } = await this.#database.db
+      .updateTable("auth_sessions")
+      .set({
+        token_hash: hash,
+        token_issued_at: now,
+        previous_hash: row.token_hash,
+        previous_until: now + previousMs,
+        last_seen_at: now,
+        idle_expires_at: now + this.#options.idleMs,
+      })
+      .where("id", "=", row.id)
+      .where("token_hash", "=", row.token_hash)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n ? token : undefined;
+  }
+
+  async #makeRoom(userId: string): Promise<void> {
+    const rows = await this.#database.db
+      .selectFrom("auth_sessions")
+      .select("id")
+      .where("user_id", "=", userId)
+      .orderBy("last_seen_at", "desc")
+      .limit(perUserMax)
+      .offset(perUserMax - 1)
+      .execute();
+    for (const { id } of rows) await this.end(id, userId);
+  }
+}
+
+/** A time as the API writes it. */
+export function formatTime(ms: number): string {
+  return new Date(ms).toISOString();
+}

@@ -1,0 +1,27 @@
+// The table of failed attempts.
+import type { Migration } from "@platform/kernel/db";
+
+/** Attempts against one account, from one address or device. Times are in ms. */
+export interface ThrottleRow {
+  key: string;
+  failures: number;
+  blocked_until: number;
+  updated_at: number;
+}
+
+/** The tables of this room. */
+export interface ThrottleTables {
+  auth_throttles: ThrottleRow;
+}
+
+/** The history of these tables. */
+export const throttleMigrations: readonly Migration[] = [
+  {
+    id: "0001-throttles",
+    statements: (t) => [
+      `create table auth_throttles (key ${t.text} primary key, failures ${t.integer} not null,
+        blocked_until ${t.integer} not null, updated_at ${t.integer} not null)`,
+      "create index auth_throttles_by_time on auth_throttles (updated_at)",
+    ],
+  },
+];

@@ -1,0 +1,114 @@
+// Failed attempts slow down whoever makes them: some are free, then the wait doubles from 1 s to 15 min.
+import { createRetryLaterError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import { sql } from "kysely";
+import type { AuthDatabase } from "../schema.ts";
+
+const delayMsMax = 900_000;
+/** Failures are forgotten after this long without another. */
+const memoryMs = 86_400_000;
+const doublings = 10;
+
+/** What attempts are counted by, and how many may fail for nothing. */
+export interface ThrottleKey {
+  key: string;
+  free: number;
+}
+
+/** An attempt that has been counted as failed until it is known to be right. */
+export interface Attempt {
+  /** It was right: the account's count begins anew, the address gets its attempt back. */
+  succeed(): Promise<void>;
+}
+
+/** Counts attempts in the database, for all nodes together. */
+export class Throttle {
+  readonly #database: AuthDatabase;
+  readonly #clock: Clock;
+
+  constructor(database: AuthDatabase, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+  }
+
+  /**
+   * Counts an attempt before it is checked, so that attempts at the same moment are counted as well. Throws 429 with
+   * Retry-After while one of the keys has to wait. `owner` is the key that a success clears.
+   */
+  async begin(owner: ThrottleKey, others: readonly ThrottleKey[]): Promise<Attempt> {
+    const counted: ThrottleKey[] = [];
+    for (const item of [owner, ...others]) {
+      const waitMs = await this.#count(item);
+      if (waitMs > 0) {
+        for (const done of counted) await this.#refund(done.key);
+        throw createRetryLaterError(
+          "too_many_requests",
+          "Too many failed attempts: try again later.",
+          waitMs / 1000,
+        );
+      }
+      counted.push(item);
+    }
+    return {
+      succeed: async () => {
+        await this.#database.db.deleteFrom("auth_throttles").where("key", "=", owner.key).execute();
+        for (const { key } of others) await this.#refund(key);
+      },
+    };
+  }
+
+  /** Removes what is forgotten anyway. */
+  async sweep(): Promise<void> {
+    await this.#database.db
+      .deleteFrom("auth_throttles")
+      .where("updated_at", "<", this.#clock.now() - memoryMs)
+      .execute();
+  }
+
+  // Returns how long to wait; 0 when the attempt was counted.
+  async #count({ key, free }: ThrottleKey): Promise<number> {
+    const { db } = this.#database;
+    const now = this.#clock.now();
+    const failures = sql<number>`case when auth_throttles.updated_at < ${now - memoryMs} then 1 else auth_throttles.failures + 1 end`;
+    const counted = await db
+      .insertInto("auth_throttles")
+      .values({ key, failures: 1, blocked_until: 0, updated_at: now })
+      .onConflict((conflict) =>
+        conflict
+          .column("key")
+          .doUpdateSet({
+            failures,
+            blocked_until: sql<number>`${sql.lit(now)} + case ${sql.join(listDelays(free, failures), sql` `)} else ${sql.lit(delayMsMax)} end`,
+            updated_at: now,
+          })
+          .where("auth_throttles.blocked_until", "<=", now),
+      )
+      .returning("failures")
+      .executeTakeFirst();
+    if (counted !== undefined) return 0;
+    const row = await db
+      .selectFrom("auth_throttles")
+      .select("blocked_until")
+      .where("key", "=", key)
+      .executeTakeFirst();
+    return Math.max(1, (row?.blocked_until ?? 0) - now);
+  }
+
+  async #refund(key: string): Promise<void> {
+    await this.#database.db
+      .updateTable("auth_throttles")
+      .set((value) => ({ failures: value("failures", "-", 1), blocked_until: 0 }))
+      .where("key", "=", key)
+      .where("failures", ">", 0)
+      .execute();
+  }
+}
+
+// The wait after so many failures, as SQL that both databases have: neither can be trusted with powers of two.
+function listDelays(free: number, failures: ReturnType<typeof sql<number>>) {
+  return Array.from({ length: doublings + 1 }, (_, step) =>
+    step === 0
+      ? sql`when (${failures}) < ${sql.lit(free)} then 0`
+      : sql`when (${failures}) < ${sql.lit(free + step)} then ${sql.lit(1000 * 2 ** (step - 1))}`,
+  );
+}

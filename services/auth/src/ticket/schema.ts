@@ -1,0 +1,45 @@
+// The table of tickets: things that may be done once, within a time, by whoever holds them.
+import type { Migration } from "@platform/kernel/db";
+
+/** What a ticket is for; one of another purpose does not count. */
+export type TicketPurpose =
+  | "setup"
+  | "invitation"
+  | "email-verification"
+  | "recovery"
+  | "mfa"
+  | "mfa-code"
+  | "passkey-registration"
+  | "passkey-login";
+
+/** A ticket. Times are in ms. */
+export interface TicketRow {
+  /** SHA-256 of the token that its holder has. */
+  hash: string;
+  purpose: TicketPurpose;
+  user_id: string | null;
+  /** JSON. */
+  payload: string;
+  attempts_left: number;
+  created_at: number;
+  expires_at: number;
+}
+
+/** The tables of this room. */
+export interface TicketTables {
+  auth_tickets: TicketRow;
+}
+
+/** The history of these tables. */
+export const ticketMigrations: readonly Migration[] = [
+  {
+    id: "0001-tickets",
+    statements: (t) => [
+      `create table auth_tickets (hash ${t.text} primary key, purpose ${t.text} not null,
+        user_id ${t.text} references auth_users (id) on delete cascade, payload ${t.text} not null,
+        attempts_left ${t.integer} not null, created_at ${t.integer} not null, expires_at ${t.integer} not null)`,
+      "create index auth_tickets_by_expiry on auth_tickets (expires_at)",
+      "create index auth_tickets_by_user on auth_tickets (user_id, purpose)",
+    ],
+  },
+];

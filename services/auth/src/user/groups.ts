@@ -1,0 +1,126 @@
+// Groups of users, to which roles and policies can be bound.
+import { isUniqueViolation } from "@platform/kernel/db";
+import { PlatformError } from "@platform/kernel/errors";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import { requireGrantable } from "../rbac/grant.ts";
+import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
+import type { PolicyStore } from "../rbac/policy-store.ts";
+import type { AuthDatabase } from "../schema.ts";
+import type { GroupRow } from "./schema.ts";
+
+/** Groups in the database. */
+export class Groups {
+  readonly #database: AuthDatabase;
+  readonly #clock: Clock;
+  readonly #ids: IdSource;
+  readonly #policy: PolicyStore;
+
+  constructor(parts: { database: AuthDatabase; clock: Clock; ids: IdSource; policy: PolicyStore }) {
+    this.#database = parts.database;
+    this.#clock = parts.clock;
+    this.#ids = parts.ids;
+    this.#policy = parts.policy;
+  }
+
+  /** Groups by name, from after `after`. */
+  list(limit: number, after: string | undefined): Promise<GroupRow[]> {
+    let query = this.#database.db.selectFrom("auth_groups").selectAll();
+    if (after !== undefined) query = query.where("name", ">", after);
+    return query.orderBy("name").limit(limit).execute();
+  }
+
+  async create(name: string): Promise<GroupRow> {
+    const row: GroupRow = { id: this.#ids.uuid(), name, created_at: this.#clock.now() };
+    try {
+      await this.#database.db.insertInto("auth_groups").values(row).execute();
+    } catch (error) {
+      if (!isUniqueViolation(error)) throw error;
+      throw new PlatformError("conflict", `The group ${name} exists already.`);
+    }
+    return row;
+  }
+
+  /** Ids of its members, in order, from after `after`. */
+  async listMembers(id: string, limit: number, after: string | undefined): Promise<string[]> {
+    await requireGroup(this.#database.db, id);
+    let query = this.#database.db
+      .selectFrom("auth_group_members")
+      .select("user_id")
+      .where("group_id", "=", id);
+    if (after !== undefined) query = query.where("user_id", ">", after);
+    const rows = await query.orderBy("user_id").limit(limit).execute();
+    return rows.map(({ user_id }) => user_id);
+  }
+
+  /** Puts a user in; whoever does so hands out the group's roles. */
+  addMember(id: string, userId: string, grantor: Grantor): Promise<void> {
+    return this.#policy.change(async (trx) => {
+      await requireGroup(trx, id);
+      await requireGroupGrantable(trx, id, grantor);
+      const user = await trx
+        .selectFrom("auth_users")
+        .select("id")
+        .where("id", "=", userId)
+        .executeTakeFirst();
+      if (user === undefined) throw new PlatformError("not_found", "There is no such user.");
+      await trx
+        .insertInto("auth_group_members")
+        .values({ group_id: id, user_id: userId })
+        .onConflict((conflict) => conflict.doNothing())
+        .execute();
+    });
+  }
+
+  removeMember(id: string, userId: string, grantor: Grantor): Promise<void> {
+    return this.#policy.change(async (trx) => {
+      await requireGroup(trx, id);
+      await requireGroupGrantable(trx, id, grantor);
+      await trx
+        .deleteFrom("auth_group_members")
+        .where("group_id", "=", id)
+        .where("user_id", "=", userId)
+        .execute();
+    });
+  }
+
+  delete(id: string, grantor: Grantor): Promise<void> {
+    return this.#policy.change(async (trx) => {
+      await requireGroup(trx, id);
+      await requireGroupGrantable(trx, id, grantor);
+      await trx
+        .deleteFrom("auth_role_bindings")
+        .where("subject_kind", "=", "group")
+        .where("subject_id", "=", id)
+        .execute();
+      await trx.deleteFrom("auth_groups").where("id", "=", id).execute();
+    });
+  }
+}
+
+async function requireGroup(trx: PolicyTransaction, id: string): Promise<void> {
+  const row = await trx
+    .selectFrom("auth_groups")
+    .select("id")
+    .where("id", "=", id)
+    .executeTakeFirst();
+  if (row === undefined) throw new PlatformError("not_found", "There is no such group.");
+}
+
+async function requireGroupGrantable(
+  trx: PolicyTransaction,
+  id: string,
+  grantor: Grantor,
+): Promise<void> {
+  const rows = await trx
+    .selectFrom("auth_role_bindings")
+    .select("role")
+    .where("subject_kind", "=", "group")
+    .where("subject_id", "=", id)
+    .execute();
+  await requireGrantable(
+    trx,
+    rows.map(({ role }) => role),
+    grantor,
+  );
+}

@@ -1,0 +1,32 @@
+// Names people sign in with: which are allowed, and which are the same.
+
+/** Longest name, in characters after normalisation. */
+export const usernameCharsMax = 64;
+
+const allowed = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._@+-]*$/u;
+const email =
+  /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/iu;
+
+/** The name as it is kept: NFKC. Undefined where it is none. */
+export function readUsername(text: string): string | undefined {
+  if (text.length > 4 * usernameCharsMax) return undefined;
+  const name = text.normalize("NFKC").trim();
+  return name.length <= usernameCharsMax && allowed.test(name) ? name : undefined;
+}
+
+/** What two names that count as the same have in common: NFKC and full case folding. */
+export function foldUsername(name: string): string {
+  // Upper and then lower case takes ß to ss and ς to σ, as case folding does and lower case alone does not.
+  return name.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC");
+}
+
+/** The address as it is kept; undefined where it is none. */
+export function readEmail(text: string): string | undefined {
+  const address = text.normalize("NFC").trim();
+  return address.length <= 254 && email.test(address) ? address : undefined;
+}
+
+/** What two addresses that count as the same have in common. */
+export function foldEmail(address: string): string {
+  return address.toLowerCase();
+}

@@ -1,0 +1,105 @@
+// A client of the service for tests: JSON in, JSON out, cookies by hand.
+import assert from "node:assert/strict";
+import { startStage } from "./stage.ts";
+import type { Stage } from "./stage.ts";
+
+/** An answer, read. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** Parsed, {} where it is empty. */
+  // The tests look at members that the service promises; what is missing fails there.
+  body: Record<string, never>;
+}
+
+/** What is sent beside method and path. */
+export interface Ask {
+  body?: unknown;
+  /** Bearer token. */
+  token?: string | undefined;
+  headers?: Record<string, string>;
+}
+
+/** Sends one request. */
+export async function call(
+  stage: Pick<Stage, "url">,
+  method: string,
+  path: string,
+  ask: Ask = {},
+): Promise<Answer> {
+  const response = await fetch(`${stage.url}${path}`, {
+    method,
+    redirect: "manual",
+    headers: {
+      ...(ask.body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(ask.token === undefined ? {} : { Authorization: `Bearer ${ask.token}` }),
+      ...ask.headers,
+    },
+    ...(ask.body === undefined ? {} : { body: JSON.stringify(ask.body) }),
+  });
+  const text = await response.text();
+  const isJson = /json/.test(response.headers.get("content-type") ?? "");
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (isJson && text !== "" ? JSON.parse(text) : {}) as Record<string, never>,
+  };
+}
+
+/** As `call`, and the status must be `status`. */
+export async function expectStatus(
+  status: number,
+  stage: Pick<Stage, "url">,
+  method: string,
+  path: string,
+  ask: Ask = {},
+): Promise<Answer> {
+  const answer = await call(stage, method, path, ask);
+  assert.equal(answer.status, status, `${method} ${path}: ${JSON.stringify(answer.body)}`);
+  return answer;
+}
+
+/** The configured first administrator of `startWithAdmin`. */
+export const admin = { username: "root", password: "correct horse battery staple" };
+
+/** Somebody signed in. */
+export interface Person {
+  id: string;
+  username: string;
+  password: string;
+  /** Access token. */
+  token: string;
+  session: string;
+}
+
+/** Starts with a configured administrator. */
+export function startWithAdmin(settings: Record<string, unknown>): Promise<Stage> {
+  return startStage({ ...settings, admin_user: admin.username, admin_password: admin.password });
+}
+
+/** Signs in. */
+export async function signIn(
+  stage: Pick<Stage, "url">,
+  { username, password }: { username: string; password: string },
+): Promise<Person> {
+  const { body } = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
+    body: { username, password },
+  });
+  const {
+    user,
+    access_token: token,
+    session_token: session,
+  } = body as never as {
+    user: { id: string };
+    access_token: string;
+    session_token: string;
+  };
+  return { id: user.id, username, password, token, session };
+}
+
+/** Registers and signs in. */
+export async function join(stage: Pick<Stage, "url">, username: string): Promise<Person> {
+  const password = `${username} has a long password`;
+  await expectStatus(201, stage, "POST", "/api/v1/auth/register", { body: { username, password } });
+  return signIn(stage, { username, password });
+}

@@ -1,0 +1,145 @@
+// OpenID Connect RP-Initiated Logout and Back-Channel Logout.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
+import { onEachDatabase } from "../databases.ts";
+import { Browser } from "./browser.ts";
+import { prepare, startHost, userId, type Host } from "./host.ts";
+import {
+  introspect,
+  obtainCode,
+  postToken,
+  readClaims,
+  refresh,
+  register,
+  type TestClient,
+} from "./relying-party.ts";
+
+const goodbye = "http://localhost:9/goodbye";
+
+onEachDatabase((makeUrl) => {
+  let host: Host;
+  let client: TestClient;
+  const notices: string[] = [];
+  const listener = createServer((request, response) => {
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => (body += text));
+    request.once("end", () => {
+      notices.push(new URLSearchParams(body).get("logout_token") ?? "");
+      response.writeHead(204).end();
+    });
+  });
+  before(async () => {
+    host = await startHost({ url: await makeUrl() });
+    await prepare(host);
+    await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+    const { port } = listener.address() as AddressInfo;
+    client = await register(host, {
+      post_logout_redirect_uris: [goodbye],
+      backchannel_logout_uri: `http://127.0.0.1:${port}/logout`,
+      backchannel_logout_session_required: true,
+    });
+  });
+  after(async () => {
+    listener.closeAllConnections();
+    listener.close();
+    await host.close();
+  });
+
+  const signIn = async (
+    browser: Browser,
+  ): Promise<{ access_token: string; refresh_token: string; id_token: string }> => {
+    const form = await obtainCode(host, client, {}, browser);
+    const { body } = await postToken(host, form, { as: client });
+    return body as { access_token: string; refresh_token: string; id_token: string };
+  };
+  const readNotice = async (): Promise<Record<string, unknown>> => {
+    const deadline = Date.now() + 3_000;
+    while (notices.length === 0 && Date.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+    const keys = (await (
+      await fetch(`${host.origin}/.well-known/jwks.json`)
+    ).json()) as JSONWebKeySet;
+    const { payload } = await jwtVerify(notices.shift() ?? "", createLocalJWKSet(keys), {
+      issuer: host.issuer,
+      audience: client.client_id,
+    });
+    return payload;
+  };
+
+  test("signing out at the provider ends session and tokens, tells the client and comes back to it", async () => {
+    const browser = new Browser();
+    const tokens = await signIn(browser);
+    const sid = readClaims(tokens.access_token)["sid"];
+    assert.equal(readClaims(tokens.id_token)["sid"], sid, "one name for one session");
+    const url = new URL("/api/v1/auth/oauth/logout", host.issuer);
+    url.search = new URLSearchParams({
+      id_token_hint: tokens.id_token,
+      post_logout_redirect_uri: goodbye,
+      state: "bye",
+    }).toString();
+    const page = await browser.open(url);
+    assert.match(page.text, /Do you want to sign out/);
+    const landing = await browser.submit(page, { logout: "yes" }, (at) =>
+      at.href.startsWith(goodbye),
+    );
+    assert.equal(landing.url.href, `${goodbye}?state=bye`);
+    const notice = await readNotice();
+    assert.equal(notice["sub"], userId);
+    assert.equal(notice["sid"], sid);
+    assert.ok("http://schemas.openid.net/event/backchannel-logout" in (notice["events"] as object));
+    assert.equal((await introspect(host, client, tokens.access_token)).active, false);
+    assert.equal(
+      (await refresh(host, client, tokens.refresh_token)).body["error"],
+      "invalid_grant",
+    );
+    const rows = await host.database.db
+      .selectFrom("auth_sessions")
+      .select("id")
+      .where("id", "=", String(sid))
+      .execute();
+    assert.deepEqual(rows, [], "the session itself is over");
+    assert.notEqual(readClaims((await signIn(browser)).access_token)["sid"], sid);
+  });
+
+  test("a session that is ended elsewhere tells its clients", async () => {
+    const tokens = await signIn(new Browser());
+    const sid = String(readClaims(tokens.access_token)["sid"]);
+    await host.oauth.revokeSession(sid);
+    assert.equal((await readNotice())["sid"], sid);
+  });
+
+  test("a form from another site signs nobody out, and an unregistered address is not gone to", async () => {
+    const browser = new Browser();
+    const tokens = await signIn(browser);
+    const forged = await fetch(`${host.origin}/api/v1/auth/oauth/logout/confirm`, {
+      method: "POST",
+      body: new URLSearchParams({ logout: "yes", xsrf: "guess" }),
+    });
+    assert.ok(forged.status >= 400);
+    await forged.arrayBuffer();
+    assert.equal((await introspect(host, client, tokens.access_token)).active, true);
+    const url = new URL("/api/v1/auth/oauth/logout", host.issuer);
+    url.search = new URLSearchParams({
+      id_token_hint: tokens.id_token,
+      post_logout_redirect_uri: "http://evil.example/",
+    }).toString();
+    const refused = await browser.open(url);
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /post_logout_redirect_uri/);
+  });
+
+  test("a client that cannot be reached does not keep a session alive", async () => {
+    const dead = await register(host, {
+      backchannel_logout_uri: "http://127.0.0.1:1/logout",
+      backchannel_logout_session_required: true,
+    });
+    const { body } = await postToken(host, await obtainCode(host, dead), { as: dead });
+    const token = String(body["access_token"]);
+    await host.oauth.revokeSession(String(readClaims(token)["sid"]));
+    assert.equal((await introspect(host, client, token)).active, false);
+  });
+});

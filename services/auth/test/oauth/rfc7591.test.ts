@@ -1,0 +1,159 @@
+// RFC 7591 and RFC 7592, Dynamic Client Registration and its management.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
+import { onEachDatabase } from "../databases.ts";
+import { prepare, startHost, type Host } from "./host.ts";
+import { callback, postToken, toAnswer, type Answer, type TestClient } from "./relying-party.ts";
+
+const path = "/api/v1/auth/oauth/register";
+
+onEachDatabase((makeUrl) => {
+  let host: Host;
+  before(async () => {
+    host = await startHost({ url: await makeUrl() });
+    await prepare(host);
+  });
+  after(() => host.close());
+
+  const send = async (
+    method: string,
+    url: string,
+    token: string | undefined,
+    body?: unknown,
+  ): Promise<Answer> =>
+    toAnswer(
+      await fetch(url, {
+        method,
+        headers: {
+          ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      }),
+    );
+  const register = (token: string | undefined, metadata: unknown): Promise<Answer> =>
+    send("POST", `${host.origin}${path}`, token, metadata);
+
+  test("3: registration is closed without an initial access token, and once that has expired", async () => {
+    const metadata = { redirect_uris: [callback] };
+    assert.equal((await register(undefined, metadata)).status, 401);
+    assert.equal((await register("wrong", metadata)).status, 401);
+    await assert.rejects(host.oauth.createInitialAccessToken(0), { code: "validation_failed" });
+    await assert.rejects(host.oauth.createInitialAccessToken(1e9), { code: "validation_failed" });
+  });
+
+  test("3.2: a registered client has an id, a secret and a way to manage itself, and works", async () => {
+    const token = await host.oauth.createInitialAccessToken(60);
+    const { status, body } = await register(token, {
+      redirect_uris: [callback],
+      grant_types: ["authorization_code", "client_credentials"],
+      client_name: "Orders",
+      scope: "openid orders.read",
+    });
+    assert.equal(status, 201);
+    assert.match(String(body["client_id"]), /^[A-Za-z0-9_-]{20,}$/);
+    assert.match(String(body["client_secret"]), /^[A-Za-z0-9_-]{40,}$/);
+    const uri = String(body["registration_client_uri"]);
+    const manage = String(body["registration_access_token"]);
+    assert.equal(uri, `${host.issuer}${path}/${String(body["client_id"])}`);
+    const as = body as unknown as TestClient;
+    assert.equal((await postToken(host, { grant_type: "client_credentials" }, { as })).status, 200);
+
+    assert.equal((await send("GET", uri, manage)).body["client_name"], "Orders");
+    assert.equal((await send("GET", uri, "wrong")).status, 401);
+    const { registration_access_token: _, registration_client_uri: __, ...metadata } = body;
+    const { client_id_issued_at: ___, client_secret_expires_at: ____, ...changeable } = metadata;
+    const updated = await send("PUT", uri, manage, { ...changeable, client_name: "Orders 2" });
+    assert.equal(updated.status, 200, JSON.stringify(updated.body));
+    assert.equal(updated.body["client_name"], "Orders 2");
+    assert.equal((await send("GET", uri, manage)).status, 401, "the token has rotated");
+    const next = String(updated.body["registration_access_token"]);
+    assert.equal((await send("DELETE", uri, next)).status, 204);
+    assert.equal((await postToken(host, { grant_type: "client_credentials" }, { as })).status, 401);
+  });
+
+  test("3.2.2: metadata that is not allowed is refused", async () => {
+    const token = await host.oauth.createInitialAccessToken(60);
+    for (const [metadata, error] of [
+      [{ redirect_uris: ["javascript:alert(1)"] }, "invalid_redirect_uri"],
+      [{ redirect_uris: ["https://a.example/#fragment"] }, "invalid_redirect_uri"],
+      [{ redirect_uris: [] }, "invalid_redirect_uri"],
+      [{ redirect_uris: [callback], grant_types: ["password"] }, "invalid_client_metadata"],
+      [{ redirect_uris: [callback], response_types: ["token"] }, "invalid_client_metadata"],
+      [{ redirect_uris: [callback], scope: "root" }, "invalid_client_metadata"],
+      [
+        { redirect_uris: [callback], token_endpoint_auth_method: "magic" },
+        "invalid_client_metadata",
+      ],
+    ] as const) {
+      const { status, body } = await register(token, metadata);
+      assert.equal(status, 400, JSON.stringify(metadata));
+      assert.equal(body["error"], error, JSON.stringify(metadata));
+    }
+    assert.equal((await register(token, [])).status, 400);
+  });
+
+  test("operators register clients by the same rules, and choose neither ids nor secrets", async () => {
+    const metadata = { redirect_uris: [callback] };
+    for (const more of [{ client_id: "mine" }, { client_secret: "mine" }, { scope: "root" }]) {
+      await assert.rejects(host.oauth.addClient({ ...metadata, ...more }), {
+        code: "validation_failed",
+      });
+    }
+    const added = await host.oauth.addClient(metadata);
+    const listed = await host.oauth.listClients("", 100);
+    const found = listed.find((client) => client["client_id"] === added["client_id"]);
+    assert.ok(found);
+    assert.equal(found["client_secret"], undefined);
+  });
+
+  test("key sets of clients are fetched through the egress guard: never from private addresses", async () => {
+    const { privateKey, publicKey } = await generateKeyPair("ES256");
+    const keys = { keys: [{ ...(await exportJWK(publicKey)), alg: "ES256", kid: "1" }] };
+    const server = createServer((_request, response) => {
+      response.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(keys));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const ask = async (jwks_uri: string): Promise<number> => {
+      const client = await host.oauth.addClient({
+        redirect_uris: [],
+        grant_types: ["client_credentials"],
+        response_types: [],
+        token_endpoint_auth_method: "private_key_jwt",
+        jwks_uri,
+      });
+      const id = String(client["client_id"]);
+      const client_assertion = await new SignJWT({ jti: randomUUID() })
+        .setProtectedHeader({ alg: "ES256", kid: "1" })
+        .setIssuer(id)
+        .setSubject(id)
+        .setAudience(host.issuer)
+        .setIssuedAt()
+        .setExpirationTime("1m")
+        .sign(privateKey);
+      const { status } = await postToken(host, {
+        grant_type: "client_credentials",
+        client_assertion,
+        client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+      });
+      return status;
+    };
+    try {
+      // The host under test opens 127.0.0.0/8, and nothing else.
+      assert.equal(await ask(`http://127.0.0.1:${port}/keys`), 200);
+      const startedAt = performance.now();
+      for (const uri of ["http://10.255.255.1/", "https://169.254.169.254/", "http://[::1]/"]) {
+        const status = await ask(uri);
+        assert.ok(status >= 400 && status < 500, uri);
+      }
+      assert.ok(performance.now() - startedAt < 1_500, "refused without trying to connect");
+    } finally {
+      server.close();
+    }
+  });
+});

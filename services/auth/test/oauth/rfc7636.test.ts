@@ -1,0 +1,56 @@
+// RFC 7636, Proof Key for Code Exchange.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { onEachDatabase } from "../databases.ts";
+import { prepare, startHost, type Host } from "./host.ts";
+import {
+  authorize,
+  createPkce,
+  obtainCode,
+  postToken,
+  register,
+  type TestClient,
+} from "./relying-party.ts";
+
+onEachDatabase((makeUrl) => {
+  let host: Host;
+  let client: TestClient;
+  before(async () => {
+    host = await startHost({ url: await makeUrl() });
+    await prepare(host);
+    client = await register(host);
+  });
+  after(() => host.close());
+
+  test("4.4.1: a challenge is required of every client, with S256 and nothing else", async () => {
+    const { challenge } = createPkce();
+    for (const params of [
+      {},
+      { code_challenge: challenge },
+      { code_challenge: challenge, code_challenge_method: "plain" },
+      { code_challenge: "short", code_challenge_method: "S256" },
+    ]) {
+      const answer = await authorize(host, client, params);
+      assert.equal(answer.get("error"), "invalid_request", JSON.stringify(params));
+    }
+  });
+
+  test("4.6: a code without its verifier, or with another one, is worth nothing", async () => {
+    const form = await obtainCode(host, client);
+    const { code_verifier: _, ...without } = form;
+    assert.equal((await postToken(host, without, { as: client })).status, 400);
+    const wrong = { ...form, code_verifier: createPkce().verifier };
+    assert.equal((await postToken(host, wrong, { as: client })).body["error"], "invalid_grant");
+    assert.equal((await postToken(host, form, { as: client })).status, 200);
+  });
+
+  test("a public client signs users in by PKCE alone", async () => {
+    const spa = await register(host, {
+      token_endpoint_auth_method: "none",
+      grant_types: ["authorization_code", "refresh_token"],
+    });
+    assert.equal(spa.client_secret, undefined);
+    const form = { ...(await obtainCode(host, spa)), client_id: spa.client_id };
+    assert.equal((await postToken(host, form)).status, 200);
+  });
+});

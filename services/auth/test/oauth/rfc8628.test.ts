@@ -1,0 +1,105 @@
+// RFC 8628, Device Authorization Grant.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { onEachDatabase } from "../databases.ts";
+import { Browser } from "./browser.ts";
+import { prepare, startHost, userId, type Host } from "./host.ts";
+import {
+  introspect,
+  post,
+  postToken,
+  refresh,
+  register,
+  type TestClient,
+} from "./relying-party.ts";
+
+const grantType = "urn:ietf:params:oauth:grant-type:device_code";
+
+onEachDatabase((makeUrl) => {
+  let host: Host;
+  let client: TestClient;
+  before(async () => {
+    host = await startHost({ url: await makeUrl() });
+    await prepare(host);
+    client = await register(host, {
+      redirect_uris: [],
+      response_types: [],
+      grant_types: [grantType, "refresh_token"],
+      client_name: "Television",
+    });
+  });
+  after(() => host.close());
+
+  const begin = async (): Promise<Record<string, string>> => {
+    const form = { scope: "openid offline_access orders.read" };
+    const { status, body } = await post(host, "/api/v1/auth/device/authorize", form, {
+      as: client,
+    });
+    assert.equal(status, 200, JSON.stringify(body));
+    return body as Record<string, string>;
+  };
+  const poll = (code: string | undefined): ReturnType<typeof postToken> =>
+    postToken(host, { grant_type: grantType, device_code: code ?? "" }, { as: client });
+
+  test("3: the device waits, the user agrees in a browser, the device has its tokens, once", async () => {
+    const begun = await begin();
+    assert.match(begun["user_code"]!, /^[B-Z]{4}-[B-Z]{4}$/);
+    assert.ok(begun["verification_uri"]!.startsWith(`${host.issuer}/api/v1/auth/device`));
+    assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
+
+    const browser = new Browser();
+    const page = await browser.open(begun["verification_uri"]!);
+    assert.match(page.text, /Enter the code/);
+    const confirm = await browser.submit(page, { user_code: begun["user_code"]! });
+    assert.match(confirm.text, /Television/);
+    assert.match(confirm.text, new RegExp(begun["user_code"]!));
+    const done = await browser.submit(confirm, {});
+    assert.match(done.text, /connected/, done.text);
+
+    const { status, body } = await poll(begun["device_code"]);
+    assert.equal(status, 200, JSON.stringify(body));
+    const described = await introspect(host, client, String(body["access_token"]));
+    assert.equal(described.sub, userId);
+    assert.equal(described.acr, "1");
+    assert.equal((await refresh(host, client, String(body["refresh_token"]))).status, 200);
+    assert.equal((await poll(begun["device_code"])).body["error"], "invalid_grant");
+  });
+
+  test("3.5: a device whose user does not agree is told so", async () => {
+    const begun = await begin();
+    const browser = new Browser();
+    const page = await browser.open(begun["verification_uri_complete"]!);
+    const confirm = page.text.includes("Television")
+      ? page
+      : await browser.submit(page, { user_code: begun["user_code"]! });
+    await browser.submit(confirm, { abort: "yes" });
+    assert.equal((await poll(begun["device_code"])).body["error"], "access_denied");
+  });
+
+  test("3.3: a wrong code is not taken, nor a form from another site", async () => {
+    const begun = await begin();
+    const browser = new Browser();
+    const page = await browser.open(begun["verification_uri"]!);
+    const wrong = await browser.submit(page, { user_code: "BBBB-BBBB" });
+    assert.match(wrong.text, /did not work/);
+    const forged = await post(host, "/api/v1/auth/device", {
+      user_code: begun["user_code"]!,
+      confirm: "yes",
+      xsrf: "guess",
+    });
+    assert.ok(forged.status >= 400);
+    assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
+  });
+
+  test("3.4: a device code is for its client, and unknown ones are refused", async () => {
+    const begun = await begin();
+    const other = await register(host, {
+      redirect_uris: [],
+      response_types: [],
+      grant_types: [grantType],
+    });
+    const form = { grant_type: grantType, device_code: begun["device_code"]! };
+    assert.equal((await postToken(host, form, { as: other })).body["error"], "invalid_grant");
+    assert.equal((await poll("unknown")).body["error"], "invalid_grant");
+  });
+});

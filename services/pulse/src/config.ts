@@ -1,0 +1,141 @@
+// The broker's configuration: every key with its unit, default, bound and environment name.
+import { z } from "zod";
+import {
+  addressKey,
+  createServiceKeys,
+  defineConfig,
+  key,
+  type ConfigOf,
+} from "@platform/kernel/config";
+
+/** The broker's version. */
+export const pulseVersion = "1.0.0";
+
+const mebibyte = 1024 * 1024;
+const count = (min: number, max: number, fallback: number) =>
+  z.int().min(min).max(max).default(fallback);
+const file = () => z.string().min(1).optional();
+
+/** Every key of the broker. */
+export const pulseDefinition = defineConfig({
+  service: "pulse",
+  program: "platform-pulse",
+  version: pulseVersion,
+  summary: "The message broker of the platform: one durable log behind several protocols.",
+  file: { flag: "config", env: ["PLATFORM_PULSE_CONFIG"] },
+  keys: {
+    http_addr: addressKey(":8082", {
+      description:
+        "Where the HTTP, SSE and WebSocket face listens. Without any credential only programs on this machine are answered.",
+      env: ["PLATFORM_PULSE_HTTP_ADDR", "PLATFORM_PULSE_ADDR"],
+    }),
+    data_dir: key(z.string().min(1).default("./data"), {
+      description: "Folder for everything that the broker keeps.",
+    }),
+    wal_path: key(z.string().min(1).default("queue.wal"), {
+      description: "The log's folder, inside of data_dir unless it is absolute.",
+    }),
+    fsync: key(
+      z
+        .string()
+        .regex(/^(?:group|os|interval:[1-9]\d{0,5})$/)
+        .default("group"),
+      {
+        description:
+          "When a message counts as stored: group waits for the disk, one sync for everyone; interval:<ms> and os do not wait, and a power cut may lose the last messages.",
+        allowed: '"group", "os" or "interval:<ms>"',
+      },
+    ),
+    token: key(z.string().min(1).optional(), {
+      description: "Token of the operator, whose topics have no tenant.",
+      env: ["PLATFORM_PULSE_TOKEN"],
+    }),
+    jwt_secret: key(z.string().min(1).optional(), {
+      description: "Secret of HS256 tokens; their claim `tenant` keeps topics apart.",
+      env: ["PLATFORM_PULSE_JWT_SECRET", "PLATFORM_JWT_SECRET"],
+    }),
+    jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+      description: "Key set of RS256 and ES256 tokens; needs jwt_issuer and jwt_audience.",
+      env: ["PLATFORM_PULSE_JWKS_URL", "PLATFORM_JWKS_URL"],
+    }),
+    jwt_issuer: key(z.string().min(1).optional(), {
+      description: "Required `iss` of tokens.",
+      env: ["PLATFORM_PULSE_JWT_ISSUER", "PLATFORM_JWT_ISSUER"],
+    }),
+    jwt_audience: key(z.string().min(1).optional(), {
+      description: "Required in `aud` of tokens.",
+      env: ["PLATFORM_PULSE_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
+    }),
+    tls_cert_file: key(file(), {
+      description: "Certificate chain (PEM); with tls_key_file the HTTP face speaks TLS only.",
+      env: ["PLATFORM_PULSE_TLS_CERT_FILE", "TLS_CERT_FILE"],
+    }),
+    tls_key_file: key(file(), {
+      description: "Key (PEM) of tls_cert_file.",
+      env: ["PLATFORM_PULSE_TLS_KEY_FILE", "TLS_KEY_FILE"],
+      secret: false,
+      flag: "tls-key-file",
+    }),
+    cors_origins: key(z.array(z.string().min(1)).max(64).default([]), {
+      description: "Origins whose pages may subscribe and publish from a browser.",
+    }),
+    publish_rate: key(z.number().min(0).max(10_000_000).default(100), {
+      description: "Messages that a tenant may publish over HTTP; 0 means without limit.",
+      unit: "messages/s",
+    }),
+    publish_capacity: key(count(1, 10_000_000, 100), {
+      description: "Messages that a tenant may publish at once before publish_rate counts.",
+      unit: "messages",
+    }),
+    backpressure_limit: key(count(0, 10_000_000, 1000), {
+      description:
+        "Messages that may wait in a topic before publishing to it is refused; 0 for no limit.",
+      unit: "messages",
+    }),
+    message_bytes_max: key(count(1_024, 4 * mebibyte, mebibyte), {
+      description: "Largest message: payload, key and headers.",
+      unit: "bytes",
+    }),
+    topics_per_tenant_max: key(count(1, 200_000, 100_000), {
+      description: "Topics that a tenant may have.",
+      unit: "topics",
+    }),
+    partitions_max: key(count(1, 1_000, 100), {
+      description: "Partitions that a topic may have.",
+      unit: "partitions",
+    }),
+    message_ids_max: key(count(1_000, 10_000_000, 500_000), {
+      description:
+        "Message ids remembered for five minutes at most; past it publishing with one is refused.",
+      unit: "ids",
+    }),
+    producers_max: key(count(100, 1_000_000, 100_000), {
+      description: "Producers whose last sequence number is remembered; the quietest goes first.",
+      unit: "producers",
+    }),
+    subscribers_max: key(count(1, 100_000, 20_000), {
+      description: "SSE and WebSocket subscribers at a time.",
+      unit: "subscribers",
+    }),
+    connections_max: key(count(1, 200_000, 25_000), {
+      description: "HTTP connections at a time; one more is closed at once.",
+      unit: "connections",
+    }),
+    stall_timeout_ms: key(count(1_000, 600_000, 30_000), {
+      description: "A subscriber that takes nothing for so long is dropped.",
+      unit: "ms",
+    }),
+    transform_ms_max: key(count(1, 10_000, 100), {
+      description: "Time that a transform may take for one message.",
+      unit: "ms",
+    }),
+    transform_memory_bytes_max: key(count(mebibyte, 1024 * mebibyte, 64 * mebibyte), {
+      description: "Memory that a transform may have.",
+      unit: "bytes",
+    }),
+    ...createServiceKeys("pulse"),
+  },
+});
+
+/** The configuration in force. */
+export type PulseConfig = ConfigOf<typeof pulseDefinition.keys>;

@@ -1,0 +1,204 @@
+// What lies in a topic's dead letter topic and was not sent back: list, requeue, and what went wrong most.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Publisher } from "../publish/publisher.ts";
+import { toMessage, type Message } from "../publish/message.ts";
+import { OffsetRanges, type StoredRanges } from "../dispatch/offset-ranges.ts";
+import { readRecords } from "../store/read-records.ts";
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Store } from "../store/store.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import type { DeadLetterWriter, Envelope } from "./dead-letter-writer.ts";
+
+/** Dead letters that a summary looks at, the newest ones. */
+const summaryMax = 10_000;
+const sampleIdsMax = 5;
+const clustersMax = 100;
+
+/** Dead letters with the same reason, numbers and ids in it aside. Times in epoch seconds. */
+export type Cluster = {
+  reason: string;
+  count: number;
+  first_seen: number;
+  last_seen: number;
+  sample_ids: string[];
+};
+
+type Letter = { message: Message; envelope: Envelope };
+
+/** The dead letters of all topics. What was sent back is remembered durably with the message that it became. */
+export class DeadLetterBox {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #topics: Topics;
+  readonly #writer: DeadLetterWriter;
+  readonly #publisher: Publisher;
+  readonly #requeued = new Map<string, OffsetRanges>();
+  readonly #busy = new Set<string>();
+
+  constructor(parts: {
+    store: Store;
+    state: StateTable;
+    topics: Topics;
+    writer: DeadLetterWriter;
+    publisher: Publisher;
+  }) {
+    this.#store = parts.store;
+    this.#state = parts.state;
+    this.#topics = parts.topics;
+    this.#writer = parts.writer;
+    this.#publisher = parts.publisher;
+    for (const { key, value } of parts.state.take("requeued")) {
+      if (parts.topics.findByHexId(String(key[1])) === undefined) continue;
+      const stored = readJson(value) as StoredRanges;
+      this.#requeued.set(String(key[1]), new OffsetRanges(stored));
+    }
+    parts.topics.watch({ deleted: (topic) => this.#forget(topic) });
+  }
+
+  /** The oldest dead letters of a source topic, at most `limit`, and how many there are. */
+  async list(topic: Topic, limit: number) {
+    const name = this.#writer.nameFor(topic);
+    const box = this.#topics.find(topic.tenant, name);
+    const messages: Envelope[] = [];
+    if (box === undefined) return { messages, total: 0, dlq_topic: name };
+    for await (const { envelope } of this.#read(box, topic)) {
+      messages.push(envelope);
+      if (messages.length >= limit) break;
+    }
+    return { messages, total: this.#countLeft(box), dlq_topic: name };
+  }
+
+  /** What went wrong, by reason, most frequent first. */
+  async summarize(topic: Topic) {
+    const name = this.#writer.nameFor(topic);
+    const box = this.#topics.find(topic.tenant, name);
+    const clusters = new Map<string, Cluster>();
+    if (box === undefined) return { dlq_topic: name, total: 0, clusters: [] };
+    const from = Math.max(0, box.stored.partitions[0]!.durableEnd - summaryMax);
+    for await (const { envelope } of this.#read(box, topic, from)) {
+      const { failure_reason, timestamp, message_id } = envelope;
+      const reason = failure_reason.replace(/[0-9a-f]{8,}|\d+/gi, "…").slice(0, 200);
+      const known = clusters.get(reason);
+      if (known === undefined) {
+        if (clusters.size >= clustersMax) continue;
+        const first = { reason, count: 1, first_seen: timestamp, last_seen: timestamp };
+        clusters.set(reason, { ...first, sample_ids: [message_id] });
+        continue;
+      }
+      known.count++;
+      known.last_seen = timestamp;
+      if (known.sample_ids.length < sampleIdsMax) known.sample_ids.push(message_id);
+    }
+    const sorted = [...clusters.values()].sort((a, b) => b.count - a.count);
+    return { dlq_topic: name, total: this.#countLeft(box), clusters: sorted };
+  }
+
+  /**
+   * Sends a dead letter back to its topic, with a patched payload if one is given: same id, one more retry, no TTL and no
+   * delay. The message and its leaving the box are one entry. Throws `not_found`, `conflict` while it is under way, and
+   * what publishing throws.
+   */
+  async requeue(topic: Topic, messageId: string, patch: Buffer | undefined) {
+    const name = this.#writer.nameFor(topic);
+    const box = this.#topics.find(topic.tenant, name);
+    const letter = box === undefined ? undefined : await this.#find(box, topic, messageId);
+    if (box === undefined || letter === undefined) {
+      throw new PlatformError("not_found", "There is no such dead letter.");
+    }
+    const id = box.stored.id.toString("hex");
+    const place = `${id} ${letter.message.offset}`;
+    if (this.#busy.has(place)) {
+      throw new PlatformError("conflict", "The dead letter is being sent back already.");
+    }
+    this.#busy.add(place);
+    try {
+      const { message, envelope } = letter;
+      const encoding = envelope.encoding === "base64" ? "base64" : "utf8";
+      const done = this.#doneOf(box);
+      const after = new OffsetRanges(done.toStored());
+      after.add(message.offset);
+      const [outcome] = await this.#publisher.publish(
+        topic.tenant,
+        [
+          {
+            topic: envelope.source_topic,
+            payload: patch ?? Buffer.from(envelope.original_payload, encoding),
+            key: message.key ?? undefined,
+            headers: message.headers,
+            priority: message.priority,
+            messageId: envelope.message_id,
+            retryCount: envelope.retry_count + 1,
+          },
+        ],
+        {
+          isRated: false,
+          isRequeue: true,
+          also: [this.#state.draftJson(["requeued", id], after.toStored())],
+        },
+      );
+      done.add(message.offset);
+      return outcome!;
+    } finally {
+      this.#busy.delete(place);
+    }
+  }
+
+  /** Dead letters of a topic that were not sent back. */
+  countOf(topic: Topic): number {
+    const box = this.#topics.find(topic.tenant, this.#writer.nameFor(topic));
+    return box === undefined ? 0 : this.#countLeft(box);
+  }
+
+  async #find(box: Topic, topic: Topic, messageId: string): Promise<Letter | undefined> {
+    for await (const letter of this.#read(box, topic)) {
+      if (letter.envelope.message_id === messageId) return letter;
+    }
+    return undefined;
+  }
+
+  async *#read(box: Topic, source: Topic, from = 0): AsyncGenerator<Letter> {
+    const done = this.#doneOf(box);
+    const partition = box.stored.partitions[0]!;
+    const start = Math.max(from, done.low, partition.logStart);
+    for await (const record of readRecords(this.#store, partition, start)) {
+      if (done.has(record.offset)) continue;
+      const message = toMessage(box, 0, record);
+      const envelope = readEnvelope(message);
+      // Several topics may share one, and clients may publish there as well.
+      if (envelope?.source_topic === source.name) yield { message, envelope };
+    }
+  }
+
+  #doneOf(box: Topic): OffsetRanges {
+    const id = box.stored.id.toString("hex");
+    const known = this.#requeued.get(id) ?? new OffsetRanges();
+    this.#requeued.set(id, known);
+    return known;
+  }
+
+  #countLeft(box: Topic): number {
+    const partition = box.stored.partitions[0]!;
+    const done = this.#doneOf(box);
+    done.raise(partition.logStart);
+    return done.countLeft(partition.durableEnd);
+  }
+
+  #forget(box: Topic): void {
+    const id = box.stored.id.toString("hex");
+    if (!this.#requeued.delete(id)) return;
+    // If it is lost, the next start leaves it out.
+    this.#store.append([this.#state.draft(["requeued", id], null)]).catch(() => undefined);
+  }
+}
+
+function readEnvelope(message: Message): Envelope | undefined {
+  const value = readJson(message.payload) as Partial<Envelope> | null | undefined;
+  const isEnvelope =
+    typeof value?.message_id === "string" &&
+    typeof value.source_topic === "string" &&
+    typeof value.original_payload === "string" &&
+    typeof value.failure_reason === "string" &&
+    Number.isSafeInteger(value.timestamp) &&
+    Number.isSafeInteger(value.retry_count);
+  return isEnvelope ? (value as Envelope) : undefined;
+}

@@ -1,0 +1,108 @@
+// Where a topic's dead letters go, and what one looks like.
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Draft, Store } from "../store/store.ts";
+import type { RecordHeader } from "@platform/log/batch";
+import { readText, toRecord } from "../publish/message.ts";
+import type { Tenant } from "../topic/name.ts";
+import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
+
+/** A message that could not be delivered or taken in. */
+export type DeadLetter = {
+  sourceTopic: string;
+  id: string;
+  key: Buffer | null;
+  /** As it was published. */
+  payload: Buffer;
+  headers: readonly RecordHeader[];
+  priority: number;
+  retryCount: number;
+  reason: string;
+  /** Epoch milliseconds. */
+  at: number;
+};
+
+/** What the payload of a dead letter says; binary payloads as base64. */
+export type Envelope = {
+  message_id: string;
+  source_topic: string;
+  original_payload: string;
+  encoding?: "base64";
+  failure_reason: string;
+  /** Epoch seconds. */
+  timestamp: number;
+  retry_count: number;
+};
+
+/** Registered names of dead letter topics, durably; `<topic>.dlq` for the others. */
+export class DeadLetterWriter {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #topics: Topics;
+  readonly #names = new Map<string, string>();
+
+  constructor(store: Store, state: StateTable, topics: Topics) {
+    this.#store = store;
+    this.#state = state;
+    this.#topics = topics;
+    for (const { key, value } of state.take("dlq")) {
+      const id = String(key[1]);
+      if (topics.findByHexId(id) !== undefined) this.#names.set(id, String(readJson(value)));
+    }
+    topics.watch({ deleted: (topic) => void this.#forget(topic).catch(() => undefined) });
+  }
+
+  nameFor(topic: Topic): string {
+    return this.#names.get(topic.stored.id.toString("hex")) ?? defaultDeadLetterName(topic.name);
+  }
+
+  /** Whether some topic of the tenant sends its dead letters there. */
+  isDeadLetterName(tenant: Tenant, name: string): boolean {
+    if (name.endsWith(".dlq")) return true;
+    if (this.#names.size === 0) return false;
+    for (const [id, registered] of this.#names) {
+      if (registered === name && this.#topics.findByHexId(id)?.tenant === tenant) return true;
+    }
+    return false;
+  }
+
+  /** Registers a name and makes the topic, durably. */
+  async register(topic: Topic, name: string): Promise<Topic> {
+    const deadLetterTopic = await this.#topics.ensure(topic.tenant, name);
+    const id = topic.stored.id.toString("hex");
+    await this.#store.append([this.#state.draftJson(["dlq", id], name)]);
+    this.#names.set(id, name);
+    return deadLetterTopic;
+  }
+
+  /** The topic of dead letters, made if it is not there. */
+  ensure(topic: Topic): Promise<Topic> {
+    return this.#topics.ensure(topic.tenant, this.nameFor(topic));
+  }
+
+  /** The draft of a dead letter; it belongs into one entry with the source's acknowledgement. */
+  draft(deadLetterTopic: Topic, letter: DeadLetter): Draft {
+    const text = readText(letter.payload);
+    const envelope: Envelope = {
+      message_id: letter.id,
+      source_topic: letter.sourceTopic,
+      original_payload: text ?? letter.payload.toString("base64"),
+      ...(text === undefined ? { encoding: "base64" as const } : {}),
+      failure_reason: letter.reason,
+      timestamp: Math.floor(letter.at / 1000),
+      retry_count: letter.retryCount,
+    };
+    const { key, headers, id, priority, retryCount } = letter;
+    const record = toRecord(
+      { key, payload: Buffer.from(JSON.stringify(envelope)), headers },
+      { id, priority, expiresAt: undefined, retryCount },
+      letter.at,
+    );
+    return { partition: deadLetterTopic.stored.partitions[0]!, record };
+  }
+
+  async #forget(topic: Topic): Promise<void> {
+    const id = topic.stored.id.toString("hex");
+    if (!this.#names.delete(id)) return;
+    await this.#store.append([this.#state.draft(["dlq", id], null)]);
+  }
+}

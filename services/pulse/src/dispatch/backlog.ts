@@ -1,0 +1,206 @@
+// How many messages wait in each topic, and the refusal of more.
+import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
+import { readRecords } from "../store/read-records.ts";
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Draft, Store } from "../store/store.ts";
+import { toMessage } from "../publish/message.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** What is looked through at the first publish after a start, at most: what was stored before that counts no more. */
+const lookBackBytes = 32 * 1024 * 1024;
+
+type Waiting = {
+  /** Offsets that the broker's own faces published and nobody has taken, ascending, by partition. */
+  untaken: number[][];
+  /** The next offset that nobody has taken yet, by partition. */
+  taken: number[];
+  delayed: number;
+  /** Admitted and not stored yet. */
+  inFlight: number;
+  ready: Promise<void>;
+};
+
+/**
+ * Depths by topic. With dispatch groups the depth is the largest of their backlogs; without any it is what was published
+ * and nobody has taken yet. Delayed messages count.
+ */
+export class Backlog {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #depthMax: number;
+  readonly #byTopic = new Map<Topic, Waiting>();
+  readonly #groups = new Map<Topic, Set<() => number>>();
+  readonly #stored = new Map<string, number>();
+  readonly #unsaved = new Map<Topic, Set<number>>();
+
+  /** `depthMax`: messages that may wait in a topic; 0 for no limit. */
+  constructor(store: Store, state: StateTable, topics: Topics, depthMax: number) {
+    this.#store = store;
+    this.#state = state;
+    this.#depthMax = depthMax;
+    for (const { key, value } of state.take("taken")) {
+      const [, id, partition] = key as [string, string, number];
+      if (topics.findByHexId(id) !== undefined) {
+        this.#stored.set(`${id} ${partition}`, Number(readJson(value)));
+      }
+    }
+    topics.watch({ deleted: (topic) => this.#forget(topic) });
+  }
+
+  /** Takes a message in, or throws `ERR_BACKPRESSURE`. Each admission is ended by `settle`. */
+  async admit(topic: Topic): Promise<void> {
+    const waiting = this.#of(topic);
+    await waiting.ready;
+    if (this.#depthMax > 0 && this.depthOf(topic) + waiting.inFlight >= this.#depthMax) {
+      const detail = `The topic has ${this.#depthMax} messages waiting; publish again when some have been taken.`;
+      const { headers } = createRetryLaterError("queue_full", detail, 1);
+      throw new PlatformError("ERR_BACKPRESSURE", detail, { headers });
+    }
+    waiting.inFlight++;
+  }
+
+  /** Ends an admission, however it went. */
+  settle(topic: Topic): void {
+    const waiting = this.#byTopic.get(topic);
+    if (waiting !== undefined) waiting.inFlight--;
+  }
+
+  /** Notes a message that one of the broker's own faces published. */
+  noteStored(topic: Topic, partition: number, offset: number): void {
+    if (this.#depthMax === 0) return;
+    const waiting = this.#byTopic.get(topic);
+    if (waiting === undefined || offset < (waiting.taken[partition] ?? 0)) return;
+    const offsets = (waiting.untaken[partition] ??= []);
+    // Beyond the limit nothing depends on the exact number; requeues are not refused.
+    if (offsets.length <= this.#depthMax) offsets.push(offset);
+  }
+
+  /** Notes delayed messages that were taken in (or, negative, that were delivered). */
+  noteDelayed(topic: Topic, change: number): void {
+    const waiting = this.#of(topic);
+    waiting.delayed = Math.max(0, waiting.delayed + change);
+  }
+
+  /** Notes that somebody has taken everything of a partition below `nextOffset`. */
+  noteTaken(topic: Topic, partition: number, nextOffset: number): void {
+    const waiting = this.#of(topic);
+    if (nextOffset <= (waiting.taken[partition] ?? 0)) return;
+    waiting.taken[partition] = nextOffset;
+    const offsets = waiting.untaken[partition];
+    if (offsets !== undefined && offsets.length > 0) {
+      let count = 0;
+      while (count < offsets.length && offsets[count]! < nextOffset) count++;
+      offsets.splice(0, count);
+    }
+    const partitions = this.#unsaved.get(topic) ?? new Set<number>();
+    partitions.add(partition);
+    this.#unsaved.set(topic, partitions);
+  }
+
+  /** Notes that a message expired: nobody can take it any more. */
+  noteExpired(topic: Topic, partition: number, offset: number): void {
+    const offsets = this.#byTopic.get(topic)?.untaken[partition];
+    const at = offsets?.indexOf(offset) ?? -1;
+    if (at >= 0) offsets!.splice(at, 1);
+  }
+
+  /** Whether somebody has taken an offset. */
+  isTaken(topic: Topic, partition: number, offset: number): boolean {
+    return offset < (this.#of(topic).taken[partition] ?? 0);
+  }
+
+  /** Has a group's backlog counted; the returned function ends that. */
+  watchGroup(topic: Topic, countBacklog: () => number): () => void {
+    const groups = this.#groups.get(topic) ?? new Set();
+    groups.add(countBacklog);
+    this.#groups.set(topic, groups);
+    return () => {
+      groups.delete(countBacklog);
+      if (groups.size === 0) this.#groups.delete(topic);
+    };
+  }
+
+  /** Messages that wait in a topic. */
+  depthOf(topic: Topic): number {
+    const waiting = this.#byTopic.get(topic);
+    const delayed = waiting?.delayed ?? 0;
+    const groups = this.#groups.get(topic);
+    if (groups !== undefined) {
+      let depth = 0;
+      for (const countBacklog of groups) depth = Math.max(depth, countBacklog());
+      return depth + delayed;
+    }
+    let depth = delayed;
+    for (const offsets of waiting?.untaken ?? []) depth += offsets?.length ?? 0;
+    return depth;
+  }
+
+  /** Messages that wait in all topics together. */
+  totalDepth(): number {
+    let depth = 0;
+    for (const topic of new Set([...this.#byTopic.keys(), ...this.#groups.keys()])) {
+      depth += this.depthOf(topic);
+    }
+    return depth;
+  }
+
+  /** Writes down how far topics were taken; now and then, and at the end. What a crash forgets counts as waiting again. */
+  async save(): Promise<void> {
+    const drafts: Draft[] = [];
+    for (const [topic, partitions] of this.#unsaved) {
+      const id = topic.stored.id.toString("hex");
+      for (const partition of partitions) {
+        const taken = this.#byTopic.get(topic)?.taken[partition] ?? 0;
+        drafts.push(this.#state.draftJson(["taken", id, partition], taken));
+      }
+    }
+    this.#unsaved.clear();
+    await this.#store.append(drafts);
+  }
+
+  #of(topic: Topic): Waiting {
+    const known = this.#byTopic.get(topic);
+    if (known !== undefined) return known;
+    const id = topic.stored.id.toString("hex");
+    const waiting: Waiting = {
+      untaken: [],
+      taken: topic.stored.partitions.map(({ index }) => this.#stored.get(`${id} ${index}`) ?? 0),
+      delayed: 0,
+      inFlight: 0,
+      ready: Promise.resolve(),
+    };
+    this.#byTopic.set(topic, waiting);
+    if (this.#depthMax > 0) waiting.ready = this.#lookBack(topic, waiting);
+    return waiting;
+  }
+
+  async #lookBack(topic: Topic, waiting: Waiting): Promise<void> {
+    for (const partition of topic.stored.partitions) {
+      const { index, durableEnd } = partition;
+      const from = Math.max(partition.logStart, waiting.taken[index] ?? 0);
+      if (from >= durableEnd) continue;
+      const found: number[] = [];
+      const records = readRecords(this.#store, partition, from, durableEnd, lookBackBytes);
+      for await (const record of records) {
+        if (toMessage(topic, index, record).isOwn) found.push(record.offset);
+        if (found.length > this.#depthMax) break;
+      }
+      const taken = waiting.taken[index] ?? 0;
+      const later = waiting.untaken[index] ?? [];
+      const earlier = found.filter((offset) => offset >= taken && !later.includes(offset));
+      waiting.untaken[index] = [...earlier, ...later];
+    }
+  }
+
+  #forget(topic: Topic): void {
+    const id = topic.stored.id.toString("hex");
+    this.#byTopic.delete(topic);
+    this.#groups.delete(topic);
+    this.#unsaved.delete(topic);
+    const drafts = topic.stored.partitions.map(({ index }) =>
+      this.#state.draft(["taken", id, index], null),
+    );
+    // If it is lost, the next start leaves it out.
+    this.#store.append(drafts).catch(() => undefined);
+  }
+}

@@ -1,0 +1,175 @@
+// From durable records to those who want them: each new stretch is read and decoded once for everyone who is up to date.
+import { LogError, type PartitionView } from "@platform/log";
+import { decodeBatch, splitBatches } from "@platform/log/batch";
+import { toMessage, type Message } from "../publish/message.ts";
+import type { Store } from "../store/store.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** Bytes read at once. */
+const readBytes = 256 * 1024;
+const retryMs = 1_000;
+
+/** Messages of a stretch of a partition; offsets in between that hold nothing were compacted away. */
+export type Stretch = { from: number; to: number; messages: Message[] };
+
+/** Someone who follows partitions. */
+export type Follower = {
+  /** Whether more may be offered. When that becomes true again, it calls `Feeds.resume`. */
+  hasRoom: () => boolean;
+  offer: (topic: Topic, partition: number, stretch: Stretch) => void;
+  /** The partition cannot be read on: it was deleted, or a batch is damaged (`at` is behind it). */
+  lose: (topic: Topic, partition: number) => void;
+};
+
+/** A follower's place in one partition. */
+export type Following = { next: number; isReading: boolean; readonly follower: Follower };
+
+type Feed = {
+  topic: Topic;
+  partition: PartitionView;
+  /** What was handed out to those who are up to date. */
+  position: number;
+  followings: Set<Following>;
+  isPumping: boolean;
+};
+
+/** The feeds of all partitions that anybody follows. */
+export class Feeds {
+  readonly #store: Store;
+  readonly #feeds = new Map<PartitionView, Feed>();
+  readonly #onError: (error: unknown) => void;
+  readonly #unwatch: () => void;
+
+  constructor(store: Store, topics: Topics, onError: (error: unknown) => void) {
+    this.#store = store;
+    this.#onError = onError;
+    this.#unwatch = store.log.watch((partitions) => {
+      if (this.#feeds.size === 0) return;
+      for (const partition of partitions) {
+        const feed = this.#feeds.get(partition);
+        if (feed !== undefined) void this.#pump(feed);
+      }
+    });
+    topics.watch({ deleted: (topic) => this.#lose(topic) });
+  }
+
+  /** Follows a partition from `offset` on; below the log's start it begins there. */
+  follow(topic: Topic, partition: PartitionView, offset: number, follower: Follower): Following {
+    let feed = this.#feeds.get(partition);
+    if (feed === undefined) {
+      const position = partition.durableEnd;
+      feed = { topic, partition, position, followings: new Set(), isPumping: false };
+      this.#feeds.set(partition, feed);
+    }
+    const following = { next: Math.min(offset, partition.durableEnd), isReading: false, follower };
+    feed.followings.add(following);
+    this.resume(partition, following);
+    return following;
+  }
+
+  unfollow(partition: PartitionView, following: Following): void {
+    const feed = this.#feeds.get(partition);
+    feed?.followings.delete(following);
+    if (feed?.followings.size === 0) this.#feeds.delete(partition);
+  }
+
+  /** Goes on reading for a follower that has room again. */
+  resume(partition: PartitionView, following: Following): void {
+    const feed = this.#feeds.get(partition);
+    if (feed === undefined || following.isReading || following.next === feed.position) return;
+    void this.#catchUp(feed, following);
+  }
+
+  close(): void {
+    this.#unwatch();
+    this.#feeds.clear();
+  }
+
+  async #pump(feed: Feed): Promise<void> {
+    if (feed.isPumping) return;
+    feed.isPumping = true;
+    try {
+      while (feed.position < feed.partition.durableEnd && this.#isFed(feed)) {
+        const stretch = await this.#read(feed, feed.position);
+        feed.position = stretch.to;
+        for (const following of feed.followings) {
+          if (following.next !== stretch.from || following.isReading) continue;
+          if (!following.follower.hasRoom()) continue;
+          following.next = stretch.to;
+          following.follower.offer(feed.topic, feed.partition.index, stretch);
+        }
+      }
+    } catch (error) {
+      this.#fail(feed, error);
+    } finally {
+      feed.isPumping = false;
+    }
+  }
+
+  // Where nobody is up to date there is nothing to hand out: each reads on when it has room.
+  #isFed(feed: Feed): boolean {
+    for (const { next, isReading } of feed.followings) {
+      if (next === feed.position && !isReading) return true;
+    }
+    feed.position = feed.partition.durableEnd;
+    return false;
+  }
+
+  async #catchUp(feed: Feed, following: Following): Promise<void> {
+    following.isReading = true;
+    const { follower } = following;
+    try {
+      while (follower.hasRoom() && feed.followings.has(following)) {
+        if (following.next === feed.position || following.next >= feed.partition.durableEnd) break;
+        const stretch = await this.#read(feed, following.next);
+        if (!feed.followings.has(following)) return;
+        following.next = stretch.to;
+        follower.offer(feed.topic, feed.partition.index, stretch);
+      }
+    } catch (error) {
+      this.#fail(feed, error);
+    } finally {
+      following.isReading = false;
+    }
+    // What came while it read may have been handed out without it.
+    if (following.next < feed.partition.durableEnd && follower.hasRoom()) {
+      if (following.next === feed.position) void this.#pump(feed);
+      else setImmediate(() => this.resume(feed.partition, following));
+    }
+  }
+
+  async #read({ topic, partition }: Feed, offset: number): Promise<Stretch> {
+    const from = Math.max(offset, partition.logStart);
+    const { buffers, nextOffset } = await this.#store.read(partition, from, readBytes);
+    const messages: Message[] = [];
+    for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
+      try {
+        for (const record of (await decodeBatch(batch)).records) {
+          if (record.offset >= from) messages.push(toMessage(topic, partition.index, record));
+        }
+      } catch (error) {
+        // A batch that a wire client compressed so that it cannot be read holds nobody up.
+        this.#onError(error);
+      }
+    }
+    return { from: offset, to: Math.max(nextOffset, from), messages };
+  }
+
+  #fail(feed: Feed, error: unknown): void {
+    if (!feed.partition.live || (error instanceof LogError && error.code === "closed")) return;
+    this.#onError(error);
+    setTimeout(() => {
+      void this.#pump(feed);
+      for (const following of feed.followings) this.resume(feed.partition, following);
+    }, retryMs).unref();
+  }
+
+  #lose(topic: Topic): void {
+    for (const partition of topic.stored.partitions) {
+      const feed = this.#feeds.get(partition);
+      if (feed === undefined) continue;
+      this.#feeds.delete(partition);
+      for (const { follower } of feed.followings) follower.lose(topic, partition.index);
+    }
+  }
+}

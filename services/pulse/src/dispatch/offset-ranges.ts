@@ -1,0 +1,98 @@
+// A set of offsets that fills up from below: everything under a low watermark, and ranges above it.
+
+/** As it is stored: `low`, then `[from, to)` pairs above it in ascending order. */
+export type StoredRanges = { low: number; ranges: [from: number, to: number][] };
+
+/** Offsets that are done. Ranges are few as long as what is done comes roughly in order. */
+export class OffsetRanges {
+  #low: number;
+  #ranges: [from: number, to: number][];
+  /** Offsets above the low watermark that are done. */
+  #above = 0;
+
+  constructor(stored: StoredRanges = { low: 0, ranges: [] }) {
+    this.#low = stored.low;
+    this.#ranges = stored.ranges.map(([from, to]) => [from, to]);
+    for (const [from, to] of this.#ranges) this.#above += to - from;
+  }
+
+  /** Every offset below is done. */
+  get low(): number {
+    return this.#low;
+  }
+
+  /** How many ranges lie above the low watermark. */
+  get rangeCount(): number {
+    return this.#ranges.length;
+  }
+
+  /** How many of the offsets below `end` are not done. */
+  countLeft(end: number): number {
+    return Math.max(0, end - this.#low - this.#above);
+  }
+
+  has(offset: number): boolean {
+    if (offset < this.#low) return true;
+    const at = this.#find(offset);
+    return at >= 0 && offset < this.#ranges[at]![1];
+  }
+
+  /** Marks one offset as done. */
+  add(offset: number): void {
+    if (this.has(offset)) return;
+    if (offset === this.#low) {
+      this.#low++;
+      this.#absorb();
+      return;
+    }
+    this.#above++;
+    const at = this.#find(offset);
+    const before = this.#ranges[at];
+    const after = this.#ranges[at + 1];
+    const joinsBefore = before !== undefined && before[1] === offset;
+    const joinsAfter = after !== undefined && after[0] === offset + 1;
+    if (joinsBefore && joinsAfter) {
+      before[1] = after[1];
+      this.#ranges.splice(at + 1, 1);
+    } else if (joinsBefore) before[1]++;
+    else if (joinsAfter) after[0]--;
+    else this.#ranges.splice(at + 1, 0, [offset, offset + 1]);
+  }
+
+  /** Marks everything below `offset` as done, for what is gone by retention. */
+  raise(offset: number): void {
+    if (offset <= this.#low) return;
+    this.#low = offset;
+    this.#ranges = this.#ranges.filter(([from, to]) => {
+      if (from >= offset) return true;
+      this.#above -= to - from;
+      if (to > this.#low) this.#low = to;
+      return false;
+    });
+    this.#absorb();
+  }
+
+  toStored(): StoredRanges {
+    return { low: this.#low, ranges: this.#ranges };
+  }
+
+  #absorb(): void {
+    while (this.#ranges.length > 0 && this.#ranges[0]![0] <= this.#low) {
+      const [from, to] = this.#ranges.shift()!;
+      this.#above -= to - from;
+      this.#low = Math.max(this.#low, to);
+    }
+  }
+
+  // The last range that begins at or below `offset`; -1 if none does.
+  #find(offset: number): number {
+    let low = 0;
+    let high = this.#ranges.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#ranges[middle]![0] <= offset) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  }
+}

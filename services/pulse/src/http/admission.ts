@@ -1,0 +1,64 @@
+// Who calls, for requests that can bring no Authorization header too, and which tenant that is.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Guard, GuardedRequest } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
+import { isTenant, type Tenant } from "../topic/name.ts";
+
+/** Cookie in which a browser may carry its token. */
+const tokenCookie = "platform_token";
+
+/**
+ * The tenant of a caller: the operator's is "", a user's is the claim `tenant`. A user without one is nobody's: 403.
+ */
+export function tenantOf(caller: Caller): Tenant {
+  switch (caller.kind) {
+    case "operator":
+      return "";
+    case "user": {
+      const { tenant } = caller.claims;
+      if (tenant !== undefined && isTenant(tenant)) return tenant;
+      throw new PlatformError("forbidden", "The token names no tenant.");
+    }
+    case "anonymous":
+      throw new PlatformError("unauthorized", "Credentials are required.");
+    default:
+      return caller satisfies never;
+  }
+}
+
+/** Lets the operator alone pass. */
+export function requireOperator(caller: Caller): void {
+  if (caller.kind !== "operator") throw new PlatformError("forbidden", "This is the operator's.");
+}
+
+/**
+ * Admits a subscriber. EventSource and WebSocket of a browser cannot set headers, so a token may also come as the
+ * query's `access_token` or in the cookie `platform_token`; the cookie counts only for pages of `origins`.
+ */
+export async function admitSubscriber(
+  guard: Guard,
+  request: GuardedRequest,
+  search: URLSearchParams,
+  origins: readonly string[],
+): Promise<Caller> {
+  const { headers } = request;
+  if (headers.has("authorization")) return guard(request);
+  const token = search.get("access_token") ?? readCookie(headers, origins);
+  if (token === undefined || token === "") return guard(request);
+  const admitted = new Headers(headers);
+  admitted.set("authorization", `Bearer ${token.replaceAll(/[^\w.~+/=-]/g, "")}`);
+  return guard({ ...request, headers: admitted });
+}
+
+// A foreign page could make a browser open a socket with our cookie (WebSockets know no same-origin policy).
+function readCookie(headers: Headers, origins: readonly string[]): string | undefined {
+  const origin = headers.get("origin");
+  const host = headers.get("host") ?? "";
+  const isOwn = origin === null || URL.parse(origin)?.host === host || origins.includes(origin);
+  if (!isOwn) return undefined;
+  for (const part of (headers.get("cookie") ?? "").split(";")) {
+    const [name, value] = part.trim().split("=", 2);
+    if (name === tokenCookie) return value;
+  }
+  return undefined;
+}

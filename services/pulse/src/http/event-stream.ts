@@ -1,0 +1,126 @@
+// Subscribing by server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+import type { ServerResponse } from "node:http";
+import { alreadyAnswered, defineRoute, type ApiRoute, type Guard } from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
+import type { Message } from "../publish/message.ts";
+import type { Sink } from "../dispatch/subscription.ts";
+import { admitSubscriber, tenantOf } from "./admission.ts";
+import type { MessageFrames } from "./message-frames.ts";
+import type { Subscribers, SubscriberStream } from "./subscribers.ts";
+import {
+  openSubscription,
+  readSubscribeRequest,
+  type OpenSubscription,
+  type SubscribeParts,
+} from "./subscribe-request.ts";
+
+/** What the face works with. */
+export type EventStreamParts = SubscribeParts & {
+  subscribers: Subscribers;
+  frames: MessageFrames;
+  guard: Guard;
+  origins: readonly string[];
+};
+
+/** The operation. */
+export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/subscribe/{topic}",
+    summary: "Follow a topic or a pattern as server-sent events",
+    description:
+      "`group` joins a consumer group, `from` is earliest, latest or an offset, `ack=manual` waits for POST /api/v1/ack. " +
+      "A browser may give its token as `access_token`.",
+    tag: "Subscribe",
+    answerType: "text/event-stream",
+    // EventSource cannot set headers: who calls is found out below, where the query is known.
+    access: "public",
+    handle: async (exchange) => {
+      const { searchParams } = new URL(exchange.request.url);
+      const { guard, origins, subscribers } = parts;
+      const caller = await admitSubscriber(guard, exchange, searchParams, origins);
+      const topic = exchange.params["topic"]!;
+      const lastEventId = exchange.headers.get("last-event-id");
+      const request = readSubscribeRequest(topic, searchParams, lastEventId);
+      subscribers.checkRoom();
+      const response = exchange.rawResponse;
+      if (response === undefined) throw new PlatformError("internal", "There is no connection.");
+      const stream = new EventStream(response, subscribers, parts.frames);
+      const opened = await openSubscription(parts, tenantOf(caller), request, stream);
+      stream.begin(opened);
+      return alreadyAnswered();
+    },
+  });
+}
+
+/** One stream of events. Before `begin` it takes nothing, so that errors can still be answered. */
+class EventStream implements Sink, SubscriberStream {
+  readonly #response: ServerResponse;
+  readonly #subscribers: Subscribers;
+  readonly #frames: MessageFrames;
+  #opened: OpenSubscription | undefined;
+  #isClosed = false;
+
+  constructor(response: ServerResponse, subscribers: Subscribers, frames: MessageFrames) {
+    this.#response = response;
+    this.#subscribers = subscribers;
+    this.#frames = frames;
+  }
+
+  begin(opened: OpenSubscription): void {
+    this.#opened = opened;
+    const response = this.#response;
+    response.writeHead(200, {
+      "Content-Type": "text/event-stream; charset=utf-8",
+      "Cache-Control": "no-store",
+      "X-Accel-Buffering": "no",
+      "X-Content-Type-Options": "nosniff",
+    });
+    response.flushHeaders();
+    response.on("drain", opened.pump);
+    response.on("close", () => this.#close());
+    this.#subscribers.add(this);
+    if (response.destroyed || response.closed) this.#close();
+    opened.pump();
+  }
+
+  canSend(): boolean {
+    return this.#opened !== undefined && !this.#isClosed && !this.#response.writableNeedDrain;
+  }
+
+  send(message: Message, done: () => void): void {
+    const id =
+      this.#opened?.subscription?.positionAfter(message) ??
+      `${message.partition}:${message.offset}`;
+    this.#response.write(this.#frames.event(message, id), (error) => {
+      if (error === null || error === undefined) done();
+    });
+  }
+
+  end(reason: string): void {
+    this.drop(reason);
+  }
+
+  isStalled(): boolean {
+    return this.#response.writableNeedDrain;
+  }
+
+  ping(): void {
+    this.#response.write(": ping\n\n");
+  }
+
+  drop(reason: string): void {
+    const isStalled = this.isStalled();
+    this.#response.end(`event: dropped\ndata: ${JSON.stringify({ reason })}\n\n`);
+    this.#close();
+    // What would not go out before will not go out now.
+    if (isStalled) this.#response.destroy();
+  }
+
+  #close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#subscribers.remove(this);
+    this.#opened?.close();
+  }
+}

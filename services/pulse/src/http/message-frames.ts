@@ -1,0 +1,30 @@
+// The bytes that messages are sent as, made once for all subscribers that are up to date.
+import { formatMessage, type Message } from "../publish/message.ts";
+
+/** Remembers the bytes of a message as long as somebody holds the message. */
+export class MessageFrames {
+  readonly #events = new WeakMap<Message, { id: string; frame: Buffer }>();
+  readonly #lines = new WeakMap<Message, Buffer>();
+
+  /** One server-sent event. Subscribers that are up to date have the same id. */
+  event(message: Message, id: string): Buffer {
+    const known = this.#events.get(message);
+    if (known?.id === id) return known.frame;
+    const frame = Buffer.concat([
+      Buffer.from(`id: ${id}\ndata: `),
+      this.line(message),
+      Buffer.from("\n\n"),
+    ]);
+    this.#events.set(message, { id, frame });
+    return frame;
+  }
+
+  /** The line of JSON. */
+  line(message: Message): Buffer {
+    const known = this.#lines.get(message);
+    if (known !== undefined) return known;
+    const line = Buffer.from(formatMessage(message));
+    this.#lines.set(message, line);
+    return line;
+  }
+}

@@ -1,0 +1,169 @@
+// Publishing over HTTP: one message, or several all or nothing.
+import { z } from "zod";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { RecordHeader } from "@platform/log/batch";
+import { delayMsMax } from "../dispatch/delays.ts";
+import { ownHeaderPrefix, readText } from "../publish/message.ts";
+import type { Publisher, PublishInput, PublishOutcome } from "../publish/publisher.ts";
+import { tenantOf } from "./admission.ts";
+
+const messagesMax = 10_000;
+const batchBodyBytesMax = 10 * 1024 * 1024;
+const headersMax = 100;
+const ttlMsMax = 365 * 24 * 60 * 60 * 1000;
+
+const idText = z.string().min(1).max(255);
+const messageSchema = z.strictObject({
+  topic: z.string().describe("Levels separated by dots."),
+  payload: z.string().describe("The content; text, or base64 with `encoding`."),
+  encoding: z.literal("base64").optional().describe("The payload is base64 of bytes."),
+  key: z.string().max(10_000).optional().describe("Messages of one key go to one partition."),
+  priority: z.int().min(-1_000_000).max(1_000_000).optional().describe("Higher first; 0 is usual."),
+  delay_ms: z.int().min(0).max(delayMsMax).optional().describe("Delivered so much later."),
+  message_id: idText.optional().describe("A second one within five minutes is dropped."),
+  ttl_ms: z
+    .int()
+    .min(1)
+    .max(ttlMsMax)
+    .optional()
+    .describe("A dead letter if not consumed by then."),
+  producer_id: idText.optional().describe("With `sequence_number`: drops what was sent before."),
+  sequence_number: z.int().min(0).optional(),
+  headers: z.record(z.string().min(1).max(255), z.string()).optional(),
+});
+
+type MessageBody = z.output<typeof messageSchema>;
+
+/** The operations. */
+export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/publish",
+      summary: "Publish a message; the answer comes when it is stored",
+      tag: "Publish",
+      body: messageSchema,
+      bodyBytesMax: batchBodyBytesMax,
+      problems: {
+        413: "The message is too large",
+        422: "The payload does not fit the schema of the topic; `fields` says where",
+        429: "Published faster than the rate allows",
+        503: "`ERR_BACKPRESSURE`: too many messages wait in the topic",
+      },
+      handle: async ({ body, caller, span, headers }) => {
+        span.setAttribute("messaging.system", "platform-pulse");
+        span.setAttribute("messaging.destination", body.topic);
+        span.setAttribute("messaging.payload_len", Buffer.byteLength(body.payload));
+        const input = toInput(body, headers);
+        const [outcome] = await publisher.publish(tenantOf(caller), [input], { isRated: true });
+        return formatOutcome(outcome!);
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/publish/batch",
+      summary: "Publish messages all or nothing, also to several topics",
+      tag: "Publish",
+      body: z.strictObject({ messages: z.array(z.unknown()).min(1).max(messagesMax) }),
+      bodyBytesMax: batchBodyBytesMax,
+      problems: { 400: "`index` names the message that is wrong", 503: "As for one message" },
+      handle: async ({ body, caller, span, headers }) => {
+        const inputs = body.messages.map((message, index) => parseMessage(message, index, headers));
+        span.setAttribute("messaging.system", "platform-pulse");
+        span.setAttribute("messaging.batch.message_count", inputs.length);
+        const outcomes = await publisher.publish(tenantOf(caller), inputs, { isRated: true });
+        const results = outcomes.map((outcome) => {
+          const { status: _status, processed_payload: _payload, ...rest } = formatOutcome(outcome);
+          return rest;
+        });
+        return { status: "success", count: results.length, results };
+      },
+    }),
+  ];
+}
+
+function parseMessage(message: unknown, index: number, headers: Headers): PublishInput {
+  const result = messageSchema.safeParse(message);
+  try {
+    if (result.success) return toInput(result.data, headers);
+  } catch (error) {
+    if (!(error instanceof PlatformError)) throw error;
+    throw new PlatformError(error.code, error.detail, { fields: { ...error.fields, index } });
+  }
+  const [issue] = result.error.issues;
+  const place = ["messages", index, ...(issue?.path ?? [])].map(String).join(".");
+  throw new PlatformError("validation_failed", `${place}: ${issue?.message ?? "is wrong"}`, {
+    fields: { index, errors: [{ in: "body", path: place, message: issue?.message }] },
+  });
+}
+
+function toInput(body: MessageBody, requestHeaders: Headers): PublishInput {
+  const { producer_id, sequence_number } = body;
+  if ((producer_id === undefined) !== (sequence_number === undefined)) {
+    throw new PlatformError("validation_failed", "producer_id and sequence_number go together.");
+  }
+  return {
+    topic: body.topic,
+    payload: readPayload(body),
+    key: body.key === undefined ? undefined : Buffer.from(body.key),
+    headers: toHeaders(body.headers ?? {}, requestHeaders.get("traceparent")),
+    priority: body.priority,
+    delayMs: body.delay_ms,
+    ttlMs: body.ttl_ms,
+    messageId: body.message_id,
+    producer:
+      producer_id === undefined ? undefined : { id: producer_id, sequence: sequence_number! },
+  };
+}
+
+function readPayload({ payload, encoding }: MessageBody): Buffer {
+  if (encoding === undefined) return Buffer.from(payload);
+  const bytes = Buffer.from(payload, "base64");
+  // Buffer skips what is no base64; a payload that was garbled on its way should not pass.
+  if (bytes.toString("base64").replace(/=+$/, "") === payload.replace(/=+$/, "")) return bytes;
+  throw new PlatformError("validation_failed", "The payload is not base64.");
+}
+
+function toHeaders(given: Record<string, string>, traceparent: string | null): RecordHeader[] {
+  const headers: RecordHeader[] = [];
+  for (const [key, value] of Object.entries(given)) {
+    if (key.toLowerCase().startsWith(ownHeaderPrefix)) {
+      throw new PlatformError(
+        "validation_failed",
+        `Headers may not begin with ${ownHeaderPrefix}.`,
+      );
+    }
+    headers.push({ key, value: Buffer.from(value) });
+  }
+  if (headers.length > headersMax) {
+    throw new PlatformError("validation_failed", `A message has ${headersMax} headers at most.`);
+  }
+  if (traceparent !== null && given["traceparent"] === undefined) {
+    headers.push({ key: "traceparent", value: Buffer.from(traceparent) });
+  }
+  return headers;
+}
+
+/** What a publisher is told. */
+export function formatOutcome(outcome: PublishOutcome) {
+  const { topic, messageId, payload } = outcome;
+  const common = {
+    status: "success",
+    topic,
+    processed_payload: readText(payload) ?? payload.toString("base64"),
+    message_id: messageId,
+  };
+  switch (outcome.kind) {
+    case "stored":
+      return { ...common, partition: outcome.partition, offset: outcome.offset };
+    case "scheduled":
+      return { ...common, scheduled_for: outcome.dueMs };
+    case "duplicate":
+      return { ...common, duplicate: true, ...outcome.first };
+    case "dead-lettered":
+      return { ...common, routed_to: outcome.deadLetterTopic, failure_reason: outcome.reason };
+    default:
+      return outcome satisfies never;
+  }
+}

@@ -1,0 +1,221 @@
+// Reading without a subscription: tail, committed offsets, lag, replay, acknowledgements of SSE members.
+import { z } from "zod";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Groups } from "../dispatch/groups.ts";
+import { formatMessage, toMessage, type Message } from "../publish/message.ts";
+import type { Offsets } from "../store/offsets.ts";
+import { readRecords } from "../store/read-records.ts";
+import type { Store } from "../store/store.ts";
+import type { Tenant } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import { tenantOf } from "./admission.ts";
+
+const tailMax = 1_000;
+const tailBytesMax = 16 * 1024 * 1024;
+
+/** What the operations work with. */
+export type ReadingParts = { store: Store; topics: Topics; offsets: Offsets; groups: Groups };
+
+/** The operations. */
+export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
+  const { topics, offsets, groups, store } = parts;
+  const offset = z.int().min(0);
+  const partition = z.int().min(0).optional();
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/tail",
+      summary: "The latest messages of a topic, oldest first",
+      tag: "Read",
+      query: z.object({
+        topic: z.string(),
+        n: z
+          .string()
+          .regex(/^\d{1,4}$/, "a whole number from 1 to 1000")
+          .transform(Number)
+          .refine((n) => n >= 1 && n <= tailMax, "a whole number from 1 to 1000")
+          .default(10),
+      }),
+      handle: async ({ query, caller }) => {
+        const topic = topics.get(tenantOf(caller), query.topic);
+        const messages = await readTail(store, topic, query.n);
+        const lines = messages.map(formatMessage);
+        const body = `{"topic":${JSON.stringify(topic.name)},"count":${lines.length},"messages":[${lines.join(",")}]}`;
+        return new Response(body, { headers: { "Content-Type": "application/json" } });
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/offsets",
+      summary: "Committed offsets of a group; each is the next one to read",
+      tag: "Groups",
+      query: z.object({ group: z.string().min(1).max(255), topic: z.string().optional() }),
+      handle: ({ query, caller }) => {
+        const found = [...offsets.list(tenantOf(caller), query.group)]
+          .filter(({ topic }) => query.topic === undefined || topic.name === query.topic)
+          .map(({ topic, partition: at, offset: committed }) => ({
+            topic: topic.name,
+            partition: at,
+            offset: committed,
+          }));
+        return { group: query.group, offsets: found };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/offsets",
+      summary: "Commit an offset",
+      tag: "Groups",
+      body: z.strictObject({ group: z.string(), topic: z.string(), offset, partition }),
+      handle: async ({ body, caller }) => {
+        const tenant = tenantOf(caller);
+        const topic = topics.get(tenant, body.topic);
+        const at = body.partition ?? 0;
+        await moveGroup(parts, tenant, body.group, topic, at, body.offset);
+        return { status: "success", ...body, partition: at };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/consumers/lag",
+      summary: "How far groups are behind",
+      tag: "Groups",
+      query: z.object({ group: z.string().optional() }),
+      handle: ({ query, caller }) => ({ groups: listLag(offsets, tenantOf(caller), query.group) }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/replay",
+      summary: "Move a group back (or on) to an offset",
+      tag: "Groups",
+      body: z.strictObject({
+        topic: z.string(),
+        start_offset: offset,
+        group_name: z.string(),
+        partition,
+      }),
+      handle: async ({ body, caller }) => {
+        const tenant = tenantOf(caller);
+        const topic = topics.get(tenant, body.topic);
+        const chosen =
+          body.partition === undefined
+            ? topic.stored.partitions
+            : [getPartition(topic, body.partition)];
+        let replayed = 0;
+        for (const { index, logStart, durableEnd } of chosen) {
+          const to = Math.min(Math.max(body.start_offset, logStart), durableEnd);
+          await moveGroup(parts, tenant, body.group_name, topic, index, to);
+          replayed += durableEnd - to;
+        }
+        return { replayed };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/replay/time",
+      summary:
+        "The offset of the first message at or after a time; moves the group there if one is named",
+      tag: "Groups",
+      body: z.strictObject({
+        topic: z.string(),
+        timestamp: z.int().min(0),
+        group_name: z.string().optional(),
+        partition,
+      }),
+      handle: async ({ body, caller }) => {
+        const tenant = tenantOf(caller);
+        const topic = topics.get(tenant, body.topic);
+        const view = getPartition(topic, body.partition ?? 0);
+        const found = await store.log.findTimestamp(view, body.timestamp);
+        const to = found?.offset ?? view.durableEnd;
+        if (body.group_name !== undefined) {
+          await moveGroup(parts, tenant, body.group_name, topic, view.index, to);
+        }
+        return { offset: to };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/ack",
+      summary: "Acknowledge a message that an SSE member of a group got with ack=manual",
+      tag: "Groups",
+      body: z.strictObject({
+        topic: z.string(),
+        group: z.string(),
+        id: z.string().describe("The message id, or `partition:offset`."),
+      }),
+      handle: async ({ body, caller }) => {
+        const tenant = tenantOf(caller);
+        const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));
+        if (group?.acknowledge(body.id) !== true) {
+          throw new PlatformError("not_found", "No member of the group holds such a message.");
+        }
+        await groups.save();
+        return { status: "success" };
+      },
+    }),
+  ];
+}
+
+// A group that dispatch knows is moved there as well; a Kafka group's members read its offset when they join.
+async function moveGroup(
+  { offsets, groups }: ReadingParts,
+  tenant: Tenant,
+  name: string,
+  topic: Topic,
+  partition: number,
+  offset: number,
+): Promise<void> {
+  getPartition(topic, partition);
+  const group = groups.find(tenant, name, topic);
+  if (group === undefined) await offsets.commit(tenant, name, [{ topic, partition, offset }]);
+  else await groups.seek(group, partition, offset);
+}
+
+function getPartition(topic: Topic, partition: number) {
+  const view = topic.stored.partitions[partition];
+  if (view !== undefined) return view;
+  throw new PlatformError("not_found", "The topic has no such partition.");
+}
+
+function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
+  const rows = [];
+  for (const { name } of offsets.groups(tenant)) {
+    if (only !== undefined && name !== only) continue;
+    for (const { topic, partition, offset } of offsets.list(tenant, name)) {
+      const latest = topic.stored.partitions[partition]?.durableEnd ?? 0;
+      rows.push({
+        group: name,
+        topic: topic.name,
+        partition,
+        committed_offset: offset,
+        latest_offset: latest,
+        lag: Math.max(0, latest - offset),
+      });
+    }
+  }
+  return rows;
+}
+
+async function readTail(store: Store, topic: Topic, count: number): Promise<Message[]> {
+  const found: Message[] = [];
+  let bytes = 0;
+  for (const partition of topic.stored.partitions) {
+    const from = Math.max(partition.logStart, partition.durableEnd - count);
+    for await (const record of readRecords(store, partition, from)) {
+      bytes += record.value?.length ?? 0;
+      found.push(toMessage(topic, partition.index, record));
+    }
+    if (bytes > tailBytesMax) {
+      throw new PlatformError(
+        "payload_too_large",
+        "The latest messages are too large; ask for fewer.",
+      );
+    }
+  }
+  found.sort(
+    (a, b) => a.timestamp - b.timestamp || a.partition - b.partition || a.offset - b.offset,
+  );
+  return found.slice(-count);
+}

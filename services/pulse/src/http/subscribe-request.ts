@@ -1,0 +1,124 @@
+// What a subscriber asks for, by SSE or WebSocket, and where it begins.
+import { PlatformError } from "@platform/kernel/errors";
+import type { PartitionView } from "@platform/log";
+import type { Member, Group } from "../dispatch/group.ts";
+import type { Groups } from "../dispatch/groups.ts";
+import type { Sink, StartAt, Subscription, Subscriptions } from "../dispatch/subscription.ts";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import { compilePattern, isPattern } from "../topic/pattern.ts";
+import type { Tenant } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** Messages that a member with manual acknowledgement may hold unless it says otherwise. */
+const prefetchDefault = 100;
+const prefetchMax = 10_000;
+
+/** A subscription that was asked for. */
+export type SubscribeRequest = {
+  topic: string;
+  group: string | undefined;
+  isManual: boolean;
+  prefetch: number;
+  startAt: StartAt;
+};
+
+/** A subscription that runs. */
+export type OpenSubscription = {
+  kind: "plain" | "group";
+  subscription: Subscription | undefined;
+  group: { group: Group; member: Member } | undefined;
+  pump: () => void;
+  close: () => void;
+};
+
+/** What subscribing works with. */
+export type SubscribeParts = {
+  topics: Topics;
+  subscriptions: Subscriptions;
+  groups: Groups;
+  deadLetters: DeadLetterWriter;
+};
+
+/** Reads path and query. `lastEventId` comes from the header, or from the query for those who cannot set headers. */
+export function readSubscribeRequest(
+  topic: string,
+  search: URLSearchParams,
+  lastEventId: string | null,
+): SubscribeRequest {
+  const group = search.get("group") ?? undefined;
+  if (group !== undefined && isPattern(topic)) {
+    throw new PlatformError("validation_failed", "A group reads one topic, no pattern.");
+  }
+  const ack = search.get("ack") ?? "auto";
+  if (ack !== "auto" && ack !== "manual") {
+    throw new PlatformError("validation_failed", "ack is auto or manual.");
+  }
+  if (ack === "manual" && group === undefined) {
+    throw new PlatformError("validation_failed", "ack=manual needs a group.");
+  }
+  const prefetch = Number(search.get("prefetch") ?? prefetchDefault);
+  if (!Number.isInteger(prefetch) || prefetch < 1 || prefetch > prefetchMax) {
+    throw new PlatformError("validation_failed", `prefetch is a number from 1 to ${prefetchMax}.`);
+  }
+  const resumed = lastEventId ?? search.get("last_event_id");
+  const startAt = resumed === null ? readFrom(search.get("from")) : readLastEventId(resumed);
+  return { topic, group, isManual: ack === "manual", prefetch, startAt };
+}
+
+/** Opens it; the topic is made if it is not there. */
+export async function openSubscription(
+  parts: SubscribeParts,
+  tenant: Tenant,
+  request: SubscribeRequest,
+  sink: Sink,
+): Promise<OpenSubscription> {
+  const { topics, subscriptions, groups, deadLetters } = parts;
+  if (isPattern(request.topic)) {
+    const matches = compilePattern(request.topic);
+    const opened = subscriptions.openPattern(
+      tenant,
+      (name) => matches(name) && !deadLetters.isDeadLetterName(tenant, name),
+      request.startAt,
+      sink,
+    );
+    return plain(opened);
+  }
+  const topic = await topics.ensure(tenant, request.topic);
+  if (request.group === undefined) return plain(subscriptions.open(topic, request.startAt, sink));
+  const group = await groups.ensure(tenant, request.group, topic, request.startAt);
+  const { isManual, prefetch } = request;
+  const member = group.join(sink, { isManual, prefetch });
+  return {
+    kind: "group",
+    subscription: undefined,
+    group: { group, member },
+    pump: () => group.pump(),
+    close: () => member.leave(),
+  };
+}
+
+function plain(opened: { subscription: Subscription; close: () => void }): OpenSubscription {
+  const { subscription, close } = opened;
+  return { kind: "plain", subscription, group: undefined, pump: () => subscription.pump(), close };
+}
+
+function readFrom(from: string | null): StartAt {
+  if (from === null || from === "latest") return () => undefined;
+  if (from === "earliest") return () => 0;
+  if (/^\d{1,15}$/.test(from)) return () => Number(from);
+  throw new PlatformError("validation_failed", "from is earliest, latest or an offset.");
+}
+
+// `partition:offset` of what was received last, for each partition, comma separated. A partition that is not named was
+// added later: it begins at its start.
+function readLastEventId(text: string): StartAt {
+  const places = new Map<number, number>();
+  for (const part of text.split(",")) {
+    const found = /^(\d{1,5}):(-1|\d{1,15})$/.exec(part.trim());
+    if (found === null) {
+      throw new PlatformError("validation_failed", "Last-Event-ID is not one of this broker.");
+    }
+    places.set(Number(found[1]), Number(found[2]) + 1);
+  }
+  return (_topic: Topic, { index }: PartitionView) => places.get(index) ?? 0;
+}

@@ -1,0 +1,266 @@
+// Topics over HTTP: list, make, delete, settings, schema, transform, dead letters.
+import { z } from "zod";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { TopicConfig } from "@platform/log";
+import type { DeadLetterBox } from "../deadletter/dead-letter-box.ts";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Backlog } from "../dispatch/backlog.ts";
+import type { Groups } from "../dispatch/groups.ts";
+import type { Subscriptions } from "../dispatch/subscription.ts";
+import type { Schemas } from "../schema/schemas.ts";
+import { checkTopicName } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import type { Transforms } from "../transform/transforms.ts";
+import { tenantOf } from "./admission.ts";
+import { formatOutcome } from "./publish-api.ts";
+
+const transformBytesMax = 6 * 1024 * 1024;
+const schemaBytesMax = 64 * 1024;
+const policies = ["delete", "compact", "compact,delete"] as const;
+
+/** What the operations work with. */
+export type TopicParts = {
+  topics: Topics;
+  subscriptions: Subscriptions;
+  groups: Groups;
+  backlog: Backlog;
+  schemas: Schemas;
+  transforms: Transforms;
+  deadLetters: DeadLetterWriter;
+  box: DeadLetterBox;
+};
+
+const configFields = {
+  retention_ms: z.int().min(-1).optional(),
+  retention_bytes: z.int().min(-1).optional(),
+  cleanup_policy: z.enum(policies).optional(),
+  segment_bytes: z.int().min(1_024).optional(),
+  delete_retention_ms: z.int().min(0).optional(),
+};
+const limitQuery = z.object({
+  limit: z
+    .string()
+    .regex(/^\d{1,4}$/)
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= 1_000, "a whole number from 1 to 1000")
+    .default(100),
+});
+
+/** The operations. */
+export function createTopicRoutes(parts: TopicParts): ApiRoute[] {
+  return [...createCatalogueRoutes(parts), ...createRuleRoutes(parts), ...createBoxRoutes(parts)];
+}
+
+function createCatalogueRoutes(parts: TopicParts): ApiRoute[] {
+  const { topics } = parts;
+  const tag = "Topics";
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics",
+      summary: "All topics",
+      tag,
+      handle: ({ caller }) => {
+        const list = [...topics.list(tenantOf(caller))].map((topic) => describeTopic(parts, topic));
+        return { topics: list, count: list.length };
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics",
+      summary: "Make a topic",
+      tag,
+      status: 201,
+      body: z.strictObject({
+        name: z.string(),
+        partitions: z.int().min(1).optional(),
+        config: z.strictObject(configFields).optional(),
+      }),
+      handle: async ({ body, caller }) => {
+        const { name, partitions, config = {} } = body;
+        const topic = await topics.create(tenantOf(caller), name, {
+          ...(partitions === undefined ? {} : { partitions }),
+          config: toConfig(config),
+        });
+        return describeTopic(parts, topic);
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics/{topic}",
+      summary: "One topic",
+      tag,
+      handle: ({ params, caller }) => {
+        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        return { ...describeTopic(parts, topic), config: describeConfig(topic) };
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/topics/{topic}",
+      summary: "Delete a topic with everything in it",
+      tag,
+      handle: async ({ params, caller }) => {
+        await topics.delete(topics.get(tenantOf(caller), params["topic"]!));
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics/retention",
+      summary: "Set how long a topic keeps messages; what is not named stays",
+      tag,
+      body: z.strictObject({ topic: z.string(), ...configFields }),
+      handle: async ({ body, caller }) => {
+        const { topic: name, ...changes } = body;
+        const topic = topics.get(tenantOf(caller), name);
+        await topics.configure(topic, toConfig(changes));
+        return { topic: topic.name, ...describeConfig(topic) };
+      },
+    }),
+  ];
+}
+
+function createRuleRoutes({ topics, schemas, transforms }: TopicParts): ApiRoute[] {
+  const tag = "Rules of a topic";
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics/{topic}/schema",
+      summary: "Set the schema that payloads have to fit: a map of fields to types, or JSON Schema",
+      tag,
+      bodyBytesMax: schemaBytesMax,
+      query: z.object({ compatibility: z.enum(["backward", "none"]).default("none") }),
+      body: z.record(z.string(), z.unknown()),
+      problems: { 409: "It would refuse what the schema before let pass" },
+      handle: async ({ params, query, body, caller }) => {
+        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        const { kind, document } = await schemas.register(topic, body, query.compatibility);
+        return { status: "success", topic: topic.name, kind, schema: document };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics/{topic}/schema",
+      summary: "The schema of a topic",
+      tag,
+      handle: ({ params, caller }) => {
+        const schema = schemas.find(topics.get(tenantOf(caller), params["topic"]!));
+        if (schema === undefined) throw new PlatformError("not_found", "The topic has no schema.");
+        return schema.document;
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/topics/{topic}/schema",
+      summary: "Take the schema away",
+      tag,
+      handle: async ({ params, caller }) => {
+        await schemas.clear(topics.get(tenantOf(caller), params["topic"]!));
+      },
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics/{topic}/transform",
+      summary: "Set the WebAssembly module that payloads pass through; an empty body takes it away",
+      tag,
+      bodyKind: "bytes",
+      bodyBytesMax: transformBytesMax,
+      answerType: "text/plain",
+      handle: async ({ params, body, caller }) => {
+        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        if (body.length === 0) {
+          await transforms.clear(topic);
+          return `Transform cleared for topic ${topic.name}\n`;
+        }
+        await transforms.register(topic, Buffer.from(body));
+        return `Transform registered for topic ${topic.name}\n`;
+      },
+    }),
+  ];
+}
+
+function createBoxRoutes({ topics, deadLetters, box }: TopicParts): ApiRoute[] {
+  const tag = "Dead letters";
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics/{topic}/dlq",
+      summary: "Say where the dead letters of a topic go",
+      tag,
+      body: z.strictObject({ dlq_topic: z.string() }),
+      handle: async ({ params, body, caller }) => {
+        checkTopicName(body.dlq_topic);
+        const topic = await topics.ensure(tenantOf(caller), params["topic"]!);
+        if (topic.name === body.dlq_topic) {
+          throw new PlatformError("validation_failed", "A topic cannot be its own dead letters.");
+        }
+        await deadLetters.register(topic, body.dlq_topic);
+        return { status: "success", topic: topic.name, dlq_topic: body.dlq_topic };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics/{topic}/dlq",
+      summary: "Dead letters of a topic, oldest first",
+      tag,
+      query: limitQuery,
+      handle: ({ params, query, caller }) =>
+        box.list(topics.get(tenantOf(caller), params["topic"]!), query.limit),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/topics/{topic}/dlq/summary",
+      summary: "What went wrong, by reason",
+      tag,
+      handle: ({ params, caller }) => box.summarize(topics.get(tenantOf(caller), params["topic"]!)),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/topics/{topic}/dlq/requeue",
+      summary: "Send a dead letter back to its topic, patched if `payload` is given",
+      tag,
+      body: z.strictObject({ message_id: z.string().min(1), payload: z.string().optional() }),
+      bodyBytesMax: 10 * 1024 * 1024,
+      handle: async ({ params, body, caller }) => {
+        const topic = topics.get(tenantOf(caller), params["topic"]!);
+        const patch = body.payload === undefined ? undefined : Buffer.from(body.payload);
+        return formatOutcome(await box.requeue(topic, body.message_id, patch));
+      },
+    }),
+  ];
+}
+
+function describeTopic(parts: TopicParts, topic: Topic) {
+  const { subscriptions, groups, transforms, deadLetters, backlog } = parts;
+  return {
+    name: topic.name,
+    subscribers: subscriptions.countOf(topic) + groups.memberCountOf(topic),
+    partitions: topic.stored.partitions.length,
+    has_transform: transforms.has(topic),
+    dlq_topic: deadLetters.nameFor(topic),
+    queue_depth: backlog.depthOf(topic),
+  };
+}
+
+function describeConfig({ stored: { config } }: Topic) {
+  return {
+    retention_ms: config.retentionMs,
+    retention_bytes: config.retentionBytes,
+    cleanup_policy: config.cleanupPolicy,
+    segment_bytes: config.segmentBytes,
+    delete_retention_ms: config.deleteRetentionMs,
+  };
+}
+
+function toConfig(fields: z.output<z.ZodObject<typeof configFields>>): Partial<TopicConfig> {
+  const config: Partial<TopicConfig> = {};
+  if (fields.retention_ms !== undefined) config.retentionMs = fields.retention_ms;
+  if (fields.retention_bytes !== undefined) config.retentionBytes = fields.retention_bytes;
+  if (fields.cleanup_policy !== undefined) config.cleanupPolicy = fields.cleanup_policy;
+  if (fields.segment_bytes !== undefined) config.segmentBytes = fields.segment_bytes;
+  if (fields.delete_retention_ms !== undefined) {
+    config.deleteRetentionMs = fields.delete_retention_ms;
+  }
+  return config;
+}

@@ -1,0 +1,29 @@
+// What the specification has and the broker has not yet: refused by name.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiMethod, type ApiRoute } from "@platform/kernel/http";
+
+const unbuilt: readonly (readonly [ApiMethod, string, string])[] = [
+  ["POST", "/api/v1/admin/offloader", "Offloading closed segments to an object store"],
+  ["GET", "/api/v1/events/", "Listing events across topics"],
+  ["GET", "/api/v1/topics/{topic}/anomalies", "Spike and drift detection"],
+  ["GET", "/api/v1/topics/{topic}/dlq/triage", "Suggestions for dead letters"],
+  ["POST", "/api/v1/sqlite/query", "Queries over the broker's metadata"],
+  ["POST", "/api/v1/cdc", "Change data capture"],
+  ["GET", "/ui/", "The management web UI"],
+];
+
+/** The operations, each 501. */
+export function createUnbuiltRoutes(): ApiRoute[] {
+  return unbuilt.map(([method, path, what]) =>
+    defineRoute({
+      method,
+      path,
+      summary: `${what}: not available yet`,
+      tag: "Not available yet",
+      problems: { 501: "Not available yet" },
+      handle: () => {
+        throw new PlatformError("not_available_yet", `${what} is not available yet.`);
+      },
+    }),
+  );
+}

@@ -1,0 +1,241 @@
+// WebSockets: subscriptions with one message a frame, and the statistics each second.
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
+import { mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
+import type { Caller } from "@platform/kernel/identity";
+import type { Logger } from "@platform/kernel/log";
+import { WebSocketServer, type WebSocket } from "ws";
+import type { Sink } from "../dispatch/subscription.ts";
+import type { Message } from "../publish/message.ts";
+import { admitSubscriber, tenantOf } from "./admission.ts";
+import type { MessageFrames } from "./message-frames.ts";
+import {
+  openSubscription,
+  readSubscribeRequest,
+  type OpenSubscription,
+  type SubscribeParts,
+} from "./subscribe-request.ts";
+import type { Subscribers, SubscriberStream } from "./subscribers.ts";
+
+/** What a client may send in one frame: acknowledgements are short. */
+const frameBytesMax = 64 * 1024;
+/** Bytes that may wait in a socket before nothing more is given to it. */
+const waitingBytesMax = 256 * 1024;
+const statsMs = 1_000;
+
+/** What the face works with. */
+export type WebSocketParts = SubscribeParts & {
+  subscribers: Subscribers;
+  frames: MessageFrames;
+  guard: Guard;
+  origins: readonly string[];
+  readStats: () => Record<string, number>;
+  logger: Logger;
+};
+
+/** Takes over upgrades to `/ws/subscribe/{topic}` and `/api/v1/stats/ws`. */
+export class WebSockets {
+  readonly #parts: WebSocketParts;
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    maxPayload: frameBytesMax,
+    perMessageDeflate: false,
+  });
+
+  constructor(parts: WebSocketParts) {
+    this.#parts = parts;
+  }
+
+  /** For the listener. */
+  handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => socket.destroy());
+    this.#admit(request, socket, head).catch((error: unknown) => {
+      if (!(error instanceof PlatformError)) {
+        this.#parts.logger.error("upgrade failed", { error });
+      }
+      refuse(socket, request, error);
+    });
+  }
+
+  close(): void {
+    for (const client of this.#server.clients) client.close(1001, "the broker is stopping");
+    this.#server.close();
+  }
+
+  async #admit(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const path = mapLegacyPath(url.pathname);
+    const { guard, origins, subscribers } = this.#parts;
+    const guarded = toGuarded(request, path);
+    const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
+    subscribers.checkRoom();
+    if (path === "/api/v1/stats/ws") {
+      this.#server.handleUpgrade(request, socket, head, (client) => this.#sendStats(client));
+      return;
+    }
+    const found = /^\/ws\/subscribe\/([^/]+)$/.exec(path);
+    if (found === null) throw new PlatformError("not_found", "There is no WebSocket here.");
+    await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, caller);
+  }
+
+  async #subscribe(
+    request: IncomingMessage,
+    socket: Duplex,
+    head: Buffer,
+    topic: string,
+    search: URLSearchParams,
+    caller: Caller,
+  ): Promise<void> {
+    const asked = readSubscribeRequest(topic, search, null);
+    const { subscribers, frames } = this.#parts;
+    const stream = new MessageSocket(subscribers, frames);
+    const opened = await openSubscription(this.#parts, tenantOf(caller), asked, stream);
+    if (socket.destroyed) {
+      opened.close();
+      return;
+    }
+    let isUpgraded = false;
+    socket.once("close", () => {
+      if (!isUpgraded) opened.close();
+    });
+    this.#server.handleUpgrade(request, socket, head, (client) => {
+      isUpgraded = true;
+      stream.begin(client, opened);
+    });
+  }
+
+  #sendStats(client: WebSocket): void {
+    const { subscribers, readStats } = this.#parts;
+    const send = () => {
+      if (client.bufferedAmount < waitingBytesMax) client.send(JSON.stringify(readStats()));
+    };
+    const timer = setInterval(send, statsMs);
+    const stream: SubscriberStream = {
+      isStalled: () => client.bufferedAmount >= waitingBytesMax,
+      ping: () => client.ping(),
+      drop: (reason) => client.close(1001, reason),
+    };
+    subscribers.add(stream);
+    client.on("error", () => client.terminate());
+    client.on("close", () => {
+      clearInterval(timer);
+      subscribers.remove(stream);
+    });
+    send();
+  }
+}
+
+/** One subscriber's socket. */
+class MessageSocket implements Sink, SubscriberStream {
+  readonly #subscribers: Subscribers;
+  readonly #frames: MessageFrames;
+  #client: WebSocket | undefined;
+  #opened: OpenSubscription | undefined;
+
+  constructor(subscribers: Subscribers, frames: MessageFrames) {
+    this.#subscribers = subscribers;
+    this.#frames = frames;
+  }
+
+  begin(client: WebSocket, opened: OpenSubscription): void {
+    this.#client = client;
+    this.#opened = opened;
+    this.#subscribers.add(this);
+    client.on("error", () => client.terminate());
+    client.on("close", () => {
+      this.#client = undefined;
+      this.#subscribers.remove(this);
+      opened.close();
+    });
+    client.on("message", (data, isBinary) => {
+      this.#receive(isBinary || !Buffer.isBuffer(data) ? "" : data.toString("utf8"));
+    });
+    opened.pump();
+  }
+
+  canSend(): boolean {
+    return this.#client !== undefined && this.#client.bufferedAmount < waitingBytesMax;
+  }
+
+  send(message: Message, done: () => void): void {
+    this.#client?.send(this.#frames.line(message), { binary: false }, (error) => {
+      if (error !== undefined && error !== null) return;
+      done();
+      this.#opened?.pump();
+    });
+  }
+
+  end(reason: string): void {
+    this.drop(reason);
+  }
+
+  isStalled(): boolean {
+    return (this.#client?.bufferedAmount ?? 0) >= waitingBytesMax;
+  }
+
+  ping(): void {
+    this.#client?.ping();
+  }
+
+  drop(reason: string): void {
+    const isStalled = this.isStalled();
+    this.#client?.close(1001, reason);
+    if (isStalled) this.#client?.terminate();
+  }
+
+  #receive(text: string): void {
+    const id = readAcknowledgement(text);
+    const { group } = this.#opened ?? {};
+    if (id === undefined || group === undefined) {
+      this.#sendError(id === undefined ? 'expected {"ack": id}' : "only a group acknowledges");
+    } else if (!group.group.acknowledge(id, group.member)) {
+      this.#sendError("this member holds no such message");
+    }
+  }
+
+  #sendError(error: string): void {
+    if (this.canSend()) this.#client?.send(JSON.stringify({ error, code: "bad_request" }));
+  }
+}
+
+function readAcknowledgement(text: string): string | undefined {
+  try {
+    const value = JSON.parse(text) as { ack?: unknown } | null;
+    return typeof value?.ack === "string" ? value.ack : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function decodeTopic(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new PlatformError("bad_request", "The path is not valid.");
+  }
+}
+
+function toGuarded(request: IncomingMessage, path: string): GuardedRequest {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  const address = request.socket.remoteAddress;
+  const peer =
+    address === undefined ? { kind: "unknown" as const } : { kind: "tcp" as const, address };
+  return { headers, method: "GET", path, peer };
+}
+
+// The handshake has not happened: the answer is still HTTP.
+function refuse(socket: Duplex, request: IncomingMessage, error: unknown): void {
+  const problem = toProblem(error, { instance: request.url ?? "" });
+  const body = JSON.stringify(problem);
+  const headers = {
+    ...getProblemHeaders(error),
+    "Content-Length": String(Buffer.byteLength(body)),
+    Connection: "close",
+  };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end(`HTTP/1.1 ${problem.status} ${problem.title}\r\n${lines.join("\r\n")}\r\n\r\n${body}`);
+}

@@ -1,0 +1,61 @@
+// SaslHandshake and SaslAuthenticate: who the client is.
+import { errorCodes } from "../protocol/error-codes.ts";
+import { saslAuthenticate, saslHandshake } from "../protocol/messages/index.ts";
+import {
+  saslMechanisms,
+  type CredentialStore,
+  type SaslExchange,
+  type SaslMechanism,
+} from "../sasl/mechanism.ts";
+import { beginPlain } from "../sasl/plain.ts";
+import { beginScram } from "../sasl/scram.ts";
+import { route, type Route } from "../server/route.ts";
+
+const noBytes = Buffer.alloc(0);
+
+/** The routes of authentication. `fakeSaltKey`: 32 secret bytes that stay the same. */
+export function authenticationRoutes(credentials: CredentialStore, fakeSaltKey: Buffer): Route[] {
+  const begin = (mechanism: SaslMechanism): SaslExchange =>
+    mechanism === "PLAIN"
+      ? beginPlain(credentials)
+      : beginScram(mechanism, credentials, fakeSaltKey);
+
+  return [
+    route(saslHandshake, ({ mechanism }, { session, version }) => {
+      if (session.authentication.state !== "demanded") {
+        return { errorCode: errorCodes.illegalSaslState, mechanisms: [] };
+      }
+      const known = saslMechanisms.find((name) => name === mechanism);
+      if (known === undefined) {
+        return { errorCode: errorCodes.unsupportedSaslMechanism, mechanisms: saslMechanisms };
+      }
+      session.authentication = {
+        state: "under way",
+        exchange: begin(known),
+        isBare: version === 0,
+      };
+      return { errorCode: errorCodes.none, mechanisms: saslMechanisms };
+    }),
+
+    route(saslAuthenticate, async ({ authBytes }, { session }) => {
+      const { authentication } = session;
+      if (authentication.state !== "under way") {
+        const errorMessage = "SaslHandshake has to come first.";
+        return { errorCode: errorCodes.illegalSaslState, errorMessage, authBytes: noBytes };
+      }
+      const step = await authentication.exchange.step(authBytes);
+      if (step.kind === "failed") {
+        session.authentication = { state: "refused" };
+        return {
+          errorCode: errorCodes.saslAuthenticationFailed,
+          errorMessage: step.message,
+          authBytes: noBytes,
+        };
+      }
+      if (step.kind === "done") {
+        session.authentication = { state: "done", principal: step.principal };
+      }
+      return { errorCode: errorCodes.none, errorMessage: null, authBytes: step.bytes };
+    }),
+  ];
+}

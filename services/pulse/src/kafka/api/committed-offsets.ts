@@ -1,0 +1,188 @@
+// OffsetCommit, OffsetFetch, OffsetDelete: what groups have read.
+import type { OffsetCommit } from "../../store/offsets.ts";
+import { toKafkaName, type Tenant } from "../../topic/name.ts";
+import type { Topic } from "../../topic/topics.ts";
+import { toAnswer, toGroupAnswer } from "../answer.ts";
+import { findTopic, type KafkaBroker } from "../broker.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { offsetCommit, offsetDelete, offsetFetch } from "../protocol/messages/index.ts";
+import type { Read } from "../protocol/schema.ts";
+import { route, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+import { claimGroup, groupKey } from "./groups.ts";
+
+/** Kafka's `offset.metadata.max.bytes`. */
+const metadataBytesMax = 4096;
+
+type CommitRequest = Read<typeof offsetCommit.request>;
+type AskedTopics = readonly { name: string; partitionIndexes: readonly number[] }[] | null;
+
+/** The routes of committed offsets. */
+export function committedOffsetRoutes(broker: KafkaBroker): Route[] {
+  return [
+    route(offsetCommit, async (request, { session }) => {
+      const { tenant } = principalOf(session);
+      const general = await checkCommit(broker, tenant, request);
+      return { topics: await commitAll(broker, tenant, request, general) };
+    }),
+
+    route(offsetFetch, ({ groupId, topics, groups }, { session, version }) => {
+      const { tenant } = principalOf(session);
+      if (version < 8) return { topics: findCommitted(broker, tenant, groupId, topics) };
+      const answers = groups.map((group) => ({
+        groupId: group.groupId,
+        topics: findCommitted(broker, tenant, group.groupId, group.topics),
+        errorCode: errorCodes.none,
+      }));
+      return { groups: answers };
+    }),
+
+    route(offsetDelete, async ({ groupId, topics }, { session }) => {
+      const { tenant } = principalOf(session);
+      const isActive = broker.groups.describe(groupKey(tenant, groupId)) !== undefined;
+      const isKnown = Array.from(broker.offsets.groups(tenant)).some(
+        ({ name, kind }) => name === groupId && kind !== "dispatch",
+      );
+      const refusal = isActive ? errorCodes.nonEmptyGroup : errorCodes.groupIdNotFound;
+      if (isActive || !isKnown) return { errorCode: refusal, throttleTimeMs: 0, topics: [] };
+      return {
+        errorCode: errorCodes.none,
+        throttleTimeMs: 0,
+        topics: await deleteAll(broker, tenant, groupId, topics),
+      };
+    }),
+  ];
+}
+
+async function checkCommit(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  request: CommitRequest,
+): Promise<ErrorCode> {
+  const error = broker.groups.checkCommit(groupKey(tenant, request.groupId), {
+    memberId: request.memberId,
+    instanceId: request.groupInstanceId,
+    generation: request.generationId,
+  });
+  if (error !== undefined) return toGroupAnswer(error);
+  return claimGroup(broker, tenant, request.groupId);
+}
+
+async function commitAll(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  request: CommitRequest,
+  general: ErrorCode,
+) {
+  const commits: OffsetCommit[] = [];
+  const places = request.topics.map(({ name, partitions }) => {
+    const topic = findTopic(broker.topics, tenant, name);
+    return {
+      name,
+      partitions: partitions.map((partition) => {
+        const { partitionIndex } = partition;
+        const errorCode = general === 0 ? checkPlace(topic, partition) : general;
+        if (errorCode === errorCodes.none) {
+          commits.push({
+            topic: topic!,
+            partition: partitionIndex,
+            offset: partition.committedOffset,
+            leaderEpoch: partition.committedLeaderEpoch,
+            metadata: partition.committedMetadata ?? "",
+          });
+        }
+        return { partitionIndex, errorCode };
+      }),
+    };
+  });
+  let outcome: ErrorCode = errorCodes.none;
+  try {
+    if (commits.length > 0) await broker.offsets.commit(tenant, request.groupId, commits);
+  } catch (error) {
+    outcome = toAnswer(error).errorCode;
+  }
+  if (outcome === errorCodes.none) return places;
+  return places.map(({ name, partitions }) => ({
+    name,
+    partitions: partitions.map(({ partitionIndex, errorCode }) => ({
+      partitionIndex,
+      errorCode: errorCode === errorCodes.none ? outcome : errorCode,
+    })),
+  }));
+}
+
+function checkPlace(
+  topic: Topic | undefined,
+  partition: { partitionIndex: number; committedOffset: number; committedMetadata: string | null },
+): ErrorCode {
+  if (topic?.stored.partitions[partition.partitionIndex] === undefined) {
+    return errorCodes.unknownTopicOrPartition;
+  }
+  if (partition.committedOffset < 0) return errorCodes.invalidCommitOffsetSize;
+  const isLong = Buffer.byteLength(partition.committedMetadata ?? "") > metadataBytesMax;
+  return isLong ? errorCodes.offsetMetadataTooLarge : errorCodes.none;
+}
+
+function findCommitted(broker: KafkaBroker, tenant: Tenant, groupId: string, asked: AskedTopics) {
+  if (asked === null) return findAllCommitted(broker, tenant, groupId);
+  return asked.map(({ name, partitionIndexes }) => {
+    const topic = findTopic(broker.topics, tenant, name);
+    return {
+      name,
+      partitions: partitionIndexes.map((partitionIndex) => {
+        const found =
+          topic === undefined
+            ? undefined
+            : broker.offsets.find(tenant, groupId, topic, partitionIndex);
+        return describeCommitted(partitionIndex, found);
+      }),
+    };
+  });
+}
+
+function findAllCommitted(broker: KafkaBroker, tenant: Tenant, groupId: string) {
+  const byTopic = new Map<string, ReturnType<typeof describeCommitted>[]>();
+  for (const stored of broker.offsets.list(tenant, groupId)) {
+    const name = toKafkaName(stored.topic.name);
+    const partitions = byTopic.get(name) ?? [];
+    byTopic.set(name, partitions);
+    partitions.push(describeCommitted(stored.partition, stored));
+  }
+  return Array.from(byTopic, ([name, partitions]) => ({ name, partitions }));
+}
+
+function describeCommitted(
+  partitionIndex: number,
+  found: { offset: number; leaderEpoch: number; metadata: string } | undefined,
+) {
+  return {
+    partitionIndex,
+    committedOffset: found?.offset ?? -1,
+    committedLeaderEpoch: found?.leaderEpoch ?? -1,
+    metadata: found?.metadata ?? "",
+    errorCode: errorCodes.none,
+  };
+}
+
+async function deleteAll(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  groupId: string,
+  topics: Read<typeof offsetDelete.request>["topics"],
+) {
+  const deleted: { topic: Topic; partition: number }[] = [];
+  const answers = topics.map(({ name, partitions }) => {
+    const topic = findTopic(broker.topics, tenant, name);
+    return {
+      name,
+      partitions: partitions.map(({ partitionIndex }) => {
+        const isThere = topic?.stored.partitions[partitionIndex] !== undefined;
+        if (isThere) deleted.push({ topic, partition: partitionIndex });
+        const errorCode = isThere ? errorCodes.none : errorCodes.unknownTopicOrPartition;
+        return { partitionIndex, errorCode };
+      }),
+    };
+  });
+  await broker.offsets.deleteOffsets(tenant, groupId, deleted);
+  return answers;
+}

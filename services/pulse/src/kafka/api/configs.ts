@@ -1,0 +1,168 @@
+// DescribeConfigs, AlterConfigs, IncrementalAlterConfigs: settings of topics, and of the broker to look at.
+import type { TopicConfig } from "@platform/log";
+import type { Tenant } from "../../topic/name.ts";
+import { fine, toAnswer, type Answer } from "../answer.ts";
+import { findTopic, nodeId, type KafkaBroker } from "../broker.ts";
+import {
+  configSources,
+  listChangeable,
+  listTopicConfig,
+  readTopicConfig,
+  type ConfigChange,
+  type ConfigEntry,
+} from "../config-entries.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import {
+  alterConfigs,
+  configOperations,
+  describeConfigs,
+  incrementalAlterConfigs,
+} from "../protocol/messages/index.ts";
+import { route, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+
+const resourceTypes = { topic: 2, broker: 4 } as const;
+
+/** The routes of settings. */
+export function configRoutes(broker: KafkaBroker): Route[] {
+  return [
+    route(describeConfigs, ({ resources, includeDocumentation }, { session }) => {
+      const { tenant } = principalOf(session);
+      const results = resources.map(({ resourceType, resourceName, configurationKeys }) => {
+        const found = findEntries(broker, tenant, resourceType, resourceName);
+        const place = { resourceType, resourceName };
+        if (!Array.isArray(found)) return { ...found, ...place, configs: [] };
+        const wanted = found.filter(({ name }) => configurationKeys?.includes(name) ?? true);
+        const configs = wanted.map(({ documentation, ...entry }) => ({
+          ...entry,
+          isSensitive: false,
+          synonyms: [],
+          documentation: includeDocumentation ? documentation : null,
+        }));
+        return { ...fine, ...place, configs };
+      });
+      return { throttleTimeMs: 0, results };
+    }),
+
+    route(alterConfigs, async ({ resources, validateOnly }, { session }) => {
+      const { tenant } = principalOf(session);
+      const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
+        const named = new Set(configs.map(({ name }) => name));
+        const others = listChangeable().filter((name) => !named.has(name));
+        const all = [...configs, ...others.map((name) => ({ name, value: null }))];
+        const resource = { resourceType, resourceName };
+        return {
+          ...(await change(broker, tenant, resource, readTopicConfig(all), validateOnly)),
+          ...resource,
+        };
+      });
+      return { throttleTimeMs: 0, responses: await Promise.all(responses) };
+    }),
+
+    route(incrementalAlterConfigs, async ({ resources, validateOnly }, { session }) => {
+      const { tenant } = principalOf(session);
+      const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
+        const resource = { resourceType, resourceName };
+        const own = findTopic(broker.topics, tenant, resourceName)?.stored.config;
+        const read = readIncremental(configs, own);
+        return { ...(await change(broker, tenant, resource, read, validateOnly)), ...resource };
+      });
+      return { throttleTimeMs: 0, responses: await Promise.all(responses) };
+    }),
+  ];
+}
+
+function findEntries(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  resourceType: number,
+  name: string,
+): ConfigEntry[] | Answer {
+  if (resourceType === resourceTypes.topic) {
+    const topic = findTopic(broker.topics, tenant, name);
+    if (topic !== undefined) return listTopicConfig(topic.stored.config);
+    return refuse(errorCodes.unknownTopicOrPartition, "No such topic.");
+  }
+  if (resourceType === resourceTypes.broker) {
+    if (name === "" || name === String(nodeId)) return listBrokerConfig(broker);
+    return refuse(errorCodes.invalidRequest, `The only broker is ${nodeId}.`);
+  }
+  return refuse(errorCodes.invalidRequest, "Only topics (2) and brokers (4) have settings here.");
+}
+
+function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[] {
+  const entries: Record<string, string> = {
+    "auto.create.topics.enable": String(isAutoCreating),
+    "default.replication.factor": "1",
+    "num.partitions": String(topics.partitionsDefault),
+  };
+  return Object.entries(entries).map(([name, value]) => ({
+    name,
+    value,
+    readOnly: true,
+    configSource: configSources.staticBroker,
+    configType: 2,
+    documentation: "Set where the broker is configured",
+  }));
+}
+
+async function change(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  { resourceType, resourceName }: { resourceType: number; resourceName: string },
+  read: ConfigChange,
+  validateOnly: boolean,
+): Promise<Answer> {
+  if (resourceType !== resourceTypes.topic) {
+    return refuse(errorCodes.invalidRequest, "Only settings of topics can be changed.");
+  }
+  const topic = findTopic(broker.topics, tenant, resourceName);
+  if (topic === undefined) return refuse(errorCodes.unknownTopicOrPartition, "No such topic.");
+  if ("reason" in read) return refuse(errorCodes.invalidConfig, read.reason);
+  if (validateOnly) return fine;
+  try {
+    await broker.topics.configure(topic, read.changes);
+    return fine;
+  } catch (error) {
+    return toAnswer(error);
+  }
+}
+
+function readIncremental(
+  configs: readonly { name: string; configOperation: number; value: string | null }[],
+  own: TopicConfig | undefined,
+): ConfigChange {
+  const entries: { name: string; value: string | null }[] = [];
+  for (const { name, configOperation, value } of configs) {
+    switch (configOperation) {
+      case configOperations.set:
+        if (value === null) return { reason: `${name} has no value` };
+        entries.push({ name, value });
+        break;
+      case configOperations.delete:
+        entries.push({ name, value: null });
+        break;
+      case configOperations.append:
+      case configOperations.subtract:
+        if (name !== "cleanup.policy") return { reason: `${name} is not a list` };
+        entries.push({ name, value: editList(own, configOperation, value ?? "") });
+        break;
+      default:
+        return { reason: `there is no operation ${configOperation}` };
+    }
+  }
+  return readTopicConfig(entries);
+}
+
+function editList(own: TopicConfig | undefined, operation: number, value: string): string {
+  const parts = new Set((own?.cleanupPolicy ?? "delete").split(","));
+  for (const part of value.split(",")) {
+    if (operation === configOperations.append) parts.add(part.trim());
+    else parts.delete(part.trim());
+  }
+  return [...parts].join(",");
+}
+
+function refuse(errorCode: ErrorCode, errorMessage: string): Answer {
+  return { errorCode, errorMessage };
+}

@@ -1,0 +1,228 @@
+// Fetch: stored batches as they are, waited for without holding any.
+import { compressionOf, readBatchHeader } from "@platform/log/batch";
+import type { PartitionView } from "@platform/log";
+import { toAnswer } from "../answer.ts";
+import { findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { fetch } from "../protocol/messages/index.ts";
+import type { Read, Written } from "../protocol/schema.ts";
+import { route, type Exchange, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+import type { Tenant } from "../../topic/name.ts";
+
+const zstdVersionMin = 10;
+const topicIdVersionMin = 13;
+/** Longest wait of a Fetch, whatever it asks for. */
+const waitMsMax = 5 * 60_000;
+
+type Request = Read<typeof fetch.request>;
+type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partitions"][number];
+
+/** A partition that is asked for: where to read, or why not. */
+type Wish = {
+  index: number;
+  offset: number;
+  bytesMax: number;
+  view: PartitionView | undefined;
+  errorCode: ErrorCode;
+};
+
+/** The route of Fetch. Sessions (KIP-227) are not kept: the answer's session id is always 0. */
+export function fetchRoutes(broker: KafkaBroker): Route[] {
+  return [
+    route(fetch, async (request, exchange) => {
+      if (request.sessionId !== 0) {
+        return { throttleTimeMs: 0, errorCode: errorCodes.fetchSessionIdNotFound, topics: [] };
+      }
+      const { tenant } = principalOf(exchange.session);
+      const topics = request.topics.map((topic) => ({
+        name: topic.name,
+        topicId: topic.topicId,
+        wishes: findWishes(broker, tenant, topic, exchange.version),
+      }));
+      const wishes = topics.flatMap((topic) => topic.wishes);
+      await waitForBytes(broker, wishes, request, exchange);
+      // Answers are sent in order: to read before this one's turn would be to hold bytes for nothing.
+      await exchange.turn();
+      const bytesMax = Math.min(request.maxBytes, broker.fetchBytesMax);
+      if (!(await exchange.reserve(estimateBytes(wishes, bytesMax)))) return undefined;
+      const answers = await readAll(broker, wishes, bytesMax, exchange.version);
+      return {
+        throttleTimeMs: 0,
+        topics: topics.map(({ name, topicId, wishes: own }) => ({
+          name,
+          topicId,
+          partitions: own.map((wish) => answers.get(wish)!),
+        })),
+      };
+    }),
+  ];
+}
+
+function findWishes(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  asked: Request["topics"][number],
+  version: number,
+): Wish[] {
+  const isById = version >= topicIdVersionMin;
+  const topic = isById
+    ? broker.topics.findById(tenant, Buffer.from(asked.topicId, "hex"))
+    : findTopic(broker.topics, tenant, asked.name);
+  return asked.partitions.map((partition) => {
+    const view = topic?.stored.partitions[partition.partition];
+    const missing =
+      isById && topic === undefined
+        ? errorCodes.unknownTopicId
+        : errorCodes.unknownTopicOrPartition;
+    return {
+      index: partition.partition,
+      offset: partition.fetchOffset,
+      bytesMax: partition.partitionMaxBytes,
+      view,
+      errorCode: view === undefined ? missing : checkPosition(view, partition),
+    };
+  });
+}
+
+function checkPosition(
+  view: PartitionView,
+  { fetchOffset, currentLeaderEpoch }: { fetchOffset: number; currentLeaderEpoch: number },
+): ErrorCode {
+  if (currentLeaderEpoch >= 0) {
+    const epoch = leaderEpochOf(view);
+    if (currentLeaderEpoch < epoch) return errorCodes.fencedLeaderEpoch;
+    if (currentLeaderEpoch > epoch) return errorCodes.unknownLeaderEpoch;
+  }
+  const isInside = fetchOffset >= view.logStart && fetchOffset <= view.durableEnd;
+  return isInside ? errorCodes.none : errorCodes.offsetOutOfRange;
+}
+
+/**
+ * Waits until `minBytes` are there, for `maxWaitMs` at most; an error is told at once. What is there is not read
+ * meanwhile: how far the partitions have grown says how much it is.
+ */
+async function waitForBytes(
+  broker: KafkaBroker,
+  wishes: readonly Wish[],
+  request: Request,
+  { signal }: Exchange,
+): Promise<void> {
+  if (wishes.some(({ errorCode }) => errorCode !== errorCodes.none)) return;
+  const endMs = performance.now() + Math.min(Math.max(0, request.maxWaitMs), waitMsMax);
+  const views = wishes.map(({ view }) => view!);
+  const isThere = () => wishes.some(({ view, offset }) => view!.durableEnd > offset);
+  const countBytes = () => views.reduce((sum, view) => sum + view.bytes, 0);
+  const before = countBytes();
+  // Of what was there at the start only this is known: enough for the usual wish for a single byte.
+  const hadSome = isThere();
+  if (request.minBytes <= 0 || (hadSome && request.minBytes <= 1)) return;
+  let positions = wishes.map(({ view, offset }) => ({ partition: view!, offset }));
+  if (hadSome) {
+    const known = await measure(broker, wishes, request.minBytes);
+    if (known >= request.minBytes) return;
+    positions = views.map((partition) => ({ partition, offset: partition.durableEnd }));
+  }
+  for (;;) {
+    const leftMs = endMs - performance.now();
+    if (leftMs <= 0 || signal.aborted) return;
+    if (!(await broker.store.waitForData(positions, leftMs, signal))) return;
+    if (views.some(({ live }) => !live)) return;
+    if (countBytes() - before >= request.minBytes) return;
+    positions = views.map((partition) => ({ partition, offset: partition.durableEnd }));
+  }
+}
+
+/** Bytes that can be read now, counted up to `enough`; nothing is kept. */
+async function measure(
+  broker: KafkaBroker,
+  wishes: readonly Wish[],
+  enough: number,
+): Promise<number> {
+  let bytes = 0;
+  for (const { view, offset, bytesMax } of wishes) {
+    if (bytes >= enough || view === undefined || view.durableEnd <= offset) continue;
+    const wanted = Math.min(bytesMax, enough - bytes, broker.fetchBytesMax);
+    const found = await broker.store.read(view, offset, Math.max(1, wanted)).catch(() => undefined);
+    bytes += found?.bytes ?? enough;
+  }
+  return bytes;
+}
+
+/** Bytes that an answer is likely to take. */
+function estimateBytes(wishes: readonly Wish[], bytesMax: number): number {
+  let bytes = 0;
+  for (const { view, offset, bytesMax: own } of wishes) {
+    if (view !== undefined && view.durableEnd > offset) bytes += Math.min(own, view.bytes);
+  }
+  return Math.max(0, Math.min(bytes, bytesMax));
+}
+
+/**
+ * Reads the wishes in their order until `bytesMax` are there. A whole batch is read even if it is larger, or a
+ * consumer could never get past it (KIP-74).
+ */
+async function readAll(
+  broker: KafkaBroker,
+  wishes: readonly Wish[],
+  bytesMax: number,
+  version: number,
+): Promise<Map<Wish, PartitionAnswer>> {
+  const answers = new Map<Wish, PartitionAnswer>();
+  let left = Math.max(1, bytesMax);
+  for (const wish of wishes) {
+    const answer = await readWish(broker, wish, left, version);
+    for (const buffer of answer.records ?? []) left -= buffer.length;
+    answers.set(wish, answer);
+  }
+  return answers;
+}
+
+async function readWish(
+  broker: KafkaBroker,
+  { view, index, offset, bytesMax, errorCode }: Wish,
+  left: number,
+  version: number,
+): Promise<PartitionAnswer> {
+  if (view === undefined || errorCode !== errorCodes.none) return describe(index, errorCode, view);
+  if (left <= 0 || view.durableEnd <= offset) return describe(index, errorCodes.none, view);
+  try {
+    const { buffers } = await broker.store.read(
+      view,
+      offset,
+      Math.max(1, Math.min(bytesMax, left)),
+    );
+    if (version < zstdVersionMin && buffers.some(holdsZstd)) {
+      return describe(index, errorCodes.unsupportedCompressionType, view);
+    }
+    return { ...describe(index, errorCodes.none, view), records: buffers };
+  } catch (error) {
+    return describe(index, toAnswer(error).errorCode, view);
+  }
+}
+
+function describe(
+  partitionIndex: number,
+  errorCode: ErrorCode,
+  view: PartitionView | undefined,
+): PartitionAnswer {
+  const end = view?.durableEnd ?? -1;
+  return {
+    partitionIndex,
+    errorCode,
+    highWatermark: end,
+    lastStableOffset: end,
+    logStartOffset: view?.logStart ?? -1,
+    abortedTransactions: null,
+    records: [],
+  };
+}
+
+function holdsZstd(buffer: Buffer): boolean {
+  for (let at = 0; ;) {
+    const header = readBatchHeader(buffer, at);
+    if (header === undefined) return false;
+    if (compressionOf(header.attributes) === "zstd") return true;
+    at += header.bytes;
+  }
+}

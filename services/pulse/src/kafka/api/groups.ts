@@ -1,0 +1,226 @@
+// JoinGroup, SyncGroup, Heartbeat, LeaveGroup and those who look at groups.
+import { PlatformError } from "@platform/kernel/errors";
+import type { GroupDescription } from "../../group/index.ts";
+import type { Tenant } from "../../topic/name.ts";
+import { toAnswer, toGroupAnswer } from "../answer.ts";
+import type { KafkaBroker } from "../broker.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import {
+  deleteGroups,
+  describeGroups,
+  heartbeat,
+  joinGroup,
+  leaveGroup,
+  listGroups,
+  syncGroup,
+} from "../protocol/messages/index.ts";
+import { route, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+
+/** Versions from which members need an id before they join, and leaders can skip an assignment. */
+const memberIdVersionMin = 4;
+const skipAssignmentVersionMin = 9;
+const groupType = "classic";
+
+/** The name under which a tenant's group is known to the coordinator: tenants hold no colon. */
+export function groupKey(tenant: Tenant, groupId: string): string {
+  return `${tenant}:${groupId}`;
+}
+
+/** The routes of consumer groups. */
+export function groupRoutes(broker: KafkaBroker): Route[] {
+  const { groups, offsets } = broker;
+  return [
+    route(joinGroup, async (request, { session, version, clientId }) => {
+      const { tenant } = principalOf(session);
+      const { groupId, groupInstanceId, memberId } = request;
+      const claimError = await claimGroup(broker, tenant, groupId);
+      if (claimError !== errorCodes.none) return refuseJoin(claimError, memberId);
+      const result = await groups.join(groupKey(tenant, groupId), {
+        memberId,
+        instanceId: groupInstanceId,
+        clientId,
+        clientHost: `/${session.remoteAddress}`,
+        sessionTimeoutMs: request.sessionTimeoutMs,
+        rebalanceTimeoutMs: request.rebalanceTimeoutMs,
+        protocolType: request.protocolType,
+        protocols: request.protocols,
+        needsMemberId: version >= memberIdVersionMin,
+        canSkipAssignment: version >= skipAssignmentVersionMin,
+      });
+      if (result.error !== undefined) {
+        return refuseJoin(toGroupAnswer(result.error), result.memberId);
+      }
+      return {
+        errorCode: errorCodes.none,
+        generationId: result.generation,
+        protocolType: result.protocolType,
+        protocolName: result.protocol,
+        leader: result.leader,
+        skipAssignment: result.skipAssignment,
+        memberId: result.memberId,
+        members: result.members.map(({ instanceId, ...member }) => ({
+          ...member,
+          groupInstanceId: instanceId,
+        })),
+      };
+    }),
+
+    route(syncGroup, async (request, { session }) => {
+      const { tenant } = principalOf(session);
+      const result = await groups.sync(groupKey(tenant, request.groupId), {
+        memberId: request.memberId,
+        instanceId: request.groupInstanceId,
+        generation: request.generationId,
+        protocolType: request.protocolType,
+        protocol: request.protocolName,
+        assignments: request.assignments,
+      });
+      return {
+        errorCode: toGroupAnswer(result.error),
+        protocolType: result.protocolType,
+        protocolName: result.protocol,
+        assignment: result.assignment,
+      };
+    }),
+
+    route(heartbeat, (request, { session }) => {
+      const { tenant } = principalOf(session);
+      const error = groups.heartbeat(groupKey(tenant, request.groupId), {
+        memberId: request.memberId,
+        instanceId: request.groupInstanceId,
+        generation: request.generationId,
+      });
+      return { errorCode: toGroupAnswer(error) };
+    }),
+
+    route(leaveGroup, (request, { session, version }) => {
+      const { tenant } = principalOf(session);
+      const key = groupKey(tenant, request.groupId);
+      if (version < 3) {
+        return { errorCode: toGroupAnswer(groups.leave(key, request.memberId, null)) };
+      }
+      const members = request.members.map(({ memberId, groupInstanceId }) => ({
+        memberId,
+        groupInstanceId,
+        errorCode: toGroupAnswer(groups.leave(key, memberId, groupInstanceId)),
+      }));
+      return { errorCode: errorCodes.none, members };
+    }),
+
+    route(describeGroups, (request, { session }) => {
+      const { tenant } = principalOf(session);
+      return { groups: request.groups.map((groupId) => describeGroup(broker, tenant, groupId)) };
+    }),
+
+    route(listGroups, ({ statesFilter, typesFilter }, { session }) => {
+      const { tenant } = principalOf(session);
+      const isWanted = (filter: readonly string[], value: string) =>
+        filter.length === 0 || filter.some((one) => one.toLowerCase() === value.toLowerCase());
+      const listed = listAll(broker, tenant).filter(
+        ({ groupState }) => isWanted(statesFilter, groupState) && isWanted(typesFilter, groupType),
+      );
+      return { errorCode: errorCodes.none, groups: listed };
+    }),
+
+    route(deleteGroups, async ({ groupsNames }, { session }) => {
+      const { tenant } = principalOf(session);
+      const results = groupsNames.map(async (groupId) => {
+        const isActive = groups.describe(groupKey(tenant, groupId)) !== undefined;
+        if (isActive) return { groupId, errorCode: errorCodes.nonEmptyGroup };
+        if (!isKafkas(broker, tenant, groupId)) {
+          return { groupId, errorCode: errorCodes.groupIdNotFound };
+        }
+        try {
+          await offsets.deleteGroup(tenant, groupId);
+          return { groupId, errorCode: errorCodes.none };
+        } catch (error) {
+          return { groupId, errorCode: toAnswer(error).errorCode };
+        }
+      });
+      return { throttleTimeMs: 0, results: await Promise.all(results) };
+    }),
+  ];
+}
+
+/** Makes a group one of Kafka's, durably, unless it is one of the broker's own. */
+export async function claimGroup(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  groupId: string,
+): Promise<ErrorCode> {
+  if (groupId === "") return errorCodes.invalidGroupId;
+  if (broker.offsets.kindOf(tenant, groupId) === "kafka") return errorCodes.none;
+  try {
+    await broker.offsets.claim(tenant, groupId, "kafka");
+    return errorCodes.none;
+  } catch (error) {
+    if (!(error instanceof PlatformError)) return toAnswer(error).errorCode;
+    if (error.code === "conflict") return errorCodes.inconsistentGroupProtocol;
+    return error.code === "validation_failed"
+      ? errorCodes.invalidGroupId
+      : errorCodes.coordinatorNotAvailable;
+  }
+}
+
+function refuseJoin(errorCode: ErrorCode, memberId: string) {
+  // The name may not be null before version 7.
+  return { errorCode, generationId: -1, protocolName: "", leader: "", memberId, members: [] };
+}
+
+function isKafkas(broker: KafkaBroker, tenant: Tenant, groupId: string): boolean {
+  for (const { name, kind } of broker.offsets.groups(tenant)) {
+    if (name === groupId) return kind !== "dispatch";
+  }
+  return false;
+}
+
+function describeGroup(broker: KafkaBroker, tenant: Tenant, groupId: string) {
+  const active = broker.groups.describe(groupKey(tenant, groupId));
+  if (active === undefined) {
+    const isKnown = isKafkas(broker, tenant, groupId);
+    return {
+      errorCode: errorCodes.none,
+      groupId,
+      groupState: isKnown ? "Empty" : "Dead",
+      protocolType: isKnown ? "consumer" : "",
+      protocolData: "",
+      members: [],
+    };
+  }
+  return {
+    errorCode: errorCodes.none,
+    groupId,
+    groupState: active.state,
+    protocolType: active.protocolType,
+    protocolData: active.protocol,
+    members: active.members.map((member) => ({
+      memberId: member.memberId,
+      groupInstanceId: member.instanceId,
+      clientId: member.clientId,
+      clientHost: member.clientHost,
+      memberMetadata: member.metadata,
+      memberAssignment: member.assignment,
+    })),
+  };
+}
+
+/** Groups with members, and those that have only left offsets behind. */
+function listAll(broker: KafkaBroker, tenant: Tenant) {
+  const prefix = groupKey(tenant, "");
+  const active = new Map<string, GroupDescription>();
+  for (const group of broker.groups.list()) {
+    if (group.groupId.startsWith(prefix)) active.set(group.groupId.slice(prefix.length), group);
+  }
+  const listed = Array.from(active, ([groupId, { protocolType, state }]) => ({
+    groupId,
+    protocolType,
+    groupState: state as string,
+    groupType,
+  }));
+  for (const { name, kind } of broker.offsets.groups(tenant)) {
+    if (kind === "dispatch" || active.has(name)) continue;
+    listed.push({ groupId: name, protocolType: "consumer", groupState: "Empty", groupType });
+  }
+  return listed;
+}

@@ -1,0 +1,149 @@
+// Produce and InitProducerId: record batches as they come, one per partition.
+import { compressionOf, readBatchHeader } from "@platform/log/batch";
+import { toAnswer } from "../answer.ts";
+import { findTopic, type KafkaBroker } from "../broker.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { ProtocolError } from "../protocol/error.ts";
+import { initProducerId, produce } from "../protocol/messages/index.ts";
+import type { Read, Written } from "../protocol/schema.ts";
+import { route, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
+import type { Tenant } from "../../topic/name.ts";
+
+/** The first version that carries record batches v2, and the first that may carry zstd (KIP-110). */
+const batchVersionMin = 3;
+const zstdVersionMin = 7;
+
+type Request = Read<typeof produce.request>;
+type PartitionAnswer = Written<typeof produce.response>["topics"][number]["partitions"][number];
+
+/** The routes of those who write. */
+export function produceRoutes(broker: KafkaBroker): Route[] {
+  return [
+    route(produce, async (request, { session, version }) => {
+      const { tenant } = principalOf(session);
+      const topics = await produceAll(broker, tenant, request, version);
+      if (request.acks !== 0) return { topics };
+      // Nobody reads an answer: the end of the connection tells the client to look for what is wrong.
+      const refused = topics.flatMap(({ partitions }) => partitions).find((p) => p.errorCode !== 0);
+      if (refused === undefined) return undefined;
+      throw new ProtocolError(`error ${refused.errorCode} in a Produce without acknowledgement`);
+    }),
+
+    route(initProducerId, async ({ transactionalId }) => {
+      if (transactionalId !== null) {
+        const errorCode = errorCodes.transactionalIdAuthorizationFailed;
+        return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
+      }
+      try {
+        const producerId = await broker.producerIds.take();
+        return { throttleTimeMs: 0, errorCode: errorCodes.none, producerId, producerEpoch: 0 };
+      } catch (error) {
+        const { errorCode } = toAnswer(error);
+        return { throttleTimeMs: 0, errorCode, producerId: -1, producerEpoch: -1 };
+      }
+    }),
+  ];
+}
+
+// Everything up to the append happens at once, so that requests of a connection keep their order.
+async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request, version: number) {
+  const general = checkRequest(request, version);
+  const batches: ProduceBatch[] = [];
+  const places = request.topics.map(({ name, partitions }) => {
+    const topic = findTopic(broker.topics, tenant, name);
+    return {
+      name,
+      partitions: partitions.map(({ index, records }) => {
+        if (general !== undefined) return { index, refusal: general };
+        if (topic?.stored.partitions[index] === undefined) {
+          return { index, refusal: refuse(errorCodes.unknownTopicOrPartition) };
+        }
+        const refusal = checkRecords(records, version);
+        if (refusal !== undefined) return { index, refusal };
+        batches.push({ topic, partition: index, batch: records! });
+        return { index, batch: batches.length - 1 };
+      }),
+    };
+  });
+  const outcomes = await broker.producer.produce(batches);
+  return places.map(({ name, partitions }) => ({
+    name,
+    partitions: partitions.map((place) =>
+      place.refusal === undefined
+        ? describeOutcome(place.index, outcomes[place.batch]!)
+        : describeRefusal(place.index, place.refusal),
+    ),
+  }));
+}
+
+type Refusal = { errorCode: ErrorCode; errorMessage: string | null };
+
+function refuse(errorCode: ErrorCode, errorMessage: string | null = null): Refusal {
+  return { errorCode, errorMessage };
+}
+
+/** What is wrong with the request as a whole. */
+function checkRequest({ acks, transactionalId }: Request, version: number): Refusal | undefined {
+  if (version < batchVersionMin) {
+    return refuse(errorCodes.unsupportedVersion, "Message sets before version 2 are not taken.");
+  }
+  if (acks < -1 || acks > 1) return refuse(errorCodes.invalidRequiredAcks);
+  if (transactionalId !== null) return refusedTransaction;
+  return undefined;
+}
+
+const refusedTransaction = refuse(
+  errorCodes.transactionalIdAuthorizationFailed,
+  "Transactions are not available.",
+);
+
+/** What is wrong with a batch by the protocol's rules; lengths and checksum are for the log to check. */
+function checkRecords(records: Buffer | null, version: number): Refusal | undefined {
+  if (records === null || records.length === 0) {
+    return refuse(errorCodes.invalidRecord, "There is no record batch.");
+  }
+  if (records.length > 16 && records[16] !== 2) {
+    return refuse(errorCodes.invalidRecord, "Only record batches of magic 2 are taken.");
+  }
+  const header = readBatchHeader(records);
+  // Too short or of an absurd length: the log says so, as of any damaged batch.
+  if (header === undefined || header.bytes > records.length) return undefined;
+  if (header.bytes < records.length) {
+    return refuse(errorCodes.invalidRecord, "There must be one record batch for each partition.");
+  }
+  if (header.recordCount < 1 || header.lastOffsetDelta !== header.recordCount - 1) {
+    return refuse(
+      errorCodes.invalidRecord,
+      "The last offset delta is not the record count less one.",
+    );
+  }
+  const compression = compressionOf(header.attributes);
+  if (compression === undefined || (compression === "zstd" && version < zstdVersionMin)) {
+    return refuse(errorCodes.unsupportedCompressionType);
+  }
+  return undefined;
+}
+
+function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswer {
+  switch (outcome.kind) {
+    case "stored":
+      return {
+        index,
+        errorCode: errorCodes.none,
+        baseOffset: outcome.result.baseOffset,
+        logStartOffset: outcome.logStart,
+      };
+    case "transactional":
+      return describeRefusal(index, refusedTransaction);
+    case "refused":
+      return describeRefusal(index, toAnswer(outcome.error));
+    default:
+      return outcome satisfies never;
+  }
+}
+
+function describeRefusal(index: number, refusal: Refusal): PartitionAnswer {
+  return { index, baseOffset: -1, ...refusal };
+}

@@ -1,0 +1,193 @@
+// CreateTopics, DeleteTopics, CreatePartitions.
+import { PlatformError } from "@platform/kernel/errors";
+import { LogError } from "@platform/log";
+import { toKafkaName, type Tenant } from "../../topic/name.ts";
+import type { Topic } from "../../topic/topics.ts";
+import { fine, toAnswer, type Answer } from "../answer.ts";
+import { findTopic, nodeId, readTopicName, type KafkaBroker } from "../broker.ts";
+import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
+import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
+import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
+import { uuidZero, type Read } from "../protocol/schema.ts";
+import { route, type Route } from "../server/route.ts";
+import { principalOf } from "../server/session.ts";
+
+type WantedTopic = Read<typeof createTopics.request>["topics"][number];
+type WantedPartitions = Read<typeof createPartitions.request>["topics"][number];
+
+/** The routes that change which topics there are. */
+export function topicRoutes(broker: KafkaBroker): Route[] {
+  return [
+    route(createTopics, async (request, { session }) => {
+      const { tenant } = principalOf(session);
+      const counts = countNames(request.topics.map(({ name }) => name));
+      const created = request.topics.map(async (wanted) =>
+        counts.get(wanted.name) === 1
+          ? createOne(broker, tenant, wanted, request.validateOnly)
+          : refuse(wanted.name, errorCodes.invalidRequest, "The name is there twice."),
+      );
+      return { throttleTimeMs: 0, topics: await Promise.all(created) };
+    }),
+
+    route(deleteTopics, async (request, { session, version }) => {
+      const { tenant } = principalOf(session);
+      const wanted =
+        version >= 6
+          ? request.topics
+          : request.topicNames.map((name) => ({ name, topicId: uuidZero }));
+      const deleted = wanted.map(({ name, topicId }) => deleteOne(broker, tenant, name, topicId));
+      return { throttleTimeMs: 0, topics: await Promise.all(deleted) };
+    }),
+
+    route(createPartitions, async (request, { session }) => {
+      const { tenant } = principalOf(session);
+      const counts = countNames(request.topics.map(({ name }) => name));
+      const results = request.topics.map(async (wanted) => ({
+        name: wanted.name,
+        ...(counts.get(wanted.name) === 1
+          ? await addPartitions(broker, tenant, wanted, request.validateOnly)
+          : answer(errorCodes.invalidRequest, "The name is there twice.")),
+      }));
+      return { throttleTimeMs: 0, results: await Promise.all(results) };
+    }),
+  ];
+}
+
+function countNames(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return counts;
+}
+
+function answer(errorCode: ErrorCode, errorMessage: string): Answer {
+  return { errorCode, errorMessage };
+}
+
+function refuse(name: string, errorCode: ErrorCode, errorMessage: string | null) {
+  return { name, errorCode, errorMessage };
+}
+
+async function createOne(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  wanted: WantedTopic,
+  validateOnly: boolean,
+) {
+  const { name } = wanted;
+  const own = readTopicName(name);
+  if ("reason" in own) return refuse(name, errorCodes.invalidTopic, own.reason);
+  const placement = checkPlacement(wanted);
+  if (placement !== undefined) return { name, ...placement };
+  const config = readTopicConfig(wanted.configs);
+  if ("reason" in config) return refuse(name, errorCodes.invalidConfig, config.reason);
+  const asked = wanted.assignments.length > 0 ? wanted.assignments.length : wanted.numPartitions;
+  const partitions = asked === -1 ? broker.topics.partitionsDefault : asked;
+  try {
+    if (validateOnly) {
+      broker.topics.checkCreate(tenant, own.name, partitions);
+      return { name, ...fine, numPartitions: partitions, replicationFactor: 1 };
+    }
+    const topic = await broker.topics.create(tenant, own.name, {
+      partitions,
+      config: config.changes,
+    });
+    return describeCreated(topic);
+  } catch (error) {
+    return { name, ...explain(error, errorCodes.invalidPartitions) };
+  }
+}
+
+function describeCreated({ name, stored }: Topic) {
+  return {
+    name: toKafkaName(name),
+    topicId: stored.id.toString("hex"),
+    ...fine,
+    numPartitions: stored.partitions.length,
+    replicationFactor: 1,
+    configs: listTopicConfig(stored.config).map((entry) => ({
+      name: entry.name,
+      value: entry.value,
+      readOnly: entry.readOnly,
+      configSource: entry.configSource,
+      isSensitive: false,
+    })),
+  };
+}
+
+/** There is one broker, so there is one replica, and it is here. */
+function checkPlacement(wanted: WantedTopic): Answer | undefined {
+  const { assignments, numPartitions, replicationFactor } = wanted;
+  if (assignments.length > 0) {
+    if (numPartitions !== -1 || replicationFactor !== -1) {
+      return answer(errorCodes.invalidRequest, "Assignments stand for both counts.");
+    }
+    const indexes = new Set(assignments.map(({ partitionIndex }) => partitionIndex));
+    const isWhole = assignments.every((_, index) => indexes.has(index));
+    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(nodeId));
+    if (isWhole && isHere) return undefined;
+    return answer(errorCodes.invalidReplicaAssignment, `Every partition lies on broker ${nodeId}.`);
+  }
+  if (numPartitions !== -1 && numPartitions < 1) {
+    return answer(errorCodes.invalidPartitions, "A topic has at least one partition.");
+  }
+  if (replicationFactor === 1 || replicationFactor === -1) return undefined;
+  return answer(errorCodes.invalidReplicationFactor, "There is one broker: the factor is 1.");
+}
+
+async function deleteOne(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  name: string | null,
+  topicId: string,
+) {
+  const isById = name === null;
+  const topic = isById
+    ? broker.topics.findById(tenant, Buffer.from(topicId, "hex"))
+    : findTopic(broker.topics, tenant, name);
+  if (topic === undefined) {
+    const errorCode = isById ? errorCodes.unknownTopicId : errorCodes.unknownTopicOrPartition;
+    return { name, topicId, errorCode };
+  }
+  const found = { name: toKafkaName(topic.name), topicId: topic.stored.id.toString("hex") };
+  try {
+    await broker.topics.delete(topic);
+    return { ...found, ...fine };
+  } catch (error) {
+    return { ...found, ...toAnswer(error) };
+  }
+}
+
+async function addPartitions(
+  broker: KafkaBroker,
+  tenant: Tenant,
+  { name, count, assignments }: WantedPartitions,
+  validateOnly: boolean,
+): Promise<Answer> {
+  const topic = findTopic(broker.topics, tenant, name);
+  if (topic === undefined) return answer(errorCodes.unknownTopicOrPartition, "No such topic.");
+  const has = topic.stored.partitions.length;
+  if (count <= has) {
+    return answer(errorCodes.invalidPartitions, `The topic has ${has} partitions already.`);
+  }
+  if (assignments !== null) {
+    const isHere = assignments.every(({ brokerIds }) => brokerIds.join() === String(nodeId));
+    if (!isHere || assignments.length !== count - has) {
+      return answer(errorCodes.invalidReplicaAssignment, `Each lies on broker ${nodeId}.`);
+    }
+  }
+  if (validateOnly) return fine;
+  try {
+    await broker.topics.addPartitions(topic, count);
+    return fine;
+  } catch (error) {
+    return explain(error, errorCodes.invalidPartitions);
+  }
+}
+
+/** `invalid`: what a number outside the bounds is called. */
+function explain(error: unknown, invalid: ErrorCode): Answer {
+  const isInvalid =
+    (error instanceof PlatformError && error.code === "validation_failed") ||
+    (error instanceof LogError && error.code === "invalid-argument");
+  return isInvalid ? answer(invalid, (error as Error).message) : toAnswer(error);
+}

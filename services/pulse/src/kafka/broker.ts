@@ -1,0 +1,52 @@
+// What the Kafka face asks of the rest of the broker.
+import type { PartitionView } from "@platform/log";
+import type { GroupCoordinator } from "../group/index.ts";
+import type { BatchProducer } from "../publish/produce.ts";
+import type { Offsets } from "../store/offsets.ts";
+import type { ProducerIds } from "../store/producer-ids.ts";
+import type { Store } from "../store/store.ts";
+import { explainTopicName, fromKafkaName, type Tenant } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** The parts of the broker that answer Kafka's requests. */
+export interface KafkaBroker {
+  topics: Topics;
+  store: Store;
+  producer: BatchProducer;
+  producerIds: ProducerIds;
+  offsets: Offsets;
+  groups: GroupCoordinator;
+  /** Names this broker and its data; 22 characters, as Kafka's cluster ids. */
+  clusterId: string;
+  /** Whether Metadata may make topics. */
+  isAutoCreating: boolean;
+  /** Bytes of batches that one Fetch answers with, at most; always a whole batch. */
+  fetchBytesMax: number;
+}
+
+/** The only broker's id. */
+export const nodeId = 1;
+const kafkaName = /^[a-zA-Z0-9._-]{1,249}$/;
+
+/** A tenant's topic by the name that Kafka clients use. */
+export function findTopic(topics: Topics, tenant: Tenant, name: string): Topic | undefined {
+  return kafkaName.test(name) ? topics.find(tenant, fromKafkaName(name)) : undefined;
+}
+
+/** The broker's name of a topic that a Kafka client names; undefined with a reason if it cannot be one. */
+export function readTopicName(name: string): { name: string } | { reason: string } {
+  if (!kafkaName.test(name)) return { reason: "A topic's name has 1 to 249 of a-z A-Z 0-9 . _ -" };
+  const own = fromKafkaName(name);
+  const reason = explainTopicName(own);
+  return reason === undefined ? { name: own } : { reason };
+}
+
+/** The epoch under which a partition is written now. */
+export function leaderEpochOf(partition: PartitionView): number {
+  return partition.epochs.at(-1)?.epoch ?? 0;
+}
+
+/** The epoch under which the record at `offset` was written. */
+export function epochAt(partition: PartitionView, offset: number): number {
+  return partition.epochs.findLast(({ startOffset }) => startOffset <= offset)?.epoch ?? 0;
+}

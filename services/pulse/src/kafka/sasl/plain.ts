@@ -1,0 +1,34 @@
+// SASL PLAIN (RFC 4616): user and password in one message.
+import {
+  authenticationFailed,
+  type CredentialStore,
+  type SaslExchange,
+  type SaslStep,
+} from "./mechanism.ts";
+
+const messageBytesMax = 2048;
+
+/** One authentication by PLAIN. An authorization identity other than the user itself is refused. */
+export function beginPlain(credentials: CredentialStore): SaslExchange {
+  return {
+    async step(bytes): Promise<SaslStep> {
+      const parts = bytes.length > messageBytesMax ? [] : bytes.toString("utf8").split("\0");
+      const [identity, user, password] = parts;
+      if (parts.length !== 3 || user === "" || password === "") {
+        return {
+          kind: "failed",
+          message: "Authentication failed: the PLAIN message is malformed.",
+        };
+      }
+      if (identity !== "" && identity !== user) {
+        return {
+          kind: "failed",
+          message: "Authentication failed: acting as another is not allowed.",
+        };
+      }
+      const principal = await credentials.verifyPassword(user!, password!);
+      if (principal === undefined) return { kind: "failed", message: authenticationFailed };
+      return { kind: "done", bytes: Buffer.alloc(0), principal };
+    },
+  };
+}

@@ -1,0 +1,124 @@
+// SASL SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677), without channel binding.
+import { createHash, createHmac, pbkdf2Sync, randomBytes, timingSafeEqual } from "node:crypto";
+import {
+  authenticationFailed,
+  type CredentialStore,
+  type SaslExchange,
+  type SaslStep,
+  type ScramCredential,
+} from "./mechanism.ts";
+
+/** The two SCRAM mechanisms. */
+export type ScramMechanism = "SCRAM-SHA-256" | "SCRAM-SHA-512";
+
+const messageBytesMax = 4096;
+const nonceBytes = 24;
+/** Iterations of credentials that are made here; Kafka's default, and the least that RFC 7677 allows. */
+const iterationsDefault = 4096;
+const digests = { "SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512" } as const;
+const digestBytes = { "SCRAM-SHA-256": 32, "SCRAM-SHA-512": 64 } as const;
+/** `gs2-header` and the rest of the first message: no channel binding, no other identity. */
+const firstMessage = /^([ny]),(?:a=([^,]*))?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/;
+const finalMessage =
+  /^(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[^p].*)?),p=([A-Za-z0-9+/=]+)$/;
+
+/** Derives what the server keeps of a password. */
+export function deriveScramCredential(
+  mechanism: ScramMechanism,
+  password: string,
+  salt: Buffer = randomBytes(16),
+  iterations = iterationsDefault,
+): ScramCredential {
+  const digest = digests[mechanism];
+  const salted = pbkdf2Sync(password, salt, iterations, digestBytes[mechanism], digest);
+  const clientKey = hmac(digest, salted, "Client Key");
+  return {
+    salt,
+    iterations,
+    storedKey: createHash(digest).update(clientKey).digest(),
+    serverKey: hmac(digest, salted, "Server Key"),
+  };
+}
+
+/**
+ * One authentication by SCRAM. For a user that does not exist it goes on to the end with a salt that
+ * is always the same for that name (`fakeSaltKey`), so that nobody learns which users there are.
+ */
+export function beginScram(
+  mechanism: ScramMechanism,
+  credentials: CredentialStore,
+  fakeSaltKey: Buffer,
+): SaslExchange {
+  const digest = digests[mechanism];
+  let first: { bare: string; header: string; nonce: string; serverFirst: string } | undefined;
+  let found: ReturnType<CredentialStore["findScram"]>;
+
+  async function takeFirst(text: string): Promise<SaslStep> {
+    const match = firstMessage.exec(text);
+    if (match === null) return malformed;
+    const [, flag, identity, bare, escapedUser, clientNonce] = match;
+    const user = unescapeName(escapedUser!);
+    if (user === undefined) return malformed;
+    if (identity !== undefined && unescapeName(identity) !== user) {
+      return {
+        kind: "failed",
+        message: "Authentication failed: acting as another is not allowed.",
+      };
+    }
+    found = credentials.findScram(user, mechanism);
+    const nonce = clientNonce! + randomBytes(nonceBytes).toString("base64");
+    const salt =
+      found?.credential.salt ?? hmac("sha256", fakeSaltKey, `${mechanism}:${user}`).subarray(0, 16);
+    const iterations = found?.credential.iterations ?? iterationsDefault;
+    const serverFirst = `r=${nonce},s=${salt.toString("base64")},i=${iterations}`;
+    const header = text.slice(0, text.length - bare!.length);
+    first = { bare: bare!, header, nonce, serverFirst };
+    return flag === undefined ? malformed : { kind: "continue", bytes: Buffer.from(serverFirst) };
+  }
+
+  async function takeFinal(text: string, before: NonNullable<typeof first>): Promise<SaslStep> {
+    const match = finalMessage.exec(text);
+    if (match === null) return malformed;
+    const [, withoutProof, binding, nonce, proofText] = match;
+    if (nonce !== before.nonce || Buffer.from(binding!, "base64").toString() !== before.header) {
+      return malformed;
+    }
+    const proof = Buffer.from(proofText!, "base64");
+    const authMessage = `${before.bare},${before.serverFirst},${withoutProof}`;
+    if (found === undefined || proof.length !== digestBytes[mechanism]) {
+      return { kind: "failed", message: authenticationFailed };
+    }
+    const { storedKey, serverKey } = found.credential;
+    const signature = hmac(digest, storedKey, authMessage);
+    const clientKey = Buffer.from(proof.map((byte, index) => byte ^ signature[index]!));
+    const offered = createHash(digest).update(clientKey).digest();
+    if (!timingSafeEqual(offered, storedKey)) {
+      return { kind: "failed", message: authenticationFailed };
+    }
+    const verifier = hmac(digest, serverKey, authMessage).toString("base64");
+    return { kind: "done", bytes: Buffer.from(`v=${verifier}`), principal: found.principal };
+  }
+
+  return {
+    async step(bytes) {
+      if (bytes.length > messageBytesMax) return malformed;
+      const text = bytes.toString("utf8");
+      return first === undefined ? takeFirst(text) : takeFinal(text, first);
+    },
+  };
+}
+
+const malformed: SaslStep = {
+  kind: "failed",
+  message: "Authentication failed: the SCRAM message is malformed.",
+};
+
+function hmac(digest: string, key: Buffer, text: string): Buffer {
+  return createHmac(digest, key).update(text).digest();
+}
+
+/** `=2C` and `=3D` stand for comma and equals sign; any other `=` is an error (RFC 5802, 5.1). */
+function unescapeName(text: string): string | undefined {
+  if (/=(?!2C|3D)/.test(text)) return undefined;
+  return text.replaceAll("=2C", ",").replaceAll("=3D", "=");
+}

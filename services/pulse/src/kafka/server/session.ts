@@ -1,0 +1,32 @@
+// What is known of the client at the other end of a connection.
+import type { SaslExchange } from "../sasl/mechanism.ts";
+
+/** Who a client is, and whose topics and groups it sees. */
+export interface Principal {
+  /** For logs and `DescribeGroups`; not a secret. */
+  name: string;
+  tenant: string;
+}
+
+/** How far a client has come with showing who it is. */
+export type Authentication =
+  | { state: "demanded" }
+  /** A mechanism was chosen. `isBare`: its messages come as frames without a header. */
+  | { state: "under way"; exchange: SaslExchange; isBare: boolean }
+  | { state: "done"; principal: Principal }
+  /** It has been told so; the connection ends. */
+  | { state: "refused" };
+
+/** One connection as handlers see it. */
+export interface Session {
+  readonly remoteAddress: string;
+  /** Where the client is told to find the broker. */
+  readonly advertised: { host: string; port: number };
+  authentication: Authentication;
+}
+
+/** The principal of a session; a handler is only called when there is one. */
+export function principalOf(session: Session): Principal {
+  if (session.authentication.state === "done") return session.authentication.principal;
+  throw new Error("a request was handled before its client was known");
+}

@@ -1,0 +1,70 @@
+// The broker's metrics, by the names that its users know.
+import type { MetricRegistry } from "@platform/kernel/metrics";
+
+const runBoundsNs = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
+
+/** Figures that are read when somebody asks. */
+export type MetricSources = {
+  published: () => number;
+  topics: () => number;
+  subscribers: () => number;
+  deadLetters: () => number;
+};
+
+/** Counts of transforms; the other figures are asked for. */
+export class PulseMetrics {
+  executions = 0;
+  errors = 0;
+  #totalNs = 0;
+  readonly #counts = new Float64Array(runBoundsNs.length + 1);
+
+  constructor(registry: MetricRegistry, sources: MetricSources) {
+    registry.collect({
+      name: "pulse",
+      collect: () => [
+        counter(
+          "platform_pulse_messages_published_total",
+          "Messages published.",
+          sources.published(),
+        ),
+        counter("platform_pulse_wasm_executions_total", "Runs of transforms.", this.executions),
+        counter("platform_pulse_wasm_errors_total", "Runs of transforms that failed.", this.errors),
+        counter(
+          "platform_pulse_dlq_messages_total",
+          "Dead letters written.",
+          sources.deadLetters(),
+        ),
+        gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
+        gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
+        {
+          type: "histogram",
+          name: "platform_pulse_wasm_duration_ns",
+          help: "Time of one run of a transform.",
+          samples: [{ labels: [], bounds: runBoundsNs, counts: this.#counts, sum: this.#totalNs }],
+        },
+      ],
+    });
+  }
+
+  /** Average time of a run, in nanoseconds. */
+  get averageNs(): number {
+    return this.executions === 0 ? 0 : Math.round(this.#totalNs / this.executions);
+  }
+
+  /** Counts a run. */
+  observeRun({ durationNs, failed }: { durationNs: number; failed: boolean }): void {
+    this.executions++;
+    if (failed) this.errors++;
+    this.#totalNs += durationNs;
+    const at = runBoundsNs.findIndex((bound) => durationNs <= bound);
+    this.#counts[at < 0 ? runBoundsNs.length : at]! += 1;
+  }
+}
+
+function counter(name: string, help: string, value: number) {
+  return { type: "counter" as const, name, help, samples: [{ labels: [], value }] };
+}
+
+function gauge(name: string, help: string, value: number) {
+  return { type: "gauge" as const, name, help, samples: [{ labels: [], value }] };
+}

@@ -1,0 +1,126 @@
+// Message ids that were seen within the last five minutes, durably: a second message with one is dropped.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import type { PartitionView } from "@platform/log";
+import { decodeBatch, splitBatches } from "@platform/log/batch";
+import type { Draft, Store } from "../store/store.ts";
+import type { Topic } from "../topic/topics.ts";
+
+/** How long an id is remembered. */
+export const messageIdWindowMs = 5 * 60 * 1000;
+const bucketMs = 30_000;
+const idTopicName = "__message-ids";
+const readBytes = 1024 * 1024;
+
+/** Where the first message with an id went; undefined if that is not known any more (after a restart, or delayed). */
+export type FirstPlace = { partition: number; offset: number } | undefined;
+
+/** The outcome of a claim. `first` rejects if the first message could not be stored: then the id is free again. */
+export type IdClaim =
+  | {
+      kind: "new";
+      draft: Draft;
+      settle: (place: FirstPlace) => void;
+      release: (why: Error) => void;
+    }
+  | { kind: "duplicate"; first: Promise<FirstPlace> };
+
+/** The ids of all topics, in buckets of half a minute that are dropped whole. */
+export class MessageIds {
+  readonly #partition: PartitionView;
+  readonly #clock: Clock;
+  readonly #idsMax: number;
+  readonly #buckets: { untilMs: number; ids: Map<string, Promise<FirstPlace>> }[] = [];
+  #count = 0;
+
+  private constructor(partition: PartitionView, clock: Clock, idsMax: number) {
+    this.#partition = partition;
+    this.#clock = clock;
+    this.#idsMax = idsMax;
+  }
+
+  /** Reads the ids of the last five minutes. `idsMax` bounds how many are remembered; past it publishing is refused. */
+  static async open(store: Store, clock: Clock, idsMax: number): Promise<MessageIds> {
+    const topic = await store.log.createTopic(idTopicName, {
+      config: { retentionMs: 2 * messageIdWindowMs, segmentBytes: 8 * 1024 * 1024 },
+      orGet: true,
+    });
+    const partition = topic.partitions[0]!;
+    const ids = new MessageIds(partition, clock, idsMax);
+    await ids.#readBack(store);
+    return ids;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Claims an id of a topic. The draft belongs into the entry of the message. Throws `overloaded` at the bound. */
+  claim(topic: Topic, id: string): IdClaim {
+    const key = keyOf(topic.stored.id.toString("hex"), id);
+    const first = this.#find(key);
+    if (first !== undefined) return { kind: "duplicate", first };
+    if (this.#count >= this.#idsMax) {
+      throw new PlatformError("overloaded", "No more message ids can be remembered at the moment.");
+    }
+    const place = Promise.withResolvers<FirstPlace>();
+    // Most of the time nobody waits for it.
+    place.promise.catch(() => undefined);
+    const now = this.#clock.now();
+    const bucket = this.#remember(key, place.promise, now);
+    const record = { key: Buffer.from(key), value: null, headers: [], timestamp: now };
+    return {
+      kind: "new",
+      draft: { partition: this.#partition, record },
+      settle: place.resolve,
+      release: (why) => {
+        if (bucket.delete(key)) this.#count--;
+        place.reject(why);
+      },
+    };
+  }
+
+  #find(key: string): Promise<FirstPlace> | undefined {
+    const now = this.#clock.now();
+    while (this.#buckets.length > 0 && this.#buckets[0]!.untilMs + messageIdWindowMs <= now) {
+      this.#count -= this.#buckets.shift()!.ids.size;
+    }
+    for (const { ids } of this.#buckets) {
+      const first = ids.get(key);
+      if (first !== undefined) return first;
+    }
+    return undefined;
+  }
+
+  #remember(key: string, first: Promise<FirstPlace>, at: number): Map<string, Promise<FirstPlace>> {
+    let bucket = this.#buckets.at(-1);
+    if (bucket === undefined || at >= bucket.untilMs) {
+      bucket = { untilMs: at + bucketMs, ids: new Map() };
+      this.#buckets.push(bucket);
+    }
+    if (!bucket.ids.has(key)) this.#count++;
+    bucket.ids.set(key, first);
+    return bucket.ids;
+  }
+
+  async #readBack(store: Store): Promise<void> {
+    const since = this.#clock.now() - messageIdWindowMs;
+    const start = await store.log.findTimestamp(this.#partition, since);
+    const unknown = Promise.resolve(undefined);
+    let offset = start?.offset ?? this.#partition.durableEnd;
+    while (offset < this.#partition.durableEnd && this.#count < this.#idsMax) {
+      const { buffers, nextOffset } = await store.read(this.#partition, offset, readBytes);
+      for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
+        for (const record of (await decodeBatch(batch)).records) {
+          if (record.offset < offset) continue;
+          this.#remember(record.key!.toString(), unknown, record.timestamp);
+        }
+      }
+      offset = nextOffset;
+    }
+  }
+}
+
+function keyOf(topicId: string, id: string): string {
+  return `${topicId} ${id}`;
+}

@@ -1,0 +1,135 @@
+// A message as the broker's own faces see it, and the record that it is stored as.
+import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
+import type { Topic } from "../topic/topics.ts";
+
+/*
+ * Record: key = the partition key, value = the payload, timestamp = when it was published, headers = the client's own
+ * and these, which only the broker writes:
+ *
+ *   platform-message-id    text      platform-expires-at    epoch ms, decimal
+ *   platform-priority      decimal   platform-retry-count   decimal
+ */
+
+/** Names of record headers that only the broker writes begin with this. */
+export const ownHeaderPrefix = "platform-";
+const idHeader = "platform-message-id";
+const priorityHeader = "platform-priority";
+const expiresHeader = "platform-expires-at";
+const retryHeader = "platform-retry-count";
+
+/** What the broker says about a message beside its content. */
+export type MessageFacts = {
+  id: string;
+  priority: number;
+  /** Epoch milliseconds; undefined: never. */
+  expiresAt: number | undefined;
+  retryCount: number;
+};
+
+/** A message that can be delivered. */
+export type Message = MessageFacts & {
+  topic: Topic;
+  partition: number;
+  offset: number;
+  key: Buffer | null;
+  payload: Buffer;
+  timestamp: number;
+  /** The client's own. */
+  headers: readonly RecordHeader[];
+  /** Whether one of the broker's own faces published it, and not a wire client. */
+  isOwn: boolean;
+};
+
+/** The record that a message is stored as. */
+export function toRecord(
+  content: { key: Buffer | null; payload: Buffer; headers: readonly RecordHeader[] },
+  facts: MessageFacts,
+  timestamp: number,
+): NewRecord {
+  const headers = [...content.headers, { key: idHeader, value: Buffer.from(facts.id) }];
+  if (facts.priority !== 0) headers.push(numberHeader(priorityHeader, facts.priority));
+  if (facts.expiresAt !== undefined) headers.push(numberHeader(expiresHeader, facts.expiresAt));
+  if (facts.retryCount !== 0) headers.push(numberHeader(retryHeader, facts.retryCount));
+  return { key: content.key, value: content.payload, headers, timestamp };
+}
+
+/** The message that a record holds. One that a wire client wrote is called `<partition>:<offset>`. */
+export function toMessage(topic: Topic, partition: number, record: StoredRecord): Message {
+  const { offset, key, value, timestamp } = record;
+  const message: Message = {
+    topic,
+    partition,
+    offset,
+    key,
+    payload: value ?? Buffer.alloc(0),
+    timestamp,
+    headers: record.headers,
+    id: "",
+    priority: 0,
+    expiresAt: undefined,
+    retryCount: 0,
+    isOwn: false,
+  };
+  const own = record.headers.filter((header) => header.key.startsWith(ownHeaderPrefix));
+  if (own.length > 0) readFacts(message, own);
+  if (message.id === "") message.id = `${partition}:${offset}`;
+  return message;
+}
+
+/** One line of JSON for SSE, WebSocket and tail; a payload or header that is not text goes as base64. */
+export function formatMessage(message: Message): string {
+  const { topic, partition, offset, id, key, payload, timestamp, priority } = message;
+  const text = readText(payload);
+  return JSON.stringify({
+    topic: topic.name,
+    partition,
+    offset,
+    message_id: id,
+    key: key === null ? null : (readText(key) ?? key.toString("base64")),
+    payload: text ?? payload.toString("base64"),
+    ...(text === undefined ? { encoding: "base64" } : {}),
+    timestamp,
+    priority,
+    headers: formatHeaders(message.headers),
+    ...(message.retryCount > 0 ? { retry_count: message.retryCount } : {}),
+  });
+}
+
+/** Bytes as text where they are valid UTF-8; undefined where not. */
+export function readText(bytes: Buffer): string | undefined {
+  const text = bytes.toString("utf8");
+  // The mark of what could not be decoded may also have been there before.
+  return text.includes("\ufffd") && !Buffer.from(text).equals(bytes) ? undefined : text;
+}
+
+function readFacts(message: Message, own: readonly RecordHeader[]): void {
+  message.headers = message.headers.filter((header) => !own.includes(header));
+  for (const { key, value } of own) {
+    const text = value?.toString("utf8") ?? "";
+    if (key === idHeader) {
+      message.id = text;
+      message.isOwn = true;
+    } else if (key === priorityHeader) message.priority = readNumber(text) ?? 0;
+    else if (key === expiresHeader) message.expiresAt = readNumber(text);
+    else if (key === retryHeader) message.retryCount = readNumber(text) ?? 0;
+  }
+}
+
+function readNumber(text: string): number | undefined {
+  const number = Number(text);
+  return text !== "" && Number.isSafeInteger(number) ? number : undefined;
+}
+
+function numberHeader(key: string, value: number): RecordHeader {
+  return { key, value: Buffer.from(String(value)) };
+}
+
+// Entries instead of assignments: a header may be called __proto__.
+function formatHeaders(headers: readonly RecordHeader[]): Record<string, string | null> {
+  return Object.fromEntries(
+    headers.map(({ key, value }) => [
+      key,
+      value === null ? null : (readText(value) ?? value.toString("base64")),
+    ]),
+  );
+}

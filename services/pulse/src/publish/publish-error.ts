@@ -1,0 +1,32 @@
+// From what the log refuses to what a publisher is told.
+import { createRetryLaterError, PlatformError } from "@platform/kernel/errors";
+import { LogError, type LogErrorCode } from "@platform/log";
+
+/** Any error on the way in as a PlatformError; what is not known stays `internal`. */
+export function toPublishError(thrown: unknown): PlatformError {
+  if (thrown instanceof PlatformError) return thrown;
+  if (thrown instanceof LogError) return answers[thrown.code](thrown);
+  return new PlatformError("internal", "An unexpected error occurred.", { cause: thrown });
+}
+
+const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
+  "invalid-batch": (cause) => new PlatformError("bad_request", cause.message, { cause }),
+  "invalid-argument": (cause) => new PlatformError("validation_failed", cause.message, { cause }),
+  "unknown-topic": (cause) =>
+    new PlatformError("not_found", "The topic has been deleted.", { cause }),
+  "topic-exists": (cause) =>
+    new PlatformError("conflict", "There is a topic of that name.", { cause }),
+  "offset-out-of-range": (cause) =>
+    new PlatformError("validation_failed", cause.message, { cause }),
+  "out-of-order-sequence": (cause) => new PlatformError("conflict", cause.message, { cause }),
+  "producer-fenced": (cause) => new PlatformError("conflict", cause.message, { cause }),
+  "duplicate-sequence": (cause) => new PlatformError("conflict", cause.message, { cause }),
+  overloaded: () => createRetryLaterError("overloaded", "The disk does not keep up.", 1),
+  "disk-full": (cause) => new PlatformError("insufficient_storage", "The disk is full.", { cause }),
+  "disk-failed": (cause) =>
+    new PlatformError("unavailable", "The disk failed: nothing can be written.", { cause }),
+  corrupt: (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
+  "too-large": (cause) => new PlatformError("payload_too_large", cause.message, { cause }),
+  locked: (cause) => new PlatformError("internal", "The log is in use.", { cause }),
+  closed: () => createRetryLaterError("unavailable", "The broker is stopping.", 1),
+};

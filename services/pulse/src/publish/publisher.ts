@@ -1,0 +1,366 @@
+// The one way in for single messages: limits, de-duplication, schema, transform, delay, then one atomic entry.
+import { PlatformError } from "@platform/kernel/errors";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { RecordHeader } from "@platform/log/batch";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { DelayDraft, Delays } from "../dispatch/delays.ts";
+import type { Expiry } from "../dispatch/expiry.ts";
+import type { Backlog } from "../dispatch/backlog.ts";
+import type { Schemas } from "../schema/schemas.ts";
+import { sizeOf, type Draft, type Store } from "../store/store.ts";
+import { checkTopicName, type Tenant } from "../topic/name.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+import type { Transforms } from "../transform/transforms.ts";
+import { toPublishError } from "./publish-error.ts";
+import { toRecord, type MessageFacts } from "./message.ts";
+import type { FirstPlace, MessageIds } from "./message-ids.ts";
+import { Partitioner } from "./partitioner.ts";
+import type { RateLimit } from "./rate-limit.ts";
+import type { Sequences } from "./sequences.ts";
+
+/** A message to publish. */
+export type PublishInput = {
+  topic: string;
+  payload: Buffer;
+  key?: Buffer | undefined;
+  headers?: readonly RecordHeader[];
+  priority?: number | undefined;
+  delayMs?: number | undefined;
+  ttlMs?: number | undefined;
+  messageId?: string | undefined;
+  producer?: { id: string; sequence: number } | undefined;
+  retryCount?: number;
+};
+
+/** What became of a message. */
+export type PublishOutcome = { topic: string; messageId: string; payload: Buffer } & (
+  | { kind: "stored"; partition: number; offset: number }
+  | { kind: "scheduled"; dueMs: number }
+  | { kind: "duplicate"; first: FirstPlace }
+  | { kind: "dead-lettered"; deadLetterTopic: string; reason: string }
+);
+
+/** How a call is treated. */
+export type PublishOptions = {
+  /** Counts against the tenant's rate. */
+  isRated: boolean;
+  /** A requeue of a dead letter: no rate, no backpressure, no de-duplication. */
+  isRequeue?: boolean;
+  /** Further drafts of the same atomic entry. */
+  also?: readonly Draft[];
+};
+
+/** What happens to publishing, for metrics. */
+export type PublishCounts = { published: number; deadLettered: number; duplicates: number };
+
+type Parts = {
+  store: Store;
+  topics: Topics;
+  rate: RateLimit;
+  ids: MessageIds;
+  sequences: Sequences;
+  schemas: Schemas;
+  transforms: Transforms;
+  backlog: Backlog;
+  delays: Delays;
+  expiry: Expiry;
+  deadLetters: DeadLetterWriter;
+  idSource: IdSource;
+  clock: Clock;
+  /** Bytes that a message may take: payload, key and headers. */
+  messageBytesMax: number;
+};
+
+type Claim = {
+  drafts: readonly Draft[];
+  settle: (place: FirstPlace) => void;
+  release: (why: Error) => void;
+};
+
+/** A message on its way, with what is known so far. */
+type Prepared = {
+  input: PublishInput;
+  topic: Topic;
+  messageId: string;
+  payload: Buffer;
+  claims: Claim[];
+  outcome: PublishOutcome | undefined;
+  duplicate: (() => Promise<FirstPlace>) | undefined;
+  drafts: Draft[];
+  place: { draft: Draft; partition: number; expiresAt: number | undefined } | undefined;
+  due: DelayDraft | undefined;
+};
+
+/** Publishes. Errors are PlatformErrors; in a call of several messages they carry the `index` of the culprit. */
+export class Publisher {
+  readonly #parts: Parts;
+  readonly #partitioner = new Partitioner();
+  readonly counts: PublishCounts = { published: 0, deadLettered: 0, duplicates: 0 };
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Publishes messages, all or nothing, also over several topics. Resolves when they are durable, in their order.
+   * Errors: `validation_failed`, `payload_too_large`, `unprocessable` (schema), `too_many_requests`,
+   * `ERR_BACKPRESSURE`, `overloaded`, `insufficient_storage`, `unavailable` (the disk).
+   */
+  async publish(
+    tenant: Tenant,
+    inputs: readonly PublishInput[],
+    options: PublishOptions,
+  ): Promise<PublishOutcome[]> {
+    for (const [index, input] of inputs.entries()) {
+      within(inputs, index, () => this.#checkInput(input));
+    }
+    if (options.isRated) this.#parts.rate.take(tenant, inputs.length);
+    const all: Prepared[] = [];
+    let admitted: Topic[] = [];
+    try {
+      for (const [index, input] of inputs.entries()) {
+        await withinAsync(inputs, index, async () => {
+          all.push(await this.#begin(tenant, input));
+        });
+      }
+      // From here to the append nothing but what is asked of all is awaited, so that claims are short.
+      for (const [index, prepared] of all.entries()) {
+        await withinAsync(inputs, index, () => this.#shape(prepared));
+        within(inputs, index, () => this.#claim(tenant, prepared, options));
+      }
+      const fresh = all.filter(({ duplicate }) => duplicate === undefined);
+      if (options.isRequeue !== true) admitted = await this.#admit(fresh);
+      for (const prepared of fresh) await this.#draft(prepared);
+      await this.#append(fresh, options.also ?? []);
+      for (const prepared of all) {
+        if (prepared.duplicate === undefined) continue;
+        this.counts.duplicates++;
+        const { topic, messageId, payload } = prepared;
+        const first = await prepared.duplicate();
+        prepared.outcome = { kind: "duplicate", topic: topic.name, messageId, payload, first };
+      }
+      return all.map(({ outcome }) => outcome!);
+    } catch (error) {
+      const why = toPublishError(error);
+      for (const { claims, due, outcome } of all) {
+        for (const claim of claims) claim.release(why);
+        if (due !== undefined && outcome === undefined) this.#parts.delays.release(due);
+      }
+      throw why;
+    } finally {
+      for (const topic of admitted) this.#parts.backlog.settle(topic);
+    }
+  }
+
+  #checkInput(input: PublishInput): void {
+    checkTopicName(input.topic);
+    let bytes = input.payload.length + (input.key?.length ?? 0);
+    for (const { key, value } of input.headers ?? []) bytes += key.length + (value?.length ?? 0);
+    const { messageBytesMax } = this.#parts;
+    if (bytes > messageBytesMax) {
+      throw new PlatformError(
+        "payload_too_large",
+        `A message may have ${messageBytesMax} bytes at most.`,
+      );
+    }
+  }
+
+  async #begin(tenant: Tenant, input: PublishInput): Promise<Prepared> {
+    const { topics, schemas, idSource } = this.#parts;
+    const topic = await topics.ensure(tenant, input.topic);
+    schemas.check(topic, input.payload);
+    return {
+      input,
+      topic,
+      messageId: input.messageId ?? idSource.uuid(),
+      payload: input.payload,
+      claims: [],
+      outcome: undefined,
+      duplicate: undefined,
+      drafts: [],
+      place: undefined,
+      due: undefined,
+    };
+  }
+
+  // Runs the topic's transform; what fails goes to the dead letters with its original payload.
+  async #shape(prepared: Prepared): Promise<void> {
+    const { transforms, deadLetters, clock } = this.#parts;
+    const { topic, input, messageId } = prepared;
+    if (!transforms.has(topic)) return;
+    const result = await transforms.run(topic, input.payload);
+    if (result.kind === "done") {
+      prepared.payload = result.payload;
+      return;
+    }
+    const deadLetterTopic = await deadLetters.ensure(topic);
+    const draft = deadLetters.draft(deadLetterTopic, {
+      sourceTopic: topic.name,
+      id: messageId,
+      key: input.key ?? null,
+      payload: input.payload,
+      headers: input.headers ?? [],
+      priority: input.priority ?? 0,
+      retryCount: input.retryCount ?? 0,
+      reason: result.reason,
+      at: clock.now(),
+    });
+    prepared.drafts.push(draft);
+    prepared.outcome = {
+      kind: "dead-lettered",
+      topic: topic.name,
+      messageId,
+      payload: input.payload,
+      deadLetterTopic: deadLetterTopic.name,
+      reason: result.reason,
+    };
+  }
+
+  #claim(tenant: Tenant, prepared: Prepared, options: PublishOptions): void {
+    if (options.isRequeue === true) return;
+    const { ids, sequences } = this.#parts;
+    const { messageId, producer } = prepared.input;
+    if (messageId !== undefined) {
+      const claim = ids.claim(prepared.topic, messageId);
+      if (claim.kind === "duplicate") {
+        prepared.duplicate = () => claim.first;
+        return;
+      }
+      prepared.claims.push({ ...claim, drafts: [claim.draft] });
+    }
+    if (producer === undefined) return;
+    const claim = sequences.claim(tenant, producer.id, producer.sequence);
+    if (claim.kind === "new") {
+      prepared.claims.push(claim);
+      return;
+    }
+    prepared.duplicate = async () => {
+      await claim.pending;
+      return undefined;
+    };
+    // The id was not used up by a message that its sequence number makes a duplicate.
+    const unused = new PlatformError("conflict", "The sequence number was used before.");
+    for (const { release } of prepared.claims.splice(0)) release(unused);
+  }
+
+  async #admit(fresh: readonly Prepared[]): Promise<Topic[]> {
+    const admitted: Topic[] = [];
+    try {
+      for (const [index, { topic, outcome }] of fresh.entries()) {
+        if (outcome !== undefined) continue;
+        await withinAsync(fresh, index, () => this.#parts.backlog.admit(topic));
+        admitted.push(topic);
+      }
+      return admitted;
+    } catch (error) {
+      for (const topic of admitted) this.#parts.backlog.settle(topic);
+      throw error;
+    }
+  }
+
+  async #draft(prepared: Prepared): Promise<void> {
+    for (const { drafts } of prepared.claims) prepared.drafts.push(...drafts);
+    if (prepared.outcome !== undefined) return;
+    const { clock, delays, expiry } = this.#parts;
+    const { input, topic, messageId, payload } = prepared;
+    const now = clock.now();
+    const { delayMs = 0, ttlMs } = input;
+    const facts: MessageFacts = {
+      id: messageId,
+      priority: input.priority ?? 0,
+      // Counted from when it can be consumed.
+      expiresAt: ttlMs === undefined ? undefined : now + delayMs + ttlMs,
+      retryCount: input.retryCount ?? 0,
+    };
+    const key = input.key ?? null;
+    const partition = this.#partitioner.choose(key, topic.stored.partitions.length);
+    const content = { key, payload, headers: input.headers ?? [] };
+    if (delayMs > 0) {
+      const record = toRecord(content, facts, now);
+      const due = await delays.draft(topic, partition, record, now + delayMs);
+      prepared.due = due;
+      prepared.drafts.unshift(due.draft);
+      return;
+    }
+    const draft = {
+      partition: topic.stored.partitions[partition]!,
+      record: toRecord(content, facts, now),
+    };
+    prepared.place = { draft, partition, expiresAt: facts.expiresAt };
+    prepared.drafts.unshift(draft);
+    if (facts.expiresAt !== undefined) prepared.drafts.push(...expiry.draftMark(draft.partition));
+  }
+
+  async #append(fresh: readonly Prepared[], also: readonly Draft[]): Promise<void> {
+    const drafts = [...fresh.flatMap((prepared) => prepared.drafts), ...also];
+    if (drafts.reduce((sum, { record }) => sum + sizeOf(record), 0) > entryBytesMax) {
+      throw new PlatformError(
+        "payload_too_large",
+        `Messages of one call may have ${entryBytesMax} bytes together.`,
+      );
+    }
+    const offsets = await this.#parts.store.append(drafts);
+    const offsetOf = new Map(drafts.map((draft, index) => [draft, offsets[index]!]));
+    for (const prepared of fresh) {
+      prepared.outcome ??= this.#conclude(prepared, offsetOf);
+      const { outcome } = prepared;
+      if (outcome.kind === "dead-lettered") this.counts.deadLettered++;
+      else this.counts.published++;
+      const place =
+        outcome.kind === "stored"
+          ? { partition: outcome.partition, offset: outcome.offset }
+          : undefined;
+      for (const { settle } of prepared.claims.splice(0)) settle(place);
+    }
+  }
+
+  #conclude(prepared: Prepared, offsetOf: ReadonlyMap<Draft, number>): PublishOutcome {
+    const { topic, messageId, payload, place, due } = prepared;
+    const { backlog, delays, expiry } = this.#parts;
+    const common = { topic: topic.name, messageId, payload };
+    if (due !== undefined) {
+      delays.note(due, offsetOf.get(due.draft)!);
+      backlog.noteDelayed(topic, 1);
+      return { kind: "scheduled", ...common, dueMs: due.dueMs };
+    }
+    const { draft, partition, expiresAt } = place!;
+    const offset = offsetOf.get(draft)!;
+    backlog.noteStored(topic, partition, offset);
+    if (expiresAt !== undefined) expiry.note(draft.partition, offset, expiresAt);
+    return { kind: "stored", ...common, partition, offset };
+  }
+}
+
+/** Bytes of all messages of one call together; below what the log takes as one batch. */
+export const entryBytesMax = 7 * 1024 * 1024;
+
+// Names the culprit where there are several.
+function within<T>(all: readonly unknown[], index: number, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw all.length === 1 ? error : withIndex(error, index);
+  }
+}
+
+async function withinAsync<T>(
+  all: readonly unknown[],
+  index: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw all.length === 1 ? error : withIndex(error, index);
+  }
+}
+
+function withIndex(thrown: unknown, index: number): PlatformError {
+  const error = toPublishError(thrown);
+  return new PlatformError(error.code, error.detail, {
+    headers: error.headers,
+    fields: { ...error.fields, index },
+    cause: error.cause,
+  });
+}

@@ -1,0 +1,59 @@
+// What a JSON Schema may ask for, so that checking a payload takes time in proportion to it.
+import { PlatformError } from "@platform/kernel/errors";
+
+/** Subschemas that a schema may come to when its references are followed. */
+const nodesMax = 5_000;
+const depthMax = 64;
+/** `uniqueItems` compares every item with every other one. */
+const uniqueItemsMax = 1_000;
+const refused = ["$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$async"];
+
+type Node = Readonly<Record<string, unknown>>;
+
+/**
+ * Throws `validation_failed` for references to elsewhere or in a circle, for schemas that grow beyond all measure when
+ * followed, and for `uniqueItems` without a `maxItems`.
+ */
+export function checkSchemaBounds(schema: Node): void {
+  let nodes = 0;
+  const visit = (value: unknown, depth: number, following: readonly string[]): void => {
+    if (typeof value !== "object" || value === null) return;
+    nodes++;
+    if (nodes > nodesMax || depth > depthMax) throw refuse("it is too large when followed");
+    if (Array.isArray(value)) {
+      for (const item of value) visit(item, depth + 1, following);
+      return;
+    }
+    const node = value as Node;
+    for (const name of refused) {
+      if (Object.hasOwn(node, name)) throw refuse(`${name} is not supported`);
+    }
+    if (node["uniqueItems"] === true && !(Number(node["maxItems"]) <= uniqueItemsMax)) {
+      throw refuse(`uniqueItems needs a maxItems of ${uniqueItemsMax} at most`);
+    }
+    if (typeof node["$ref"] === "string") {
+      const name = node["$ref"];
+      if (following.includes(name)) throw refuse("its references go in a circle");
+      visit(resolve(schema, name), depth + 1, [...following, name]);
+    }
+    for (const [name, member] of Object.entries(node)) {
+      // Definitions count where they are referred to; values of enum and const are no schemas.
+      if (name === "$defs" || name === "definitions" || name === "enum" || name === "const")
+        continue;
+      visit(member, depth + 1, following);
+    }
+  };
+  visit(schema, 0, []);
+}
+
+function resolve(schema: Node, reference: string): unknown {
+  const found = /^#\/(\$defs|definitions)\/([A-Za-z0-9._-]+)$/.exec(reference);
+  const group = found === null ? undefined : schema[found[1]!];
+  const isThere = typeof group === "object" && group !== null && Object.hasOwn(group, found![2]!);
+  if (!isThere) throw refuse("a $ref has to be #/$defs/<name> of this schema");
+  return (group as Node)[found![2]!];
+}
+
+function refuse(reason: string): PlatformError {
+  return new PlatformError("validation_failed", `The schema is refused: ${reason}.`);
+}

@@ -1,0 +1,160 @@
+// A topic's schema: the plain map of fields to types, or JSON Schema; checking payloads and changes.
+import { PlatformError } from "@platform/kernel/errors";
+import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
+import { RE2JS } from "re2js";
+import { checkSchemaBounds } from "./schema-bounds.ts";
+
+/** What is wrong with a payload: `field` is a dotted path, "" the payload itself. */
+export type Violation = { field: string; message: string };
+
+/** A schema that is ready to check with. */
+export type CompiledSchema = {
+  kind: "map" | "json-schema";
+  document: Readonly<Record<string, unknown>>;
+  /** Violations of a payload that parsed as JSON; none means that it conforms. */
+  check: (payload: unknown) => Violation[];
+};
+
+const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
+  string: (value) => typeof value === "string",
+  number: (value) => typeof value === "number",
+  integer: (value) => Number.isInteger(value),
+  boolean: (value) => typeof value === "boolean",
+  object: isObject,
+  array: (value) => Array.isArray(value),
+  null: (value) => value === null,
+};
+const violationsMax = 50;
+
+/**
+ * Compiles a registered document. One whose values are all type names is the map (each field is required, others may
+ * be there as well); `{"type": "object"}` and everything else is JSON Schema 2020-12. Throws `validation_failed`.
+ */
+export function compileSchema(document: unknown): CompiledSchema {
+  if (!isObject(document)) throw refuse("it has to be a JSON object");
+  return isMap(document) ? compileMap(document) : compileJsonSchema(document);
+}
+
+/** Why payloads that fit `before` might not fit `after`; undefined if all of them do, as far as can be told. */
+export function explainBreak(before: CompiledSchema, after: CompiledSchema): string | undefined {
+  if (before.kind !== after.kind) return "it is a schema of another kind";
+  if (before.kind === "map") {
+    for (const [field, type] of Object.entries(after.document)) {
+      if (before.document[field] === undefined) return `field ${field} was not required before`;
+      const widened = before.document[field] === "integer" && type === "number";
+      if (before.document[field] !== type && !widened) return `field ${field} had another type`;
+    }
+    return undefined;
+  }
+  return explainJsonBreak(before.document, after.document, "");
+}
+
+function isMap(document: Readonly<Record<string, unknown>>): boolean {
+  const entries = Object.entries(document);
+  if (entries.length === 1 && document["type"] === "object") return false;
+  return (
+    entries.length > 0 &&
+    entries.every(([, type]) => typeof type === "string" && Object.hasOwn(fieldTypes, type))
+  );
+}
+
+function compileMap(document: Readonly<Record<string, unknown>>): CompiledSchema {
+  const fields = Object.entries(document as Record<string, string>);
+  return {
+    kind: "map",
+    document,
+    check(payload) {
+      if (!isObject(payload)) return [{ field: "", message: "must be a JSON object" }];
+      const violations: Violation[] = [];
+      for (const [field, type] of fields) {
+        if (!Object.hasOwn(payload, field)) violations.push({ field, message: "is missing" });
+        else if (!fieldTypes[type]!(payload[field])) {
+          violations.push({ field, message: `must be of type ${type}` });
+        }
+      }
+      return violations.slice(0, violationsMax);
+    },
+  };
+}
+
+function compileJsonSchema(document: Readonly<Record<string, unknown>>): CompiledSchema {
+  checkSchemaBounds(document);
+  let validate: ValidateFunction;
+  try {
+    // One each: a compiler keeps every schema that it has seen.
+    const compiler = new Ajv2020({ strict: false, logger: false, code: { regExp: linearRegExp } });
+    validate = compiler.compile(document);
+  } catch (error) {
+    throw refuse(error instanceof Error ? error.message : "it cannot be compiled");
+  }
+  return {
+    kind: "json-schema",
+    document,
+    check(payload) {
+      if (validate(payload)) return [];
+      return (validate.errors ?? []).map(({ instancePath, params, message = "is wrong" }) => ({
+        field: toField(instancePath, params),
+        message,
+      }));
+    },
+  };
+}
+
+// RE2 takes time in proportion to the text, whatever the pattern.
+const linearRegExp = Object.assign(
+  (pattern: string) => {
+    const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
+    return { test: (text: string) => compiled.matcher(text).find() };
+  },
+  { code: "linearRegExp" },
+);
+
+function toField(instancePath: string, params: unknown): string {
+  const path = instancePath.slice(1).replaceAll("/", ".");
+  const missing = isObject(params) ? params["missingProperty"] : undefined;
+  return typeof missing === "string" ? [path, missing].filter(Boolean).join(".") : path;
+}
+
+function explainJsonBreak(
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
+  path: string,
+): string | undefined {
+  const place = path === "" ? "the payload" : `field ${path}`;
+  const hadTypes = listOf(before["type"]);
+  const types = listOf(after["type"]);
+  const lost = hadTypes.find(
+    (type) => !types.includes(type) && !(type === "integer" && types.includes("number")),
+  );
+  if (types.length > 0 && (hadTypes.length === 0 || lost !== undefined)) {
+    return `${place} may not have every type that it could have before`;
+  }
+  const required = listOf(before["required"]);
+  const added = listOf(after["required"]).find((name) => !required.includes(name));
+  if (added !== undefined) return `${place} did not have to have ${added} before`;
+  if (after["additionalProperties"] === false && before["additionalProperties"] !== false) {
+    return `${place} could have other members before`;
+  }
+  const hadProperties = isObject(before["properties"]) ? before["properties"] : {};
+  const properties = isObject(after["properties"]) ? after["properties"] : {};
+  for (const [name, schema] of Object.entries(properties)) {
+    const had = Object.hasOwn(hadProperties, name) ? hadProperties[name] : {};
+    if (!isObject(schema) || !isObject(had)) continue;
+    const reason = explainJsonBreak(had, schema, path === "" ? name : `${path}.${name}`);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+function listOf(value: unknown): string[] {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  return list.filter((item) => typeof item === "string");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function refuse(reason: string): PlatformError {
+  return new PlatformError("validation_failed", `The schema is refused: ${reason}.`);
+}

@@ -1,0 +1,309 @@
+// The composition root of the broker: it makes every part and hands it on, from top to bottom.
+import { readFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { HealthRegistry } from "@platform/kernel/health";
+import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
+import { createIdSource } from "@platform/kernel/ids";
+import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "@platform/kernel/identity";
+import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
+import { GuestPool } from "@platform/wasm";
+import { pulseVersion, type PulseConfig } from "./config.ts";
+import { DeadLetterBox } from "./deadletter/dead-letter-box.ts";
+import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
+import { Backlog } from "./dispatch/backlog.ts";
+import { Delays } from "./dispatch/delays.ts";
+import { Expiry } from "./dispatch/expiry.ts";
+import { Feeds } from "./dispatch/feed.ts";
+import { Groups } from "./dispatch/groups.ts";
+import { Subscriptions } from "./dispatch/subscription.ts";
+import { requireOperator } from "./http/admission.ts";
+import { handleCors } from "./http/cors.ts";
+import { createEventStreamRoute } from "./http/event-stream.ts";
+import { MessageFrames } from "./http/message-frames.ts";
+import { createPublishRoutes } from "./http/publish-api.ts";
+import { createReadingRoutes } from "./http/reading-api.ts";
+import { createStatsRoute } from "./http/stats-api.ts";
+import { Subscribers } from "./http/subscribers.ts";
+import { createTopicRoutes } from "./http/topics-api.ts";
+import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
+import { WebSockets } from "./http/web-sockets.ts";
+import { PulseMetrics } from "./metrics.ts";
+import { MessageIds } from "./publish/message-ids.ts";
+import { Publisher } from "./publish/publisher.ts";
+import { RateLimit } from "./publish/rate-limit.ts";
+import { Sequences } from "./publish/sequences.ts";
+import { Schemas } from "./schema/schemas.ts";
+import { Offsets } from "./store/offsets.ts";
+import { StateTable } from "./store/state.ts";
+import { Store } from "./store/store.ts";
+import { Topics } from "./topic/topics.ts";
+import { Transforms } from "./transform/transforms.ts";
+
+/** How often cursors of plain subscribers are written down, and state looked after. */
+const housekeepingMs = 1_000;
+/** How often retention drops old segments. */
+const retentionMs = 60_000;
+const offsetLimits = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
+const bodyBytesMax = 1024 * 1024;
+/** Room that the log needs beside a message for what the broker adds. */
+const batchBytesMax = 8 * 1024 * 1024;
+
+/** What a broker is started with. */
+export type PulseOptions = { config: PulseConfig; log: Logger; lifecycle: Lifecycle };
+
+/** Starts the broker; when this resolves, it listens. */
+export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
+  const clock = systemClock;
+  const idSource = createIdSource();
+  const onError = (error: unknown) => log.error("background work failed", { error });
+
+  const folder = isAbsolute(config.wal_path)
+    ? config.wal_path
+    : join(config.data_dir, config.wal_path);
+  const journal = await openLog({
+    disk: openNodeDisk(folder),
+    sync: toSyncMode(config.fsync),
+    batchBytesMax,
+    onEvent: (event) => logEvent(log, event),
+  });
+  const store = new Store(journal);
+  lifecycle.onDrain("log", () => store.close());
+  const { recovery } = journal;
+  log.info("log opened", { ...recovery, quarantined: recovery.quarantined.length });
+
+  const state = await StateTable.open(store);
+  const topics = new Topics(journal, {
+    topicsPerTenantMax: config.topics_per_tenant_max,
+    partitionsMax: config.partitions_max,
+  });
+  const offsets = Offsets.open(store, state, topics, offsetLimits);
+  const deadLetters = new DeadLetterWriter(store, state, topics);
+  const schemas = new Schemas(store, state, topics);
+
+  const registry = new MetricRegistry();
+  registry.collect(createProcessCollector({ service: "pulse", version: pulseVersion }));
+  let expired = 0;
+  const metrics: PulseMetrics = new PulseMetrics(registry, {
+    published: () => publisher.counts.published,
+    topics: () => topics.count,
+    subscribers: () => subscribers.count,
+    deadLetters: () => publisher.counts.deadLettered + expired,
+  });
+  const guests = new GuestPool({
+    callMsMax: config.transform_ms_max,
+    memoryBytesMax: config.transform_memory_bytes_max,
+    outputBytesMax: config.message_bytes_max,
+  });
+  lifecycle.onDrain("transforms", () => guests.close());
+  const transforms = new Transforms(store, state, topics, guests, (run) => metrics.observeRun(run));
+
+  const backlog = new Backlog(store, state, topics, config.backpressure_limit);
+  const expiry = new Expiry({
+    store,
+    state,
+    topics,
+    backlog,
+    deadLetters,
+    clock,
+    onExpired: () => expired++,
+    onError,
+  });
+  await expiry.open();
+  const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
+  const feeds = new Feeds(store, topics, onError);
+  const subscriptions = new Subscriptions(feeds, topics, backlog);
+  const groups = new Groups({ store, state, topics, offsets, feeds, backlog, onError });
+  const publisher: Publisher = new Publisher({
+    store,
+    topics,
+    rate: new RateLimit(clock, config.publish_rate, config.publish_capacity),
+    ids: await MessageIds.open(store, clock, config.message_ids_max),
+    sequences: new Sequences(state, config.producers_max),
+    schemas,
+    transforms,
+    backlog,
+    delays,
+    expiry,
+    deadLetters,
+    idSource,
+    clock,
+    messageBytesMax: config.message_bytes_max,
+  });
+  const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
+  expiry.start(groups);
+  delays.start();
+  const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
+  lifecycle.onDrain("dispatch", async () => {
+    housekeeping.stop();
+    await delays.stop();
+    await expiry.stop();
+    feeds.close();
+    await groups.close();
+    await Promise.all([backlog.save(), expiry.save()]);
+  });
+
+  const subscribers = new Subscribers(config.subscribers_max, config.stall_timeout_ms);
+  const startedMs = clock.monotonicMs();
+  const readStats = () => ({
+    messages_published: publisher.counts.published,
+    wasm_executions: metrics.executions,
+    wasm_execution_errors: metrics.errors,
+    wasm_avg_duration_ns: metrics.averageNs,
+    topics_count: topics.count,
+    wal_entries: journal.stats().entries,
+    queue_depth: backlog.totalDepth(),
+    dropped: subscribers.dropped,
+    uptime_sec: Math.floor((clock.monotonicMs() - startedMs) / 1000),
+  });
+  const health = new HealthRegistry({ service: "pulse", version: pulseVersion });
+  health.addCheck("log", () =>
+    journal.stats().state === "open" ? undefined : "the log takes no writes",
+  );
+  const exporter =
+    config.otlp_endpoint === undefined
+      ? undefined
+      : createOtlpExporter({
+          endpoint: config.otlp_endpoint,
+          resource: { service: "pulse", version: pulseVersion },
+          metrics: registry,
+        });
+  const tracer = createTracer({ ids: idSource, clock, exporter });
+  lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
+
+  const guard = createBearerGuard(createVerifier(config, log));
+  const frames = new MessageFrames();
+  const subscribe = { topics, subscriptions, groups, deadLetters, subscribers, frames, guard };
+  const origins = config.cors_origins;
+  const api = createApi({
+    service: "pulse",
+    version: pulseVersion,
+    title: "Pulse",
+    description: "Messages over one durable log.",
+    routes: [
+      ...createPublishRoutes(publisher),
+      createEventStreamRoute({ ...subscribe, origins }),
+      ...createTopicRoutes({
+        topics,
+        subscriptions,
+        groups,
+        backlog,
+        schemas,
+        transforms,
+        deadLetters,
+        box,
+      }),
+      ...createReadingRoutes({ store, topics, offsets, groups }),
+      createStatsRoute(readStats),
+      ...createUnbuiltRoutes(),
+    ],
+    guard,
+    metricsAccess: requireOperator,
+    health,
+    metrics: registry,
+    logger: log,
+    tracer,
+    clock,
+    bodyBytesMax,
+  });
+  const sockets = new WebSockets({ ...subscribe, origins, readStats, logger: log });
+  const { host = "0.0.0.0", port } = config.http_addr;
+  const tls = readTls(config);
+  const listener = await listenHttp({
+    address: { host, port },
+    fetch: (request, bindings) => api.fetch(request, bindings),
+    intercept: (request, response) => handleCors(origins, request, response),
+    onUpgrade: (request, socket, head) => sockets.handleUpgrade(request, socket, head),
+    connectionsMax: config.connections_max,
+    ...(tls === undefined ? {} : { tls }),
+  }).catch(async (error: unknown) => {
+    throw await explainListenError(error, config.http_addr, "choose another http_addr");
+  });
+  lifecycle.onDrain("http", (drain) => {
+    subscribers.close("the broker is stopping");
+    sockets.close();
+    return listener.close(Math.max(0, drain.remainingMs() - 2_000));
+  });
+  lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
+  lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
+  health.setState("ready");
+}
+
+function startHousekeeping(parts: {
+  store: Store;
+  state: StateTable;
+  backlog: Backlog;
+  expiry: Expiry;
+  onError: (error: unknown) => void;
+}): { stop: () => void } {
+  const { store, state, backlog, expiry, onError } = parts;
+  let isBusy = false;
+  const often = setInterval(() => {
+    if (isBusy) return;
+    isBusy = true;
+    Promise.all([backlog.save(), expiry.save(), state.compactIfDue()])
+      .catch(onError)
+      .finally(() => {
+        isBusy = false;
+      });
+  }, housekeepingMs);
+  const seldom = setInterval(() => store.log.applyRetention(), retentionMs);
+  return {
+    stop: () => {
+      clearInterval(often);
+      clearInterval(seldom);
+    },
+  };
+}
+
+function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undefined {
+  const { token, jwt_secret, jwks_url, jwt_issuer, jwt_audience } = config;
+  if (token === undefined && jwt_secret === undefined && jwks_url === undefined) {
+    log.warn("no credentials are configured: only programs on this machine are answered");
+    return undefined;
+  }
+  if (jwt_secret !== undefined && isWeakSecret(jwt_secret)) {
+    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
+  }
+  return createTokenVerifier({
+    clock: systemClock,
+    ...(token === undefined ? {} : { staticTokens: [token] }),
+    ...(jwt_secret === undefined ? {} : { secret: jwt_secret }),
+    ...(jwks_url === undefined ? {} : { jwks: { url: jwks_url } }),
+    ...(jwt_issuer === undefined ? {} : { issuer: jwt_issuer }),
+    ...(jwt_audience === undefined ? {} : { audience: jwt_audience }),
+  });
+}
+
+function readTls(config: PulseConfig): { cert: Buffer; key: Buffer } | undefined {
+  const { tls_cert_file, tls_key_file } = config;
+  if (tls_cert_file === undefined && tls_key_file === undefined) return undefined;
+  if (tls_cert_file === undefined || tls_key_file === undefined) {
+    throw new Error("tls_cert_file and tls_key_file go together");
+  }
+  return { cert: readFileSync(tls_cert_file), key: readFileSync(tls_key_file) };
+}
+
+function toSyncMode(text: string): SyncMode {
+  if (text === "group" || text === "os") return { kind: text };
+  return { kind: "interval", ms: Number(text.slice("interval:".length)) };
+}
+
+function logEvent(log: Logger, event: LogEvent): void {
+  switch (event.kind) {
+    case "checkpoint":
+    case "compacted":
+      log.debug(event.kind, { ...event });
+      return;
+    case "checkpoint-failed":
+    case "group-failed":
+      log.error("writing the log failed", { ...event });
+      return;
+    case "quarantined":
+      log.error("damaged data was set aside", { ...event.report });
+  }
+}

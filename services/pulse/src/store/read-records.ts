@@ -1,0 +1,31 @@
+// Single records of a stretch of a partition, in order.
+import type { PartitionView } from "@platform/log";
+import { decodeBatch, splitBatches, type StoredRecord } from "@platform/log/batch";
+import type { Store } from "./store.ts";
+
+const readBytes = 256 * 1024;
+
+/**
+ * Yields the records from `from` up to `to` (or the durable end), at most about `bytesMax` bytes of them. A batch whose
+ * compression cannot be undone ends it with the log's error.
+ */
+export async function* readRecords(
+  store: Store,
+  partition: PartitionView,
+  from: number,
+  to = partition.durableEnd,
+  bytesMax = Number.POSITIVE_INFINITY,
+): AsyncGenerator<StoredRecord> {
+  let bytesRead = 0;
+  for (let offset = from; offset < to && bytesRead < bytesMax;) {
+    const { buffers, bytes, nextOffset } = await store.read(partition, offset, readBytes);
+    bytesRead += bytes;
+    for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
+      for (const record of (await decodeBatch(batch)).records) {
+        if (record.offset >= offset && record.offset < to) yield record;
+      }
+    }
+    if (nextOffset <= offset) return;
+    offset = nextOffset;
+  }
+}

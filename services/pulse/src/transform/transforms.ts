@@ -1,0 +1,102 @@
+// The WebAssembly transforms that topics have, durably, and their runs, fenced by @platform/wasm.
+import { PlatformError } from "@platform/kernel/errors";
+import { GuestError, type GuestModule, type GuestPool } from "@platform/wasm";
+import type { StateTable } from "../store/state.ts";
+import type { Store } from "../store/store.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** The result of a run; `reason` is fit for a dead letter. */
+export type TransformResult =
+  | { kind: "done"; payload: Buffer }
+  | { kind: "failed"; reason: string };
+
+/** Called after each run. */
+export type TransformObserver = (run: { durationNs: number; failed: boolean }) => void;
+
+type Registered = { bytes: Buffer; module: Promise<GuestModule> | undefined };
+
+/** Transforms by topic. */
+export class Transforms {
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #guests: GuestPool;
+  readonly #observe: TransformObserver;
+  readonly #byTopic = new Map<string, Registered>();
+
+  constructor(
+    store: Store,
+    state: StateTable,
+    topics: Topics,
+    guests: GuestPool,
+    observe: TransformObserver,
+  ) {
+    this.#store = store;
+    this.#state = state;
+    this.#guests = guests;
+    this.#observe = observe;
+    for (const { key, value } of state.take("transform")) {
+      const id = String(key[1]);
+      if (topics.findByHexId(id) === undefined) continue;
+      this.#byTopic.set(id, { bytes: value, module: undefined });
+    }
+    topics.watch({ deleted: (topic) => void this.clear(topic).catch(() => undefined) });
+  }
+
+  has(topic: Topic): boolean {
+    return this.#byTopic.size > 0 && this.#byTopic.has(topic.stored.id.toString("hex"));
+  }
+
+  /** Registers a module durably, once it has been checked and compiled. Throws `validation_failed` or `payload_too_large`. */
+  async register(topic: Topic, bytes: Buffer): Promise<void> {
+    let module: GuestModule;
+    try {
+      module = await this.#guests.load(bytes);
+    } catch (error) {
+      throw toRegistrationError(error);
+    }
+    const id = topic.stored.id.toString("hex");
+    await this.#store.append([this.#state.draft(["transform", id], bytes)]);
+    if (topic.stored.live) this.#byTopic.set(id, { bytes, module: Promise.resolve(module) });
+  }
+
+  /** Takes a topic's transform away, durably. */
+  async clear(topic: Topic): Promise<void> {
+    const id = topic.stored.id.toString("hex");
+    if (!this.#byTopic.delete(id)) return;
+    await this.#store.append([this.#state.draft(["transform", id], null)]);
+  }
+
+  /**
+   * Runs a topic's transform. Whatever the module does, the result says so; only a pool that is full throws
+   * (`overloaded`), as then nothing was run.
+   */
+  async run(topic: Topic, payload: Buffer): Promise<TransformResult> {
+    const registered = this.#byTopic.get(topic.stored.id.toString("hex"));
+    if (registered === undefined) return { kind: "done", payload };
+    const started = process.hrtime.bigint();
+    let failed = true;
+    try {
+      registered.module ??= this.#guests.load(registered.bytes);
+      const result = await this.#guests.call(await registered.module, payload);
+      failed = false;
+      return {
+        kind: "done",
+        payload: Buffer.from(result.buffer, result.byteOffset, result.length),
+      };
+    } catch (error) {
+      if (!(error instanceof GuestError)) throw error;
+      if (error.code === "overloaded" || error.code === "closed") {
+        throw new PlatformError("overloaded", "Too many messages wait for their transform.");
+      }
+      return { kind: "failed", reason: `transform failed: ${error.code}: ${error.message}` };
+    } finally {
+      this.#observe({ durationNs: Number(process.hrtime.bigint() - started), failed });
+    }
+  }
+}
+
+function toRegistrationError(error: unknown): unknown {
+  if (!(error instanceof GuestError)) return error;
+  const code = error.code === "module-too-large" ? "payload_too_large" : "validation_failed";
+  return new PlatformError(code, `The module is refused: ${error.message}.`, { cause: error });
+}

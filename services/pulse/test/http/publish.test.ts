@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
+
+test("a published message can be read back, with key, headers, priority and trace", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const { status, body } = await pulse.publish({
+    topic: "orders.eu",
+    payload: "héllo",
+    key: "k",
+    priority: 7,
+    headers: { kind: "test", __proto__x: "1" },
+  });
+  assert.equal(status, 200);
+  assert.equal(body.status, "success");
+  assert.equal(body.processed_payload, "héllo");
+  assert.deepEqual([body.partition, body.offset], [0, 0]);
+  const tail = await pulse.get("/api/v1/tail?topic=orders.eu");
+  const [message] = tail.body.messages;
+  assert.equal(message.message_id, body.message_id);
+  assert.deepEqual(
+    [message.payload, message.key, message.priority, message.headers.kind],
+    ["héllo", "k", 7, "test"],
+  );
+  const binary = Buffer.from([0, 255, 1]).toString("base64");
+  await pulse.publish({ topic: "orders.eu", payload: binary, encoding: "base64" });
+  const [, second] = (await pulse.get("/api/v1/tail?topic=orders.eu")).body.messages;
+  assert.deepEqual([second.payload, second.encoding], [binary, "base64"]);
+  const legacy = await pulse.post("/api/publish", { topic: "orders.eu", payload: "old path" });
+  assert.equal(legacy.status, 200);
+});
+
+test("bad input is refused with a reason, and nothing is stored of it", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const cases: [Record<string, unknown>, number][] = [
+    [{ payload: "no topic" }, 400],
+    [{ topic: "a" }, 400],
+    [{ topic: "a", payload: 5 }, 400],
+    [{ topic: "other:a", payload: "x" }, 400],
+    [{ topic: "__state", payload: "x" }, 400],
+    [{ topic: "a.*", payload: "x" }, 400],
+    [{ topic: "a", payload: "x", unknown: 1 }, 400],
+    [{ topic: "a", payload: "x", delay_ms: -1 }, 400],
+    [{ topic: "a", payload: "x", producer_id: "p" }, 400],
+    [{ topic: "a", payload: "not base64!", encoding: "base64" }, 400],
+    [{ topic: "a", payload: "x", headers: { "platform-message-id": "forged" } }, 400],
+    [{ topic: "a", payload: "x".repeat(1024 * 1024 + 1) }, 413],
+  ];
+  for (const [message, status] of cases) {
+    const answer = await pulse.publish(message);
+    assert.equal(answer.status, status, JSON.stringify(message).slice(0, 80));
+    assert.equal(typeof answer.body.error, "string");
+    assert.equal(typeof answer.body.code, "string");
+  }
+  assert.equal((await pulse.get("/api/v1/topics")).body.count, 0);
+});
+
+test("messages of one key share a partition, and the partition is FNV-1a of the key", async (t) => {
+  const pulse = await startPulseProcess(t);
+  await pulse.post("/api/v1/topics", { name: "p", partitions: 8 });
+  // FNV-1a, 32 bits, of "a" is 0xe40c292c and of "foobar" 0xbf9cf968 (the published vectors).
+  for (const [key, hash] of [
+    ["a", 0xe40c292c],
+    ["foobar", 0xbf9cf968],
+  ] as const) {
+    for (let round = 0; round < 2; round++) {
+      const { body } = await pulse.publish({ topic: "p", payload: "x", key });
+      assert.equal(body.partition, hash % 8, key);
+    }
+  }
+});
+
+test("a batch is stored whole or not at all, also over several topics", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const bad = await pulse.post("/api/v1/publish/batch", {
+    messages: [
+      { topic: "a", payload: "1" },
+      { topic: "b:c", payload: "2" },
+    ],
+  });
+  assert.equal(bad.status, 400);
+  assert.equal(bad.body.index, 1);
+  assert.equal((await pulse.get("/api/v1/topics")).body.count, 0);
+  const { status, body } = await pulse.post("/api/v1/publish/batch", {
+    messages: [
+      { topic: "a", payload: "1" },
+      { topic: "b", payload: "2" },
+      { topic: "a", payload: "3" },
+    ],
+  });
+  assert.equal(status, 200);
+  assert.equal(body.count, 3);
+  assert.deepEqual(
+    body.results.map((result: { topic: string; offset: number }) => [result.topic, result.offset]),
+    [
+      ["a", 0],
+      ["b", 0],
+      ["a", 1],
+    ],
+  );
+});
+
+test("a message id and a sequence number are taken once, also after a restart", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const byId = { topic: "a", payload: "1", message_id: "m" };
+  const bySequence = { topic: "a", payload: "2", producer_id: "p", sequence_number: 5 };
+  const first = await pulse.publish(byId);
+  assert.equal(first.body.duplicate, undefined);
+  assert.equal((await pulse.publish(bySequence)).body.duplicate, undefined);
+  const again = await pulse.publish(byId);
+  assert.deepEqual(
+    [again.status, again.body.duplicate, again.body.offset],
+    [200, true, first.body.offset],
+  );
+  assert.equal((await pulse.publish({ ...bySequence, sequence_number: 4 })).body.duplicate, true);
+  await pulse.kill();
+  await pulse.start();
+  assert.equal((await pulse.publish(byId)).body.duplicate, true);
+  assert.equal((await pulse.publish(bySequence)).body.duplicate, true);
+  assert.equal(
+    (await pulse.publish({ ...bySequence, sequence_number: 6 })).body.duplicate,
+    undefined,
+  );
+  assert.equal((await pulse.publish({ ...byId, topic: "b" })).body.duplicate, undefined);
+  assert.equal((await pulse.get("/api/v1/tail?topic=a")).body.count, 3);
+});
+
+test("twice the same id at once stores one message and answers both", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => pulse.publish({ topic: "a", payload: "x", message_id: "m" })),
+  );
+  assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
+  assert.equal(answers.filter(({ body }) => body.duplicate !== true).length, 1);
+  const inBatch = await pulse.post("/api/v1/publish/batch", {
+    messages: [1, 2].map(() => ({ topic: "a", payload: "y", message_id: "n" })),
+  });
+  assert.deepEqual(
+    inBatch.body.results.map(({ duplicate }: { duplicate?: boolean }) => duplicate),
+    [undefined, true],
+  );
+  assert.equal((await pulse.get("/api/v1/tail?topic=a")).body.count, 2);
+});
+
+test("publishing faster than the rate is 429 with the time to wait", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_PUBLISH_RATE: "1",
+    PLATFORM_PULSE_PUBLISH_CAPACITY: "5",
+  });
+  const answers = [];
+  for (let at = 0; at < 7; at++) answers.push(await pulse.publish({ topic: "a", payload: "x" }));
+  assert.deepEqual(
+    answers.slice(0, 5).map(({ status }) => status),
+    [200, 200, 200, 200, 200],
+  );
+  const refused = answers.find(({ status }) => status === 429)!;
+  assert.equal(refused.headers.get("retry-after"), "1");
+  assert.ok(refused.headers.has("ratelimit"));
+});
+
+test("a topic whose messages nobody takes refuses more at its bound, and takes them again once somebody reads", async (t) => {
+  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "10" });
+  const publish = () => pulse.publish({ topic: "a", payload: "x" });
+  for (let at = 0; at < 10; at++) assert.equal((await publish()).status, 200);
+  const refused = await publish();
+  assert.deepEqual([refused.status, refused.body.code], [503, "ERR_BACKPRESSURE"]);
+  assert.equal((await pulse.publish({ topic: "b", payload: "x" })).status, 200);
+  await pulse.kill();
+  await pulse.start();
+  assert.equal((await publish()).status, 503);
+  const { EventReader } = await import("../fixture/pulse-process.ts");
+  const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/a?from=earliest`);
+  await reader.wait(10);
+  assert.equal((await publish()).status, 200);
+  reader.close();
+});
+
+test("what is not built yet says so, and names itself", async (t) => {
+  const pulse = await startPulseProcess(t);
+  for (const path of [
+    "/api/v1/events/",
+    "/api/v1/topics/a/anomalies",
+    "/api/v1/topics/a/dlq/triage",
+    "/ui/",
+  ]) {
+    const { status, body } = await pulse.get(path);
+    assert.deepEqual([status, body.code], [501, "not_available_yet"], path);
+  }
+  for (const path of ["/api/v1/admin/offloader", "/api/v1/sqlite/query"]) {
+    assert.equal((await pulse.post(path, {})).status, 501, path);
+  }
+});

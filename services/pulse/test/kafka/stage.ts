@@ -1,0 +1,120 @@
+// A Kafka face over a real log in a scratch folder.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ConnectionOptions, TlsOptions } from "node:tls";
+import { openLog, openNodeDisk, type SyncMode } from "@platform/log";
+import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
+import {
+  createKafkaRoutes,
+  createPasswordStore,
+  KafkaServer,
+  type ConnectionFault,
+  type KafkaBroker,
+  type KafkaLimits,
+  type PasswordUser,
+} from "../../src/kafka/index.ts";
+import { BatchProducer } from "../../src/publish/produce.ts";
+import { Offsets } from "../../src/store/offsets.ts";
+import { ProducerIds } from "../../src/store/producer-ids.ts";
+import { StateTable } from "../../src/store/state.ts";
+import { Store } from "../../src/store/store.ts";
+import { Topics } from "../../src/topic/topics.ts";
+import { KafkaClient } from "./client.ts";
+
+/** How a staged broker differs from the usual one. */
+export interface StageOptions {
+  limits?: Partial<KafkaLimits>;
+  groupLimits?: Partial<GroupLimits>;
+  users?: readonly PasswordUser[];
+  /** Clients must show who they are, also on this machine. */
+  isClosed?: boolean;
+  tls?: TlsOptions;
+  isAutoCreating?: boolean;
+  /** When a write counts as done; as in earnest by default. */
+  sync?: SyncMode;
+  advertised?: { host: string; port: number };
+}
+
+/** A running broker; disposing it removes its folder. */
+export class KafkaStage implements AsyncDisposable {
+  readonly folder = mkdtempSync(join(tmpdir(), "pulse-kafka-"));
+  readonly faults: ConnectionFault[] = [];
+  readonly requests: string[] = [];
+  broker!: KafkaBroker;
+  server!: KafkaServer;
+  port = 0;
+  readonly #options: StageOptions;
+  readonly #clients: KafkaClient[] = [];
+
+  private constructor(options: StageOptions) {
+    this.#options = options;
+  }
+
+  static async open(options: StageOptions = {}): Promise<KafkaStage> {
+    const stage = new KafkaStage(options);
+    await stage.#start();
+    return stage;
+  }
+
+  async connect(tls?: ConnectionOptions): Promise<KafkaClient> {
+    const client = await KafkaClient.connect(this.port, tls);
+    this.#clients.push(client);
+    return client;
+  }
+
+  /** Stops in order and starts on the same folder and port. */
+  async restart(): Promise<void> {
+    await this.#stop();
+    await this.#start();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.socket.destroy();
+    await this.#stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #start(): Promise<void> {
+    const { users = [], isClosed = false, limits = {}, tls, advertised } = this.#options;
+    const log = await openLog({
+      disk: openNodeDisk(join(this.folder, "log")),
+      sync: this.#options.sync ?? { kind: "group" },
+    });
+    const store = new Store(log);
+    const state = await StateTable.open(store);
+    const topics = new Topics(log, { topicsPerTenantMax: 1_000, partitionsMax: 100 });
+    const groupLimits = { groupsPerTenantMax: 1_000, offsetsMax: 10_000 };
+    this.broker = {
+      topics,
+      store,
+      producer: new BatchProducer(store, 8 * 1024 * 1024),
+      producerIds: ProducerIds.open(store, state),
+      offsets: Offsets.open(store, state, topics, groupLimits),
+      groups: new GroupCoordinator({ limits: this.#options.groupLimits ?? {} }),
+      clusterId: "pulse-test-cluster-000",
+      isAutoCreating: this.#options.isAutoCreating ?? true,
+      fetchBytesMax: 8 * 1024 * 1024,
+    };
+    const credentials = createPasswordStore(users);
+    this.server = new KafkaServer({
+      routes: createKafkaRoutes(this.broker, credentials, Buffer.alloc(32, 7)),
+      limits,
+      ...(advertised === undefined ? {} : { advertised }),
+      admit: () =>
+        isClosed
+          ? { state: "demanded" }
+          : { state: "done", principal: { name: "anonymous", tenant: "" } },
+      onFault: (fault) => this.faults.push(fault),
+      onRequest: (name, version) => this.requests.push(`${name} ${version}`),
+    });
+    const listener = await this.server.listen({ host: "127.0.0.1", port: this.port }, tls);
+    this.port = listener.port;
+  }
+
+  async #stop(): Promise<void> {
+    this.broker.groups.close();
+    await this.server.close(1_000);
+    await this.broker.store.close();
+  }
+}

@@ -1,0 +1,33 @@
+// What a rule is for, and when it is due.
+import type { LifecycleRule } from "./types.ts";
+
+const DAY_MS = 86_400_000;
+
+/** What of an object a filter looks at. */
+export interface FilterSubject {
+  key: string;
+  sizeBytes: number;
+  tags: Readonly<Record<string, string>>;
+}
+
+/** Whether the rule's filter names the object. */
+export function matchesFilter({ filter }: LifecycleRule, subject: FilterSubject): boolean {
+  const { prefix, tags, sizeGreaterThan, sizeLessThan } = filter;
+  if (prefix !== undefined && !subject.key.startsWith(prefix)) return false;
+  if (sizeGreaterThan !== undefined && subject.sizeBytes <= sizeGreaterThan) return false;
+  if (sizeLessThan !== undefined && subject.sizeBytes >= sizeLessThan) return false;
+  return Object.entries(tags ?? {}).every(([name, value]) => subject.tags[name] === value);
+}
+
+/**
+ * Things that began before this moment are `days` old at `nowMs`: an action is due at the midnight (UTC) that follows
+ * (https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html).
+ */
+export function findDueBefore(days: number, nowMs: number): number {
+  return Math.floor(nowMs / DAY_MS) * DAY_MS - days * DAY_MS;
+}
+
+/** When what began at `sinceMs` is due, for `x-amz-expiration`. */
+export function findDueDate(sinceMs: number, days: number): number {
+  return Math.ceil((sinceMs + days * DAY_MS) / DAY_MS) * DAY_MS;
+}

@@ -1,0 +1,309 @@
+// A run recorded as system calls, and the states that a power cut could leave behind at any moment of it.
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+
+/** One effect on the disk, or a line that the process said, in the order of time. */
+export type Effect =
+  | { type: "create"; file: number; path: string }
+  | { type: "write"; file: number; position: number; data: Buffer }
+  | { type: "truncate"; file: number; length: number }
+  /** Covers the file's writes before `since`, an index of an effect. */
+  | { type: "sync"; file: number; since: number }
+  | { type: "sync-folder"; path: string; since: number }
+  | { type: "rename"; from: string; to: string }
+  | { type: "unlink"; path: string }
+  | { type: "said"; text: string };
+
+interface Pending {
+  call: string;
+  since: number;
+}
+
+const CALL = /^(\d+) +(\w+)\((.*)\) += (-?\d+)/s;
+const UNFINISHED = /^(\d+) +(.*) <unfinished \.\.\.>$/s;
+const RESUMED = /^(\d+) +<\.\.\. (\w+) resumed>(.*)$/s;
+
+/** Reads what `strace -f -xx` has written; paths are relative to `root`, and what lies elsewhere is left out. */
+export function parseRecording(text: string, root: string): Effect[] {
+  return new RecordingReader(root).read(text);
+}
+
+class RecordingReader {
+  readonly #root: string;
+  readonly #effects: Effect[] = [];
+  readonly #pending = new Map<string, Pending>();
+  // Files by descriptor, and by path: an open file keeps its number through renames.
+  readonly #open = new Map<number, { file: number; path: string; isFolder: boolean }>();
+  readonly #files = new Map<string, number>();
+  #nextFile = 1;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  read(text: string): Effect[] {
+    for (const line of text.split("\n")) {
+      const unfinished = UNFINISHED.exec(line);
+      if (unfinished !== null) {
+        const call = unfinished[2]!;
+        this.#pending.set(unfinished[1]!, { call, since: this.#effects.length });
+        continue;
+      }
+      const resumed = RESUMED.exec(line);
+      if (resumed === null) {
+        this.#apply(line, this.#effects.length);
+        continue;
+      }
+      const pending = this.#pending.get(resumed[1]!);
+      this.#pending.delete(resumed[1]!);
+      if (pending !== undefined) {
+        this.#apply(`${resumed[1]} ${pending.call}${resumed[3]}`, pending.since);
+      }
+    }
+    return this.#effects;
+  }
+
+  #apply(line: string, since: number): void {
+    const match = CALL.exec(line);
+    if (match === null || Number(match[4]) < 0) return;
+    const [, , name, values = "", result] = match;
+    const strings = [...values.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex]) => decode(hex!));
+    const fd = Number(/^\d+/.exec(values)?.[0] ?? -1);
+    switch (name) {
+      case "openat":
+        this.#openFile(strings[0]!.toString(), values, Number(result));
+        return;
+      case "close":
+        this.#open.delete(fd);
+        return;
+      case "write":
+        // Where a write to the disk is not positioned, the store does not make it.
+        if (fd === 1) this.#effects.push({ type: "said", text: strings[0]!.toString() });
+        return;
+      case "pwrite64":
+      case "pwritev":
+        this.#write(fd, Buffer.concat(strings), Number(/(\d+)$/.exec(values)?.[1]), Number(result));
+        return;
+      case "ftruncate":
+        this.#truncate(fd, Number(/(\d+)$/.exec(values)?.[1]));
+        return;
+      case "fsync":
+      case "fdatasync":
+        this.#sync(fd, since);
+        return;
+      case "rename":
+        this.#rename(strings[0]!.toString(), strings[1]!.toString());
+        return;
+      case "unlink": {
+        const path = this.#within(strings[0]!.toString());
+        if (path === undefined) return;
+        this.#files.delete(path);
+        this.#effects.push({ type: "unlink", path });
+        return;
+      }
+      default:
+    }
+  }
+
+  #within(path: string): string | undefined {
+    const inside = relative(this.#root, path);
+    // SQLite's shared memory is made anew after a crash, and the lock file holds nothing.
+    const isLeftOut =
+      inside.startsWith("..") || inside.endsWith("-shm") || inside.startsWith("lock");
+    return isLeftOut ? undefined : inside;
+  }
+
+  #openFile(path: string, flags: string, fd: number): void {
+    const inside = this.#within(path);
+    if (inside === undefined) {
+      this.#open.delete(fd);
+      return;
+    }
+    // Folders that are synced are opened without any flag for writing.
+    const known = this.#files.get(inside);
+    const isFolder = known === undefined && !flags.includes("O_CREAT");
+    let file = known ?? 0;
+    if (known === undefined && !isFolder) {
+      file = this.#nextFile;
+      this.#nextFile += 1;
+      this.#files.set(inside, file);
+      this.#effects.push({ type: "create", file, path: inside });
+    }
+    this.#open.set(fd, { file, path: inside, isFolder });
+  }
+
+  #write(fd: number, data: Buffer, position: number, count: number): void {
+    const open = this.#open.get(fd);
+    if (open === undefined) return;
+    this.#effects.push({ type: "write", file: open.file, position, data: data.subarray(0, count) });
+  }
+
+  #truncate(fd: number, length: number): void {
+    const open = this.#open.get(fd);
+    if (open !== undefined) this.#effects.push({ type: "truncate", file: open.file, length });
+  }
+
+  #sync(fd: number, since: number): void {
+    const open = this.#open.get(fd);
+    if (open === undefined) return;
+    this.#effects.push(
+      open.isFolder
+        ? { type: "sync-folder", path: open.path, since }
+        : { type: "sync", file: open.file, since },
+    );
+  }
+
+  #rename(from: string, to: string): void {
+    const [inFrom, inTo] = [this.#within(from), this.#within(to)];
+    if (inFrom === undefined || inTo === undefined) return;
+    const file = this.#files.get(inFrom);
+    this.#files.delete(inFrom);
+    if (file !== undefined) this.#files.set(inTo, file);
+    this.#effects.push({ type: "rename", from: inFrom, to: inTo });
+  }
+}
+
+function decode(hex: string): Buffer {
+  return Buffer.from(hex.replaceAll("\\x", ""), "hex");
+}
+
+/** What the process has said before the effect with the index `end`. */
+export function collectSaid(effects: readonly Effect[], end: number): string {
+  return effects
+    .slice(0, end)
+    .flatMap((effect) => (effect.type === "said" ? [effect.text] : []))
+    .join("");
+}
+
+const SECTOR_BYTES = 512;
+
+/**
+ * Writes into `root` one of the states in which a power cut just before the effect `end` may leave the disk. What was
+ * synced stands; of everything else each write may be there, missing or torn, and names as they were at any moment since
+ * their folder was synced. `random` gives numbers from 0 to below 1.
+ */
+export function buildCrashState(
+  effects: readonly Effect[],
+  end: number,
+  root: string,
+  random: () => number,
+): void {
+  if (existsSync(root)) emptyFolder(root);
+  for (const folder of ["", "segments", "staging", "files"])
+    mkdirSync(join(root, folder), { recursive: true });
+  for (let index = 0; index < 256; index += 1) {
+    mkdirSync(join(root, "files", index.toString(16).padStart(2, "0")), { recursive: true });
+  }
+  // One cut may lose much, another little.
+  const keep = random();
+  const contents = buildContents(effects, end, random, keep);
+  for (const [path, file] of buildNames(effects, end, random)) {
+    mkdirSync(join(root, dirname(path)), { recursive: true });
+    writeFileSync(join(root, path), contents.get(file) ?? Buffer.alloc(0));
+  }
+}
+
+// The folders of the last state serve again.
+function emptyFolder(root: string): void {
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) rmSync(join(entry.parentPath, entry.name));
+  }
+}
+
+function buildContents(
+  effects: readonly Effect[],
+  end: number,
+  random: () => number,
+  keep: number,
+): Map<number, Buffer> {
+  const synced = new Map<number, number>();
+  for (const effect of effects.slice(0, end)) {
+    if (effect.type === "sync") {
+      synced.set(effect.file, Math.max(synced.get(effect.file) ?? 0, effect.since));
+    }
+  }
+  // Allocated once, as large as a file ever was: a copy for each write would take most of the time.
+  const growing = new Map<number, { bytes: Buffer; length: number }>();
+  const capacities = new Map<number, number>();
+  for (const effect of effects.slice(0, end)) {
+    if (effect.type !== "write") continue;
+    const reach = effect.position + effect.data.length;
+    capacities.set(effect.file, Math.max(capacities.get(effect.file) ?? 0, reach));
+  }
+  for (const [index, effect] of effects.slice(0, end).entries()) {
+    if (effect.type !== "write" && effect.type !== "truncate") continue;
+    const isSynced = index < (synced.get(effect.file) ?? 0);
+    if (!isSynced && random() > keep) continue;
+    let content = growing.get(effect.file);
+    if (content === undefined) {
+      content = { bytes: Buffer.alloc(capacities.get(effect.file) ?? 0), length: 0 };
+      growing.set(effect.file, content);
+    }
+    if (effect.type === "truncate") {
+      content.bytes.fill(0, effect.length);
+      content.length = effect.length;
+      continue;
+    }
+    const isTorn = !isSynced && random() < 0.3;
+    const pieces = isTorn ? tear(effect.data, random) : [{ at: 0, data: effect.data }];
+    content.length = Math.max(content.length, effect.position + effect.data.length);
+    for (const { at, data } of pieces) data.copy(content.bytes, effect.position + at);
+  }
+  return new Map(
+    [...growing].map(([file, { bytes, length }]) => [file, bytes.subarray(0, length)]),
+  );
+}
+
+// Sectors reach the disk whole, in any order.
+function tear(data: Buffer, random: () => number): { at: number; data: Buffer }[] {
+  const pieces = [];
+  for (let at = 0; at < data.length; at += SECTOR_BYTES) {
+    if (random() < 0.5) pieces.push({ at, data: data.subarray(at, at + SECTOR_BYTES) });
+  }
+  return pieces;
+}
+
+// A file system keeps names in the order of time: each folder stands as it was at some moment since its last sync.
+function buildNames(
+  effects: readonly Effect[],
+  end: number,
+  random: () => number,
+): Map<string, number> {
+  const synced = new Map<string, number>();
+  for (const effect of effects.slice(0, end)) {
+    if (effect.type === "sync-folder") {
+      const folder = effect.path === "" ? "." : effect.path;
+      synced.set(folder, Math.max(synced.get(folder) ?? 0, effect.since));
+    }
+  }
+  const names = new Map<string, number>();
+  const atOnce = new Map<string, number>();
+  const cuts = new Map<string, number>();
+  const isKept = (path: string, index: number) => {
+    const folder = dirname(path);
+    let cut = cuts.get(folder);
+    if (cut === undefined) {
+      const from = synced.get(folder) ?? 0;
+      cut = from + Math.floor(random() * (end - from + 1));
+      cuts.set(folder, cut);
+    }
+    return index < cut;
+  };
+  for (const [index, effect] of effects.slice(0, end).entries()) {
+    if (effect.type === "create") {
+      atOnce.set(effect.path, effect.file);
+      if (isKept(effect.path, index)) names.set(effect.path, effect.file);
+    } else if (effect.type === "unlink") {
+      atOnce.delete(effect.path);
+      if (isKept(effect.path, index)) names.delete(effect.path);
+    } else if (effect.type === "rename") {
+      const file = atOnce.get(effect.from);
+      atOnce.delete(effect.from);
+      if (file === undefined) continue;
+      atOnce.set(effect.to, file);
+      if (isKept(effect.to, index)) names.set(effect.to, file);
+      if (isKept(effect.from, index)) names.delete(effect.from);
+    }
+  }
+  return names;
+}

@@ -1,0 +1,150 @@
+// Random work on a store, for as long as it is let live. Before and after each operation a line says so on stdout.
+import { writeSync } from "node:fs";
+import { openStore, StoreError, type Store } from "../../src/store.ts";
+import { makeBody, type HistoryLine, type OperationKind } from "./history.ts";
+
+const [dataDir = "", seedText = "1", operationsText = "1000000"] = process.argv.slice(2);
+
+/** Small numbers, so that a recorded run has bodies in the index, in segments and in files, and is still short. */
+const store = await openStore({
+  dataDir,
+  reserveBytes: 0,
+  inlineBytesMax: 1_000,
+  segmentRecordBytesMax: 20_000,
+  segmentBytesMax: 200_000,
+  partBytesMin: 1,
+});
+
+let state = Number(seedText) >>> 0;
+let nextOperation = Number(seedText) * 1_000_000;
+let left = Number(operationsText);
+
+function random(below: number): number {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+  return Math.floor((state / 2 ** 32) * below);
+}
+
+function tell(line: HistoryLine): void {
+  writeSync(1, `${JSON.stringify(line)}\n`);
+}
+
+for (const bucket of ["plain", "versioned"]) {
+  if (store.findBucket(bucket) !== undefined) continue;
+  await store.createBucket({ bucket, owner: { id: "o", displayName: "o" }, region: "r" });
+}
+if (store.headBucket("versioned").versioning === "Unset") {
+  await store.setBucketVersioning("versioned", "Enabled");
+}
+writeSync(1, `${JSON.stringify({ at: "ready" } satisfies HistoryLine)}\n`);
+
+await Promise.all([
+  ...["k0", "k1", "k2", "k3"].map((key) => workAlone("plain", key)),
+  ...["v0", "v1"].map((key) => workAlone("versioned", key)),
+  contest(),
+]);
+await store.close();
+
+// One writer a key: what it holds at any moment is known, but for what is under way.
+async function workAlone(bucket: string, key: string): Promise<void> {
+  let etag = await findEtag(bucket, key);
+  while (left > 0) {
+    left -= 1;
+    const kind = chooseKind(etag);
+    const operation = (nextOperation += 1);
+    tell({ at: "begin", operation, bucket, key, kind });
+    try {
+      const result = await run(store, bucket, key, kind, operation, etag);
+      etag = result?.etag;
+      tell({
+        at: "end",
+        operation,
+        ...(result === undefined ? {} : { versionId: result.versionId }),
+      });
+    } catch (error) {
+      tell({ at: "end", operation, code: describe(error) });
+    }
+  }
+}
+
+function chooseKind(etag: string | undefined): OperationKind {
+  const kinds: OperationKind[] = [
+    "put",
+    "put",
+    "put",
+    "multipart",
+    "delete",
+    "put-if-none",
+    "put-if-wrong",
+  ];
+  if (etag !== undefined) kinds.push("put-if-match", "put-if-match");
+  return kinds[random(kinds.length)]!;
+}
+
+// Three writers want to make the same object first.
+async function contest(): Promise<void> {
+  while (left > 0) {
+    const key = `once-${(nextOperation += 1)}`;
+    await Promise.all(
+      [1, 2, 3].map(async () => {
+        const operation = (nextOperation += 1);
+        tell({ at: "begin", operation, bucket: "plain", key, kind: "contest" });
+        try {
+          const result = await run(store, "plain", key, "put-if-none", operation, undefined);
+          tell({ at: "end", operation, versionId: result?.versionId ?? "" });
+        } catch (error) {
+          tell({ at: "end", operation, code: describe(error) });
+        }
+      }),
+    );
+    left -= 3;
+  }
+}
+
+async function run(
+  target: Store,
+  bucket: string,
+  key: string,
+  kind: OperationKind,
+  operation: number,
+  etag: string | undefined,
+): Promise<{ etag: string; versionId: string } | undefined> {
+  const body = makeBody(operation);
+  if (kind === "delete") {
+    await target.deleteObject({ bucket, key });
+    return undefined;
+  }
+  if (kind === "multipart") {
+    const upload = await target.createUpload({ bucket, key });
+    const half = Math.floor(body.length / 2);
+    const parts = [];
+    for (const [index, piece] of [body.subarray(0, half), body.subarray(half)].entries()) {
+      const address = { bucket, key, uploadId: upload.uploadId, partNumber: index + 1 };
+      const part = target.beginPart({ ...address, contentLength: piece.length });
+      await part.write(piece);
+      parts.push({ partNumber: index + 1, etag: (await part.commit()).etag });
+    }
+    return target.completeUpload({ bucket, key, uploadId: upload.uploadId, parts });
+  }
+  const conditions = {
+    put: {},
+    contest: {},
+    "put-if-none": { ifNoneMatch: "*" },
+    "put-if-match": { ifMatch: etag ?? "" },
+    "put-if-wrong": { ifMatch: "0".repeat(32) },
+  }[kind];
+  const upload = target.beginPut({ bucket, key, contentLength: body.length, conditions });
+  await upload.write(body);
+  return upload.commit();
+}
+
+async function findEtag(bucket: string, key: string): Promise<string | undefined> {
+  try {
+    return (await store.headObject({ bucket, key })).object.etag;
+  } catch {
+    return undefined;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof StoreError ? error.code : String(error);
+}
