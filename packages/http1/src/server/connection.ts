@@ -11,7 +11,13 @@ import type { BodySink } from "./body.ts";
 import { Phase } from "./connection-host.ts";
 import type { ConnectionHost, PhaseKind } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
-import type { ConnectionInfo, Exchange, ReadBodyCallback, StreamHead } from "./exchange.ts";
+import type {
+  BodyReceiver,
+  ConnectionInfo,
+  Exchange,
+  ReadBodyCallback,
+  StreamHead,
+} from "./exchange.ts";
 import { InputQueue } from "./input-queue.ts";
 import { prepareRefusal } from "./problem.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
@@ -212,6 +218,22 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       },
     );
     this.attachSink(this.#collector);
+  }
+
+  streamBody(receiver: BodyReceiver): void {
+    if (this.#sink !== null || this.collected !== null) {
+      throw new Error("The request body has been taken already");
+    }
+    if (this.bodyDone) {
+      receiver.onBody(NO_BYTES, 0, 0, true);
+      return;
+    }
+    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
+    this.attachSink({
+      takesWireBytes: false,
+      onBody: receiver.onBody.bind(receiver),
+      onBodyRefused: receiver.onBodyRefused.bind(receiver),
+    });
   }
 
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void {
