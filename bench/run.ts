@@ -4,6 +4,7 @@ import { GATE_CASES } from "./gate/cases.ts";
 import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
+import { parse } from "./http1/parse.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";
 import { VAULT_CASES } from "./vault/cases.ts";
 
@@ -11,6 +12,7 @@ const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
 
 const SERVICES: Record<string, readonly BenchCase[]> = {
   gate: GATE_CASES,
+  http1: [parse],
   vault: VAULT_CASES,
   pulse: PULSE_CASES,
 };

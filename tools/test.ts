@@ -3,6 +3,9 @@ import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
+/** A file that never ends must not hold up a machine that nobody watches. */
+const RUN_TIMEOUT_MS = 20 * 60_000;
+
 const filters = process.argv.slice(2);
 const files = globSync([
   "packages/*/test/**/*.test.ts",
@@ -26,5 +29,10 @@ const options = [
   `--test-concurrency=${concurrency}`,
   "--test-reporter=spec",
 ];
-const run = spawnSync(process.execPath, [...options, ...files], { stdio: "inherit" });
+const run = spawnSync(process.execPath, [...options, ...files], {
+  stdio: "inherit",
+  timeout: RUN_TIMEOUT_MS,
+});
+if (run.status === null)
+  console.error(`the tests were ended after ${RUN_TIMEOUT_MS / 60_000} minutes`);
 process.exitCode = run.status ?? 1;

@@ -5,6 +5,7 @@ import { errorTable } from "@platform/kernel/errors";
 import { authDefinition } from "../services/auth/src/config.ts";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
 import { pulseDefinition } from "../services/pulse/src/config.ts";
+import { vaultDefinition } from "../services/vault/src/config.ts";
 import { configDefinition as runtimeDefinition } from "../services/runtime/src/config.ts";
 
 const pages = [
@@ -13,6 +14,7 @@ const pages = [
   { path: "docs/reference/auth-configuration.md", text: formatReference(authDefinition) },
   { path: "docs/reference/gate-configuration.md", text: formatReference(gateDefinition) },
   { path: "docs/reference/pulse-configuration.md", text: formatReference(pulseDefinition) },
+  { path: "docs/reference/vault-configuration.md", text: formatReference(vaultDefinition) },
 ];
 
 const isCheck = process.argv.includes("--check");

@@ -3,7 +3,7 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { authDefinition, authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
-import { startAuth } from "./service.ts";
+import type { AuthOptions, AuthService } from "./service.ts";
 
 /** Runs the command line of `platform-auth`. */
 export async function main(): Promise<void> {
@@ -13,6 +13,7 @@ export async function main(): Promise<void> {
 }
 
 async function serve(config: AuthConfig): Promise<void> {
+  const { startAuth } = await loadService();
   const log = createLogger({ service: "auth", level: config.log_level, format: config.log_format });
   await runService(
     {
@@ -25,6 +26,24 @@ async function serve(config: AuthConfig): Promise<void> {
       await startAuth({ config, log, lifecycle });
     },
   );
+}
+
+// Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but
+// Node's LTS lines; which one runs here is pinned and tested, and nothing that an operator could change.
+async function loadService(): Promise<{
+  startAuth: (options: AuthOptions) => Promise<AuthService>;
+}> {
+  /* oxlint-disable no-console -- nothing is written here: one sentence of a library is kept back */
+  const { warn } = console;
+  console.warn = (...words: unknown[]) => {
+    if (!String(words[0]).includes("oidc-provider WARNING: Unsupported runtime")) warn(...words);
+  };
+  try {
+    return await import("./service.ts");
+  } finally {
+    console.warn = warn;
+  }
+  /* oxlint-enable no-console */
 }
 
 if (import.meta.main) await main();

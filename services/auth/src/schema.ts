@@ -6,6 +6,10 @@ import { keyMigrations } from "./key/schema.ts";
 import type { KeyTables } from "./key/schema.ts";
 import { oauthMigrations } from "./oauth/schema.ts";
 import type { OAuthTables } from "./oauth/schema.ts";
+import type { MfaTables } from "./mfa/schema.ts";
+import { mfaMigrations } from "./mfa/schema.ts";
+import type { PasskeyTables } from "./passkey/schema.ts";
+import { passkeyMigrations } from "./passkey/schema.ts";
 import type { RbacTables } from "./rbac/schema.ts";
 import { rbacMigrations } from "./rbac/schema.ts";
 import type { SessionTables } from "./session/schema.ts";
@@ -24,6 +28,8 @@ export type AuthTables = UserTables &
   TicketTables &
   ThrottleTables &
   AuditTables &
+  MfaTables &
+  PasskeyTables &
   KeyTables &
   OAuthTables;
 
@@ -37,6 +43,8 @@ const rooms: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "rbac", migrations: rbacMigrations },
   { name: "ticket", migrations: ticketMigrations },
   { name: "throttle", migrations: throttleMigrations },
+  { name: "mfa", migrations: mfaMigrations },
+  { name: "passkey", migrations: passkeyMigrations },
   { name: "audit", migrations: auditMigrations },
   { name: "key", migrations: keyMigrations },
   { name: "oauth", migrations: oauthMigrations },

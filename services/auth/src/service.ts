@@ -28,6 +28,8 @@ import { ClientAddress } from "./http/client-address.ts";
 import { listClientOperations } from "./http/clients-api.ts";
 import { Cookies } from "./http/cookies.ts";
 import { Front } from "./http/front.ts";
+import { listMfaOperations } from "./http/mfa-api.ts";
+import { listPasskeyOperations } from "./http/passkeys-api.ts";
 import { Identification } from "./http/principal.ts";
 import { listRbacOperations } from "./http/rbac-api.ts";
 import { listSessionOperations } from "./http/sessions-api.ts";
@@ -36,9 +38,14 @@ import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
 import { Login } from "./login/login.ts";
+import { SecondFactor } from "./login/second-factor.ts";
 import { createAuthMetrics } from "./metrics.ts";
+import { Factors } from "./mfa/factors.ts";
+import { deriveCodeKey } from "./mfa/one-time-code.ts";
+import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { Passkeys } from "./passkey/passkeys.ts";
 import { PasswordHasher } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
@@ -185,15 +192,45 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     registration: config.registration,
     onHiddenError: (error) => log.error("a message could not be sent", { error }),
   });
+  const passkeys = new Passkeys({
+    database,
+    clock,
+    tickets,
+    publicUrl,
+    rpName: config.mfa_totp_issuer,
+  });
   const login = new Login({
     users,
     hasher,
+    passkeys,
     throttle,
     sessions,
     oauth,
     audit,
     count: metrics.countLogin,
     secret: secrets.session,
+  });
+  const factors = new Factors({
+    database,
+    clock,
+    ids,
+    box,
+    notifier,
+    throttle,
+    codeKey: deriveCodeKey(secrets.session),
+    issuer: config.mfa_totp_issuer,
+    count: metrics.countMfa,
+  });
+  const policies = new MfaPolicies(database, clock);
+  const secondFactor = new SecondFactor({
+    factors,
+    policies,
+    rbac,
+    tickets,
+    users,
+    sessions,
+    oauth,
+    login,
   });
   const cookies = new Cookies(publicUrl);
   const identification = new Identification({
@@ -216,8 +253,33 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     httpMetrics,
     guard: identification.guard,
     routes: [
-      ...listAccountOperations({ identification, login, credentials, users, cookies }),
+      ...listAccountOperations({
+        identification,
+        login,
+        secondFactor,
+        credentials,
+        users,
+        cookies,
+      }),
       ...listSessionOperations({ identification, sessions, credentials, users, audit }),
+      ...listMfaOperations({
+        identification,
+        factors,
+        policies,
+        secondFactor,
+        audit,
+        cookies,
+        now: () => clock.now(),
+      }),
+      ...listPasskeyOperations({
+        identification,
+        passkeys,
+        login,
+        credentials,
+        users,
+        audit,
+        cookies,
+      }),
       ...listClientOperations({ identification, oauth, audit }),
       ...listRbacOperations({ identification, policy, rbac, audit }),
       ...listUserOperations({

@@ -6,6 +6,7 @@ import { BlobStore } from "./blob/blob-store.ts";
 import { StoreFolders } from "./blob/disk.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { FreeSpace, readDiskSpace, type DiskSpace } from "./blob/free-space.ts";
+import { BucketsFile } from "./bucket/buckets-file.ts";
 import { BucketCatalogue } from "./bucket/catalogue.ts";
 import { StoredOutbox } from "./event/outbox.ts";
 import { ReaderPool } from "./index/reader-pool.ts";
@@ -111,7 +112,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       blobs,
       checksums,
       keys: options.keys,
-      buckets: new BucketCatalogue(writer, () => clock.now()),
+      buckets: new BucketCatalogue(writer, new BucketsFile(folders.buckets), () => clock.now()),
       writer,
       readers: new ReaderPool(
         folders.index,
@@ -264,6 +265,7 @@ class LocalStore implements Store {
   async #close(): Promise<void> {
     this.events.close();
     await this.maintenance.stop();
+    await this.#env.buckets.close();
     await this.#env.blobs.close();
     await this.#env.writer.close();
     await this.#env.readers.close();

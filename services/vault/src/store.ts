@@ -174,4 +174,5 @@ export interface StoreStats {
 }
 export { findDueDate } from "./lifecycle/rule.ts";
 export type { LifecycleReport, ScrubReport };
+export { rebuildIndex, type RebuildReport } from "./index/rebuild.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

@@ -1,12 +1,13 @@
-// One exchange on its way through an upstream: tries, both bodies, tunnels, deadlines. Reused from request to request.
-import { Chunk, ChunkedDecoder, Framing, Known, Parse } from "../parse/index.ts";
+// One exchange on its way through an upstream: tries, the request's body, deadlines. Reused from request to request.
+import { Framing, Known, Parse } from "../parse/index.ts";
 import type { ResponseParser } from "../parse/index.ts";
-import type { BodySink, Refused } from "../server/body.ts";
+import type { BodySink } from "../server/body.ts";
 import type { ClientConnection } from "../server/connection.ts";
 import { prepareProblem } from "../server/problem.ts";
+import type { Refused } from "../server/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
-import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
+import { AnswerContent, Progress, relayToClient } from "./answer-content.ts";
 import type {
   FailureKind,
   ForwardFailure,
@@ -14,7 +15,6 @@ import type {
   ForwardOutcome,
   ForwardResult,
   ForwardTarget,
-  Tunnel,
 } from "./contract.ts";
 import { codeOf, detailOf, statusOf } from "./failures.ts";
 import {
@@ -25,6 +25,8 @@ import {
   writeResponseFields,
 } from "./heads.ts";
 import type { CompiledPlan } from "./plan.ts";
+import { Replay } from "./replay.ts";
+import { TunnelFlow } from "./tunnel-flow.ts";
 
 const State = {
   Idle: 0,
@@ -39,32 +41,24 @@ const State = {
   Failing: 5,
 } as const;
 
-/** What is done to the content of the answer. */
-const Mode = {
-  /** Bytes pass as they come; `#remaining` counts them. */
-  Length: 0,
-  /** The chunked coding is checked and passes as it is. */
-  Chunked: 1,
-  /** The chunked coding is taken off for an HTTP/1.0 client. */
-  Unchunk: 2,
-  /** Close-delimited content is chunked for an HTTP/1.1 client. */
-  Rechunk: 3,
-  /** Close-delimited content for an HTTP/1.0 client. */
-  UntilClose: 4,
-} as const;
-
 const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
 const INFORMATIONAL_MAX = 16;
-/** Request bytes behind the head that are kept for another try. */
-const REPLAY_BYTES_MAX = 65_536;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
-const HALF_CLOSED_TUNNEL_MS = 30_000;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
+/**
+ * Reused from request to request of one client connection.
+ *
+ * ```text
+ *   Idle --start--> Acquiring --connection--> Sending --head--> Answering --content--> Idle
+ *                       ^                        |   \--101--> Tunnel --closed--> Idle
+ *                       \------another try------ Failing
+ * ```
+ */
 export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   readonly takesWireBytes = true;
   waitingSinceMs = 0;
@@ -86,21 +80,16 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #headPending = false;
   #requestSent = false;
   #requestDone = false;
-  #replay: Buffer[] = [];
-  #replayBytes = 0;
-  #replayable = true;
+  readonly #replay = new Replay();
   #informational = 0;
-  #mode: number = Mode.Length;
-  #remaining = 0;
-  #decoder: ChunkedDecoder | null = null;
+  readonly #content: AnswerContent<U>;
   #upstreamPaused = false;
-  #tunnelBytesIn = 0;
-  #tunnelBytesOut = 0;
-  #tunnelEnds = 0;
+  #tunnel: TunnelFlow | null = null;
   #result: Mutable<ForwardResult> | null = null;
 
   constructor(exchange: ClientConnection<U>) {
     this.#exchange = exchange;
+    this.#content = new AnswerContent(exchange);
   }
 
   /** Whether a request is under way, its tunnel included. */
@@ -118,8 +107,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#startMs = exchange.isHandling ? exchange.startedAtMs : engine.now();
     this.#upstreamMs = -1;
     this.#requestSent = false;
-    this.#replayable = true;
-    if (this.#replayBytes > 0) this.#forgetReplay();
+    this.#replay.begin();
     const { totalMs } = target.plan as CompiledPlan;
     this.#totalDeadlineMs = totalMs === 0 ? NEVER : exchange.startedAtMs + totalMs;
     this.#try(target, false);
@@ -145,7 +133,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#state !== State.Sending && this.#state !== State.Answering) return;
     const size = end - start;
     if (size > 0) {
-      this.#keepForReplay(bytes, start, end);
+      if (this.#state === State.Sending) this.#replay.keep(bytes, start, end);
+      else this.#replay.giveUp();
       this.#sendBody(bytes, start, end);
     }
     if (isLast) this.#markRequestDone();
@@ -189,12 +178,14 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         this.#failUnanswered("");
         break;
       case State.Answering:
-        if (this.#mode === Mode.Rechunk || this.#mode === Mode.UntilClose) this.#endUntilClose();
-        else this.#truncate();
+        if (this.#content.endsWithUpstream) {
+          this.#content.endWithUpstream();
+          this.#completeAnswer(this.#exchange.host.engine.now());
+        } else this.#truncate();
         break;
       case State.Tunnel:
-        this.#tunnelEnds++;
-        this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
+        this.#tunnel!.noteEnd();
+        this.#touchTunnel();
         this.#exchange.socket.end();
         break;
       default:
@@ -250,14 +241,14 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#dropUpstream();
     this.#headPending = false;
     this.#state = State.Idle;
-    this.#forgetReplay();
+    this.#replay.forget();
     this.#exchange.detachSink();
   }
 
   onTunnelInput(bytes: Buffer, start: number): void {
     const upstream = this.#upstream;
     if (upstream === null) return;
-    this.#tunnelBytesIn += bytes.length - start;
+    this.#tunnel!.bytesIn += bytes.length - start;
     this.#touchTunnel();
     upstream.socket.write(start === 0 ? bytes : bytes.subarray(start));
     if (upstream.socket.writableNeedDrain) this.#exchange.pauseBody();
@@ -265,8 +256,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   /** The client's FIN in a tunnel is passed on; the other direction stays open for a while. */
   onTunnelClientEnd(): void {
-    this.#tunnelEnds++;
-    this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
+    // The other side may have closed the tunnel already.
+    if (this.#state !== State.Tunnel) return;
+    this.#tunnel!.noteEnd();
+    this.#touchTunnel();
     this.#upstream?.socket.end();
   }
 
@@ -334,7 +327,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       if (collected.length > 0) this.#sendBody(collected, 0, collected.length);
       this.#markRequestDone();
     } else {
-      for (const piece of this.#replay) this.#sendBody(piece, 0, piece.length);
+      for (const piece of this.#replay.pieces) this.#sendBody(piece, 0, piece.length);
       if (exchange.bodyDone) this.#markRequestDone();
       else exchange.attachSink(this);
     }
@@ -381,22 +374,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     }
   }
 
-  #keepForReplay(bytes: Buffer, start: number, end: number): void {
-    if (!this.#replayable) return;
-    this.#replayBytes += end - start;
-    if (this.#replayBytes > REPLAY_BYTES_MAX || this.#state !== State.Sending) {
-      this.#replayable = false;
-      this.#forgetReplay();
-    } else {
-      this.#replay.push(bytes.subarray(start, end));
-    }
-  }
-
-  #forgetReplay(): void {
-    this.#replay = [];
-    this.#replayBytes = 0;
-  }
-
   #takeUpstreamBytes(bytes: Buffer, length: number): void {
     let at = 0;
     while (this.#state === State.Sending) {
@@ -425,11 +402,11 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     }
     if (this.#state === State.Answering) {
       this.#touchAnswer();
-      this.#passAnswer(bytes, 0, length);
+      this.#passAnswer(bytes, length);
     } else if (this.#state === State.Tunnel) {
       this.#touchTunnel();
-      this.#tunnelBytesOut += length;
-      this.#writeToClient(bytes, 0, length);
+      this.#tunnel!.bytesOut += length;
+      relayToClient(this.#exchange, this.#upstream!, bytes, 0, length);
       this.#settleBackPressure();
     }
   }
@@ -450,32 +427,39 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   #beginAnswer(parser: ResponseParser, bytes: Buffer, at: number, length: number): void {
-    if (parser.framing === Framing.Chunked && !this.#checkFirstChunks(bytes, at, length)) return;
+    if (parser.framing === Framing.Chunked) {
+      const refusal = this.#content.judgeFirstChunks(bytes, at, length);
+      if (refusal !== null) {
+        this.#fail("malformed-response", refusal.code);
+        return;
+      }
+    }
     const exchange = this.#exchange;
     const { engine } = exchange.host;
     const { writer } = engine;
     const nowMs = engine.now();
     this.#upstreamMs = nowMs - this.#startMs;
     this.#state = State.Answering;
-    if (this.#replayBytes > 0) this.#forgetReplay();
-    this.#mode = this.#chooseMode(parser);
-    const mode = this.#mode;
+    this.#replay.forget();
+    const content = this.#content;
+    content.begin(parser);
     const isUnchunked =
-      mode === Mode.Unchunk || (exchange.minor === 0 && parser.framing === Framing.None);
-    exchange.beginForwardedAnswer(parser.status, mode === Mode.Unchunk || mode === Mode.UntilClose);
+      content.isUnchunked || (exchange.minor === 0 && parser.framing === Framing.None);
+    exchange.beginForwardedAnswer(parser.status, content.needsClose);
     writer.begin();
     writeResponseFields(writer, parser, this.#plan, isUnchunked);
     if (!parser.fields.has(Known.Date)) writer.date(engine.date, engine.coarseDateMs);
     this.#observer.onResponseHead?.(exchange, parser, writer);
-    if (mode === Mode.Rechunk) writer.raw(TRANSFER_ENCODING_CHUNKED);
+    if (content.isRechunked) writer.raw(TRANSFER_ENCODING_CHUNKED);
     writer.connection(exchange.keepAlive, exchange.minor);
     writer.endHead();
-    this.#headPending = true;
-    const isDone = this.#takeContent(bytes, at, length);
-    if (this.#state !== State.Answering) return;
-    this.#headPending = false;
+    const progress = content.pass(this.#upstream!, bytes, at, length, true);
+    if (progress === Progress.Broken) {
+      this.#truncate();
+      return;
+    }
     exchange.flush();
-    if (isDone) this.#completeAnswer(nowMs);
+    if (progress === Progress.Complete) this.#completeAnswer(nowMs);
     else {
       this.#upstream!.ownReads();
       this.#touchAnswer();
@@ -483,117 +467,16 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     }
   }
 
-  /** Chunks that came with the head and are broken: nothing has been passed on, so the client can be told. */
-  #checkFirstChunks(bytes: Buffer, at: number, length: number): boolean {
-    const decoder = (this.#decoder ??= new ChunkedDecoder());
-    decoder.reset();
-    if (decoder.skim(bytes, at, length) !== Chunk.Refused) return true;
-    this.#fail("malformed-response", decoder.refusal!.code);
-    return false;
-  }
-
-  #chooseMode(parser: ResponseParser): number {
-    switch (parser.framing) {
-      case Framing.Chunked:
-        this.#decoder ??= new ChunkedDecoder();
-        this.#decoder.reset();
-        return this.#exchange.minor === 1 ? Mode.Chunked : Mode.Unchunk;
-      case Framing.UntilClose:
-        return this.#exchange.minor === 1 ? Mode.Rechunk : Mode.UntilClose;
-      default:
-        this.#remaining = parser.framing === Framing.Length ? parser.contentLength : 0;
-        return Mode.Length;
-    }
-  }
-
-  #passAnswer(bytes: Buffer, at: number, end: number): void {
-    const isDone = this.#takeContent(bytes, at, end);
-    if (this.#state !== State.Answering) return;
-    if (isDone) this.#completeAnswer(this.#exchange.host.engine.now());
-    else this.#settleBackPressure();
-  }
-
-  /** Passes content on; true once it is complete. What is left over then poisons the connection. */
-  #takeContent(bytes: Buffer, at: number, end: number): boolean {
-    const exchange = this.#exchange;
-    switch (this.#mode) {
-      case Mode.Length: {
-        const taken = Math.min(this.#remaining, end - at);
-        this.#remaining -= taken;
-        exchange.bytesOut += taken;
-        if (taken > 0) this.#writeToClient(bytes, at, at + taken);
-        if (taken < end - at) this.#upstream!.dead = true;
-        return this.#remaining === 0;
-      }
-      case Mode.Chunked: {
-        const decoder = this.#decoder!;
-        const status = decoder.skim(bytes, at, end);
-        if (status === Chunk.Refused) {
-          this.#truncate();
-          return false;
-        }
-        exchange.bytesOut = decoder.dataBytes;
-        if (decoder.next > at) this.#writeToClient(bytes, at, decoder.next);
-        if (status !== Chunk.Complete) return false;
-        if (decoder.next < end) this.#upstream!.dead = true;
-        return true;
-      }
-      case Mode.Unchunk:
-        return this.#unchunk(bytes, at, end);
-      case Mode.Rechunk:
-        exchange.bytesOut += end - at;
-        if (end > at) this.#rechunk(bytes, at, end);
-        return false;
-      default:
-        exchange.bytesOut += end - at;
-        if (end > at) this.#writeToClient(bytes, at, end);
-        return false;
-    }
-  }
-
-  #unchunk(bytes: Buffer, start: number, end: number): boolean {
-    const decoder = this.#decoder!;
-    let at = start;
-    for (;;) {
-      const status = decoder.execute(bytes, at, end);
-      at = decoder.next;
-      this.#exchange.bytesOut = decoder.dataBytes;
-      if (status === Chunk.Data) {
-        this.#writeToClient(bytes, decoder.dataStart, decoder.dataEnd);
-      } else if (status === Chunk.Refused) {
+  #passAnswer(bytes: Buffer, length: number): void {
+    switch (this.#content.pass(this.#upstream!, bytes, 0, length, false)) {
+      case Progress.Complete:
+        this.#completeAnswer(this.#exchange.host.engine.now());
+        return;
+      case Progress.Broken:
         this.#truncate();
-        return false;
-      } else {
-        if (at < end) this.#upstream!.dead = true;
-        return status === Chunk.Complete;
-      }
-    }
-  }
-
-  #rechunk(bytes: Buffer, at: number, end: number): void {
-    const { writer } = this.#exchange.host.engine;
-    const joinsHead = this.#headPending;
-    if (!joinsHead) writer.begin();
-    const line = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
-    writer.range(line, 0, writeChunkHead(line, 0, end - at));
-    writer.range(bytes, at, end);
-    writer.raw(CHUNK_END);
-    if (!joinsHead) this.#exchange.flush();
-  }
-
-  #writeToClient(bytes: Buffer, start: number, end: number): void {
-    const exchange = this.#exchange;
-    if (this.#headPending) {
-      exchange.host.engine.writer.range(bytes, start, end);
-      return;
-    }
-    const { socket } = exchange;
-    const upstream = this.#upstream!;
-    socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
-    if (socket.writableLength > 0) {
-      exchange.watchStall();
-      // A paused upstream reads on only after the client has taken everything: the buffer stays its own.
-      if (!socket.writableNeedDrain) upstream.abandonReads();
+        return;
+      default:
+        this.#settleBackPressure();
     }
   }
 
@@ -601,11 +484,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#upstreamPaused || !this.#exchange.socket.writableNeedDrain) return;
     this.#upstreamPaused = true;
     this.#upstream!.socket.pause();
-  }
-
-  #endUntilClose(): void {
-    if (this.#mode === Mode.Rechunk) this.#exchange.socket.write(LAST_CHUNK);
-    this.#completeAnswer(this.#exchange.host.engine.now());
   }
 
   #completeAnswer(nowMs: number): void {
@@ -650,7 +528,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       target,
       attempt: this.#attempts,
       requestSent: this.#requestSent,
-      replayable: this.#replayable,
+      replayable: this.#replay.isComplete,
       status: statusOf(kind),
     };
     let next: ForwardTarget | null = null;
@@ -668,7 +546,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (
       next !== null &&
       !exchange.answered &&
-      this.#replayable &&
+      this.#replay.isComplete &&
       this.#attempts < ATTEMPTS_MAX &&
       kind !== "total-timeout"
     ) {
@@ -676,7 +554,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       return;
     }
     if (!exchange.answered) {
-      exchange.respond(prepareProblem(failure.status, codeOf(kind), detailOf(kind)));
+      exchange.respond(prepareProblem(codeOf(kind), detailOf(kind)));
     }
     this.#conclude("failed");
     exchange.finish();
@@ -691,10 +569,9 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     }
     this.#upstreamMs = engine.now() - this.#startMs;
     this.#state = State.Tunnel;
-    this.#forgetReplay();
-    this.#tunnelBytesIn = 0;
-    this.#tunnelBytesOut = length - at;
-    this.#tunnelEnds = 0;
+    this.#replay.forget();
+    const tunnel = new TunnelFlow(this.#plan.tunnelIdleMs, length - at);
+    this.#tunnel = tunnel;
     this.#totalDeadlineMs = NEVER;
     this.#idleDeadlineMs = NEVER;
     exchange.beginForwardedAnswer(101, true);
@@ -708,28 +585,13 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#upstream!.ownReads();
     this.#touchTunnel();
     exchange.becomeTunnel();
-    this.#observer.onTunnel?.(exchange, this.#makeTunnel());
+    const close = (): void => {
+      if (this.#tunnel === tunnel) this.#endTunnel(true);
+    };
+    this.#observer.onTunnel?.(exchange, tunnel.present(close));
     // What the client sent behind its request belongs to the tunnel.
     exchange.pump();
     this.#settleBackPressure();
-  }
-
-  #makeTunnel(): Tunnel {
-    const isOpen = (): boolean => this.#state === State.Tunnel;
-    const bytesIn = (): number => this.#tunnelBytesIn;
-    const bytesOut = (): number => this.#tunnelBytesOut;
-    const close = (): void => {
-      if (isOpen()) this.#endTunnel(true);
-    };
-    return {
-      get bytesIn() {
-        return bytesIn();
-      },
-      get bytesOut() {
-        return bytesOut();
-      },
-      close,
-    };
   }
 
   #endTunnel(isAbrupt: boolean): void {
@@ -742,8 +604,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       if (isAbrupt) upstream.destroy();
       else upstream.socket.destroySoon();
     }
-    exchange.bytesIn = this.#tunnelBytesIn;
-    exchange.bytesOut = this.#tunnelBytesOut;
+    const { bytesIn, bytesOut } = this.#tunnel!;
+    this.#tunnel = null;
+    exchange.bytesIn = bytesIn;
+    exchange.bytesOut = bytesOut;
     this.#conclude("tunnel-closed");
     if (isAbrupt) exchange.destroy();
     else exchange.socket.destroySoon();
@@ -756,7 +620,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#idleDeadlineMs = NEVER;
     this.#totalDeadlineMs = NEVER;
     this.#headPending = false;
-    if (this.#replayBytes > 0) this.#forgetReplay();
+    this.#replay.forget();
     if (observer.onDone === undefined) return;
     const result = (this.#result ??= emptyResult(this.#target));
     result.outcome = outcome;
@@ -794,8 +658,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   #touchTunnel(): void {
-    if (this.#tunnelEnds > 0) this.#idleDeadlineMs = this.#deadlineIn(HALF_CLOSED_TUNNEL_MS);
-    else this.#idleDeadlineMs = this.#deadlineIn(this.#plan.tunnelIdleMs);
+    this.#idleDeadlineMs = this.#deadlineIn(this.#tunnel!.silenceMs);
   }
 
   #deadlineIn(timeoutMs: number): number {

@@ -14,14 +14,25 @@ const CONTENT = 3;
 const CONTENT_LF = 4;
 const END_LF = 5;
 
-const STRIDE = 4;
 const FIRST_CAPACITY = 24;
 const NONE = -1;
 const NO_BYTES = Buffer.alloc(0);
-const NOMINATED = 1;
+
+// The table: by known name the number of its first line, counted from 1; then five integers for each line.
+const LINES_AT = KNOWN_COUNT;
+const STRIDE = 5;
+const NAME_END = 1;
+const VALUE_START = 2;
+const VALUE_END = 3;
+const KIND = 4;
+// A kind: the known name with its alias bit, whether Connection nominates the line, and the number of the next line
+// with the same name.
+const KNOWN_BITS = 0xff & ~ALIAS;
+const NOMINATED = 0x100;
+const NEXT_SHIFT = 16;
 
 /**
- * One field section. Nothing is allocated per message: names and values are ranges of `bytes` in an
+ * One field section. Nothing is allocated per message: names and values are ranges of `bytes` in one
  * `Int32Array`, and strings come into being only when they are asked for.
  *
  * ```text
@@ -54,25 +65,22 @@ export class FieldBlock {
   private readonly fieldsMax: number;
   private state = LINE;
   private nameKinds = 0;
-  private ranges: Int32Array;
-  private ids: Uint8Array;
-  private flags: Uint8Array;
-  private following: Int16Array;
-  private readonly firsts = new Int16Array(KNOWN_COUNT).fill(NONE);
+  /** Lines whose name is known; one more than `count` once a line is refused behind its name. */
+  private named = 0;
+  private table: Int32Array;
 
   constructor(fieldsMax: number) {
-    const capacity = Math.min(fieldsMax, FIRST_CAPACITY);
     this.fieldsMax = fieldsMax;
-    this.ranges = new Int32Array(capacity * STRIDE);
-    this.ids = new Uint8Array(capacity);
-    this.flags = new Uint8Array(capacity);
-    this.following = new Int16Array(capacity);
+    this.table = new Int32Array(LINES_AT + Math.min(fieldsMax, FIRST_CAPACITY) * STRIDE);
   }
 
   /** Forgets the last section; the next one starts at `start`. */
   begin(start: number): void {
-    const { ids, firsts } = this;
-    for (let index = 0; index < this.count; index++) firsts[ids[index]! & ~ALIAS] = NONE;
+    const { table } = this;
+    const end = LINES_AT + this.named * STRIDE;
+    for (let line = LINES_AT; line < end; line += STRIDE)
+      table[table[line + KIND]! & KNOWN_BITS] = 0;
+    this.named = 0;
     this.count = 0;
     this.start = start;
     this.end = start;
@@ -88,8 +96,8 @@ export class FieldBlock {
     // Imports are live bindings and fields may change: as locals they stay in registers.
     const tokens = TOKEN;
     const values = VALUE;
-    let { state, ranges } = this;
-    let base = this.count * STRIDE;
+    let { state, table } = this;
+    let line = LINES_AT + this.count * STRIDE;
     let at = from;
     for (;;) {
       if (state === LINE) {
@@ -99,8 +107,8 @@ export class FieldBlock {
           state = END_LF;
         } else {
           if (this.count === this.fieldsMax) return this.refuse(refusals.too_many_fields);
-          if (base === ranges.length) ranges = this.growRanges();
-          ranges[base] = at;
+          if (line === table.length) table = this.grow();
+          table[line] = at;
           this.nameKinds = 0;
           state = NAME;
         }
@@ -114,19 +122,19 @@ export class FieldBlock {
         }
         this.nameKinds = kinds;
         if (at === end) break;
-        const nameStart = ranges[base]!;
+        const nameStart = table[line]!;
         if (bytes[at] !== COLON || at === nameStart) {
           return this.refuseName(bytes[at]!, at, nameStart);
         }
-        ranges[base + 1] = at;
-        this.recordName(bytes, nameStart, at);
+        table[line + NAME_END] = at;
+        this.recordName(table, line, bytes, nameStart, at);
         at++;
         state = SPACE;
       }
       if (state === SPACE) {
         while (at < end && (bytes[at] === SP || bytes[at] === TAB)) at++;
         if (at === end) break;
-        ranges[base + 2] = at;
+        table[line + VALUE_START] = at;
         state = CONTENT;
       }
       if (state === CONTENT) {
@@ -135,10 +143,10 @@ export class FieldBlock {
         if (bytes[at] !== CR) {
           return this.refuse(bytes[at] === LF ? refusals.bare_lf : refusals.bad_field_value);
         }
-        const valueStart = ranges[base + 2]!;
+        const valueStart = table[line + VALUE_START]!;
         let last = at;
         while (last > valueStart && (bytes[last - 1] === SP || bytes[last - 1] === TAB)) last--;
-        ranges[base + 3] = last;
+        table[line + VALUE_END] = last;
         at++;
         state = CONTENT_LF;
       }
@@ -151,7 +159,7 @@ export class FieldBlock {
         return Parse.Complete;
       }
       this.count++;
-      base += STRIDE;
+      line += STRIDE;
       state = LINE;
     }
     this.at = at;
@@ -165,64 +173,67 @@ export class FieldBlock {
     this.start += delta;
     this.end += delta;
     this.at += delta;
-    const used = Math.min((this.count + 1) * STRIDE, this.ranges.length);
-    for (let index = 0; index < used; index++) this.ranges[index]! += delta;
+    const { table } = this;
+    const end = Math.min(LINES_AT + (this.count + 1) * STRIDE, table.length);
+    for (let line = LINES_AT; line < end; line += STRIDE) {
+      for (let part = 0; part < KIND; part++) table[line + part]! += delta;
+    }
   }
 
   /** Index of the first line with this name, -1 if there is none. Aliases are not found here. */
   first(known: KnownField): number {
-    return this.firsts[known]!;
+    return this.table[known]! - 1;
   }
 
   /** Index of the next line with the same known name as line `index`, -1 if there is none. */
   next(index: number): number {
-    return this.following[index]!;
+    return (this.kindAt(index) >> NEXT_SHIFT) - 1;
   }
 
   /** Whether a line with this name is present. */
   has(known: KnownField): boolean {
-    return this.firsts[known]! !== NONE;
+    return this.table[known]! !== 0;
   }
 
   /** The known name of line `index`; `Known.Other` if unknown. An alias has the real field's name. */
   knownAt(index: number): KnownField {
-    return (this.ids[index]! & ~ALIAS) as KnownField;
+    return (this.kindAt(index) & KNOWN_BITS) as KnownField;
   }
 
   /** Whether line `index` spells a known name with `_` for `-`. */
   isAlias(index: number): boolean {
-    return (this.ids[index]! & ALIAS) !== 0;
+    return (this.kindAt(index) & ALIAS) !== 0;
   }
 
   /** Whether the Connection field nominates line `index`: a forwarder cuts it (RFC 9110 §7.6.1). */
   isNominated(index: number): boolean {
-    return (this.flags[index]! & NOMINATED) !== 0;
+    return (this.kindAt(index) & NOMINATED) !== 0;
   }
 
   /** Marks line `index` as nominated by Connection. */
   nominate(index: number): void {
-    this.flags[index]! |= NOMINATED;
+    this.table[LINES_AT + index * STRIDE + KIND]! |= NOMINATED;
   }
 
   nameStart(index: number): number {
-    return this.ranges[index * STRIDE]!;
+    return this.table[LINES_AT + index * STRIDE]!;
   }
 
   nameEnd(index: number): number {
-    return this.ranges[index * STRIDE + 1]!;
+    return this.table[LINES_AT + index * STRIDE + NAME_END]!;
   }
 
   valueStart(index: number): number {
-    return this.ranges[index * STRIDE + 2]!;
+    return this.table[LINES_AT + index * STRIDE + VALUE_START]!;
   }
 
   valueEnd(index: number): number {
-    return this.ranges[index * STRIDE + 3]!;
+    return this.table[LINES_AT + index * STRIDE + VALUE_END]!;
   }
 
   /** Where line `index` ends, behind its CRLF. */
   lineEnd(index: number): number {
-    return index + 1 < this.count ? this.ranges[(index + 1) * STRIDE]! : this.end;
+    return index + 1 < this.count ? this.nameStart(index + 1) : this.end;
   }
 
   /** The name of line `index` as it was sent. */
@@ -240,7 +251,7 @@ export class FieldBlock {
    * `undefined` if absent. Set-Cookie cannot be joined: read its lines one by one.
    */
   get(known: KnownField): string | undefined {
-    let index = this.firsts[known]!;
+    let index = this.first(known);
     if (index === NONE) return undefined;
     let joined = this.value(index);
     const separator = known === Known.Cookie ? "; " : ", ";
@@ -278,28 +289,36 @@ export class FieldBlock {
     for (let index = 0; index < this.count; index++) yield [this.name(index), this.value(index)];
   }
 
-  private recordName(bytes: Buffer, start: number, end: number): void {
-    const index = this.count;
+  private kindAt(index: number): number {
+    return this.table[LINES_AT + index * STRIDE + KIND]!;
+  }
+
+  private recordName(
+    table: Int32Array,
+    line: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
     const hasUnderscore = (this.nameKinds & 2) !== 0;
     const id = hasUnderscore
       ? findAliasedField(bytes, start, end)
       : findKnownField(bytes, start, end);
-    this.ids[index] = id;
-    this.flags[index] = 0;
-    this.following[index] = NONE;
+    table[line + KIND] = id;
+    const number = ++this.named;
     if (id === 0) return;
     if (id > ALIAS) {
       this.hasAlias = true;
       return;
     }
-    const first = this.firsts[id]!;
-    if (first === NONE) {
-      this.firsts[id] = index;
+    const first = table[id]!;
+    if (first === 0) {
+      table[id] = number;
       return;
     }
-    let last = first;
-    while (this.following[last]! !== NONE) last = this.following[last]!;
-    this.following[last] = index;
+    let last = first - 1;
+    for (let next = this.next(last); next !== NONE; next = this.next(last)) last = next;
+    table[LINES_AT + last * STRIDE + KIND]! |= number << NEXT_SHIFT;
   }
 
   private refuse(refusal: Refusal): ParseStatus {
@@ -316,18 +335,12 @@ export class FieldBlock {
     return this.refuse(refusals.bad_field_name);
   }
 
-  private growRanges(): Int32Array {
-    const capacity = Math.min(this.fieldsMax, this.ids.length * 2);
-    const { ranges, ids, flags, following } = this;
-    this.ranges = new Int32Array(capacity * STRIDE);
-    this.ids = new Uint8Array(capacity);
-    this.flags = new Uint8Array(capacity);
-    this.following = new Int16Array(capacity);
-    this.ranges.set(ranges);
-    this.ids.set(ids);
-    this.flags.set(flags);
-    this.following.set(following);
-    return this.ranges;
+  private grow(): Int32Array {
+    const lines = (this.table.length - LINES_AT) / STRIDE;
+    const grown = new Int32Array(LINES_AT + Math.min(this.fieldsMax, lines * 2) * STRIDE);
+    grown.set(this.table);
+    this.table = grown;
+    return grown;
   }
 }
 

@@ -7,7 +7,7 @@ export type { KnownField } from "./known-fields.ts";
 export { findMethod, Method, nameOfMethod } from "./methods.ts";
 export type { MethodId } from "./methods.ts";
 export { refusals } from "./refusals.ts";
-export type { Refusal, RefusalCode } from "./refusals.ts";
+export type { Refusal, RefusalCode, RefusalStatus } from "./refusals.ts";
 export type { RequestHead, ResponseHead } from "./heads.ts";
 export { RequestParser, TargetForm } from "./request-parser.ts";
 export type { RequestLimits, TargetFormKind } from "./request-parser.ts";

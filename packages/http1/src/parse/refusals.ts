@@ -4,13 +4,16 @@
 export interface Refusal {
   readonly code: RefusalCode;
   /** The status that a server answers with. A refused response is a 502 whatever stands here. */
-  readonly status: number;
+  readonly status: RefusalStatus;
   /** One sentence without any byte of the message. */
   readonly detail: string;
 }
 
 /** Stable code of a refusal. */
 export type RefusalCode = keyof typeof table;
+
+/** Statuses that refusals go with. */
+export type RefusalStatus = (typeof table)[RefusalCode][0];
 
 const table = {
   bad_request_line: [400, "The request line is not METHOD SP TARGET SP VERSION CRLF."],

@@ -1,12 +1,6 @@
 // Where the bytes of a request body go, and the collector that gathers a whole one.
 import type { Exchange, ReadBodyCallback } from "./exchange.ts";
-
-/** Why a request is answered by the engine instead of the handler. */
-export interface Refused {
-  readonly code: string;
-  readonly status: number;
-  readonly detail: string;
-}
+import type { Refused } from "./refused.ts";
 
 /** Takes the pieces of one request body. */
 export interface BodySink {

@@ -1,68 +1,31 @@
 // One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
 import type { Socket } from "node:net";
 
-import type { Engine } from "../engine/engine.ts";
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import { Forwarding } from "../forward/forwarding.ts";
-import { Chunk, ChunkedDecoder, Framing, Method, Parse, RequestParser } from "../parse/index.ts";
-import type { RequestLimits } from "../parse/index.ts";
-import {
-  CHUNK_END,
-  LAST_CHUNK,
-  CHUNK_HEAD_BYTES_MAX,
-  writeAnswer,
-  viewAsBuffer,
-  writeChunkHead,
-  writePrepared,
-  writeStreamHead,
-} from "../write/index.ts";
+import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
+import { writeAnswer, writePrepared, writeStreamHead } from "../write/index.ts";
 import type { Answer, AnswerContext, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
 import { BodyCollector } from "./body.ts";
-import type { BodySink, Refused } from "./body.ts";
+import type { BodySink } from "./body.ts";
+import { Phase } from "./connection-host.ts";
+import type { ConnectionHost, PhaseKind } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
-import type { ServerFault } from "./contract.ts";
-import type { ConnectionInfo, Exchange, ReadBodyCallback, StreamHead } from "./exchange.ts";
-import { prepareProblem } from "./problem.ts";
-
-/** What a connection is doing. */
-export const Phase = {
-  /** Between requests, or within a head. */
-  Head: 0,
-  /** A request is with the handler. */
-  Active: 1,
-  /** The answer is out, the rest of the request body is thrown away. */
-  Draining: 2,
-  /** Nothing is written any more; what still comes is thrown away until the client closes. */
-  Closing: 3,
-  /** Bytes go to and fro after an upgrade. */
-  Tunnel: 4,
-  Closed: 5,
-} as const;
-
-/** One of the values of `Phase`. */
-export type PhaseKind = (typeof Phase)[keyof typeof Phase];
-
-/** What all connections of a server share. */
-export interface ConnectionHost<U> {
-  readonly engine: Engine;
-  readonly parserLimits: RequestLimits;
-  readonly bodyBytesMax: number;
-  readonly requestsPerConnectionMax: number;
-  readonly readAheadBytesMax: number;
-  readonly headMs: number;
-  readonly bodyIdleMs: number;
-  readonly keepAliveMs: number;
-  readonly writeStallMs: number;
-  readonly lingerMs: number;
-  readonly halfCloseMs: number;
-  readonly draining: boolean;
-  active: number;
-  tunnels: number;
-  handle(exchange: Exchange<U>): void;
-  onHandlerError(error: unknown, exchange: Exchange<U>): void;
-  onFault(fault: ServerFault): void;
-  forget(connection: ClientConnection<U>): void;
-}
+import type {
+  BodyReceiver,
+  ConnectionInfo,
+  Exchange,
+  ReadBodyCallback,
+  StreamHead,
+} from "./exchange.ts";
+import { InputQueue } from "./input-queue.ts";
+import { prepareRefusal } from "./problem.ts";
+import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
+import type { Refused } from "./refused.ts";
+import { RequestBody } from "./request-body.ts";
+import { shortenReads } from "./short-reads.ts";
+import { StreamedAnswer } from "./streamed-answer.ts";
+import { WriteStall } from "./write-stall.ts";
 
 const NEVER = Infinity;
 const NO_BYTES = Buffer.alloc(0);
@@ -70,25 +33,7 @@ const NO_BYTES = Buffer.alloc(0);
 const REST_BYTES_MAX = 262_144;
 /** Bytes after which a lingering close gives up. */
 const LINGER_BYTES_MAX = 16_777_216;
-/** Larger content is written as it is, not copied behind its head. */
-const JOINED_BYTES_MAX = 16_384;
 const CONTINUE = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
-
-const requestTimeout: Refused = {
-  code: "request_timeout",
-  status: 408,
-  detail: "The request did not arrive in time.",
-};
-const payloadTooLarge: Refused = {
-  code: "payload_too_large",
-  status: 413,
-  detail: "The request body is too large.",
-};
-const connectRefused: Refused = {
-  code: "not_implemented",
-  status: 501,
-  detail: "CONNECT is not offered here.",
-};
 
 /**
  * Input runs through `#pump`, which goes on as long as the phase takes bytes:
@@ -119,8 +64,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   onDrain: ((exchange: Exchange<U>) => void) | null = null;
 
   phase: PhaseKind = Phase.Head;
-  /** Whether the whole request body has been taken from the input. */
-  bodyDone = true;
   /** A body that `readBody` gathered: it is sent instead of the client's own framing. */
   collected: Buffer | null = null;
   /** Whether the connection stays open after the answer under way. */
@@ -134,26 +77,18 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #forwarding: Forwarding<U> | null = null;
   #collector: BodyCollector<U> | null = null;
-  #bodyRemaining = 0;
-  #decoder: ChunkedDecoder | null = null;
+  readonly #body = new RequestBody();
   #sink: BodySink | null = null;
   #sinkPaused = false;
-  /** Input that was not taken yet: `#input` from `#inputAt`, then `#more`. */
-  #input: Buffer | null = null;
-  #inputAt = 0;
-  readonly #more: Buffer[] = [];
-  #moreBytes = 0;
+  readonly #input = new InputQueue();
   #isPumping = false;
   #readPaused = false;
   #deadlineMs: number;
   #headStarted = true;
   #discarded = 0;
   #quietBytesOut = 0;
-  #stallLength = 0;
-  #stallDeadlineMs = NEVER;
-  #streamFraming: number = Framing.None;
-  #streamRemaining = 0;
-  #isStreaming = false;
+  readonly #stall: WriteStall;
+  #streamed: StreamedAnswer | null = null;
 
   constructor(socket: Socket, host: ConnectionHost<U>, userData: U) {
     this.socket = socket;
@@ -161,6 +96,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.userData = userData;
     this.head = new RequestParser(host.parserLimits);
     this.connection = readConnectionInfo(socket);
+    this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
     this.#deadlineMs = this.#deadlineIn(host.headMs);
     const onData = (chunk: Buffer): void => {
       this.#onData(chunk);
@@ -186,6 +122,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   get minor(): 0 | 1 {
     return this.head.minor;
+  }
+
+  /** Whether the whole request body has been taken from the input. */
+  get bodyDone(): boolean {
+    return this.#body.isDone;
   }
 
   get nowMs(): number {
@@ -221,49 +162,27 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (framing === Framing.UntilClose) this.keepAlive = false;
     this.answered = true;
     this.status = head.status;
-    this.#isStreaming = true;
-    this.#streamFraming = framing;
-    this.#streamRemaining = framing === Framing.Length ? head.contentLength! : 0;
+    this.#streamed ??= new StreamedAnswer(this as ClientConnection<unknown>);
+    this.#streamed.begin(framing, head.contentLength ?? 0);
     if (!this.aborted) this.flush();
   }
 
   write(chunk: Uint8Array | string): boolean {
-    if (!this.#isStreaming) throw new Error("No streamed answer was started");
+    const streamed = this.#expectStreamed();
     if (this.aborted) return true;
     const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
     if (bytes.length === 0) return true;
-    switch (this.#streamFraming) {
-      case Framing.Chunked:
-        this.#writeChunk(bytes);
-        break;
-      case Framing.Length:
-        if (bytes.length > this.#streamRemaining) {
-          throw new Error("More bytes than the answer's Content-Length");
-        }
-        this.#streamRemaining -= bytes.length;
-        this.socket.write(bytes);
-        break;
-      case Framing.UntilClose:
-        this.socket.write(bytes);
-        break;
-      default:
-        return true;
-    }
-    this.bytesOut += bytes.length;
-    this.watchStall();
+    const sent = streamed.write(bytes);
+    if (sent === 0) return true;
+    this.bytesOut += sent;
+    this.#stall.watch();
     return !this.socket.writableNeedDrain;
   }
 
   end(trailers?: AnswerHeaders): void {
-    if (!this.#isStreaming) throw new Error("No streamed answer was started");
-    this.#isStreaming = false;
-    if (!this.aborted) {
-      if (this.#streamFraming === Framing.Length && this.#streamRemaining > 0) {
-        this.destroy();
-      } else if (this.#streamFraming === Framing.Chunked) {
-        this.#writeLastChunk(trailers);
-      }
-    }
+    const streamed = this.#expectStreamed();
+    if (this.aborted) streamed.isOpen = false;
+    else if (!streamed.end(trailers)) this.destroy();
     this.#settleAnswer();
   }
 
@@ -301,6 +220,22 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.attachSink(this.#collector);
   }
 
+  streamBody(receiver: BodyReceiver): void {
+    if (this.#sink !== null || this.collected !== null) {
+      throw new Error("The request body has been taken already");
+    }
+    if (this.bodyDone) {
+      receiver.onBody(NO_BYTES, 0, 0, true);
+      return;
+    }
+    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
+    this.attachSink({
+      takesWireBytes: false,
+      onBody: receiver.onBody.bind(receiver),
+      onBodyRefused: receiver.onBodyRefused.bind(receiver),
+    });
+  }
+
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void {
     this.#expectUnanswered();
     this.#forwarding ??= new Forwarding(this);
@@ -314,7 +249,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   /** Answers in the handler's stead and closes: the rest of the request cannot be trusted or is not wanted. */
   refuseBody(refused: Refused): void {
     this.head.keepAlive = false;
-    this.respond(prepareProblem(refused.status, refused.code, refused.detail));
+    this.respond(prepareRefusal(refused));
   }
 
   /** Sends what the writer holds, in one write. */
@@ -336,10 +271,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   /** Notes that the socket may hold bytes that the client does not read. */
   watchStall(): void {
-    const length = this.socket.writableLength;
-    if (length === 0 || this.#stallDeadlineMs !== NEVER) return;
-    this.#stallLength = length;
-    this.#stallDeadlineMs = this.#deadlineIn(this.host.writeStallMs);
+    this.#stall.watch();
   }
 
   /** Begins the answer of a forwarded request: decides whether the connection will stay. */
@@ -360,13 +292,13 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
     this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
     while (
-      this.#input !== null &&
+      this.#input.chunk !== null &&
       this.#sink === sink &&
       !this.#sinkPaused &&
       !this.bodyDone &&
       this.phase === Phase.Active
     ) {
-      this.#takeBody(this.#input);
+      this.#takeBody(this.#input.chunk);
     }
     this.#settleReading();
   }
@@ -426,7 +358,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   closeGently(): void {
     this.phase = Phase.Closing;
     this.#discarded = 0;
-    this.#dropInput();
+    this.#input.drop();
     this.#deadlineMs = this.#deadlineIn(this.host.lingerMs);
     this.socket.end();
     this.#settleReading();
@@ -439,7 +371,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   /** Compares the deadlines. */
   sweep(nowMs: number): void {
-    this.#sweepStall(nowMs);
+    if (this.#stall.sweep(nowMs)) this.destroy();
     if (this.phase === Phase.Active || this.phase === Phase.Tunnel) {
       this.#forwarding?.sweep(nowMs);
       if (this.ended && this.phase === Phase.Active) this.#sweepHalfClosed(nowMs);
@@ -468,13 +400,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   }
 
   #onData(chunk: Buffer): void {
-    if (this.#input === null) {
-      this.#input = chunk;
-      this.#inputAt = 0;
-    } else {
-      this.#more.push(chunk);
-      this.#moreBytes += chunk.length;
-    }
+    this.#input.push(chunk);
     this.pump();
   }
 
@@ -482,7 +408,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    while (this.#input !== null && this.#step(this.#input));
+    while (this.#input.chunk !== null && this.#step(this.#input.chunk));
     this.#isPumping = false;
     this.#settleReading();
   }
@@ -500,19 +426,19 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         this.#discardBody(input);
         return true;
       case Phase.Closing:
-        this.#discarded += input.length - this.#inputAt;
-        this.#nextInput();
+        this.#discarded += input.length - this.#input.at;
+        this.#input.next();
         if (this.#discarded > LINGER_BYTES_MAX) this.destroy();
         return true;
       case Phase.Tunnel: {
         if (this.#sinkPaused) return false;
-        const start = this.#inputAt;
-        this.#nextInput();
+        const start = this.#input.at;
+        this.#input.next();
         this.#forwarding!.onTunnelInput(input, start);
         return true;
       }
       case Phase.Closed:
-        this.#dropInput();
+        this.#input.drop();
         return false;
       default:
         return false;
@@ -521,9 +447,9 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #takeHead(input: Buffer): boolean {
     const { head } = this;
-    switch (head.execute(input, this.#inputAt, input.length)) {
+    switch (head.execute(input, this.#input.at, input.length)) {
       case Parse.NeedsMore:
-        this.#nextInput();
+        this.#input.next();
         if (head.begun && !this.#headStarted) {
           this.#headStarted = true;
           this.#deadlineMs = this.#deadlineIn(this.host.headMs);
@@ -535,8 +461,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         return true;
       }
       default:
-        if (head.next === input.length) this.#nextInput();
-        else this.#inputAt = head.next;
+        this.#input.advance(head.next);
         this.#beginExchange();
         return true;
     }
@@ -557,14 +482,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.onAborted = null;
     this.onDrain = null;
     this.collected = null;
-    this.bodyDone = head.framing === Framing.None;
-    if (!this.bodyDone) {
-      this.#bodyRemaining = head.contentLength;
-      if (head.framing === Framing.Chunked) {
-        this.#decoder ??= new ChunkedDecoder();
-        this.#decoder.reset();
-      }
-    }
+    this.#body.begin(head.framing, head.contentLength);
     host.active++;
     if (head.methodId === Method.CONNECT) this.refuseBody(connectRefused);
     else this.#callHandler();
@@ -589,99 +507,63 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       this.destroy();
       return;
     }
-    this.refuseBody({ code: "internal", status: 500, detail: "The request could not be handled." });
+    this.refuseBody(handlerFailed);
   }
 
   #takeBody(input: Buffer): void {
     const sink = this.#sink!;
-    const start = this.#inputAt;
-    if (this.head.framing === Framing.Length) {
-      const taken = Math.min(input.length - start, this.#bodyRemaining);
-      this.#bodyRemaining -= taken;
-      this.bytesIn += taken;
-      this.#advance(start + taken);
-      this.#noteBody(this.#bodyRemaining === 0);
-      sink.onBody(input, start, start + taken, this.bodyDone);
+    const body = this.#body;
+    const refusal = body.take(input, this.#input.at, sink.takesWireBytes);
+    this.bytesIn = body.size;
+    if (refusal !== null) {
+      this.#input.drop();
+      this.#refuseToSink(refusal);
       return;
     }
-    const decoder = this.#decoder!;
-    const wire = sink.takesWireBytes;
-    const status = wire
-      ? decoder.skim(input, start, input.length)
-      : decoder.execute(input, start, input.length);
-    this.bytesIn = decoder.dataBytes;
-    if (status === Chunk.Refused) {
-      this.#dropInput();
-      this.#refuseToSink(decoder.refusal!);
-      return;
-    }
-    if (decoder.dataBytes > this.bodyBytesMax) {
+    if (body.size > this.bodyBytesMax) {
       this.#refuseToSink(payloadTooLarge);
       return;
     }
-    const { next } = decoder;
-    this.#advance(next);
-    this.#noteBody(status === Chunk.Complete);
-    if (wire) sink.onBody(input, start, next, this.bodyDone);
-    else if (status === Chunk.Data) sink.onBody(input, decoder.dataStart, decoder.dataEnd, false);
-    else if (this.bodyDone) sink.onBody(NO_BYTES, 0, 0, true);
-  }
-
-  #noteBody(isDone: boolean): void {
-    this.bodyDone = isDone;
+    this.#input.advance(body.next);
+    const { isDone, pieceStart, pieceEnd } = body;
     this.#deadlineMs = isDone ? NEVER : this.#deadlineIn(this.host.bodyIdleMs);
+    if (isDone || pieceEnd > pieceStart) sink.onBody(input, pieceStart, pieceEnd, isDone);
   }
 
   #discardBody(input: Buffer): void {
-    const start = this.#inputAt;
-    let next: number;
-    let isDone: boolean;
-    if (this.head.framing === Framing.Length) {
-      const taken = Math.min(input.length - start, this.#bodyRemaining);
-      this.#bodyRemaining -= taken;
-      next = start + taken;
-      isDone = this.#bodyRemaining === 0;
-    } else {
-      const decoder = this.#decoder!;
-      const status = decoder.skim(input, start, input.length);
-      if (status === Chunk.Refused) {
-        this.closeGently();
-        return;
-      }
-      next = decoder.next;
-      isDone = status === Chunk.Complete;
-    }
-    this.#discarded += next - start;
-    this.#advance(next);
-    if (isDone) {
-      this.bodyDone = true;
-      this.#awaitHead();
-    } else if (this.#discarded > REST_BYTES_MAX) {
+    const body = this.#body;
+    const start = this.#input.at;
+    if (body.take(input, start, true) !== null) {
       this.closeGently();
+      return;
     }
+    this.#discarded += body.next - start;
+    this.#input.advance(body.next);
+    if (body.isDone) this.#awaitHead();
+    else if (this.#discarded > REST_BYTES_MAX) this.closeGently();
   }
 
   #awaitHead(): void {
     this.head.reset();
     this.phase = Phase.Head;
-    if (this.host.draining && this.#input === null) {
+    if (this.host.draining && this.#input.chunk === null) {
       this.closeGently();
       return;
     }
     this.#headStarted = false;
     this.#deadlineMs = this.#deadlineIn(this.host.keepAliveMs);
     // A FIN that came during the answer: nothing more will be asked.
-    if (this.ended && this.#input === null) this.closeGently();
+    if (this.ended && this.#input.chunk === null) this.closeGently();
   }
 
   #refuseHead(refused: Refused, kind: "malformed-request" | "head-timeout"): void {
-    this.#dropInput();
+    this.#input.drop();
     const { host } = this;
     this.sequence++;
     this.keepAlive = false;
     const { writer, date } = host.engine;
     writer.begin();
-    writePrepared(writer, date, prepareProblem(refused.status, refused.code, refused.detail), {
+    writePrepared(writer, date, prepareRefusal(refused), {
       methodId: Method.GET,
       minor: 1,
       keepAlive: false,
@@ -712,7 +594,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.bodyDone) return true;
     // Whether a client that waits for 100 will send its body after all is anyone's guess.
     if (head.expectContinue && this.bytesIn === 0) return false;
-    return head.framing === Framing.Chunked || this.#bodyRemaining <= REST_BYTES_MAX;
+    return head.framing === Framing.Chunked || this.#body.remaining <= REST_BYTES_MAX;
   }
 
   #expectUnanswered(): void {
@@ -721,71 +603,23 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
   }
 
+  #expectStreamed(): StreamedAnswer {
+    if (this.#streamed === null || !this.#streamed.isOpen) {
+      throw new Error("No streamed answer was started");
+    }
+    return this.#streamed;
+  }
+
   /** An answer given in place is complete. A forwarding that is failing goes on by itself. */
   #settleAnswer(): void {
     this.onAnswered?.(this, this.status);
     if (this.#forwarding === null || !this.#forwarding.isBusy) this.finish();
   }
 
-  #writeChunk(bytes: Uint8Array): void {
-    const { writer } = this.host.engine;
-    if (bytes.length <= JOINED_BYTES_MAX) {
-      writer.begin();
-      writer.length = writeChunkHead(writer.bytes, 0, bytes.length);
-      writer.raw(viewAsBuffer(bytes));
-      writer.raw(CHUNK_END);
-      this.flush();
-      return;
-    }
-    const head = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
-    this.socket.cork();
-    this.socket.write(head.subarray(0, writeChunkHead(head, 0, bytes.length)));
-    this.socket.write(bytes);
-    this.socket.write(CHUNK_END);
-    this.socket.uncork();
-  }
-
-  #writeLastChunk(trailers: AnswerHeaders | undefined): void {
-    if (trailers === undefined || trailers.length === 0) {
-      this.socket.write(LAST_CHUNK);
-      return;
-    }
-    const { writer } = this.host.engine;
-    writer.begin();
-    writer.byte(0x30);
-    writer.lineEnd();
-    for (const [name, value] of trailers) writer.field(name, value);
-    writer.endHead();
-    this.flush();
-  }
-
-  #advance(to: number): void {
-    if (to === this.#input!.length) this.#nextInput();
-    else this.#inputAt = to;
-  }
-
-  #nextInput(): void {
-    this.#inputAt = 0;
-    if (this.#more.length === 0) {
-      this.#input = null;
-      return;
-    }
-    const next = this.#more.shift()!;
-    this.#moreBytes -= next.length;
-    this.#input = next;
-  }
-
-  #dropInput(): void {
-    this.#input = null;
-    this.#inputAt = 0;
-    this.#more.length = 0;
-    this.#moreBytes = 0;
-  }
-
   /** Reads from the socket only while there is room for what comes. */
   #settleReading(): void {
-    const input = this.#input;
-    if (input === null) {
+    const { size } = this.#input;
+    if (size === 0) {
       if (this.ended && this.phase === Phase.Active && !this.bodyDone) {
         // The client had left when its last bytes were still held back: the body breaks off here.
         this.destroy();
@@ -794,8 +628,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       if (this.#readPaused) this.#resumeReading();
       return;
     }
-    const queued = input.length - this.#inputAt + this.#moreBytes;
-    const isFull = this.#sinkPaused || queued > this.host.readAheadBytesMax;
+    const isFull = this.#sinkPaused || size > this.host.readAheadBytesMax;
     if (isFull && !this.#readPaused) {
       this.#readPaused = true;
       this.socket.pause();
@@ -810,9 +643,9 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   }
 
   #onSocketDrain(): void {
-    this.#stallDeadlineMs = NEVER;
+    this.#stall.clear();
     if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientDrain();
-    else if (this.#isStreaming) this.onDrain?.(this);
+    else if (this.#streamed?.isOpen === true) this.onDrain?.(this);
   }
 
   #onEnd(): void {
@@ -823,7 +656,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         break;
       case Phase.Active:
         // A body that breaks off cannot be completed any more; a whole request may still be answered.
-        if (!this.bodyDone && this.#input === null) this.destroy();
+        if (!this.bodyDone && this.#input.chunk === null) this.destroy();
         else {
           this.#quietBytesOut = this.bytesOut;
           this.#deadlineMs = this.#deadlineIn(this.host.halfCloseMs);
@@ -846,30 +679,18 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#deadlineMs = nowMs + this.host.halfCloseMs;
   }
 
-  #sweepStall(nowMs: number): void {
-    if (this.#stallDeadlineMs === NEVER) return;
-    const length = this.socket.writableLength;
-    if (length === 0) this.#stallDeadlineMs = NEVER;
-    else if (length !== this.#stallLength) {
-      this.#stallLength = length;
-      this.#stallDeadlineMs = this.#deadlineIn(this.host.writeStallMs);
-    } else if (nowMs >= this.#stallDeadlineMs) {
-      this.destroy();
-    }
-  }
-
   #onClose(): void {
     const { phase, host } = this;
     if (phase === Phase.Closed) return;
     this.phase = Phase.Closed;
     this.aborted = true;
-    this.#dropInput();
+    this.#input.drop();
     this.#sink = null;
     host.forget(this);
     if (phase === Phase.Active) host.active--;
     else if (phase === Phase.Tunnel) host.tunnels--;
     else return;
-    this.#isStreaming = false;
+    if (this.#streamed !== null) this.#streamed.isOpen = false;
     const collector = this.#collector;
     this.#collector = null;
     collector?.settle("aborted");
@@ -880,17 +701,4 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #deadlineIn(timeoutMs: number): number {
     return this.host.engine.deadlineIn(timeoutMs);
   }
-}
-
-/**
- * Hands what the system has read to `onData` without the way through the stream's queue, which costs a tick and an event
- * for each read. While the socket is paused, and for the end, the queue does its work as ever.
- */
-function shortenReads(socket: Socket, onData: (chunk: Buffer) => void): void {
-  const push = socket.push.bind(socket);
-  socket.push = (chunk: Buffer | null): boolean => {
-    if (chunk === null || socket.isPaused() || socket.readableLength > 0) return push(chunk);
-    onData(chunk);
-    return true;
-  };
 }

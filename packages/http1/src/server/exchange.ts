@@ -85,6 +85,15 @@ export interface Exchange<U = unknown> {
    * `aborted` means that the client is gone. A body that was read this way can still be forwarded.
    */
   readBody(bytesMax: number, done: ReadBodyCallback<U>): void;
+  /**
+   * Hands the request body on piece by piece as it comes, 100 (Continue) sent first where the client waits for it. Once
+   * for each request, and not beside `readBody`. `onAborted` tells of a client that has gone.
+   */
+  streamBody(receiver: BodyReceiver): void;
+  /** The receiver of `streamBody` cannot take more for now: nothing is read, and the client may be idle for as long. */
+  pauseBody(): void;
+  /** The receiver takes more again; pieces may come before this returns. */
+  resumeBody(): void;
   /** Proxies the request: see {@link ForwardTarget}. */
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void;
   /** Drops the client's connection without an answer. */
@@ -104,6 +113,14 @@ export type ReadBodyCallback<U> = (
   outcome: "complete" | "too-large" | "aborted",
   body: Buffer,
 ) => void;
+
+/** Takes the pieces of a request body: see {@link Exchange.streamBody}. */
+export interface BodyReceiver {
+  /** A piece of the content without its framing; it may be kept. `isLast` comes once, perhaps with an empty piece. */
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
+  /** The body is malformed, larger than `bodyBytesMax`, or stopped coming; no piece follows. It is still to be answered. */
+  onBodyRefused(refused: { code: string; status: number; detail: string }): void;
+}
 
 /** Takes each request. It is called synchronously when the head is complete; the body comes later. */
 export type Handler<U> = (exchange: Exchange<U>) => void;

@@ -1,23 +1,40 @@
-// The answers that the engine gives by itself, as problem documents (RFC 9457).
-import { STATUS_CODES } from "node:http";
+// The answers that the engine gives by itself, as problem documents (RFC 9457) with the platform's closed list of codes.
+import {
+  getProblemHeaders,
+  PlatformError,
+  toProblem,
+  type ErrorCode,
+} from "@platform/kernel/errors";
 
 import { prepareAnswer } from "../write/index.ts";
 import type { PreparedAnswer } from "../write/index.ts";
+import type { Refused } from "./refused.ts";
 
-/** Makes the answer for a status, a stable code and one sentence. */
-export function prepareProblem(status: number, code: string, detail: string): PreparedAnswer {
-  const title = STATUS_CODES[status] ?? "Error";
-  const problem = {
-    type: `urn:platform:error:${code}`,
-    title,
-    status,
-    detail,
-    instance: "",
-    code,
-    error: detail,
-    trace_id: "",
-  };
-  const headers: [string, string][] = [["Content-Type", "application/problem+json"]];
-  if (status === 503) headers.push(["Retry-After", "1"]);
-  return prepareAnswer({ status, headers, body: JSON.stringify(problem) });
+const CODES: Readonly<Record<Refused["status"], ErrorCode>> = {
+  400: "bad_request",
+  408: "request_timeout",
+  413: "payload_too_large",
+  414: "uri_too_long",
+  417: "expectation_failed",
+  431: "header_fields_too_large",
+  500: "internal",
+  501: "not_implemented",
+  502: "upstream_invalid_response",
+  505: "http_version_not_supported",
+};
+
+/** Makes the answer for a code and one sentence. `reason` says more closely why, where the code is a broad one. */
+export function prepareProblem(code: ErrorCode, detail: string, reason?: string): PreparedAnswer {
+  const error = new PlatformError(code, detail, reason === undefined ? {} : { fields: { reason } });
+  return prepareAnswer({
+    status: error.status,
+    headers: Object.entries(getProblemHeaders(error)),
+    body: JSON.stringify(toProblem(error)),
+  });
+}
+
+/** Makes the answer for a refused request: the code that goes with its status, the refusal's own as `reason`. */
+export function prepareRefusal(refused: Refused): PreparedAnswer {
+  const code = CODES[refused.status];
+  return prepareProblem(code, refused.detail, refused.code === code ? undefined : refused.code);
 }

@@ -6,7 +6,7 @@ import type { Engine, Swept } from "../engine/engine.ts";
 import type { RequestLimits } from "../parse/index.ts";
 import { TlsListener } from "../tls/listener.ts";
 import { ClientConnection } from "./connection.ts";
-import type { ConnectionHost } from "./connection.ts";
+import type { ConnectionHost } from "./connection-host.ts";
 import type {
   ListenOptions,
   Server,

@@ -184,6 +184,17 @@ test("a reused parser keeps nothing of the request before", () => {
   }
 });
 
+test("a reused parser keeps no name of a line that was refused in its value", () => {
+  const reused = new RequestParser();
+  const refused = Buffer.from("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: \x01\r\n\r\n");
+  assert.equal(reused.execute(refused, 0, refused.length), Parse.Refused);
+  reused.reset();
+  const next = Buffer.from("GET / HTTP/1.1\r\nHost: a\r\nX-A: 9\r\n\r\n");
+  assert.equal(reused.execute(next, 0, next.length), Parse.Complete);
+  assert.equal(reused.fields.has(Known.ContentLength), false);
+  assert.equal(reused.contentLength, 0);
+});
+
 test("limits hold exactly at their bound", () => {
   const head = "GET / HTTP/1.1\r\nHost: h\r\nX-A: 1\r\n\r\n";
   assert.equal(parse(head, { headBytesMax: head.length }).refusal, null);

@@ -56,6 +56,22 @@ for (const runtime of runtimes) {
       assert.match(client.text, /Content-Length: 10/);
     });
 
+    test("what is refused is told in the platform's form, with a code of its list and the reason", async () => {
+      const answer = await ask(proxy.port, "GET / HTTP/1.1\r\n\r\n");
+      const problem = JSON.parse(answer.slice(answer.indexOf("\r\n\r\n") + 4)) as object;
+      assert.deepEqual(problem, {
+        reason: "host_missing",
+        type: "urn:platform:error:bad_request",
+        title: "Bad request",
+        status: 400,
+        detail: "The Host header field is missing.",
+        instance: "",
+        code: "bad_request",
+        error: "The Host header field is missing.",
+        trace_id: "",
+      });
+    });
+
     test("a handler that throws is a 500, and the next connection works", async () => {
       assert.match(
         await ask(proxy.port, `GET /throw HTTP/1.1\r\n${CLOSE}`),

@@ -5,6 +5,9 @@ import { suggestName } from "./problem.ts";
 import type { ConfigProblem } from "./problem.ts";
 import { listTypes, findShapes, readShape } from "./shape.ts";
 
+const HELP_FLAGS: ReadonlySet<string> = new Set(["--help", "-help", "-h"]);
+const VERSION_FLAGS: ReadonlySet<string> = new Set(["--version", "-version", "-V", "-v"]);
+
 /** A command line, read. */
 export interface CommandLine {
   /** "" when no command was given. */
@@ -42,8 +45,8 @@ export function readCommandLine(
       line.positionals.push(...rest.slice(at + 1));
       break;
     }
-    if (word === "--help" || word === "-h") line.asked = "help";
-    else if (word === "--version" || word === "-V" || word === "-v") line.asked ??= "version";
+    if (HELP_FLAGS.has(word)) line.asked = "help";
+    else if (VERSION_FLAGS.has(word)) line.asked ??= "version";
     else if (word === "-" || !word.startsWith("-")) line.positionals.push(word);
     else at += readFlag(line, booleans, known, word, rest[at + 1]);
   }

@@ -4,11 +4,13 @@ import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { Credentials } from "../login/credentials.ts";
 import type { Login, SignedIn } from "../login/login.ts";
+import { createFactorRequired } from "../login/second-factor.ts";
+import type { SecondFactor } from "../login/second-factor.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 import type { Cookies } from "./cookies.ts";
-import { nameActor } from "./principal.ts";
+import { nameActor, platformClient } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
 const deviceMarkMs = 365 * 86_400_000;
@@ -21,6 +23,7 @@ const token = text(256);
 export interface AccountsApiParts {
   identification: Identification;
   login: Login;
+  secondFactor: SecondFactor;
   credentials: Credentials;
   users: Users;
   cookies: Cookies;
@@ -61,15 +64,14 @@ export function answerSignedIn(
   );
   const { tokens } = signedIn;
   return {
-    ...tokens,
-    token: tokens.access_token,
+    ...(tokens === undefined ? {} : { ...tokens, token: tokens.access_token }),
     session_token: signedIn.sessionToken,
     user: showUser(signedIn.account),
   };
 }
 
 function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, login, credentials, cookies } = parts;
+  const { identification, login, secondFactor, credentials, cookies } = parts;
   const common = { tag: "Accounts", access: "public" } as const;
   return [
     defineRoute({
@@ -99,6 +101,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       body: z.strictObject({ username: text(256), password, scope: text(4096).optional() }),
       problems: {
         401: "The name or the password is wrong",
+        403: "A second factor is needed: `mfa_token`, `factors`",
         429: "Too many failed attempts",
       },
       handle: async (exchange) => {
@@ -106,8 +109,12 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
         const origin = identification.readOrigin(exchange);
         const mark = cookies.read(headers, "platform_device");
         const account = await login.checkPassword(body.username, body.password, origin, mark);
-        const signedIn = await login.open(account, { amr: ["pwd"], acr: "1" }, origin, body.scope);
-        return answerSignedIn(signedIn, answerHeaders, identification, cookies);
+        const outcome = await secondFactor.proceed(account, origin, {
+          scope: body.scope,
+          clientId: platformClient,
+        });
+        if (outcome.kind === "factor") throw createFactorRequired(outcome.challenge);
+        return answerSignedIn(outcome.signedIn, answerHeaders, identification, cookies);
       },
     }),
     defineRoute({

@@ -25,6 +25,8 @@ export interface Registration {
   email?: string | undefined;
   name?: string | undefined;
   invitation?: string | undefined;
+  /** Of `checkInvitation`, where a passkey names it already. */
+  id?: string | undefined;
 }
 
 /** What this works with. */
@@ -93,6 +95,22 @@ export class Credentials {
       ip: origin.ip,
     });
     return account;
+  }
+
+  /** Whoever may register under the name with the invitation, which is left good. */
+  async checkInvitation(
+    invitation: string,
+    username: string,
+  ): Promise<{ id: string; username: string; name: undefined }> {
+    if ((await this.#parts.tickets.peek("invitation", invitation)) === undefined) {
+      throw new PlatformError("forbidden", "The invitation is used, expired or none.");
+    }
+    const user = await this.#readUser({ username });
+    if ((await this.#parts.users.findRowByUsername(user.username)) !== undefined) {
+      throw new PlatformError("conflict", "The name is taken.");
+    }
+    // The passkey has to name its user before there is one.
+    return { id: this.#parts.users.createId(), username: user.username, name: undefined };
   }
 
   /** An invitation's token, for one registration within a week. */
@@ -250,7 +268,7 @@ export class Credentials {
     if (password !== undefined) this.#requireGoodPassword(password, [username, email], "password");
     const passwordHash =
       password === undefined ? undefined : await this.#parts.hasher.hash(password);
-    return { username, email, name, passwordHash };
+    return { id: registration.id, username, email, name, passwordHash };
   }
 
   #requireGoodPassword(

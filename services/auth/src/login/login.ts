@@ -2,7 +2,10 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
+import type { SignInPurpose } from "./second-factor.ts";
 import type { LoginTokens, OAuth } from "../oauth/port.ts";
+import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
+import type { Passkeys } from "../passkey/passkeys.ts";
 import type { PasswordHasher } from "../password/hasher.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Proof, Sessions } from "../session/sessions.ts";
@@ -23,7 +26,8 @@ export interface SignedIn {
   session: SessionInfo;
   /** The session's token. */
   sessionToken: string;
-  tokens: LoginTokens;
+  /** Undefined where they were not asked for. */
+  tokens: LoginTokens | undefined;
   /** Marks the device as one that this account has signed in on. */
   deviceMark: string;
 }
@@ -35,6 +39,7 @@ export type CountLogin = (method: string, result: string) => void;
 export interface LoginParts {
   users: Users;
   hasher: PasswordHasher;
+  passkeys: Passkeys;
   throttle: Throttle;
   sessions: Sessions;
   oauth: OAuth;
@@ -96,16 +101,50 @@ export class Login {
     return toAccount(row);
   }
 
+  /** The user whose passkey has signed our challenge; failures count by address, never against an account. */
+  async checkPasskey(
+    response: AuthenticationResponseJSON,
+    origin: Origin,
+  ): Promise<{ account: Account; amr: readonly string[] }> {
+    const { users, passkeys, throttle, audit, count } = this.#parts;
+    const attempt = await throttle.begin(
+      { key: `passkey:address:${origin.ip}`, free: freePerAddress },
+      [],
+    );
+    try {
+      const { userId, amr } = await passkeys.finishLogin(response);
+      const account = await users.find(userId);
+      if (account === undefined || account.disabled) {
+        throw createUnauthorizedError("The passkey is not valid.");
+      }
+      await attempt.succeed();
+      return { account, amr };
+    } catch (error) {
+      count("passkey", "failure");
+      await audit.record({
+        action: "login",
+        outcome: "failure",
+        actor: "anonymous",
+        ip: origin.ip,
+        detail: { method: "passkey" },
+      });
+      throw error;
+    }
+  }
+
   /** Opens the session of somebody who has proved who they are. */
   async open(
     account: Account,
     proof: Proof,
     origin: Origin,
-    scope: string | undefined,
+    purpose: SignInPurpose,
   ): Promise<SignedIn> {
     const { sessions, oauth, audit, count } = this.#parts;
     const { session, token } = await sessions.open(account.id, proof, origin);
-    const tokens = await oauth.mintForLogin(account, session, scope);
+    const tokens =
+      purpose.mint === false
+        ? undefined
+        : await oauth.mintForLogin(account, session, purpose.scope);
     count(proof.amr.join("+"), "success");
     await audit.record({
       action: "login",
@@ -119,13 +158,15 @@ export class Login {
       session,
       sessionToken: token,
       tokens,
-      deviceMark: this.#createDeviceMark(foldUsername(account.username)),
+      deviceMark: this.createDeviceMark(account),
     };
   }
 
-  #createDeviceMark(name: string): string {
+  /** A mark for a device that the account has just signed in on. */
+  createDeviceMark(account: Account): string {
     const id = randomBytes(deviceIdBytes);
-    return Buffer.concat([id, this.#signDevice(id, name)]).toString("base64url");
+    const signature = this.#signDevice(id, foldUsername(account.username));
+    return Buffer.concat([id, signature]).toString("base64url");
   }
 
   #readDeviceMark(mark: string | undefined, name: string): string | undefined {

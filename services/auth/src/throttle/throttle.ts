@@ -78,7 +78,8 @@ export class Throttle {
           .column("key")
           .doUpdateSet({
             failures,
-            blocked_until: sql<number>`${sql.lit(now)} + case ${sql.join(listDelays(free, failures), sql` `)} else ${sql.lit(delayMsMax)} end`,
+            // 0 rather than now where nothing has to wait: the attempt beside this one may have read the clock before.
+            blocked_until: sql<number>`case ${sql.join(listDelays(free, failures, now), sql` `)} else ${sql.lit(now + delayMsMax)} end`,
             updated_at: now,
           })
           .where("auth_throttles.blocked_until", "<=", now),
@@ -104,11 +105,11 @@ export class Throttle {
   }
 }
 
-// The wait after so many failures, as SQL that both databases have: neither can be trusted with powers of two.
-function listDelays(free: number, failures: ReturnType<typeof sql<number>>) {
+// When the wait after so many failures ends, as SQL that both databases have: neither can be trusted with powers of two.
+function listDelays(free: number, failures: ReturnType<typeof sql<number>>, now: number) {
   return Array.from({ length: doublings + 1 }, (_, step) =>
     step === 0
       ? sql`when (${failures}) < ${sql.lit(free)} then 0`
-      : sql`when (${failures}) < ${sql.lit(free + step)} then ${sql.lit(1000 * 2 ** (step - 1))}`,
+      : sql`when (${failures}) < ${sql.lit(free + step)} then ${sql.lit(now + 1000 * 2 ** (step - 1))}`,
   );
 }

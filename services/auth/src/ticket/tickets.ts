@@ -7,6 +7,7 @@ import type { TicketPurpose, TicketRow } from "./schema.ts";
 
 const randomLength = 32;
 const macLength = 16;
+const timeLength = 6;
 /** Tickets of one user and purpose; the oldest give way. */
 const perUserMax = 20;
 
@@ -106,6 +107,40 @@ export class Tickets {
     return row === undefined ? undefined : toTicket(row);
   }
 
+  /**
+   * A token that is kept nowhere until it is redeemed, for those that anyone may ask for: its end stands in it, and the
+   * signature covers it.
+   */
+  sign(purpose: TicketPurpose, ttlMs: number): string {
+    const body = randomBytes(randomLength);
+    body.writeUIntBE(this.#clock.now() + ttlMs, 0, timeLength);
+    return Buffer.concat([body, this.#sign(purpose, body)]).toString("base64url");
+  }
+
+  /** Whether `sign` has given the token, and its time is not over. */
+  isSigned(purpose: TicketPurpose, token: string): boolean {
+    return this.#isOurs(purpose, token) && readEnd(token) > this.#clock.now();
+  }
+
+  /** Uses up a token of `sign`: true once, on whichever node. */
+  async redeem(purpose: TicketPurpose, token: string): Promise<boolean> {
+    if (!this.isSigned(purpose, token)) return false;
+    const { numInsertedOrUpdatedRows } = await this.#database.db
+      .insertInto("auth_tickets")
+      .values({
+        hash: hashToken(token),
+        purpose,
+        user_id: null,
+        payload: "null",
+        attempts_left: 0,
+        created_at: this.#clock.now(),
+        expires_at: readEnd(token),
+      })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst();
+    return (numInsertedOrUpdatedRows ?? 0n) > 0n;
+  }
+
   /** Voids a user's tickets of these purposes. */
   async revoke(
     userId: string,
@@ -164,6 +199,10 @@ export class Tickets {
     const mac = this.#sign(purpose, bytes.subarray(0, randomLength));
     return timingSafeEqual(bytes.subarray(randomLength), mac);
   }
+}
+
+function readEnd(token: string): number {
+  return Buffer.from(token, "base64url").readUIntBE(0, timeLength);
 }
 
 function hashToken(token: string): string {

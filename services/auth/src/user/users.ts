@@ -15,6 +15,8 @@ import { foldEmail, foldUsername } from "./username.ts";
 
 /** What a user is made of; texts are normalised already. */
 export interface NewUser {
+  /** Of `createId`; a new one by default. */
+  id?: string | undefined;
   username: string;
   email?: string | undefined;
   emailVerified?: boolean;
@@ -47,11 +49,16 @@ export class Users implements Accounts {
     this.#policy = parts.policy;
   }
 
+  /** An id for a user who is about to be made. */
+  createId(): string {
+    return this.#ids.uuid();
+  }
+
   /** Makes a user; 409 where the name is taken. */
   async create(user: NewUser, within: Kysely<AuthTables> = this.#database.db): Promise<Account> {
     const now = this.#clock.now();
     const row: UserRow = {
-      id: this.#ids.uuid(),
+      id: user.id ?? this.createId(),
       username: user.username,
       username_key: foldUsername(user.username),
       email: user.email ?? null,

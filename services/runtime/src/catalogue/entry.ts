@@ -23,6 +23,10 @@ export interface Trial {
 /** A route of the generated gateway configuration. */
 export interface RouteEntry {
   prefix: string;
+  /** Narrows the route to this host. */
+  host?: string;
+  /** Path and query are forwarded as they came, and bodies have no bound at the gateway. */
+  passesAsIs?: boolean;
   stripPrefix: boolean;
   /** Whether anyone may use it without the operator's token. */
   open: boolean;

@@ -5,6 +5,8 @@ import { formatAddress, parseJson } from "@platform/kernel/config";
 import { formatLocalHost, getAddress } from "./entry.ts";
 import type { EntryContext, RouteEntry, ServiceEntry } from "./entry.ts";
 
+/** The most that the gateway can be told. */
+const BODY_BYTES_MAX = 1024 ** 4;
 const TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
 
 /** The gateway. */
@@ -68,9 +70,13 @@ async function prepareConfig(context: EntryContext): Promise<string[]> {
     return [];
   }
   return wanted.flatMap((route) => {
-    const found = existing.find((item) => item["prefix"] === route.prefix);
+    const found = existing.find(
+      (item) => item["prefix"] === route.prefix && item["host"] === route.host,
+    );
     if (found === undefined) {
-      return [`${path} has no route ${route.prefix}: nothing leads to ${route.target}`];
+      return [
+        `${path} has no route ${route.host ?? ""}${route.prefix}: nothing leads to ${route.target}`,
+      ];
     }
     const target = found["target"];
     return typeof target === "string" && target !== route.target
@@ -86,8 +92,10 @@ function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntr
   const reachable = host === undefined || host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
   return {
     prefix: route.prefix,
+    ...(route.host === undefined ? {} : { host: route.host }),
     target: `http://${formatAddress({ host: reachable, port })}`,
     ...(route.stripPrefix ? { strip_prefix: true } : {}),
+    ...(route.passesAsIs === true ? { raw_path: true, max_body_size: BODY_BYTES_MAX } : {}),
     ...(route.open ? { auth: { type: "none" } } : {}),
   };
 }

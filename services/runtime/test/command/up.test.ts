@@ -23,7 +23,10 @@ const bin = fileURLToPath(new URL("../../../../bin/platform.js", import.meta.url
 const bun = fileURLToPath(
   new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
 );
-const anyPort = ["gate", "hello", "auth"].flatMap((name) => [`--${name}-addr`, "127.0.0.1:0"]);
+const anyPort = ["gate", "hello", "auth", "vault", "vault-admin"].flatMap((name) => [
+  `--${name}-addr`,
+  "127.0.0.1:0",
+]);
 const folders: string[] = [];
 const children = new Set<ChildProcess>();
 
@@ -156,7 +159,7 @@ test("a signal in the middle of the start ends everything in order", async () =>
 test("kill -9 of the supervisor leaves no service behind", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
-  assert.equal(pids.filter(isAlive).length, 3);
+  assert.equal(pids.filter(isAlive).length, 4);
   up.child.kill("SIGKILL");
   for (let i = 0; i < 120 && pids.some(isAlive); i += 1) await sleep(50);
   assert.deepEqual(pids.filter(isAlive), []);
@@ -191,7 +194,11 @@ test("ports that are taken are all named before anything is written, with holder
   const { port } = holder.address() as AddressInfo;
   const data = join(makeFolder(), "data");
   const address = `127.0.0.1:${port}`;
-  const taken = ["--gate-addr", address, "--hello-addr", address, "--auth-addr", "127.0.0.1:0"];
+  const rest = ["auth", "vault", "vault-admin"].flatMap((name) => [
+    `--${name}-addr`,
+    "127.0.0.1:0",
+  ]);
+  const taken = ["--gate-addr", address, "--hello-addr", address, ...rest];
   const up = run(["up", "--data", data, ...taken]);
   assert.equal(await up.exit, 1);
   holder.close();

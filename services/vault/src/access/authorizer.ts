@@ -17,6 +17,8 @@ export type Caller =
       readonly accessKey: string;
       readonly name: string;
       readonly policies: readonly Policy[];
+      /** Namespaces that its requests may be counted under. */
+      readonly namespaces: readonly string[];
     };
 
 /** The account that owns everything. */

@@ -1,13 +1,13 @@
 // Rows of blobs inside the writer: added, shared, released; what nothing refers to becomes garbage.
 import type { WriterContext } from "../index/writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
-import type { BlobId, BlobRecord } from "./types.ts";
+import type { BlobId, BlobPlace, BlobRecord } from "./types.ts";
 
 /** Adds a blob with one reference. */
 export function insertBlob(context: WriterContext, blob: BlobRecord): void {
   const { place } = blob;
-  const segment = place.kind === "segment" ? place.segment : null;
-  const position = place.kind === "segment" || place.kind === "file" ? place.position : null;
+  const shared = findSharedPlace(place);
+  const position = place.kind === "file" ? place.position : shared?.position;
   context
     .sql(
       "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data) " +
@@ -18,21 +18,26 @@ export function insertBlob(context: WriterContext, blob: BlobRecord): void {
       place.kind,
       blob.size,
       blob.stored,
-      segment,
-      position,
+      shared?.segment ?? null,
+      position ?? null,
       blob.extent,
       blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
       place.kind === "inline" ? place.data : null,
     );
-  if (place.kind === "segment") {
-    const end = place.position + blob.extent;
+  if (shared !== undefined) {
+    const end = shared.position + blob.extent;
     context
       .sql(
         "insert into segments values (?, ?, ?) on conflict (id) do update set " +
           "bytes = max(bytes, excluded.bytes), live = live + excluded.live",
       )
-      .run(place.segment, end, blob.extent);
+      .run(shared.segment, end, blob.extent);
   }
+}
+
+function findSharedPlace(place: BlobPlace) {
+  if (place.kind === "segment") return place;
+  return place.kind === "parts" ? place.manifest : undefined;
 }
 
 /** Adds a reference; false where the blob is gone. */
@@ -47,11 +52,12 @@ export function releaseBlob(context: WriterContext, id: BlobId): void {
     .get(id) as Pick<BlobRow, "refs" | "kind" | "segment" | "extent"> | undefined;
   if (row === undefined || row.refs > 0) return;
   context.sql("delete from blobs where id = ?").run(id);
+  if (row.segment !== null) {
+    context.sql("update segments set live = live - ? where id = ?").run(row.extent, row.segment);
+  }
   switch (row.kind) {
     case "inline":
-      return;
     case "segment":
-      context.sql("update segments set live = live - ? where id = ?").run(row.extent, row.segment);
       return;
     case "file":
       context.sql("insert or ignore into garbage values (?)").run(id);

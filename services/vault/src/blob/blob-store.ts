@@ -5,11 +5,13 @@ import { StoreError } from "../store-error.ts";
 import { BlobReader, type OpenBlob } from "./blob-reader.ts";
 import {
   createBlobWriter,
+  translateDiskError,
   type BlobWriter,
   type NewBlob,
   type WriterEnvironment,
 } from "./blob-writer.ts";
 import { FolderSync, type StoreFolders } from "./disk.ts";
+import { encodeHead, encodeTrailer } from "./layout.ts";
 import { OpenFiles } from "./open-files.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import type { FreeSpace } from "./free-space.ts";
@@ -95,6 +97,26 @@ export class BlobStore {
     }
     this.#freeSpace.require(blob.stored);
     return createBlobWriter(this.#environment, blob);
+  }
+
+  /** Stores a record without data, and pins its segment. */
+  async appendManifest(
+    id: BlobId,
+    description: unknown,
+  ): Promise<{ segment: number; position: number; extent: number }> {
+    this.#freeSpace.require(0);
+    const head = encodeHead(id, 0, description);
+    const trailer = encodeTrailer({}, head.length);
+    try {
+      const at = await this.segments.append([head, trailer]);
+      return {
+        segment: at.segment,
+        position: at.position + head.length,
+        extent: head.length + trailer.length,
+      };
+    } catch (error) {
+      throw translateDiskError(error);
+    }
   }
 
   /** Opens a blob for reading. */

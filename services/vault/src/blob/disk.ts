@@ -112,6 +112,10 @@ export class StoreFolders {
     return join(this.root, "index.sqlite");
   }
 
+  get buckets(): string {
+    return join(this.root, "buckets.json");
+  }
+
   get lock(): string {
     return join(this.root, "lock.sqlite");
   }

@@ -19,13 +19,14 @@ export interface BlobRecord {
 
 /**
  * `inline`: in the index. `segment`: in a file with others. `file`: in one of its own. `parts`: other blobs one after
- * another. `position` is where the first frame begins.
+ * another; their `manifest` is a record in a segment, so that the index can be rebuilt. `position` is where the first frame
+ * begins.
  */
 export type BlobPlace =
   | { kind: "inline"; data: Uint8Array }
   | { kind: "segment"; segment: number; position: number }
   | { kind: "file"; position: number }
-  | { kind: "parts" };
+  | { kind: "parts"; manifest?: { segment: number; position: number } };
 
 /** A part of a blob of parts. */
 export interface BlobPart {

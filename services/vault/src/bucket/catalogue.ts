@@ -1,4 +1,5 @@
 // Buckets in memory: what every request looks up, replaced whenever a change of one was committed.
+import type { BucketsFile } from "./buckets-file.ts";
 import type { IndexWriter } from "../index/writer.ts";
 import type { BucketState } from "../index/writer-context.ts";
 import { StoreError } from "../store-error.ts";
@@ -17,11 +18,13 @@ const ADDRESS = /^\d+\.\d+\.\d+\.\d+$/;
 export class BucketCatalogue {
   readonly #writer: IndexWriter;
   readonly #now: () => number;
+  readonly #file: BucketsFile;
   readonly #states = new Map<string, BucketState>();
   #sorted: readonly Bucket[] | undefined;
 
-  constructor(writer: IndexWriter, now: () => number) {
+  constructor(writer: IndexWriter, file: BucketsFile, now: () => number) {
     this.#writer = writer;
+    this.#file = file;
     this.#now = now;
     for (const state of writer.ready.buckets) this.#states.set(state.bucket.name, state);
   }
@@ -49,6 +52,11 @@ export class BucketCatalogue {
     return this.#sorted;
   }
 
+  /** Waits for the copy on the disk. */
+  async close(): Promise<void> {
+    await this.#file.close();
+  }
+
   async create(request: CreateBucketRequest): Promise<Bucket> {
     const { bucket } = request;
     if (!NAME.test(bucket) || ADDRESS.test(bucket) || bucket.includes("..")) {
@@ -62,6 +70,7 @@ export class BucketCatalogue {
     await this.#writer.submit({ type: "deleteBucket", bucket });
     this.#states.delete(bucket);
     this.#sorted = undefined;
+    this.#file.save(this.list());
   }
 
   async setVersioning(bucket: string, versioning: "Enabled" | "Suspended"): Promise<void> {
@@ -80,6 +89,7 @@ export class BucketCatalogue {
   #replace(state: BucketState): Bucket {
     this.#states.set(state.bucket.name, state);
     this.#sorted = undefined;
+    this.#file.save(this.list());
     return state.bucket;
   }
 }

@@ -16,6 +16,7 @@ import {
 import { applyAttribute } from "../object/attribute-operations.ts";
 import { applyDelete } from "../object/delete-operation.ts";
 import { applyPut } from "../object/put-operation.ts";
+import { applyRestoreBuckets, applyRestoreObject } from "./restore-operations.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 /** The handlers by the type of what they apply. */
@@ -34,6 +35,8 @@ export const operationHandlers = {
   acknowledgeEvents: applyAcknowledgeEvents,
   forgetGarbage: applyForgetGarbage,
   moveBlob: applyMoveBlob,
+  restoreBuckets: applyRestoreBuckets,
+  restoreObject: applyRestoreObject,
 };
 
 type Handlers = typeof operationHandlers;

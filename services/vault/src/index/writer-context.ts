@@ -23,6 +23,8 @@ export interface WriterLimits {
   pendingEventsMax: number;
   bucketsMax: number;
   partBytesMin: number;
+  /** The generation of this start is above it, whatever the index says. */
+  generationMin?: number;
 }
 
 // Sequence numbers are taken from the index in ranges, so that not every commit writes the counter.
@@ -48,7 +50,7 @@ export class WriterContext {
   constructor(connection: IndexConnection, limits: WriterLimits) {
     this.#connection = connection;
     this.limits = limits;
-    this.generation = this.#readMeta("generation") + 1;
+    this.generation = Math.max(this.#readMeta("generation"), limits.generationMin ?? 0) + 1;
     this.#seq = this.#readMeta("sequence");
     this.#seqEnd = this.#seq;
     this.#connection.database.exec("begin immediate");

@@ -19,8 +19,14 @@ export interface CompleteUploadOperation {
   /** The id that the object gets where versioning is enabled, and the id of its blob. */
   versionId: string;
   blobId: number;
+  /** Where the manifest lies, and the blobs that it names, in order. */
+  manifest: { segment: number; position: number; extent: number };
+  blobs: readonly number[];
   nowMs: number;
 }
+
+/** `changed`: a part was replaced since the manifest was written. */
+export type CompleteOutcome = { result: PutResult } | { changed: true };
 
 /** What is kept of a completed upload, to answer a client that asks again. */
 interface CompletedUpload {
@@ -32,12 +38,13 @@ interface CompletedUpload {
 export function applyCompleteUpload(
   context: WriterContext,
   operation: CompleteUploadOperation,
-): PutResult {
+): CompleteOutcome {
   const { request } = operation;
   const upload = requireUpload(context, request);
-  if (upload.completed !== null) return answerAgain(upload, request);
+  if (upload.completed !== null) return { result: answerAgain(upload, request) };
   const detail = JSON.parse(upload.detail) as UploadDetail;
   const parts = chooseParts(context, upload, request);
+  if (parts.some(({ blob }, index) => blob !== operation.blobs[index])) return { changed: true };
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   if (request.sizeBytes !== undefined && request.sizeBytes !== size) {
     throw new StoreError("InvalidRequest", "The provided 'x-amz-mp-object-size' does not match");
@@ -65,7 +72,7 @@ export function applyCompleteUpload(
   context
     .sql("update uploads set completed = ?, result = ? where id = ?")
     .run(operation.nowMs, JSON.stringify(kept), upload.id);
-  return result;
+  return { result };
 }
 
 function answerAgain(upload: UploadRow, request: CompleteUploadRequest): PutResult {
@@ -166,33 +173,42 @@ function buildObject(
   size: number,
   checksum: ObjectChecksum | undefined,
 ): NewObject {
-  const md5 = createHash("md5");
-  for (const part of parts) md5.update(Buffer.from(part.etag, "hex"));
-  const detail = JSON.parse(object.detail) as ObjectDetail;
+  const composite = buildComposite(object.detail, parts);
   return {
     ...object,
+    ...composite,
     bucket: request.bucket,
     key: request.key,
     nowMs,
     versionId,
     size,
-    etag: `${md5.digest("hex")}-${parts.length}`,
     checksum: formatChecksum(checksum),
-    detail: JSON.stringify({ ...detail, parts: parts.length } satisfies ObjectDetail),
     event: "ObjectCreated:CompleteMultipartUpload",
     ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
     ...(request.actor === undefined ? {} : { actor: request.actor }),
   };
 }
 
+/** ETag and detail of an object of parts. */
+export function buildComposite(
+  detail: string,
+  parts: readonly Pick<PartRow, "etag">[],
+): { etag: string; detail: string } {
+  const md5 = createHash("md5");
+  for (const part of parts) md5.update(Buffer.from(part.etag, "hex"));
+  const object = { ...(JSON.parse(detail) as ObjectDetail), parts: parts.length };
+  return { etag: `${md5.digest("hex")}-${parts.length}`, detail: JSON.stringify(object) };
+}
+
 function moveParts(
   context: WriterContext,
-  { blobId }: CompleteUploadOperation,
+  { blobId, manifest }: CompleteUploadOperation,
   upload: UploadRow,
   parts: readonly PartRow[],
   size: number,
 ): void {
-  insertBlob(context, { id: blobId, size, stored: size, extent: 0, place: { kind: "parts" } });
+  const place = { kind: "parts", manifest } as const;
+  insertBlob(context, { id: blobId, size, stored: size, extent: manifest.extent, place });
   let start = 0;
   for (const part of parts) {
     context.sql("delete from parts where upload = ? and number = ?").run(upload.id, part.number);

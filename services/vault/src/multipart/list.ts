@@ -65,6 +65,19 @@ export function findUpload(
     .get(address.uploadId, bucketId, encodeKey(address.key)) as unknown as UploadRow | undefined;
 }
 
+/** The part under a number. */
+export function findPartRow(
+  index: IndexConnection,
+  upload: number,
+  number: number,
+): PartRow | undefined {
+  return index
+    .sql(
+      "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
+    )
+    .get(upload, number) as unknown as PartRow | undefined;
+}
+
 /** A page of an upload's parts. */
 export function listParts(
   index: IndexConnection,
@@ -73,7 +86,9 @@ export function listParts(
 ): Omit<ListPartsResult, "upload"> {
   const maxParts = page.maxParts ?? 1000;
   const rows = index
-    .sql("select * from parts where upload = ? and number > ? order by number limit ?")
+    .sql(
+      "select number, blob, size, etag, modified, checksum from parts where upload = ? and number > ? order by number limit ?",
+    )
     .all(upload, page.afterPartNumber ?? 0, maxParts + 1) as unknown as PartRow[];
   return cutPage(rows, maxParts);
 }

@@ -10,7 +10,7 @@ import { resolveRange } from "../object/range.ts";
 import type { EncryptionRequest, PutResult, Upload } from "../object/types.ts";
 import { requireAttributes, requireContentLength, requireKey } from "../object/validate.ts";
 import { StoreError } from "../store-error.ts";
-import { buildUploadInfo, findUpload, listParts, type PageOfParts } from "./list.ts";
+import { buildUploadInfo, findPartRow, findUpload, listParts, type PageOfParts } from "./list.ts";
 import type {
   CompleteUploadRequest,
   CopyPartRequest,
@@ -24,7 +24,7 @@ import type {
   UploadInfo,
 } from "./types.ts";
 import { noSuchUpload } from "./upload-operations.ts";
-import type { UploadDetail, UploadRow } from "./upload-rows.ts";
+import type { ManifestPart, UploadDetail, UploadRow } from "./upload-rows.ts";
 
 const PART_NUMBER_MAX = 10_000;
 const ATTEMPTS_MAX = 5;
@@ -133,13 +133,50 @@ export class MultipartService {
     if (request.parts.length > PART_NUMBER_MAX) {
       throw new StoreError("InvalidRequest", `An object has at most ${PART_NUMBER_MAX} parts`);
     }
-    return writer.submit({
-      type: "completeUpload",
-      request,
-      versionId: takeVersionId(),
-      blobId: blobs.takeId(),
-      nowMs: now(),
-    });
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const versionId = takeVersionId();
+      const blobId = blobs.takeId();
+      const nowMs = now();
+      const named = this.#nameBlobs(request);
+      // What is needed to find the object again without an index; it is referred to only if the completion succeeds.
+      const manifest = await blobs.appendManifest(blobId, {
+        bucket: request.bucket,
+        key: request.key,
+        versionId,
+        at: nowMs,
+        parts: named.parts,
+        ...named.description,
+      });
+      try {
+        const outcome = await writer.submit({
+          type: "completeUpload",
+          request,
+          versionId,
+          blobId,
+          manifest,
+          blobs: named.parts.map(({ blob }) => blob),
+          nowMs,
+        });
+        if ("result" in outcome) return outcome.result;
+      } finally {
+        blobs.segments.unpin(manifest.segment);
+      }
+    }
+    throw new StoreError("SlowDown", "The parts change faster than they can be completed");
+  }
+
+  // Whatever is not right is judged by the writer.
+  #nameBlobs(request: CompleteUploadRequest) {
+    const { id, bucket } = this.#env.buckets.require(request.bucket);
+    const upload = findUpload(this.#index, id, request);
+    const parts: ManifestPart[] = [];
+    if (upload === undefined) return { parts, description: {} };
+    const { object } = JSON.parse(upload.detail) as UploadDetail;
+    for (const { partNumber } of request.parts) {
+      const row = findPartRow(this.#index, upload.id, partNumber);
+      if (row !== undefined) parts.push({ ...row });
+    }
+    return { parts, description: { columns: object, versioned: bucket.versioning === "Enabled" } };
   }
 
   async abort(address: UploadAddress): Promise<void> {

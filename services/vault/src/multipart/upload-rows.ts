@@ -34,6 +34,9 @@ export interface PartRow {
   checksum: string | null;
 }
 
+/** What a manifest says of a part. */
+export type ManifestPart = PartRow;
+
 /** Removes an upload with the parts that are left of it. */
 export function releaseUpload(context: WriterContext, id: number): void {
   releaseParts(context, id);

@@ -9,6 +9,7 @@ import {
   measureCiphertext,
   type KeyProvider,
 } from "../blob/encryption.ts";
+import type { RecordDescription, RecordSummary } from "../blob/record-description.ts";
 import type { BlobCipher, BlobId, BlobRecord } from "../blob/types.ts";
 import { StoreError } from "../store-error.ts";
 import type { ChecksumFactory, ChecksumState } from "./checksum.ts";
@@ -35,7 +36,7 @@ export interface BodyRequest {
   digests: readonly ChecksumAlgorithm[] | undefined;
   encryption: EncryptionRequest | undefined;
   /** Goes into the head of the record. */
-  description: Record<string, unknown>;
+  description: RecordDescription;
 }
 
 /** A body that is stored and not yet referred to. */
@@ -128,7 +129,7 @@ export class BodyUpload<Result> implements Upload<Result> {
     this.#state = "committed";
     const etag = this.#chooseEtag(digests);
     const checksum = this.#chooseChecksum(digests);
-    const summary = { etag, ...(checksum === undefined ? {} : { checksum }) };
+    const summary: RecordSummary = { etag, ...(checksum === undefined ? {} : { checksum }) };
     const { place, extent } = await this.#writer.seal(summary);
     const blob: BlobRecord = {
       id: this.#id,

@@ -1,5 +1,6 @@
 // Objects: put, read, deleted, changed. Copying stands in `copy-service.ts`.
 import { requireCustomerKey } from "../blob/encryption.ts";
+import type { ObjectDescription } from "../blob/record-description.ts";
 import type { BucketCatalogue } from "../bucket/catalogue.ts";
 import type { Actor } from "../event/types.ts";
 import {
@@ -59,13 +60,20 @@ export class ObjectService {
 
   beginPut(request: PutRequest): Upload<PutResult> {
     const { buckets, now, takeVersionId, writer } = this.#env;
-    buckets.require(request.bucket);
+    const { bucket } = buckets.require(request.bucket);
     requireKey(request.key);
     requireContentLength(request.contentLength);
     requireAttributes(request);
     const versionId = takeVersionId();
     const columns = buildAttributeColumns(request);
-    const description = { bucket: request.bucket, key: request.key, versionId, at: now(), columns };
+    const description: ObjectDescription = {
+      bucket: request.bucket,
+      key: request.key,
+      versionId,
+      versioned: bucket.versioning === "Enabled",
+      at: now(),
+      columns,
+    };
     return new BodyUpload(
       this.#env,
       {

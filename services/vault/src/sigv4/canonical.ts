@@ -113,7 +113,9 @@ export function buildCanonicalRequest(parts: CanonicalParts): string {
 
 /** The text that is signed for a canonical request. */
 export function buildStringToSign(timestamp: string, scope: string, canonical: string): string {
-  return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${hashHex(canonical)}`;
+  // Field values are bytes read as latin1; everything else is ASCII.
+  const hash = createHash("sha256").update(canonical, "latin1").digest("hex");
+  return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${hash}`;
 }
 
 /** Lower-case SHA-256. */

@@ -34,7 +34,7 @@ function createBucket(settings: Partial<BucketSettingDocuments> = {}): Bucket {
 
 function createUser(...statements: object[]): Caller {
   const policies = [compilePolicy({ Statement: statements }, undefined)];
-  return { kind: "user", accessKey: "U", name: "ada", policies };
+  return { kind: "user", accessKey: "U", name: "ada", policies, namespaces: [] };
 }
 
 function may(caller: Caller, bucket: Bucket, question: Partial<AccessQuestion> = {}): boolean {

@@ -1,0 +1,46 @@
+// What a connection does at any time, and what it needs of the server that it belongs to.
+import type { Engine } from "../engine/engine.ts";
+import type { RequestLimits } from "../parse/index.ts";
+import type { ClientConnection } from "./connection.ts";
+import type { ServerFault } from "./contract.ts";
+import type { Exchange } from "./exchange.ts";
+
+/** What a connection is doing. */
+export const Phase = {
+  /** Between requests, or within a head. */
+  Head: 0,
+  /** A request is with the handler. */
+  Active: 1,
+  /** The answer is out, the rest of the request body is thrown away. */
+  Draining: 2,
+  /** Nothing is written any more; what still comes is thrown away until the client closes. */
+  Closing: 3,
+  /** Bytes go to and fro after an upgrade. */
+  Tunnel: 4,
+  Closed: 5,
+} as const;
+
+/** One of the values of `Phase`. */
+export type PhaseKind = (typeof Phase)[keyof typeof Phase];
+
+/** What all connections of a server share. */
+export interface ConnectionHost<U> {
+  readonly engine: Engine;
+  readonly parserLimits: RequestLimits;
+  readonly bodyBytesMax: number;
+  readonly requestsPerConnectionMax: number;
+  readonly readAheadBytesMax: number;
+  readonly headMs: number;
+  readonly bodyIdleMs: number;
+  readonly keepAliveMs: number;
+  readonly writeStallMs: number;
+  readonly lingerMs: number;
+  readonly halfCloseMs: number;
+  readonly draining: boolean;
+  active: number;
+  tunnels: number;
+  handle(exchange: Exchange<U>): void;
+  onHandlerError(error: unknown, exchange: Exchange<U>): void;
+  onFault(fault: ServerFault): void;
+  forget(connection: ClientConnection<U>): void;
+}

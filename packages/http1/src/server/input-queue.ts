@@ -1,0 +1,49 @@
+// What a client sent and nobody took yet.
+
+/** Chunks in the order in which they came; the first of them is taken from `at` on. */
+export class InputQueue {
+  /** The first chunk; null where nothing waits. */
+  chunk: Buffer | null = null;
+  at = 0;
+  readonly #more: Buffer[] = [];
+  #moreBytes = 0;
+
+  /** Bytes that wait. */
+  get size(): number {
+    return this.chunk === null ? 0 : this.chunk.length - this.at + this.#moreBytes;
+  }
+
+  push(chunk: Buffer): void {
+    if (this.chunk === null) {
+      this.chunk = chunk;
+      this.at = 0;
+    } else {
+      this.#more.push(chunk);
+      this.#moreBytes += chunk.length;
+    }
+  }
+
+  /** The first chunk has been taken up to `to`. */
+  advance(to: number): void {
+    if (to === this.chunk!.length) this.next();
+    else this.at = to;
+  }
+
+  /** The first chunk has been taken whole. */
+  next(): void {
+    this.at = 0;
+    if (this.#more.length === 0) {
+      this.chunk = null;
+      return;
+    }
+    this.chunk = this.#more.shift()!;
+    this.#moreBytes -= this.chunk.length;
+  }
+
+  drop(): void {
+    this.chunk = null;
+    this.at = 0;
+    this.#more.length = 0;
+    this.#moreBytes = 0;
+  }
+}

@@ -1,0 +1,98 @@
+// The content of an answer that a handler sends piece by piece.
+import { Framing } from "../parse/index.ts";
+import {
+  CHUNK_END,
+  CHUNK_HEAD_BYTES_MAX,
+  LAST_CHUNK,
+  viewAsBuffer,
+  writeChunkHead,
+} from "../write/index.ts";
+import type { AnswerHeaders } from "../write/index.ts";
+import type { ClientConnection } from "./connection.ts";
+
+/** Larger content is written as it is, not copied behind its head. */
+const JOINED_BYTES_MAX = 16_384;
+
+/** The streamed answers of one connection, one after another. */
+export class StreamedAnswer {
+  /** One is under way. */
+  isOpen = false;
+  readonly #connection: ClientConnection<unknown>;
+  #framing: number = Framing.None;
+  #remaining = 0;
+
+  constructor(connection: ClientConnection<unknown>) {
+    this.#connection = connection;
+  }
+
+  /** The head is out. */
+  begin(framing: number, contentLength: number): void {
+    this.isOpen = true;
+    this.#framing = framing;
+    this.#remaining = framing === Framing.Length ? contentLength : 0;
+  }
+
+  /** Sends a piece, not an empty one; gives how many bytes count as sent. Throws on more than was announced. */
+  write(bytes: Uint8Array): number {
+    const { socket } = this.#connection;
+    switch (this.#framing) {
+      case Framing.Chunked:
+        this.#writeChunk(bytes);
+        break;
+      case Framing.Length:
+        if (bytes.length > this.#remaining) {
+          throw new Error("More bytes than the answer's Content-Length");
+        }
+        this.#remaining -= bytes.length;
+        socket.write(bytes);
+        break;
+      case Framing.UntilClose:
+        socket.write(bytes);
+        break;
+      default:
+        return 0;
+    }
+    return bytes.length;
+  }
+
+  /** Sends what ends it; false where fewer bytes came than were announced. */
+  end(trailers: AnswerHeaders | undefined): boolean {
+    this.isOpen = false;
+    if (this.#framing === Framing.Length) return this.#remaining === 0;
+    if (this.#framing === Framing.Chunked) this.#writeLastChunk(trailers);
+    return true;
+  }
+
+  #writeChunk(bytes: Uint8Array): void {
+    const { socket, host } = this.#connection;
+    if (bytes.length <= JOINED_BYTES_MAX) {
+      const { writer } = host.engine;
+      writer.begin();
+      writer.length = writeChunkHead(writer.bytes, 0, bytes.length);
+      writer.raw(viewAsBuffer(bytes));
+      writer.raw(CHUNK_END);
+      this.#connection.flush();
+      return;
+    }
+    const head = Buffer.allocUnsafe(CHUNK_HEAD_BYTES_MAX);
+    socket.cork();
+    socket.write(head.subarray(0, writeChunkHead(head, 0, bytes.length)));
+    socket.write(bytes);
+    socket.write(CHUNK_END);
+    socket.uncork();
+  }
+
+  #writeLastChunk(trailers: AnswerHeaders | undefined): void {
+    if (trailers === undefined || trailers.length === 0) {
+      this.#connection.socket.write(LAST_CHUNK);
+      return;
+    }
+    const { writer } = this.#connection.host.engine;
+    writer.begin();
+    writer.byte(0x30);
+    writer.lineEnd();
+    for (const [name, value] of trailers) writer.field(name, value);
+    writer.endHead();
+    this.#connection.flush();
+  }
+}

@@ -1,0 +1,101 @@
+// Request bodies that a handler takes piece by piece.
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { test } from "node:test";
+
+import { createEngine, createServer } from "../../src/index.ts";
+import type { BodyReceiver, Exchange, ServerLimits } from "../../src/index.ts";
+
+type Take = (exchange: Exchange<undefined>) => BodyReceiver;
+
+async function exchangeBytes(request: (Buffer | string)[], take: Take, limits: ServerLimits = {}) {
+  const engine = createEngine({ intervalMs: 20 });
+  const server = createServer({
+    engine,
+    limits,
+    handler: (exchange) => exchange.streamBody(take(exchange)),
+  });
+  await server.listen({ host: "127.0.0.1", port: 0 });
+  const address = server.address() as { port: number };
+  const socket = connect(address.port, "127.0.0.1");
+  let answer = "";
+  socket.setEncoding("latin1").on("data", (text: string) => (answer += text));
+  for (const piece of request) socket.write(piece);
+  await new Promise((resolve) => socket.on("close", resolve).on("error", resolve));
+  await server.close();
+  engine.close();
+  return answer;
+}
+
+const gather: Take = (exchange) => {
+  let size = 0;
+  return {
+    onBody(_bytes, start, end, isLast) {
+      size += end - start;
+      if (isLast) exchange.respond({ status: 200, body: `took ${size}` });
+    },
+    onBodyRefused: ({ status, code }) => exchange.respond({ status, body: code }),
+  };
+};
+
+test("a body comes in pieces, whatever its framing", async () => {
+  const body = "x".repeat(300_000);
+  const length = await exchangeBytes(
+    [`PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 300000\r\n\r\n`, body],
+    gather,
+  );
+  assert.match(length, /took 300000$/);
+  const chunked = await exchangeBytes(
+    [
+      "PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n",
+      `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+    ],
+    gather,
+  );
+  assert.match(chunked, /took 300000$/);
+  const none = await exchangeBytes(
+    ["GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"],
+    gather,
+  );
+  assert.match(none, /took 0$/);
+});
+
+test("100 (Continue) is sent when the handler asks for the body, and not before", async () => {
+  const head = "PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n";
+  const taken = await exchangeBytes([`${head}Content-Length: 2\r\n\r\nab`], gather);
+  assert.match(taken, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[^]*took 2$/);
+});
+
+test("a paused body waits, and comes on whole", async () => {
+  let pauses = 0;
+  const answer = await exchangeBytes(
+    [
+      `PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 3000000\r\n\r\n`,
+      Buffer.alloc(3_000_000, "y"),
+    ],
+    (exchange) => {
+      const receiver = gather(exchange);
+      return {
+        ...receiver,
+        onBody(bytes, start, end, isLast) {
+          receiver.onBody(bytes, start, end, isLast);
+          if (isLast) return;
+          pauses += 1;
+          exchange.pauseBody();
+          setTimeout(() => exchange.resumeBody(), 1);
+        },
+      };
+    },
+  );
+  assert.match(answer, /took 3000000$/);
+  assert.ok(pauses > 1);
+});
+
+test("a body that is too large or stops coming is the receiver's to answer", async () => {
+  const large = await exchangeBytes(
+    ["PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n"],
+    gather,
+    { bodyBytesMax: 10 },
+  );
+  assert.match(large, /^HTTP\/1\.1 413 [^]*payload_too_large$/);
+});

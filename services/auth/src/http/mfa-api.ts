@@ -1,0 +1,277 @@
+// Operations on second factors: set up, verify, step up, remove, backup codes, policies.
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute } from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { SecondFactor } from "../login/second-factor.ts";
+import type { Factors } from "../mfa/factors.ts";
+import type { MfaPolicies } from "../mfa/policies.ts";
+import type { Account } from "../user/account.ts";
+import { readEmail } from "../user/username.ts";
+import { answerSignedIn } from "./accounts-api.ts";
+import type { Cookies } from "./cookies.ts";
+import { nameActor } from "./principal.ts";
+import type { Identification } from "./principal.ts";
+
+const id = z.string().min(1).max(64);
+const mfaToken = z.string().min(1).max(128);
+const code = z.string().min(1).max(32);
+const scope = z.enum(["group", "role", "client"]);
+const subject = z.string().min(1).max(255);
+
+/** What these operations work with. */
+export interface MfaApiParts {
+  identification: Identification;
+  factors: Factors;
+  policies: MfaPolicies;
+  secondFactor: SecondFactor;
+  audit: AuditLog;
+  cookies: Cookies;
+  now: () => number;
+}
+
+/** The operations. */
+export function listMfaOperations(parts: MfaApiParts): ApiRoute[] {
+  return [
+    ...listSignInOperations(parts),
+    ...listFactorOperations(parts),
+    ...listPolicyOperations(parts),
+  ];
+}
+
+function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, factors, secondFactor, cookies } = parts;
+  // They decide themselves whether an mfa_token or a session speaks for the user.
+  const common = { tag: "Second factors", access: "public" } as const;
+  return [
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/setup",
+      summary: "Begin to set up a factor; it counts after the first right code",
+      body: z.strictObject({
+        type: z.enum(["totp", "email", "sms"]),
+        name: z.string().min(1).max(64).optional(),
+        email: z.string().max(254).optional(),
+        phone: z
+          .string()
+          .regex(/^\+[1-9]\d{6,14}$/, "a number such as +4915112345678")
+          .optional(),
+        mfa_token: mfaToken.optional(),
+      }),
+      problems: { 409: "`channel_unavailable`: no notification service is configured" },
+      handle: async (exchange) => {
+        const { body } = exchange;
+        const account =
+          body.mfa_token === undefined
+            ? await identifyFresh(parts, exchange)
+            : await secondFactor.findEnrolling(body.mfa_token);
+        const name =
+          body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
+        if (body.type === "totp") return factors.setUpTotp(account, name);
+        const to =
+          body.type === "email" ? readEmail(body.email ?? account.email ?? "") : body.phone;
+        if (to === undefined) {
+          const path = body.type === "email" ? "email" : "phone";
+          throw createValidationError([{ in: "body", path, message: "where codes are sent" }]);
+        }
+        return factors.setUpSent(account, body.type, to, name);
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/send",
+      summary: "Send a code of an email or SMS factor",
+      body: z.strictObject({ mfa_token: mfaToken, factor_id: id }),
+      handle: async ({ body }) => ({
+        sent_to: await secondFactor.send(body.mfa_token, body.factor_id),
+      }),
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/verify",
+      summary: "Verify a code: with an mfa_token signs in, with a factor_id confirms a new factor",
+      body: z.strictObject({
+        mfa_token: mfaToken.optional(),
+        factor_id: id.optional(),
+        code: code.optional(),
+        password: z.string().min(1).max(1024).optional(),
+      }),
+      handle: async (exchange) => {
+        const { body, answerHeaders } = exchange;
+        const origin = identification.readOrigin(exchange);
+        if (body.mfa_token !== undefined) {
+          const proof = { code: body.code, password: body.password, factorId: body.factor_id };
+          const signedIn = await secondFactor.verify(body.mfa_token, proof, origin);
+          return answerSignedIn(signedIn, answerHeaders, identification, cookies);
+        }
+        if (body.factor_id === undefined || body.code === undefined) {
+          const missing = {
+            in: "body",
+            path: "mfa_token",
+            message: "it, or factor_id and code",
+          } as const;
+          throw createValidationError([missing]);
+        }
+        const account = await identifyFresh(parts, exchange);
+        const { kind } = await factors.confirm(account.id, body.factor_id, body.code);
+        await parts.audit.record({
+          action: "mfa.enrol",
+          actor: `user:${account.id}`,
+          target: `factor:${body.factor_id}`,
+          ip: origin.ip,
+          detail: { kind },
+        });
+        return { verified: true };
+      },
+    }),
+  ];
+}
+
+function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, factors, secondFactor, audit, now } = parts;
+  const tag = "Second factors";
+  return [
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/auth/mfa/step-up",
+      summary: "Ask for a stronger or fresher sign-in (RFC 9470)",
+      body: z.strictObject({
+        acr_values: z.string().max(256).default("2"),
+        max_age: z.int().min(0).max(31_536_000).optional(),
+      }),
+      problems: { 409: "There is no second factor" },
+      handle: async (exchange) => {
+        const { account, session } = identification.requireUser(exchange);
+        if (session === undefined) {
+          throw createUnauthorizedError("The token belongs to no session: sign in again.");
+        }
+        const { acr_values: acrValues, max_age: maxAge } = exchange.body;
+        const wanted = {
+          acrValues: acrValues.split(" "),
+          maxAgeMs: maxAge === undefined ? undefined : maxAge * 1000,
+        };
+        const challenge = await secondFactor.stepUp(account, session, wanted, now());
+        return challenge === undefined ? { satisfied: true } : { satisfied: false, challenge };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/auth/mfa/factors",
+      summary: "My factors",
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        return { factors: await factors.list(account.id) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/auth/mfa/factors/{id}",
+      summary: "Remove a factor of mine",
+      params: z.object({ id }),
+      handle: async (exchange) => {
+        const { account } = identification.requireFreshUser(exchange);
+        if (!(await factors.remove(account.id, exchange.params.id))) {
+          throw new PlatformError("not_found", "There is no such factor.");
+        }
+        await audit.record({
+          action: "mfa.remove",
+          actor: `user:${account.id}`,
+          target: `factor:${exchange.params.id}`,
+          ip: identification.readOrigin(exchange).ip,
+        });
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/auth/mfa/backup-codes",
+      summary: "New backup codes; those of before are void",
+      handle: async (exchange) => {
+        const { account } = identification.requireFreshUser(exchange);
+        const codes = await factors.renewBackupCodes(account.id);
+        await audit.record({
+          action: "mfa.backup_codes",
+          actor: `user:${account.id}`,
+          target: `user:${account.id}`,
+          ip: identification.readOrigin(exchange).ip,
+        });
+        return { backup_codes: codes };
+      },
+    }),
+  ];
+}
+
+function listPolicyOperations({ identification, policies, audit }: MfaApiParts): ApiRoute[] {
+  const tag = "Second factors";
+  const path = "/api/v1/auth/mfa/policies";
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path,
+      summary: "Who must have a second factor",
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "rbac:read");
+        return { policies: await policies.list() };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path,
+      summary: "Make or replace a policy",
+      status: 201,
+      body: z.strictObject({ scope, subject, required: z.boolean() }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "rbac:write");
+        await policies.put(exchange.body);
+        await audit.record({
+          action: "mfa.policy",
+          actor: nameActor(principal),
+          target: `${exchange.body.scope}:${exchange.body.subject}`,
+          ip: identification.readOrigin(exchange).ip,
+          detail: { required: exchange.body.required },
+        });
+        return exchange.body;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: `${path}/{scope}/{subject}`,
+      summary: "Remove a policy",
+      params: z.object({ scope, subject }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "rbac:write");
+        const { params } = exchange;
+        if (!(await policies.delete(params.scope, params.subject))) {
+          throw new PlatformError("not_found", "There is no such policy.");
+        }
+        await audit.record({
+          action: "mfa.policy.remove",
+          actor: nameActor(principal),
+          target: `${params.scope}:${params.subject}`,
+          ip: identification.readOrigin(exchange).ip,
+        });
+        return undefined;
+      },
+    }),
+  ];
+}
+
+// A factor is added by somebody who has just signed in, not by whoever finds an open session.
+async function identifyFresh(
+  { identification }: MfaApiParts,
+  exchange: Exchange<unknown, unknown, unknown>,
+): Promise<Account> {
+  const caller = await identification.guard(exchange);
+  return identification.requireFreshUser({ ...exchange, caller }).account;
+}

@@ -1,0 +1,217 @@
+// Operations on passkeys: begin and finish registration and sign-in, list, rename, remove.
+import { PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute } from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials, Registration } from "../login/credentials.ts";
+import type { Login } from "../login/login.ts";
+import type { Passkeys } from "../passkey/passkeys.ts";
+import { nameDevice } from "../session/device.ts";
+import type { Account } from "../user/account.ts";
+import type { Users } from "../user/users.ts";
+import { answerSignedIn, showUser } from "./accounts-api.ts";
+import type { Cookies } from "./cookies.ts";
+import type { Identification } from "./principal.ts";
+
+const base64url = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .regex(/^[\w-]+={0,2}$/);
+const credentialId = base64url(1400);
+const extras = {
+  type: z.literal("public-key"),
+  rawId: credentialId,
+  authenticatorAttachment: z.string().max(32).nullish(),
+  clientExtensionResults: z.record(z.string().max(64), z.unknown()).default({}),
+};
+const registration = z.object({
+  id: credentialId,
+  ...extras,
+  response: z.object({
+    clientDataJSON: base64url(8192),
+    attestationObject: base64url(32_768),
+    transports: z.array(z.string().max(32)).max(10).optional(),
+  }),
+});
+const assertion = z.object({
+  id: credentialId,
+  ...extras,
+  response: z.object({
+    clientDataJSON: base64url(8192),
+    authenticatorData: base64url(8192),
+    signature: base64url(8192),
+    userHandle: base64url(256)
+      .nullish()
+      .transform((handle) => handle ?? undefined),
+  }),
+});
+
+/** What these operations work with. */
+export interface PasskeysApiParts {
+  identification: Identification;
+  passkeys: Passkeys;
+  login: Login;
+  credentials: Credentials;
+  users: Users;
+  audit: AuditLog;
+  cookies: Cookies;
+}
+
+/** The operations. */
+export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
+  return [...listCeremonies(parts), ...listOwnPasskeys(parts)];
+}
+
+function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
+  const { identification, passkeys, login, credentials, users, audit, cookies } = parts;
+  const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
+  return [
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/register/begin",
+      summary:
+        "Options to make a passkey: for oneself after a fresh sign-in, or with an invitation",
+      body: z.strictObject({
+        user_id: z.string().min(1).max(64).optional(),
+        invitation: z.string().min(1).max(128).optional(),
+        username: z.string().min(1).max(256).optional(),
+      }),
+      problems: { 403: "It is not your account" },
+      handle: async (exchange) => {
+        const { user_id: userId, invitation, username } = exchange.body;
+        if (invitation !== undefined) {
+          if (username === undefined) {
+            throw createValidationError([{ in: "body", path: "username", message: "required" }]);
+          }
+          const invited = await credentials.checkInvitation(invitation, username);
+          const payload = { invitation, username: invited.username, id: invited.id };
+          return {
+            challenge: await passkeys.beginRegistration(invited, payload, false),
+          };
+        }
+        const account = await identifyFresh(parts, exchange);
+        if (userId !== undefined && userId !== account.id) {
+          throw new PlatformError("forbidden", "Passkeys are registered for one's own account.");
+        }
+        return { challenge: await passkeys.beginRegistration(account, null, true) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/register/finish",
+      summary: "The new credential, as the browser gives it",
+      status: 201,
+      body: registration,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        const response = exchange.body as unknown as RegistrationResponseJSON;
+        const { ticket, keep } = await passkeys.finishRegistration(response);
+        let account = ticket.userId === undefined ? undefined : await users.find(ticket.userId);
+        if (ticket.userId === undefined) {
+          const invited = ticket.payload as Required<
+            Pick<Registration, "id" | "invitation" | "username">
+          >;
+          account = await credentials.register(invited, origin);
+        }
+        if (account === undefined || account.disabled) {
+          throw new PlatformError("forbidden", "The account cannot have passkeys.");
+        }
+        const passkey = await keep(account.id, nameDevice(origin.userAgent));
+        await audit.record({
+          action: "passkey.register",
+          actor: `user:${account.id}`,
+          target: `passkey:${passkey.id}`,
+          ip: origin.ip,
+        });
+        return { passkey, user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/login/begin",
+      summary: "Options to sign in with a passkey, without a name",
+      body: z.object({ username: z.string().max(256).optional() }).optional(),
+      handle: async () => ({ challenge: await passkeys.beginLogin() }),
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/login/finish",
+      summary: "The signed challenge, as the browser gives it; answers as a login does",
+      body: assertion,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        const response = exchange.body as unknown as AuthenticationResponseJSON;
+        const account = await login.checkPasskey(response, origin);
+        const proof = { amr: account.amr, acr: "2" };
+        const signedIn = await login.open(account.account, proof, origin, {});
+        return answerSignedIn(signedIn, exchange.answerHeaders, identification, cookies);
+      },
+    }),
+  ];
+}
+
+function listOwnPasskeys({ identification, passkeys, audit }: PasskeysApiParts): ApiRoute[] {
+  const tag = "Passkeys";
+  const path = "/api/v1/auth/passkeys/{id}";
+  const params = z.object({ id: credentialId });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/auth/passkeys",
+      summary: "My passkeys",
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        return { passkeys: await passkeys.list(account.id) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "PATCH",
+      path,
+      summary: "Rename a passkey of mine",
+      params,
+      body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        const item = await passkeys.rename(account.id, exchange.params.id, exchange.body.name);
+        if (item === undefined) throw noSuchPasskey();
+        return { passkey: item };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path,
+      summary: "Remove a passkey of mine",
+      params,
+      problems: { 409: "It is the only way to sign in" },
+      handle: async (exchange) => {
+        const { account } = identification.requireFreshUser(exchange);
+        if (!(await passkeys.remove(account, exchange.params.id))) throw noSuchPasskey();
+        await audit.record({
+          action: "passkey.remove",
+          actor: `user:${account.id}`,
+          target: `passkey:${exchange.params.id}`,
+          ip: identification.readOrigin(exchange).ip,
+        });
+        return undefined;
+      },
+    }),
+  ];
+}
+
+function noSuchPasskey(): PlatformError {
+  return new PlatformError("not_found", "There is no such passkey.");
+}
+
+async function identifyFresh(
+  { identification }: PasskeysApiParts,
+  exchange: Exchange<unknown, unknown, unknown>,
+): Promise<Account> {
+  const caller = await identification.guard(exchange);
+  return identification.requireFreshUser({ ...exchange, caller }).account;
+}

@@ -1,0 +1,228 @@
+// After the first factor: whether a second one is needed, and what its code gives: a session, an enrolment, a step up.
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import type { FactorItem, Factors } from "../mfa/factors.ts";
+import type { MfaPolicies } from "../mfa/policies.ts";
+import type { OAuth } from "../oauth/port.ts";
+import type { Rbac } from "../rbac/rights.ts";
+import type { SessionInfo } from "../session/session.ts";
+import type { Origin, Sessions } from "../session/sessions.ts";
+import type { Ticket, Tickets } from "../ticket/tickets.ts";
+import type { Account } from "../user/account.ts";
+import type { Users } from "../user/users.ts";
+import type { Login, SignedIn } from "./login.ts";
+
+const ticketMs = 300_000;
+const attempts = 5;
+
+/** What a sign-in is for. */
+export interface SignInPurpose {
+  scope?: string | undefined;
+  /** The OAuth client that asks; policies may be bound to it. */
+  clientId?: string | undefined;
+  /** Whether tokens of the built-in client are wanted beside the session. Default true. */
+  mint?: boolean;
+}
+
+/** What the first factor leads to. */
+export type SignInOutcome =
+  | { kind: "signed-in"; signedIn: SignedIn }
+  | { kind: "factor"; challenge: FactorChallenge };
+
+/** What a second factor is asked with. */
+export interface FactorChallenge {
+  mfa_token: string;
+  factors: { id: string; type: string; name: string; sent_to?: string }[];
+  /** A policy asks for a factor that the user does not have yet: it is set up with this token. */
+  enrolment_required?: true;
+}
+
+/** What a ticket stands for. */
+interface TicketPayload {
+  kind: "login" | "enrol" | "step-up";
+  purpose: SignInPurpose;
+  sid?: string;
+}
+
+/** What this works with. */
+export interface SecondFactorParts {
+  factors: Factors;
+  policies: MfaPolicies;
+  rbac: Rbac;
+  tickets: Tickets;
+  users: Users;
+  sessions: Sessions;
+  oauth: OAuth;
+  login: Login;
+}
+
+/** Second factors at sign-in. */
+export class SecondFactor {
+  readonly #parts: SecondFactorParts;
+
+  constructor(parts: SecondFactorParts) {
+    this.#parts = parts;
+  }
+
+  /** Goes on after a right password: users with a factor are always asked, policies ask those who have none to get one. */
+  async proceed(account: Account, origin: Origin, purpose: SignInPurpose): Promise<SignInOutcome> {
+    const { factors, policies, rbac, login } = this.#parts;
+    const items = await factors.list(account.id);
+    if (items.length > 0) {
+      return { kind: "factor", challenge: await this.#ask(account.id, "login", purpose, items) };
+    }
+    const { roles } = await rbac.findRights({ kind: "user", id: account.id });
+    if (await policies.requires(account.id, roles, purpose.clientId)) {
+      const challenge = await this.#ask(account.id, "enrol", purpose, []);
+      return { kind: "factor", challenge: { ...challenge, enrolment_required: true } };
+    }
+    const proof = { amr: ["pwd"], acr: "1" };
+    return { kind: "signed-in", signedIn: await login.open(account, proof, origin, purpose) };
+  }
+
+  /** The user who may set up a factor with the token, because a policy asks them to. */
+  async findEnrolling(mfaToken: string): Promise<Account> {
+    const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
+    if (ticket === undefined || readPayload(ticket).kind !== "enrol") throw badToken();
+    return this.#findUser(ticket);
+  }
+
+  /** Sends a code of one of the user's factors; returns where to, mostly hidden. */
+  async send(mfaToken: string, factorId: string): Promise<string> {
+    const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
+    if (ticket === undefined) throw badToken();
+    const isKnown = readPayload(ticket).kind !== "enrol";
+    return this.#parts.factors.send((await this.#findUser(ticket)).id, factorId, isKnown);
+  }
+
+  /**
+   * Checks a code (or for a step up without factors the password) and gives what the token was for. A token has five
+   * attempts and is used up by the first right one.
+   */
+  async verify(
+    mfaToken: string,
+    proof: {
+      code?: string | undefined;
+      password?: string | undefined;
+      factorId?: string | undefined;
+    },
+    origin: Origin,
+  ): Promise<SignedIn> {
+    const { tickets, factors, login } = this.#parts;
+    const ticket = await tickets.attempt("mfa", mfaToken);
+    if (ticket === undefined) throw badToken();
+    const account = await this.#findUser(ticket);
+    const { kind, purpose, sid } = readPayload(ticket);
+    let amr: readonly string[];
+    if (proof.code !== undefined) {
+      const checked =
+        kind === "enrol"
+          ? await factors.confirm(account.id, proof.factorId ?? "", proof.code)
+          : await factors.verify(account.id, proof.code);
+      amr = checked.amr;
+    } else {
+      const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
+      if (!isEnough) throw new PlatformError("bad_request", "A code is needed.");
+      await login.checkPassword(account.username, proof.password ?? "", origin, undefined);
+      amr = [];
+    }
+    if ((await tickets.take("mfa", mfaToken)) === undefined) throw badToken();
+    const isSecond = amr.length > 0;
+    if (kind === "step-up") return this.#elevate(account, sid ?? "", amr, purpose);
+    return login.open(
+      account,
+      { amr: ["pwd", ...amr, "mfa"], acr: isSecond ? "2" : "1" },
+      origin,
+      purpose,
+    );
+  }
+
+  /** What a session lacks for what is asked; undefined where it lacks nothing. RFC 9470 section 5 */
+  async stepUp(
+    account: Account,
+    session: SessionInfo,
+    wanted: { acrValues: readonly string[]; maxAgeMs: number | undefined },
+    nowMs: number,
+  ): Promise<FactorChallenge | undefined> {
+    const needsSecond = wanted.acrValues.includes("2") && session.acr !== "2";
+    const isOld = wanted.maxAgeMs !== undefined && nowMs - session.authTime > wanted.maxAgeMs;
+    if (!needsSecond && !isOld) return undefined;
+    const items = await this.#parts.factors.list(account.id);
+    if (needsSecond && items.length === 0) {
+      throw new PlatformError("conflict", "There is no second factor: set one up first.");
+    }
+    return this.#ask(account.id, "step-up", {}, items, session.id);
+  }
+
+  async #elevate(
+    account: Account,
+    sid: string,
+    amr: readonly string[],
+    purpose: SignInPurpose,
+  ): Promise<SignedIn> {
+    const { sessions, oauth, login } = this.#parts;
+    const before = await sessions.find(sid);
+    const isSecond = amr.length > 0;
+    const opened =
+      before === undefined
+        ? undefined
+        : await sessions.elevate(sid, {
+            amr: [...new Set([...before.amr, ...amr, ...(isSecond ? ["mfa"] : [])])],
+            acr: isSecond ? "2" : before.acr,
+          });
+    if (opened === undefined) throw badToken();
+    return {
+      account,
+      session: opened.session,
+      sessionToken: opened.token,
+      tokens: await oauth.mintForLogin(account, opened.session, purpose.scope),
+      deviceMark: login.createDeviceMark(account),
+    };
+  }
+
+  async #ask(
+    userId: string,
+    kind: TicketPayload["kind"],
+    purpose: SignInPurpose,
+    items: readonly FactorItem[],
+    sid?: string,
+  ): Promise<FactorChallenge> {
+    const payload: TicketPayload = { kind, purpose, ...(sid === undefined ? {} : { sid }) };
+    return {
+      mfa_token: await this.#parts.tickets.issue("mfa", {
+        userId,
+        payload,
+        ttlMs: ticketMs,
+        attempts,
+      }),
+      factors: items.map(({ id, type, name, sent_to }) => ({
+        id,
+        type,
+        name,
+        ...(sent_to === undefined ? {} : { sent_to }),
+      })),
+    };
+  }
+
+  async #findUser(ticket: Ticket): Promise<Account> {
+    const account = await this.#parts.users.find(ticket.userId ?? "");
+    if (account === undefined || account.disabled) throw badToken();
+    return account;
+  }
+}
+
+/** The 403 that says a second factor is needed, and with what. */
+export function createFactorRequired(challenge: FactorChallenge): PlatformError {
+  const detail =
+    challenge.enrolment_required === true
+      ? "A second factor must be set up to sign in."
+      : "A second factor is needed to sign in.";
+  return new PlatformError("mfa_required", detail, { fields: { ...challenge } });
+}
+
+function readPayload(ticket: Ticket): TicketPayload {
+  return ticket.payload as TicketPayload;
+}
+
+function badToken(): PlatformError {
+  return createUnauthorizedError("The mfa_token is used, expired or none.");
+}

@@ -1,0 +1,65 @@
+// Codes that people type: time-based ones (RFC 6238), codes that are sent, and backup codes.
+import { createHmac, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
+import { generateSync } from "otplib";
+
+const periodSeconds = 30;
+/** Clocks may be one step apart (RFC 6238 section 5.2). */
+const stepsApart = [0, -1, 1] as const;
+const backupAlphabet = "abcdefghjkmnpqrstuvwxyz23456789";
+const backupChars = 10;
+
+/** The time step for which the code is right; undefined where it is for none. */
+export function findTotpStep(secret: string, code: string, nowMs: number): number | undefined {
+  const now = Math.floor(nowMs / 1000 / periodSeconds);
+  let found: number | undefined;
+  // All are looked at, so that the time taken does not tell which one was right.
+  for (const apart of stepsApart) {
+    const right = generateSync({ secret, epoch: (now + apart) * periodSeconds });
+    if (isEqual(right, code) && found === undefined) found = now + apart;
+  }
+  return found;
+}
+
+/** Six digits, for a message. */
+export function createSentCode(): string {
+  return String(randomInt(1_000_000)).padStart(6, "0");
+}
+
+/** `abcde-fghjk`: about 49 random bits, without letters that look alike. */
+export function createBackupCode(): string {
+  const chars = Array.from({ length: backupChars }, () =>
+    backupAlphabet.charAt(randomInt(backupAlphabet.length)),
+  ).join("");
+  return `${chars.slice(0, 5)}-${chars.slice(5)}`;
+}
+
+/** The code without what people add or leave out; undefined where it cannot be a backup code. */
+export function readBackupCode(text: string): string | undefined {
+  const code = text.toLowerCase().replaceAll(/[\s-]/g, "");
+  return code.length === backupChars &&
+    Array.from(code).every((char) => backupAlphabet.includes(char))
+    ? code
+    : undefined;
+}
+
+/** A key for hashes of codes, derived from the service's secret. */
+export function deriveCodeKey(secret: Buffer): Buffer {
+  return createHmac("sha256", secret).update("one-time codes").digest();
+}
+
+/** A code as it is kept; `place` is the factor or user it belongs to. */
+export function hashCode(key: Buffer, place: string, code: string): string {
+  return createHmac("sha256", key).update(`${place}\0${code}`).digest("base64url");
+}
+
+/** Twenty random bytes in Base32, as authenticator apps take them. */
+export function createTotpSecret(): string {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  // 32 letters divide 256: every letter is as likely as another.
+  return Array.from(randomBytes(32), (byte) => alphabet.charAt(byte & 31)).join("");
+}
+
+function isEqual(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}

@@ -1,0 +1,72 @@
+// Object storage's entry.
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { formatAddress } from "@platform/kernel/config";
+import { formatUrl, getAddress } from "./entry.ts";
+import type { EntryContext, ServiceEntry } from "./entry.ts";
+
+const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
+const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
+
+/** Object storage. */
+export const vaultEntry: ServiceEntry = {
+  name: "vault",
+  label: "objects",
+  main: import.meta.resolve("@platform/vault/main"),
+  listeners: [
+    {
+      name: "http",
+      key: "vault_addr",
+      env: "PLATFORM_VAULT_ADDR",
+      default: "127.0.0.1:9000",
+      description: "Where the object API listens.",
+    },
+    {
+      name: "admin",
+      key: "vault_admin_addr",
+      env: "PLATFORM_VAULT_ADMIN_ADDR",
+      default: "127.0.0.1:9001",
+      description: "Where the admin API and the metrics of object storage listen.",
+    },
+  ],
+  credentials: [ACCESS_KEY, SECRET_KEY],
+  // Signatures cover path and Host, so the gateway leaves both alone; clients sign for themselves.
+  routes: [
+    {
+      prefix: "/",
+      host: "vault.localhost",
+      stripPrefix: false,
+      open: true,
+      passesAsIs: true,
+      listener: "http",
+    },
+  ],
+  prepare: prepareConfig,
+  configure: (context) => ({
+    args: [],
+    env: {
+      PLATFORM_VAULT_ADDR: formatAddress(getAddress(context, "vault_addr")),
+      PLATFORM_VAULT_ADMIN_ADDR: formatAddress(getAddress(context, "vault_admin_addr")),
+      // The vault's default, config.json, may be anybody's file in the folder where `up` is called.
+      PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
+      PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
+      [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
+      [SECRET_KEY]: context.credentials[SECRET_KEY] ?? "",
+    },
+  }),
+  describe: (context) =>
+    `S3 · admin ${formatUrl(getAddress(context, "vault_admin_addr"))} · keys ${context.dataDirShown}/credentials.env`,
+  trials: () => [],
+};
+
+// Written once; afterwards it is the operator's.
+async function prepareConfig(context: EntryContext): Promise<string[]> {
+  const folder = join(context.dataDir, "vault");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  try {
+    await writeFile(join(folder, "config.json"), "{}\n", { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  }
+  return [];
+}

@@ -1,0 +1,124 @@
+// Who may use the admin API: a console session, root's signature, or a token with the scope or role for it.
+import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
+import { checkSameOrigin, createBearerGuard } from "@platform/kernel/http";
+import type { Guard } from "@platform/kernel/http";
+import { hasAccess } from "@platform/kernel/identity";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import type { Caller } from "../access/authorizer.ts";
+import { hashHex, parseQuery } from "../sigv4/index.ts";
+import type { SignatureVerifier } from "../sigv4/index.ts";
+import { RequestFields } from "../wire/fields.ts";
+import { S3Error } from "../wire/error.ts";
+import type { ConsoleSessions } from "./sessions.ts";
+
+const BODY_BYTES_MAX = 1_048_576;
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+
+/** The scope that lets a token's holder in. */
+export const ADMIN_SCOPE = "vault:admin";
+/** The role that does. */
+export const ADMIN_ROLE = "admin";
+
+/** What the guard asks. */
+export interface AdminGuardOptions {
+  sessions: ConsoleSessions;
+  verifier: SignatureVerifier<Caller>;
+  tokens: TokenVerifier | undefined;
+}
+
+/** Checks signatures where the whole request is at hand, and tells the guard of those that are root's. */
+export class AdminGuard {
+  readonly #options: AdminGuardOptions;
+  readonly #signed = new WeakSet<Headers>();
+  readonly #askBearer: Guard | undefined;
+
+  constructor(options: AdminGuardOptions) {
+    this.#options = options;
+    this.#askBearer = options.tokens === undefined ? undefined : createBearerGuard(options.tokens);
+  }
+
+  /** Verifies a signed request, its body included; any other passes as it is. A wrong signature throws. */
+  async admit(request: Request): Promise<Request> {
+    const authorization = request.headers.get("authorization") ?? "";
+    if (!authorization.startsWith("AWS4-")) return request;
+    const body = await readBody(request);
+    const url = new URL(request.url);
+    const fields = new RequestFields(request.headers);
+    const signed = verify(() =>
+      this.#options.verifier.verify({
+        method: request.method,
+        rawPath: url.pathname,
+        query: parseQuery(url.search.slice(1)),
+        fields,
+      }),
+    );
+    if (signed.kind !== "signed" || signed.owner.kind !== "root") {
+      throw new PlatformError(
+        "forbidden",
+        "Only the root user's key may sign requests to the admin API.",
+      );
+    }
+    const { payload } = signed;
+    if (payload.kind === "signed" ? hashHex(body) !== payload.sha256 : body.length > 0) {
+      throw new PlatformError("unauthorized", "The signature does not cover the body.");
+    }
+    const admitted = new Request(request, body.length === 0 ? {} : { body });
+    this.#signed.add(admitted.headers);
+    return admitted;
+  }
+
+  /** The guard of the API. */
+  readonly guard: Guard = (request) => {
+    if (this.#signed.has(request.headers)) return { kind: "operator" };
+    const session = this.#options.sessions.find(request.headers.get("cookie"));
+    if (session !== undefined) {
+      if (!SAFE.has(request.method)) requireSameOrigin(request.headers);
+      return { kind: "operator" };
+    }
+    if (this.#askBearer === undefined || request.headers.get("authorization") === null) {
+      throw createUnauthorizedError(
+        "A console session, root's signature or an admin token is required.",
+      );
+    }
+    const asked = this.#askBearer(request);
+    return asked instanceof Promise ? asked.then(requireAdmin) : requireAdmin(asked);
+  };
+}
+
+/** Refuses what a page of another site has sent. */
+export function requireSameOrigin(headers: Headers): void {
+  const verdict = checkSameOrigin(headers.get("host") ?? "", (name) => headers.get(name));
+  if (!verdict.allowed) throw new PlatformError("forbidden", `Not from here: ${verdict.reason}.`);
+}
+
+function requireAdmin(caller: Awaited<ReturnType<Guard>>): Awaited<ReturnType<Guard>> {
+  if (hasAccess(caller, { scope: ADMIN_SCOPE, role: ADMIN_ROLE })) return caller;
+  throw new PlatformError(
+    "forbidden",
+    `The token has neither the scope ${ADMIN_SCOPE} nor the role ${ADMIN_ROLE}.`,
+  );
+}
+
+function verify<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof S3Error)) throw error;
+    throw new PlatformError("unauthorized", `${error.code}: ${error.message}`, {
+      headers: { "WWW-Authenticate": "AWS4-HMAC-SHA256" },
+    });
+  }
+}
+
+async function readBody(request: Request): Promise<Buffer<ArrayBuffer>> {
+  if (request.body === null) return Buffer.alloc(0);
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  for await (const piece of request.body) {
+    size += piece.length;
+    if (size > BODY_BYTES_MAX)
+      throw new PlatformError("payload_too_large", "The body is larger than 1 MiB.");
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
+}

@@ -1,0 +1,158 @@
+// The one schema of the vault's configuration.
+import { BlockList, isIP } from "node:net";
+import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
+import type { ConfigOf } from "@platform/kernel/config";
+import { z } from "zod";
+
+/** The vault's version: in health answers, `--version` and metrics. */
+export const VERSION = "2.0.0";
+/** The built-in access key: with it, the vault listens on loopback only. */
+export const DEFAULT_ACCESS_KEY = "platform-vault";
+/** The built-in secret. */
+export const DEFAULT_SECRET_KEY = "platform-vault-secret";
+
+const LIST_MAX = 1_000;
+const network = z.string().refine(isNetwork, { error: "expected an address or a CIDR range" });
+const domainName = z.string().regex(/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,10}$/, {
+  error: "expected a name in lower case",
+});
+
+const keys = {
+  addr: addressKey(":9000", {
+    description: "Where the object API listens.",
+    env: ["PLATFORM_VAULT_ADDR", "PORT"],
+    flag: "port",
+  }),
+  admin_addr: addressKey(":9001", {
+    description: "Where the admin API, the metrics and the console listen.",
+    env: ["PLATFORM_VAULT_ADMIN_ADDR", "ADMIN_PORT"],
+    flag: "admin-port",
+  }),
+  data_dir: key(z.string().min(1).default("./data"), {
+    description: "Folder that everything is kept in.",
+  }),
+  access_key_id: key(
+    z
+      .string()
+      .regex(/^[A-Za-z0-9_.-]{3,128}$/)
+      .default(DEFAULT_ACCESS_KEY),
+    {
+      description:
+        "Access key of the root user. With the built-in key and secret, only programs on this machine are listened to.",
+      env: ["STORE_ACCESS_KEY_ID"],
+      flag: false,
+    },
+  ),
+  secret_access_key: key(z.string().min(8).max(128).default(DEFAULT_SECRET_KEY), {
+    description: "Secret of the root user's access key.",
+    env: ["STORE_SECRET_ACCESS_KEY"],
+    secret: true,
+  }),
+  master_key: key(z.base64().length(44).optional(), {
+    description:
+      "32 bytes in base64 that secrets and encrypted objects are sealed with; without it a file in the data folder holds them.",
+    secret: true,
+  }),
+  enable_web_admin: key(z.boolean().default(true), {
+    description: "Whether the admin listener offers the console and its sessions.",
+  }),
+  default_buckets: key(z.array(z.string()).max(LIST_MAX).default([]), {
+    description: "Buckets that are made at the start where they are missing.",
+  }),
+  region: key(
+    z
+      .string()
+      .regex(/^[a-z0-9-]{1,64}$/)
+      .default("us-east-1"),
+    {
+      description:
+        "Region of buckets that are made without one. Requests may be signed for any region.",
+    },
+  ),
+  domain: key(domainName.optional(), {
+    description:
+      "Requests to names below it are for the bucket that the name begins with (virtual-host style).",
+  }),
+  website_domain: key(domainName.optional(), {
+    description:
+      "Requests to names below it are answered as the web site of the bucket that the name begins with.",
+  }),
+  trusted_proxies: key(z.array(network).max(LIST_MAX).default([]), {
+    description: "Addresses and ranges whose X-Forwarded-For, -Host and -Proto are believed.",
+  }),
+  event_networks: key(z.array(network).max(LIST_MAX).default([]), {
+    description: "Private addresses and ranges that events may be sent to; public ones always may.",
+  }),
+  tenant_rate: key(z.int().min(0).max(10_000_000).default(1_000), {
+    description:
+      "Requests a second that each access key may make in the long run; 0 switches the budgets off.",
+    unit: "requests/s",
+  }),
+  tenant_burst: key(z.int().min(1).max(10_000_000).default(2_000), {
+    description: "Requests at once after a rest.",
+    unit: "requests",
+  }),
+  enable_audit: key(z.boolean().default(true), {
+    description: "Whether requests are written to the bucket system-access-logs.",
+  }),
+  jwt_secret: key(z.string().min(1).optional(), {
+    description:
+      "Key of HS256 tokens that the admin API accepts with the scope vault:admin or the role admin.",
+    env: ["PLATFORM_VAULT_JWT_SECRET", "PLATFORM_JWT_SECRET"],
+    secret: true,
+  }),
+  jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+    description:
+      "Key set of RS256 and ES256 tokens for the admin API; needs jwt_issuer and jwt_audience.",
+    env: ["PLATFORM_VAULT_JWKS_URL", "PLATFORM_JWKS_URL"],
+  }),
+  jwt_issuer: key(z.string().min(1).optional(), {
+    description: "Value that `iss` must have.",
+    env: ["PLATFORM_VAULT_JWT_ISSUER", "PLATFORM_JWT_ISSUER"],
+  }),
+  jwt_audience: key(z.string().min(1).optional(), {
+    description: "Value that `aud` must hold.",
+    env: ["PLATFORM_VAULT_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
+  }),
+  ...createServiceKeys("vault"),
+};
+
+/** The vault's configuration. */
+export type VaultConfig = ConfigOf<typeof keys>;
+
+/** The program. */
+export const vaultDefinition = defineConfig({
+  service: "vault",
+  program: "platform-vaultd",
+  version: VERSION,
+  summary: "Object storage over the API that existing object-store clients speak.",
+  keys,
+  file: { flag: "config", env: ["PLATFORM_VAULT_CONFIG"], default: "config.json" },
+});
+
+/** Whether the root user has the credentials that everybody knows. */
+export function hasDefaultCredentials(config: VaultConfig): boolean {
+  return config.secret_access_key === DEFAULT_SECRET_KEY;
+}
+
+/** Makes a test for addresses in networks. */
+export function createNetworkTest(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const text of networks) {
+    const [address, bits] = text.split("/") as [string, string | undefined];
+    const family = isIP(address) === 4 ? "ipv4" : "ipv6";
+    list.addSubnet(address, Number(bits ?? (family === "ipv4" ? 32 : 128)), family);
+  }
+  return (address) => {
+    const family = isIP(address);
+    return (
+      networks.length > 0 && family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6")
+    );
+  };
+}
+
+function isNetwork(text: string): boolean {
+  const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text);
+  const family = isIP(match?.[1] ?? "");
+  return family !== 0 && Number(match?.[2] ?? 0) <= (family === 4 ? 32 : 128);
+}

@@ -1,0 +1,123 @@
+// ACLs in fields and documents.
+import { checkAcl, expandCannedAcl, isPublicAcl, readKeptAcl } from "../access/acl.ts";
+import type { Acl, AclGrant, AclGrantee, AclPermission } from "../access/acl.ts";
+import { readOwnership, readPublicAccessBlock } from "../access/public-access.ts";
+import type { Bucket, Owner } from "../store.ts";
+import { S3Error } from "../wire/error.ts";
+import type { RequestFields } from "../wire/fields.ts";
+import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
+
+const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
+  ["x-amz-grant-read", "READ"],
+  ["x-amz-grant-write", "WRITE"],
+  ["x-amz-grant-read-acp", "READ_ACP"],
+  ["x-amz-grant-write-acp", "WRITE_ACP"],
+  ["x-amz-grant-full-control", "FULL_CONTROL"],
+];
+const PERMISSIONS: ReadonlySet<string> = new Set(GRANT_FIELDS.map(([, permission]) => permission));
+const ENFORCED_FINE: ReadonlySet<string> = new Set(["private", "bucket-owner-full-control"]);
+
+/**
+ * The list that fields ask for; undefined without one. Throws AccessControlListNotSupported where the bucket has
+ * switched lists off, AccessDenied where it blocks public ones.
+ */
+export function readAclFields(
+  fields: RequestFields,
+  bucket: Bucket | undefined,
+  owner: Owner,
+): Acl | undefined {
+  const canned = fields.get("x-amz-acl");
+  const grants = GRANT_FIELDS.flatMap(([name, permission]) =>
+    readGrantees(fields.get(name)).map((grantee) => ({ grantee, permission })),
+  );
+  if (canned !== undefined && grants.length > 0) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Specifying both Canned ACLs and Header Grants is not allowed",
+    );
+  }
+  if (canned === undefined && grants.length === 0) return undefined;
+  if (canned !== undefined) {
+    const acl = expandCannedAcl(canned, owner);
+    return admitAcl(acl, bucket, ENFORCED_FINE.has(canned));
+  }
+  return admitAcl(checkAcl({ grants }), bucket, false);
+}
+
+/** Reads an AccessControlPolicy document. Throws MalformedACLError. */
+export function parseAcl(body: Buffer, bucket: Bucket): Acl {
+  let root: XmlElement;
+  let grants: AclGrant[];
+  try {
+    root = parseXml(body, "AccessControlPolicy");
+    grants = (root.find("AccessControlList")?.list("Grant") ?? []).map(readGrant);
+  } catch (error) {
+    if (error instanceof S3Error && error.code === "MalformedXML")
+      throw new S3Error("MalformedACLError", error.message);
+    throw error;
+  }
+  if (root.find("AccessControlList") === undefined) throw new S3Error("MalformedACLError");
+  return admitAcl(checkAcl({ grants }), bucket, false);
+}
+
+/** An AccessControlPolicy document; the owner's full control where nothing was put. */
+export function formatAcl(kept: unknown, owner: Owner): string {
+  const acl = readKeptAcl(kept) ?? expandCannedAcl("private", owner);
+  const grants = acl.grants.map(({ grantee, permission }) => {
+    const inner =
+      grantee.kind === "group"
+        ? tag("URI", grantee.uri)
+        : tag("ID", grantee.id) + tag("DisplayName", grantee.displayName);
+    const type = grantee.kind === "group" ? "Group" : "CanonicalUser";
+    return wrap(
+      "Grant",
+      `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${inner}</Grantee>${tag("Permission", permission)}`,
+    );
+  });
+  return xmlDocument(
+    "AccessControlPolicy",
+    wrap("Owner", tag("ID", owner.id) + tag("DisplayName", owner.displayName)) +
+      wrap("AccessControlList", grants.join("")),
+  );
+}
+
+function admitAcl(acl: Acl, bucket: Bucket | undefined, isHarmless: boolean): Acl {
+  if (bucket === undefined) return acl;
+  if (readOwnership(bucket) === "BucketOwnerEnforced" && !isHarmless) {
+    throw new S3Error("AccessControlListNotSupported", "The bucket does not allow ACLs");
+  }
+  if (readPublicAccessBlock(bucket).blockPublicAcls && isPublicAcl(acl))
+    throw new S3Error("AccessDenied");
+  return acl;
+}
+
+function readGrantees(text: string | undefined): AclGrantee[] {
+  if (text === undefined) return [];
+  return text.split(",").map((item): AclGrantee => {
+    const match = /^\s*(id|uri|emailAddress)\s*=\s*"?([^"]*?)"?\s*$/i.exec(item);
+    const kind = match?.[1]?.toLowerCase();
+    if (kind === "id") return { kind: "user", id: match![2]!, displayName: "" };
+    if (kind === "uri") return { kind: "group", uri: match![2]! };
+    throw new S3Error(
+      "InvalidArgument",
+      "A grantee is id=… or uri=…; addresses of mail are not known here.",
+    );
+  });
+}
+
+function readGrant(item: XmlElement): AclGrant {
+  const grantee = item.find("Grantee");
+  const permission = item.getText("Permission");
+  if (grantee === undefined || !PERMISSIONS.has(permission)) throw new S3Error("MalformedACLError");
+  const uri = grantee.findText("URI");
+  const id = grantee.findText("ID");
+  if ((uri === undefined) === (id === undefined)) throw new S3Error("MalformedACLError");
+  return {
+    grantee:
+      uri === undefined
+        ? { kind: "user", id: id!, displayName: grantee.findText("DisplayName") ?? "" }
+        : { kind: "group", uri },
+    permission: permission as AclPermission,
+  };
+}

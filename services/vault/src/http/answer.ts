@@ -1,0 +1,123 @@
+// Answers of the object API, and how errors become theirs.
+import type { ObjectReader } from "../store.ts";
+import { StoreError } from "../store.ts";
+import type { StoreErrorCode } from "../store.ts";
+import { S3Error } from "../wire/error.ts";
+import type { S3ErrorCode } from "../wire/error.ts";
+import { XML_DECLARATION, tag, wrap } from "../wire/xml.ts";
+
+/** A field of an answer. */
+export type Header = readonly [name: string, value: string];
+
+/** What an operation answers. */
+export interface S3Answer {
+  status: number;
+  headers?: readonly Header[];
+  body?: string | Buffer;
+  /** An object's bytes instead of a body; it is closed by whoever sends the answer. */
+  reader?: ObjectReader;
+  /** Length of a body that is not sent: HEAD of an object. */
+  contentLength?: number;
+}
+
+const XML_TYPE: Header = ["Content-Type", "application/xml"];
+
+/** 200 with an XML document. */
+export function answerXml(document: string, headers: readonly Header[] = []): S3Answer {
+  return { status: 200, headers: [XML_TYPE, ...headers], body: document };
+}
+
+/** 204, or another status, without a body. */
+export function answerEmpty(status = 204, headers: readonly Header[] = []): S3Answer {
+  return { status, headers };
+}
+
+/** What the store refuses, as the wire says it; one exhaustive table. */
+const STORE_CODES: Readonly<Record<StoreErrorCode, S3ErrorCode>> = {
+  AccessDenied: "AccessDenied",
+  BadDigest: "BadDigest",
+  BucketAlreadyExists: "BucketAlreadyExists",
+  BucketAlreadyOwnedByYou: "BucketAlreadyOwnedByYou",
+  BucketNotEmpty: "BucketNotEmpty",
+  EntityTooLarge: "EntityTooLarge",
+  EntityTooSmall: "EntityTooSmall",
+  IncompleteBody: "IncompleteBody",
+  InsufficientStorage: "InsufficientStorage",
+  InternalError: "InternalError",
+  InvalidArgument: "InvalidArgument",
+  InvalidBucketName: "InvalidBucketName",
+  InvalidBucketState: "InvalidBucketState",
+  InvalidEncryptionKey: "InvalidRequest",
+  InvalidPart: "InvalidPart",
+  InvalidPartNumber: "InvalidPartNumber",
+  InvalidPartOrder: "InvalidPartOrder",
+  InvalidRange: "InvalidRange",
+  InvalidRequest: "InvalidRequest",
+  InvalidTag: "InvalidTag",
+  KeyTooLongError: "KeyTooLongError",
+  MethodNotAllowed: "MethodNotAllowed",
+  NoSuchBucket: "NoSuchBucket",
+  NoSuchBucketSetting: "InvalidRequest",
+  NoSuchKey: "NoSuchKey",
+  NoSuchObjectLockConfiguration: "NoSuchObjectLockConfiguration",
+  NoSuchUpload: "NoSuchUpload",
+  NoSuchVersion: "NoSuchVersion",
+  NotModified: "NotModified",
+  ObjectLockConfigurationNotFoundError: "ObjectLockConfigurationNotFoundError",
+  PreconditionFailed: "PreconditionFailed",
+  ServiceUnavailable: "ServiceUnavailable",
+  // The store itself is behind: that is the server's matter, not the tenant's.
+  SlowDown: "ServiceUnavailable",
+  TooManyBuckets: "TooManyBuckets",
+  TooManyParts: "InvalidRequest",
+};
+
+/** Any thrown value as the error that is answered; what nobody expected is InternalError and tells nothing. */
+export function toS3Error(error: unknown): S3Error {
+  if (error instanceof S3Error) return error;
+  if (!(error instanceof StoreError)) return new S3Error("InternalError", { cause: error });
+  const { details } = error;
+  const headers: Header[] = [];
+  const elements: [string, string][] = [];
+  if (details.bucket !== undefined) elements.push(["BucketName", details.bucket]);
+  if (details.key !== undefined) elements.push(["Key", details.key]);
+  if (details.condition !== undefined) elements.push(["Condition", details.condition]);
+  if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
+  if (details.versionId !== undefined) headers.push(["x-amz-version-id", details.versionId]);
+  if (details.modifiedMs !== undefined) {
+    headers.push(["Last-Modified", new Date(details.modifiedMs).toUTCString()]);
+  }
+  if (error.code === "NotModified" && details.etag !== undefined)
+    headers.push(["ETag", `"${details.etag}"`]);
+  if (error.code === "MethodNotAllowed") headers.push(["Allow", "DELETE"]);
+  if (error.code === "ServiceUnavailable" || error.code === "SlowDown")
+    headers.push(["Retry-After", "1"]);
+  if (error.code === "InvalidRange" && details.sizeBytes !== undefined) {
+    headers.push(["Content-Range", `bytes */${details.sizeBytes}`]);
+    elements.push(["ActualObjectSize", String(details.sizeBytes)]);
+  }
+  return new S3Error(STORE_CODES[error.code], {
+    message: error.message,
+    headers,
+    elements,
+    cause: error,
+  });
+}
+
+/** The answer of an error: a document, but for 304. HEAD loses it when it is sent. */
+export function answerError(error: S3Error, resource: string, requestId: string): S3Answer {
+  if (error.code === "NotModified") return { status: 304, headers: error.headers };
+  const elements = error.elements.map(([name, value]) => tag(name, value)).join("");
+  const inner =
+    tag("Code", error.code) +
+    tag("Message", error.message) +
+    elements +
+    tag("Resource", resource) +
+    tag("RequestId", requestId) +
+    tag("HostId", "platform-vault");
+  return {
+    status: error.status,
+    headers: [XML_TYPE, ...error.headers],
+    body: XML_DECLARATION + wrap("Error", inner),
+  };
+}

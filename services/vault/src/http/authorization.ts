@@ -1,0 +1,158 @@
+// Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
+import { actionTable } from "../access/action.ts";
+import type { AccessQuestion } from "../access/authorizer.ts";
+import { StoreError } from "../store.ts";
+import type { Bucket } from "../store.ts";
+import { S3Error } from "../wire/error.ts";
+import type { OperationContext } from "./context.ts";
+import { readVersionId } from "./context.ts";
+import { readTagging } from "./object/tagging.ts";
+
+/** Something other than the operation itself that a request needs a permission for. */
+export interface ExtraQuestion {
+  action: string;
+  bucket: Bucket | undefined;
+  bucketName: string;
+  key: string;
+}
+
+/** Throws AccessDenied unless the caller may carry the operation out. */
+export async function authorize(context: OperationContext): Promise<void> {
+  const { caller, bucket, api } = context;
+  // What most requests are: nothing of the following can matter.
+  if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
+  const rule = actionTable[context.name];
+  const versionId = readVersionId(context.query);
+  const action = versionId === undefined ? rule.action : (rule.versionAction ?? rule.action);
+  const question: AccessQuestion = {
+    caller,
+    action,
+    bucket,
+    bucketName: context.bucketName,
+    key: context.key,
+    values: await readConditionValues(context),
+  };
+  if (rule.acl?.[0] === "bucket") question.acl = { of: "bucket", permission: rule.acl[1] };
+  if (api.authorizer.isAllowed(question)) return;
+  if (rule.acl?.[0] === "object" && bucket !== undefined) {
+    const objectAcl = await readObjectAcl(context, versionId);
+    question.acl = { of: "object", permission: rule.acl[1], objectAcl };
+    if (api.authorizer.isAllowed(question)) return;
+  }
+  throw new S3Error("AccessDenied");
+}
+
+/** Whether the caller has another permission as well. */
+export async function isPermitted(
+  context: OperationContext,
+  extra: ExtraQuestion,
+): Promise<boolean> {
+  const { caller, api } = context;
+  if (caller.kind === "root" && extra.bucket?.settings.policy === undefined) return true;
+  return api.authorizer.isAllowed({ caller, ...extra, values: await readConditionValues(context) });
+}
+
+/** As `isPermitted`; throws AccessDenied. */
+export async function requirePermission(
+  context: OperationContext,
+  extra: ExtraQuestion,
+): Promise<void> {
+  if (!(await isPermitted(context, extra))) throw new S3Error("AccessDenied");
+}
+
+async function readObjectAcl(
+  context: OperationContext,
+  versionId: string | undefined,
+): Promise<unknown> {
+  const info = await findObject(context, versionId);
+  return info?.acl;
+}
+
+async function findObject(context: OperationContext, versionId: string | undefined) {
+  const { api, bucketName, key } = context;
+  try {
+    const found = await api.store.headObject({
+      bucket: bucketName,
+      key,
+      ...(versionId === undefined ? {} : { versionId }),
+    });
+    return found.object;
+  } catch (error) {
+    if (error instanceof StoreError) return undefined;
+    throw error;
+  }
+}
+
+/** The condition keys of a request, in lower case. */
+async function readConditionValues(context: OperationContext): Promise<Map<string, string[]>> {
+  const { api, request, caller, fields, query } = context;
+  const values = new Map<string, string[]>();
+  const set = (name: string, value: string | undefined): void => {
+    if (value !== undefined) values.set(name, [value]);
+  };
+  const nowMs = api.clock.now();
+  set("aws:sourceip", request.clientAddress);
+  set("aws:securetransport", String(request.secure));
+  set("aws:currenttime", new Date(nowMs).toISOString());
+  set("aws:epochtime", String(Math.floor(nowMs / 1000)));
+  set("aws:useragent", fields.get("user-agent"));
+  set("aws:referer", fields.get("referer"));
+  set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  if (caller.kind === "user") {
+    set("aws:username", caller.name);
+    set("aws:userid", caller.name);
+  }
+  set(
+    "s3:authtype",
+    caller.kind === "anonymous"
+      ? undefined
+      : context.presigned
+        ? "REST-QUERY-STRING"
+        : "REST-HEADER",
+  );
+  set("s3:signatureversion", caller.kind === "anonymous" ? undefined : "AWS4-HMAC-SHA256");
+  for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
+  set("s3:versionid", query.get("versionId"));
+  for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
+  set("s3:object-lock-mode", fields.get("x-amz-object-lock-mode"));
+  set("s3:object-lock-retain-until-date", fields.get("x-amz-object-lock-retain-until-date"));
+  set("s3:object-lock-legal-hold", fields.get("x-amz-object-lock-legal-hold"));
+  const tagging = fields.get("x-amz-tagging");
+  if (tagging !== undefined) {
+    const tags = readTagging(tagging);
+    for (const [name, value] of Object.entries(tags)) set(`s3:requestobjecttag/${name}`, value);
+    values.set("s3:requestobjecttagkeys", Object.keys(tags));
+  }
+  await addExistingTags(context, values);
+  return values;
+}
+
+const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" } as const;
+
+/** Fields that are condition keys under their own name. */
+const CONDITION_FIELDS = [
+  "x-amz-acl",
+  "x-amz-content-sha256",
+  "x-amz-copy-source",
+  "x-amz-metadata-directive",
+  "x-amz-server-side-encryption",
+  "x-amz-server-side-encryption-customer-algorithm",
+  "x-amz-storage-class",
+  "x-amz-website-redirect-location",
+];
+
+async function addExistingTags(
+  context: OperationContext,
+  values: Map<string, string[]>,
+): Promise<void> {
+  const { bucket, caller, api, key } = context;
+  if (key === "" || bucket === undefined) return;
+  const isAsked =
+    api.authorizer.getBucketPolicy(bucket)?.usesExistingTags === true ||
+    (caller.kind === "user" && caller.policies.some((policy) => policy.usesExistingTags));
+  if (!isAsked) return;
+  const info = await findObject(context, readVersionId(context.query));
+  for (const [name, value] of Object.entries(info?.tags ?? {})) {
+    values.set(`s3:existingobjecttag/${name}`, [value]);
+  }
+}

@@ -1,0 +1,109 @@
+// Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
+import type { BucketSettingDocuments, CreateBucketRequest } from "../../store.ts";
+import { S3Error } from "../../wire/error.ts";
+import {
+  XML_DECLARATION,
+  XML_NAMESPACE,
+  escapeXml,
+  parseXml,
+  tag,
+  wrap,
+  xmlDocument,
+} from "../../wire/xml.ts";
+import { readAclFields } from "../acl-document.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket, getOwner } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { readInteger } from "../object/conditions.ts";
+import { receiveDocument } from "../payload.ts";
+import { checkOwnership } from "./ownership.ts";
+
+const DEFAULT_REGION = "us-east-1";
+const BUCKETS_PAGE_MAX = 10_000;
+
+/** ListBuckets */
+export const listBuckets: OperationHandler = (context) => {
+  const { api, query } = context;
+  const prefix = query.get("prefix") ?? "";
+  const region = query.get("bucket-region");
+  const after = query.get("continuation-token") ?? "";
+  const max =
+    readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
+  const found = api.store
+    .listBuckets()
+    .filter(
+      (bucket) =>
+        bucket.name.startsWith(prefix) &&
+        bucket.name > after &&
+        (region === undefined || bucket.region === region),
+    );
+  const page = found.slice(0, max);
+  const rows = page.map((bucket) =>
+    wrap(
+      "Bucket",
+      tag("Name", bucket.name) +
+        tag("CreationDate", new Date(bucket.createdMs).toISOString()) +
+        tag("BucketRegion", bucket.region),
+    ),
+  );
+  const owner = getOwner(api);
+  const inner =
+    wrap("Owner", tag("ID", owner.id) + tag("DisplayName", owner.displayName)) +
+    wrap("Buckets", rows.join("")) +
+    (found.length > page.length ? tag("ContinuationToken", page.at(-1)!.name) : "") +
+    (prefix === "" ? "" : tag("Prefix", prefix));
+  return answerXml(xmlDocument("ListAllMyBucketsResult", inner));
+};
+
+/** CreateBucket */
+export const createBucket: OperationHandler = async (context) => {
+  const { api, fields, bucketName } = context;
+  const owner = getOwner(api);
+  const body = await receiveDocument(context.request, context.payload);
+  const region = readRegion(body, api.region);
+  const settings: Partial<BucketSettingDocuments> = {};
+  const ownership = fields.get("x-amz-object-ownership");
+  if (ownership !== undefined) settings.ownership = { objectOwnership: checkOwnership(ownership) };
+  const acl = readAclFields(fields, undefined, owner);
+  if (acl !== undefined) settings.acl = { grants: acl.grants.map((grant) => ({ ...grant })) };
+  const request: CreateBucketRequest = {
+    bucket: bucketName,
+    owner,
+    region,
+    settings,
+    objectLockEnabled: fields.get("x-amz-bucket-object-lock-enabled")?.toLowerCase() === "true",
+  };
+  await api.store.createBucket(request);
+  return answerEmpty(200, [["Location", `/${bucketName}`]]);
+};
+
+function readRegion(body: Buffer, region: string): string {
+  if (body.length === 0) return region;
+  const root = parseXml(body, "CreateBucketConfiguration");
+  const constraint = root.findText("LocationConstraint") ?? "";
+  if (constraint === "") return region;
+  if (!/^[a-z0-9-]{1,64}$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
+  return constraint === "EU" ? "eu-west-1" : constraint;
+}
+
+/** DeleteBucket */
+export const deleteBucket: OperationHandler = async (context) => {
+  await context.api.store.deleteBucket(context.bucketName);
+  return answerEmpty();
+};
+
+/** HeadBucket */
+export const headBucket: OperationHandler = (context) =>
+  answerEmpty(200, [
+    ["x-amz-bucket-region", getBucket(context).region],
+    ["x-amz-access-point-alias", "false"],
+  ]);
+
+/** GetBucketLocation */
+export const getBucketLocation: OperationHandler = (context) => {
+  const { region } = getBucket(context);
+  const text = region === DEFAULT_REGION ? "" : escapeXml(region);
+  return answerXml(
+    `${XML_DECLARATION}<LocationConstraint xmlns="${XML_NAMESPACE}">${text}</LocationConstraint>`,
+  );
+};

@@ -1,0 +1,48 @@
+// Default encryption of buckets.
+import { S3Error } from "../../wire/error.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+/** GetBucketEncryption */
+export const getBucketEncryption: OperationHandler = (context) => {
+  if (getBucket(context).settings.encryption === undefined) {
+    throw new S3Error("ServerSideEncryptionConfigurationNotFoundError");
+  }
+  const rule = wrap("ApplyServerSideEncryptionByDefault", tag("SSEAlgorithm", "AES256"));
+  const inner = wrap("Rule", rule + tag("BucketKeyEnabled", false));
+  return answerXml(xmlDocument("ServerSideEncryptionConfiguration", inner));
+};
+
+/** PutBucketEncryption */
+export const putBucketEncryption: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const rules = parseXml(body, "ServerSideEncryptionConfiguration").list("Rule");
+  const byDefault = rules[0]?.find("ApplyServerSideEncryptionByDefault");
+  if (rules.length !== 1 || byDefault === undefined)
+    throw malformedXml("it has not exactly one rule");
+  const algorithm = byDefault.getText("SSEAlgorithm");
+  if (algorithm.startsWith("aws:")) {
+    throw new S3Error(
+      "NotImplemented",
+      "Encryption with a key management service is not implemented.",
+    );
+  }
+  if (algorithm !== "AES256") throw new S3Error("InvalidEncryptionAlgorithmError");
+  if (byDefault.findText("KMSMasterKeyID") !== undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms",
+    );
+  }
+  await context.api.store.setBucketSetting(context.bucketName, "encryption", { algorithm });
+  return answerEmpty(200);
+};
+
+/** DeleteBucketEncryption */
+export const deleteBucketEncryption: OperationHandler = async (context) => {
+  await context.api.store.deleteBucketSetting(context.bucketName, "encryption");
+  return answerEmpty();
+};

@@ -1,0 +1,49 @@
+// Ownership controls.
+import type { ObjectOwnership } from "../../access/public-access.ts";
+import { S3Error } from "../../wire/error.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+const VALUES: ReadonlySet<string> = new Set([
+  "BucketOwnerEnforced",
+  "BucketOwnerPreferred",
+  "ObjectWriter",
+]);
+
+/** An ownership by its name; InvalidArgument for others. */
+export function checkOwnership(text: string): ObjectOwnership {
+  if (!VALUES.has(text))
+    throw new S3Error("InvalidArgument", "Invalid x-amz-object-ownership header");
+  return text as ObjectOwnership;
+}
+
+/** GetBucketOwnershipControls */
+export const getBucketOwnershipControls: OperationHandler = (context) => {
+  const kept = getBucket(context).settings.ownership as { objectOwnership: string } | undefined;
+  if (kept === undefined) throw new S3Error("OwnershipControlsNotFoundError");
+  return answerXml(
+    xmlDocument("OwnershipControls", wrap("Rule", tag("ObjectOwnership", kept.objectOwnership))),
+  );
+};
+
+/** PutBucketOwnershipControls */
+export const putBucketOwnershipControls: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const rules = parseXml(body, "OwnershipControls").list("Rule");
+  const text = rules[0]?.getText("ObjectOwnership") ?? "";
+  if (rules.length !== 1 || !VALUES.has(text))
+    throw malformedXml("it has not exactly one known rule");
+  await context.api.store.setBucketSetting(context.bucketName, "ownership", {
+    objectOwnership: text,
+  });
+  return answerEmpty(200);
+};
+
+/** DeleteBucketOwnershipControls */
+export const deleteBucketOwnershipControls: OperationHandler = async (context) => {
+  await context.api.store.deleteBucketSetting(context.bucketName, "ownership");
+  return answerEmpty();
+};

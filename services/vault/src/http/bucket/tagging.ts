@@ -1,0 +1,30 @@
+// Tags of buckets.
+import { S3Error } from "../../wire/error.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { formatTagging, parseTagging } from "../object/tagging.ts";
+import { receiveDocument } from "../payload.ts";
+
+const BUCKET_TAGS_MAX = 50;
+
+/** GetBucketTagging */
+export const getBucketTagging: OperationHandler = (context) => {
+  const tags = getBucket(context).settings.tagging;
+  if (tags === undefined) throw new S3Error("NoSuchTagSet");
+  return answerXml(formatTagging(tags as Record<string, string>));
+};
+
+/** PutBucketTagging */
+export const putBucketTagging: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const tags = parseTagging(body, BUCKET_TAGS_MAX);
+  await context.api.store.setBucketSetting(context.bucketName, "tagging", tags);
+  return answerEmpty();
+};
+
+/** DeleteBucketTagging */
+export const deleteBucketTagging: OperationHandler = async (context) => {
+  await context.api.store.deleteBucketSetting(context.bucketName, "tagging");
+  return answerEmpty();
+};

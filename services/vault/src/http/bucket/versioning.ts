@@ -1,0 +1,31 @@
+// GetBucketVersioning and PutBucketVersioning
+import { S3Error } from "../../wire/error.ts";
+import { parseXml, tag, xmlDocument } from "../../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+/** GetBucketVersioning; without a Status until versioning was configured for the first time. */
+export const getBucketVersioning: OperationHandler = (context) => {
+  const { versioning } = getBucket(context);
+  const status = versioning === "Unset" ? undefined : versioning;
+  return answerXml(xmlDocument("VersioningConfiguration", tag("Status", status)));
+};
+
+/** PutBucketVersioning */
+export const putBucketVersioning: OperationHandler = async (context) => {
+  const root = parseXml(
+    await receiveDocument(context.request, context.payload),
+    "VersioningConfiguration",
+  );
+  const status = root.findText("Status");
+  if (root.findText("MfaDelete") === "Enabled") {
+    throw new S3Error("NotImplemented", "MFA delete is not implemented.");
+  }
+  if (status !== "Enabled" && status !== "Suspended") {
+    throw new S3Error("IllegalVersioningConfigurationException");
+  }
+  await context.api.store.setBucketVersioning(context.bucketName, status);
+  return answerEmpty(200);
+};

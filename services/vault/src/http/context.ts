@@ -1,0 +1,83 @@
+// What operations are given: the parts of the service, and one request with who sent it.
+import type { AddressPolicy } from "@platform/kernel/egress";
+import type { Clock } from "@platform/kernel/time";
+import type { Logger } from "@platform/kernel/log";
+import type { Authorizer, Caller } from "../access/authorizer.ts";
+import type { TenantBudgets } from "../access/budget.ts";
+import type { PayloadMode, SignatureVerifier } from "../sigv4/index.ts";
+import type { Actor, Bucket, Owner, Store } from "../store.ts";
+import type { RequestFields } from "../wire/fields.ts";
+import type { OperationName, RequestQuery } from "../wire/operation.ts";
+import type { S3Answer } from "./answer.ts";
+import type { S3Request } from "./request.ts";
+
+/** Parts that live as long as the service. */
+export interface ObjectApi {
+  readonly store: Store;
+  readonly authorizer: Authorizer;
+  readonly verifier: SignatureVerifier<Caller>;
+  readonly budgets: TenantBudgets;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly region: string;
+  /** Buckets are names below it, too; lower case. */
+  readonly domain: string | undefined;
+  /** Names below it are web sites. */
+  readonly websiteDomain: string | undefined;
+  /** Where events may be sent to. */
+  readonly eventPolicy: AddressPolicy;
+  readonly trustsPeer: (address: string) => boolean;
+}
+
+/** One operation to carry out. */
+export interface OperationContext {
+  readonly api: ObjectApi;
+  readonly request: S3Request;
+  readonly name: OperationName;
+  readonly caller: Caller;
+  readonly presigned: boolean;
+  readonly payload: PayloadMode;
+  readonly bucketName: string;
+  /** "" on bucket level. */
+  readonly key: string;
+  readonly fields: RequestFields;
+  readonly query: RequestQuery;
+  /** The bucket asked for; undefined for ListBuckets and CreateBucket. */
+  readonly bucket: Bucket | undefined;
+}
+
+/** Carries an operation out. What it throws becomes the error's answer. */
+export type OperationHandler = (context: OperationContext) => Promise<S3Answer> | S3Answer;
+
+/** The bucket of an operation on one; the pipeline has made sure that there is one. */
+export function getBucket(context: OperationContext): Bucket {
+  return context.bucket ?? context.api.store.headBucket(context.bucketName);
+}
+
+/** The owner of everything: the account. */
+export function getOwner(api: ObjectApi): Owner {
+  const { canonicalId, displayName } = api.authorizer.account;
+  return { id: canonicalId, displayName };
+}
+
+/** Who acts, for events. */
+export function getActor({ caller, request }: OperationContext): Actor {
+  const sourceIp = request.clientAddress;
+  const requestId = request.id;
+  switch (caller.kind) {
+    case "anonymous":
+      return { principalId: "Anonymous", sourceIp, requestId };
+    case "root":
+      return { principalId: "root", sourceIp, requestId };
+    case "user":
+      return { principalId: caller.name, sourceIp, requestId };
+    default:
+      return caller satisfies never;
+  }
+}
+
+/** The version that a request names; undefined for the live one. */
+export function readVersionId(query: RequestQuery): string | undefined {
+  const versionId = query.get("versionId");
+  return versionId === undefined || versionId === "" ? undefined : versionId;
+}

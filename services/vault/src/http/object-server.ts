@@ -1,0 +1,276 @@
+// The object API's requests from the engine to their answers.
+import { randomBytes } from "node:crypto";
+import type { Exchange, Handler } from "@platform/http1";
+import type { Caller } from "../access/authorizer.ts";
+import { S3Error } from "../wire/error.ts";
+import { toStoreName } from "../wire/fields.ts";
+import { readAddress, resolveOperation } from "../wire/operation.ts";
+import type { OperationName } from "../wire/operation.ts";
+import { answerError, toS3Error } from "./answer.ts";
+import type { Header, S3Answer } from "./answer.ts";
+import { authorize } from "./authorization.ts";
+import type { ObjectApi, OperationContext } from "./context.ts";
+import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
+import { operations } from "./operations.ts";
+import { ClientGone } from "./request-body.ts";
+import { S3Request } from "./request.ts";
+import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
+
+/** What is known of a request when it has been answered. */
+export interface FinishedRequest {
+  request: S3Request;
+  /** `Website`, `Preflight`, or `Unknown` where it was refused before that was clear. */
+  operation: OperationName | "Website" | "Preflight" | "Unknown";
+  bucketName: string;
+  key: string;
+  caller: Caller | undefined;
+  status: number;
+  errorCode: string | undefined;
+}
+
+/** What the server is made of. */
+export interface ObjectServerOptions {
+  api: ObjectApi;
+  /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
+  answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
+  onStarted: () => void;
+  onFinished: (finished: FinishedRequest) => void;
+}
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
+/** Operations on what need not be there. */
+const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
+
+/** Makes the engine's handler for the object API. */
+export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
+  const ids = new RequestIds();
+  return (exchange) => {
+    options.onStarted();
+    void serve(options, exchange, ids.next());
+  };
+}
+
+async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
+  const { api } = options;
+  let finished: FinishedRequest | undefined;
+  let request: S3Request | undefined;
+  let answer: S3Answer;
+  try {
+    request = new S3Request(exchange, id, api.trustsPeer);
+    finished = {
+      request,
+      operation: "Unknown",
+      bucketName: "",
+      key: "",
+      caller: undefined,
+      status: 0,
+      errorCode: undefined,
+    };
+    answer = await answerRequest(options, request, finished);
+  } catch (thrown) {
+    if (thrown instanceof ClientGone) {
+      answer = { status: 499 };
+    } else {
+      const error = toS3Error(thrown);
+      if (error.status >= 500) {
+        api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
+      }
+      if (finished !== undefined) finished.errorCode = error.code;
+      answer = answerError(error, exchange.head.pathString(), id);
+    }
+  }
+  if (request === undefined || finished === undefined) {
+    // Only fields that contradict each other lead here: there is nothing to tell but the error.
+    exchange.respond({
+      status: answer.status,
+      headers: answer.headers ?? [],
+      body: answer.body ?? "",
+    });
+    return;
+  }
+  finished.status = answer.status;
+  const crossOrigin = getCrossOriginHeaders(request, api.store.findBucket(finished.bucketName));
+  try {
+    await sendAnswer(request, answer, crossOrigin);
+  } catch (error) {
+    api.log.error("an answer broke off", { request_id: id, error });
+    if (request.isLive) exchange.destroy();
+  }
+  options.onFinished(finished);
+}
+
+async function answerRequest(
+  options: ObjectServerOptions,
+  request: S3Request,
+  finished: FinishedRequest,
+): Promise<S3Answer> {
+  const { api } = options;
+  const { method, fields, rawPath, host } = request;
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
+    const probe = options.answerProbe(rawPath);
+    if (probe !== undefined) return probe;
+  }
+  const site = readWebsiteBucket(host, api.websiteDomain);
+  if (site !== undefined) {
+    finished.operation = "Website";
+    finished.bucketName = site;
+    finished.key = rawPath.slice(1);
+    finished.caller = ANONYMOUS;
+    takeBudget(api, request, ANONYMOUS);
+    return answerWebsite(api, request, site);
+  }
+  const address = readAddress(rawPath, host, api.domain);
+  finished.bucketName = address.bucket;
+  finished.key = address.key;
+  if (method === "OPTIONS") {
+    finished.operation = "Preflight";
+    return answerPreflight(request, api.store.findBucket(address.bucket));
+  }
+  const resolved = resolveOperation(method, address, request.query, fields);
+  finished.operation = resolved.name;
+  const isForm = resolved.name === "PostObject";
+  const { query, forwardedHost } = request;
+  const signed = api.verifier.verify({
+    method,
+    rawPath,
+    query: query.pairs,
+    fields,
+    forwardedHost,
+  });
+  const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
+  finished.caller = caller;
+  takeBudget(api, request, caller);
+  const context: OperationContext = {
+    api,
+    request,
+    name: resolved.name,
+    caller,
+    presigned: signed.kind === "signed" && signed.presigned,
+    payload: signed.payload,
+    bucketName: resolved.bucket,
+    key: resolved.key,
+    fields,
+    query,
+    bucket: WITHOUT_BUCKET.has(resolved.name) ? undefined : api.store.headBucket(resolved.bucket),
+  };
+  // A form says who sends it; that is looked at where the form is read.
+  if (!isForm) await authorize(context);
+  return await operations[resolved.name](context);
+}
+
+function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): void {
+  const tenant = nameTenant(request, caller);
+  const waitSeconds = api.budgets.take(tenant);
+  if (waitSeconds > 0) {
+    throw new S3Error("SlowDown", { headers: [["Retry-After", String(waitSeconds)]] });
+  }
+}
+
+// The namespace alone is the caller's choice: it counts only where the key's user may use it.
+function nameTenant(request: S3Request, caller: Caller): string {
+  if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
+  const namespace = request.fields.get("x-platform-vault-namespace");
+  if (namespace === undefined || namespace === "") return caller.accessKey;
+  const isPermitted = caller.kind === "root" || caller.namespaces.includes(namespace);
+  if (!isPermitted) {
+    throw new S3Error(
+      "AccessDenied",
+      "X-Platform-Vault-Namespace names a namespace that is not permitted to this key.",
+    );
+  }
+  return `${caller.accessKey}/${namespace.slice(0, 128)}`;
+}
+
+async function sendAnswer(
+  request: S3Request,
+  answer: S3Answer,
+  crossOrigin: readonly Header[],
+): Promise<void> {
+  const { exchange } = request;
+  const { reader } = answer;
+  if (!request.isLive || answer.status === 499) {
+    reader?.close();
+    return;
+  }
+  const headers = completeHeaders(request, answer, crossOrigin);
+  const isHead = request.method === "HEAD";
+  if (answer.contentLength !== undefined) {
+    exchange.startResponse({ status: answer.status, headers, contentLength: answer.contentLength });
+    exchange.end();
+    return;
+  }
+  if (reader === undefined) {
+    const body = isHead ? "" : (answer.body ?? "");
+    exchange.respond({ status: answer.status, headers, body });
+    return;
+  }
+  if (reader.whole !== undefined) {
+    const body = reader.whole;
+    reader.close();
+    exchange.respond({ status: answer.status, headers, body });
+    return;
+  }
+  exchange.startResponse({ status: answer.status, headers, contentLength: reader.contentLength });
+  await sendChunks(request, reader);
+}
+
+async function sendChunks(
+  request: S3Request,
+  reader: NonNullable<S3Answer["reader"]>,
+): Promise<void> {
+  const { exchange } = request;
+  let wake: (() => void) | undefined;
+  exchange.onDrain = () => wake?.();
+  exchange.onAborted = () => wake?.();
+  try {
+    for await (const chunk of reader.chunks()) {
+      if (!request.isLive) return;
+      if (exchange.write(chunk)) continue;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      if (!request.isLive) return;
+    }
+    exchange.end();
+  } finally {
+    reader.close();
+  }
+}
+
+// Every x-amz- name is answered under its x-store- name as well.
+function completeHeaders(
+  request: S3Request,
+  answer: S3Answer,
+  crossOrigin: readonly Header[],
+): Header[] {
+  const headers: Header[] = [
+    ["Server", "platform-vault"],
+    ["x-amz-request-id", request.id],
+  ];
+  if (answer.headers !== undefined) headers.push(...answer.headers);
+  headers.push(...crossOrigin);
+  const count = headers.length;
+  for (let index = 0; index < count; index += 1) {
+    const [name, value] = headers[index]!;
+    const alias = toStoreName(name);
+    if (alias !== undefined) headers.push([alias, value]);
+  }
+  return headers;
+}
+
+/** Request ids: sixteen upper-case hexadecimal digits, random bytes taken in batches. */
+class RequestIds {
+  #pool = Buffer.alloc(0);
+  #at = 0;
+
+  next(): string {
+    if (this.#at >= this.#pool.length) {
+      this.#pool = randomBytes(4_096);
+      this.#at = 0;
+    }
+    const id = this.#pool.toString("hex", this.#at, this.#at + 8).toUpperCase();
+    this.#at += 8;
+    return id;
+  }
+}

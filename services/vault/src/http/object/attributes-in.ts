@@ -1,0 +1,149 @@
+// What a request gives a new object beside its bytes: headers, metadata, tags, list, lock, encryption.
+import type { Acl } from "../../access/acl.ts";
+import type { ContentHeaders, ObjectAttributes, Retention } from "../../store.ts";
+import { S3Error } from "../../wire/error.ts";
+import type { RequestFields } from "../../wire/fields.ts";
+import { readAclFields } from "../acl-document.ts";
+import { getBucket, getOwner } from "../context.ts";
+import type { OperationContext } from "../context.ts";
+import { requirePermission } from "../authorization.ts";
+import { readEncryption } from "./encryption.ts";
+import { readTagging } from "./tagging.ts";
+
+const METADATA_PREFIX = "x-amz-meta-";
+const METADATA_BYTES_MAX = 8_192;
+const STORAGE_CLASSES: ReadonlySet<string> = new Set([
+  "STANDARD",
+  "REDUCED_REDUNDANCY",
+  "STANDARD_IA",
+  "ONEZONE_IA",
+  "INTELLIGENT_TIERING",
+]);
+
+/** Reads everything, and asks for the permissions that some of it needs. */
+export async function readAttributes(
+  context: OperationContext,
+  fields: RequestFields = context.fields,
+): Promise<ObjectAttributes> {
+  const bucket = getBucket(context);
+  const attributes: ObjectAttributes = {
+    headers: readContentHeaders(fields),
+    metadata: readMetadata(fields),
+    owner: getOwner(context.api),
+  };
+  const tagging = fields.get("x-amz-tagging");
+  if (tagging !== undefined) {
+    await askFor(context, "s3:PutObjectTagging");
+    attributes.tags = readTagging(tagging);
+  }
+  const storageClass = fields.get("x-amz-storage-class");
+  if (storageClass !== undefined) {
+    if (!STORAGE_CLASSES.has(storageClass)) throw new S3Error("InvalidStorageClass");
+    attributes.storageClass = storageClass;
+  }
+  const redirect = fields.get("x-amz-website-redirect-location");
+  if (redirect !== undefined) {
+    if (!/^(?:\/|https?:\/\/)/.test(redirect) || redirect.length > 2_048) {
+      throw new S3Error(
+        "InvalidArgument",
+        "The website redirect location must have a prefix of 'http://' or 'https://' or '/'.",
+      );
+    }
+    attributes.websiteRedirect = redirect;
+  }
+  const acl: Acl | undefined = readAclFields(fields, bucket, getOwner(context.api));
+  if (acl !== undefined) {
+    await askFor(context, "s3:PutObjectAcl");
+    attributes.acl = acl;
+  }
+  const retention = readRetentionFields(fields);
+  if (retention !== undefined) {
+    await askFor(context, "s3:PutObjectRetention");
+    attributes.retention = retention;
+  }
+  const legalHold = readLegalHoldField(fields);
+  if (legalHold !== undefined) {
+    await askFor(context, "s3:PutObjectLegalHold");
+    attributes.legalHold = legalHold;
+  }
+  const encryption = readEncryption(fields, bucket);
+  if (encryption !== undefined) attributes.encryption = encryption;
+  return attributes;
+}
+
+async function askFor(context: OperationContext, action: string): Promise<void> {
+  const { bucket, bucketName, key } = context;
+  await requirePermission(context, { action, bucket, bucketName, key });
+}
+
+/** The headers that are kept with an object; `aws-chunked` describes the request alone. */
+export function readContentHeaders(fields: RequestFields): ContentHeaders {
+  const headers: ContentHeaders = {};
+  const take = (name: string, set: (value: string) => void): void => {
+    const value = fields.get(name);
+    if (value !== undefined && value !== "") set(value);
+  };
+  take("content-type", (value) => (headers.contentType = value));
+  take("cache-control", (value) => (headers.cacheControl = value));
+  take("content-disposition", (value) => (headers.contentDisposition = value));
+  take("content-language", (value) => (headers.contentLanguage = value));
+  take("expires", (value) => (headers.expires = value));
+  take("content-encoding", (value) => {
+    const rest = value
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
+    if (rest.length > 0) headers.contentEncoding = rest.join(",");
+  });
+  return headers;
+}
+
+function readMetadata(fields: RequestFields): Record<string, string> {
+  const metadata: [string, string][] = [];
+  let bytes = 0;
+  for (const [name, value] of fields.entries()) {
+    if (!name.startsWith(METADATA_PREFIX)) continue;
+    const short = name.slice(METADATA_PREFIX.length);
+    bytes += short.length + value.length;
+    metadata.push([short, value]);
+  }
+  if (bytes > METADATA_BYTES_MAX) throw new S3Error("MetadataTooLarge");
+  return Object.fromEntries(metadata);
+}
+
+function readRetentionFields(fields: RequestFields): Retention | undefined {
+  const mode = fields.get("x-amz-object-lock-mode");
+  const until = fields.get("x-amz-object-lock-retain-until-date");
+  if (mode === undefined && until === undefined) return undefined;
+  if (mode === undefined || until === undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied",
+    );
+  }
+  return checkRetention(mode, until);
+}
+
+/** A retention as a field or a document gives it; InvalidArgument where it is none. */
+export function checkRetention(mode: string, until: string): Retention {
+  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") {
+    throw new S3Error("InvalidArgument", "Unknown wormMode directive");
+  }
+  const untilMs = Date.parse(until);
+  if (Number.isNaN(untilMs) || !/^\d{4}-\d\d-\d\dT/.test(until)) {
+    throw new S3Error(
+      "InvalidArgument",
+      "The retain until date must be provided in ISO 8601 format",
+    );
+  }
+  return { mode, untilMs };
+}
+
+function readLegalHoldField(fields: RequestFields): boolean | undefined {
+  const value = fields.get("x-amz-object-lock-legal-hold");
+  if (value === undefined) return undefined;
+  if (value !== "ON" && value !== "OFF") {
+    throw new S3Error("InvalidArgument", "Legal Hold must be either of 'ON' or 'OFF'");
+  }
+  return value === "ON";
+}

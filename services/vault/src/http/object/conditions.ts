@@ -1,0 +1,79 @@
+// Conditional requests and ranges, as fields have them (RFC 9110 sections 13 and 14).
+import type { RangeRequest, ReadConditions, WriteConditions } from "../../store.ts";
+import { S3Error } from "../../wire/error.ts";
+import type { RequestFields } from "../../wire/fields.ts";
+
+const ETAG = /(?:W\/)?"([^"]*)"|([^\s",]+)/g;
+
+/** Conditions of a read; `prefix` is `x-amz-copy-source-` for the source of a copy. */
+export function readConditions(fields: RequestFields, prefix = ""): ReadConditions | undefined {
+  const conditions: ReadConditions = {};
+  const ifMatch = fields.get(`${prefix}if-match`);
+  const ifNoneMatch = fields.get(`${prefix}if-none-match`);
+  if (ifMatch !== undefined) conditions.ifMatch = readEtags(ifMatch);
+  if (ifNoneMatch !== undefined) conditions.ifNoneMatch = readEtags(ifNoneMatch);
+  const modified = readDate(fields.get(`${prefix}if-modified-since`));
+  const unmodified = readDate(fields.get(`${prefix}if-unmodified-since`));
+  if (modified !== undefined) conditions.ifModifiedSinceMs = modified;
+  if (unmodified !== undefined) conditions.ifUnmodifiedSinceMs = unmodified;
+  return Object.keys(conditions).length === 0 ? undefined : conditions;
+}
+
+/** Conditions of a write. S3 takes If-None-Match only as `*`. */
+export function readWriteConditions(fields: RequestFields): WriteConditions | undefined {
+  const ifMatch = fields.get("if-match");
+  const ifNoneMatch = fields.get("if-none-match");
+  if (ifMatch === undefined && ifNoneMatch === undefined) return undefined;
+  if (ifMatch !== undefined && ifNoneMatch !== undefined) {
+    throw new S3Error("InvalidRequest", "If-Match and If-None-Match exclude each other.");
+  }
+  if (ifNoneMatch !== undefined) {
+    if (ifNoneMatch.trim() !== "*") {
+      throw new S3Error("NotImplemented", "If-None-Match of a write takes * alone.");
+    }
+    return { ifNoneMatch: "*" };
+  }
+  return { ifMatch: readEtags(ifMatch!)[0] ?? "" };
+}
+
+/** ETags without quotes; `*` as it is. */
+export function readEtags(text: string): string[] {
+  return Array.from(text.matchAll(ETAG), (match) => match[1] ?? match[2] ?? "");
+}
+
+function readDate(text: string | undefined): number | undefined {
+  const ms = text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** One range of bytes; what is malformed, or several ranges, count as none. */
+export function readRange(text: string | undefined): RangeRequest | undefined {
+  if (text === undefined) return undefined;
+  const match = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(text);
+  if (match === null) return undefined;
+  const [, first, last] = match;
+  if (first === "") return last === "" ? undefined : { suffix: Number(last) };
+  if (last === "") return { start: Number(first) };
+  return Number(last) < Number(first) ? undefined : { start: Number(first), end: Number(last) };
+}
+
+/** A positive integer of a query, within bounds. */
+export function readInteger(
+  text: string | undefined,
+  name: string,
+  min: number,
+  max: number,
+): number | undefined {
+  if (text === undefined) return undefined;
+  const value = Number(text);
+  if (!/^\d{1,10}$/.test(text) || value < min || value > max) {
+    throw new S3Error("InvalidArgument", {
+      message: `${name} must be an integer between ${min} and ${max}`,
+      elements: [
+        ["ArgumentName", name],
+        ["ArgumentValue", text],
+      ],
+    });
+  }
+  return value;
+}

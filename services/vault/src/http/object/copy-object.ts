@@ -1,0 +1,78 @@
+// CopyObject
+import type { CopyRequest } from "../../store.ts";
+import { checksumAlgorithms, readChecksumAlgorithm } from "../../wire/checksum.ts";
+import { S3Error } from "../../wire/error.ts";
+import { tag, xmlDocument } from "../../wire/xml.ts";
+import { answerXml } from "../answer.ts";
+import type { Header } from "../answer.ts";
+import { getActor } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { getVersionHeaders } from "./address.ts";
+import { readAttributes } from "./attributes-in.ts";
+import { readWriteConditions } from "./conditions.ts";
+import { readCopySource, toCopyError } from "./copy-source.ts";
+import { getEncryptionHeaders } from "./encryption.ts";
+
+/** CopyObject */
+export const copyObject: OperationHandler = async (context) => {
+  const { api, fields } = context;
+  const source = await readCopySource(context);
+  const metadataDirective = readDirective(fields.get("x-amz-metadata-directive"));
+  const taggingDirective = readDirective(fields.get("x-amz-tagging-directive"));
+  const attributes = await readAttributes(context);
+  const isSelf =
+    source.bucket === context.bucketName &&
+    source.key === context.key &&
+    source.versionId === undefined;
+  const changesNothing =
+    metadataDirective === "COPY" &&
+    taggingDirective === "COPY" &&
+    attributes.storageClass === undefined &&
+    attributes.websiteRedirect === undefined &&
+    attributes.encryption === undefined &&
+    attributes.acl === undefined;
+  if (isSelf && changesNothing) {
+    throw new S3Error(
+      "InvalidRequest",
+      "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
+    );
+  }
+  const algorithm = fields.get("x-amz-checksum-algorithm");
+  const conditions = readWriteConditions(fields);
+  const copy: CopyRequest = {
+    source,
+    bucket: context.bucketName,
+    key: context.key,
+    metadataDirective,
+    taggingDirective,
+    attributes,
+    ...(algorithm === undefined ? {} : { checksum: readChecksumAlgorithm(algorithm) }),
+    ...(conditions === undefined ? {} : { conditions }),
+    actor: getActor(context),
+  };
+  const result = await api.store.copyObject(copy).catch((error: unknown) => {
+    throw toCopyError(error);
+  });
+  const headers: Header[] = [
+    ...getVersionHeaders(context, result.versionId),
+    ...getEncryptionHeaders(result.encryption),
+  ];
+  if (api.store.headBucket(source.bucket).versioning !== "Unset") {
+    headers.push(["x-amz-copy-source-version-id", result.sourceVersionId]);
+  }
+  const { checksum } = result;
+  const inner =
+    tag("ETag", `"${result.etag}"`) +
+    tag("LastModified", new Date(result.modifiedMs).toISOString()) +
+    (checksum === undefined
+      ? ""
+      : tag(checksumAlgorithms[checksum.algorithm].element, checksum.value) +
+        tag("ChecksumType", checksum.type));
+  return answerXml(xmlDocument("CopyObjectResult", inner), headers);
+};
+
+function readDirective(text: string | undefined): "COPY" | "REPLACE" {
+  if (text === undefined || text === "COPY") return "COPY";
+  if (text === "REPLACE") return "REPLACE";
+  throw new S3Error("InvalidArgument", "Unknown metadata directive.");
+}

@@ -1,0 +1,42 @@
+// The source of a copy: `x-amz-copy-source`, with its own conditions, key and permission.
+import { StoreError } from "../../store.ts";
+import type { CopyRequest } from "../../store.ts";
+import { decodeUri } from "../../sigv4/index.ts";
+import { S3Error } from "../../wire/error.ts";
+import { requirePermission } from "../authorization.ts";
+import type { OperationContext } from "../context.ts";
+import { readConditions } from "./conditions.ts";
+import { readCustomerKey } from "./encryption.ts";
+
+/** Reads and authorizes the source of a copy. */
+export async function readCopySource(context: OperationContext): Promise<CopyRequest["source"]> {
+  const { fields, api } = context;
+  const text = fields.get("x-amz-copy-source") ?? "";
+  const match = /^\/?([^/?]+)\/(.+?)(?:\?versionId=([^&]*))?$/s.exec(text);
+  if (match === null) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
+    );
+  }
+  const bucketName = decodeUri(match[1]!);
+  const key = decodeUri(match[2]!);
+  const versionId = match[3] === undefined || match[3] === "" ? undefined : decodeUri(match[3]);
+  const bucket = api.store.headBucket(bucketName);
+  const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
+  await requirePermission(context, { action, bucket, bucketName, key });
+  const source: CopyRequest["source"] = { bucket: bucketName, key };
+  if (versionId !== undefined) source.versionId = versionId;
+  const conditions = readConditions(fields, "x-amz-copy-source-");
+  if (conditions !== undefined) source.conditions = conditions;
+  const customerKey = readCustomerKey(fields, true);
+  if (customerKey !== undefined) source.customerKey = customerKey;
+  return source;
+}
+
+/** A condition of a copy's source that fails is 412, never 304. */
+export function toCopyError(error: unknown): unknown {
+  return error instanceof StoreError && error.code === "NotModified"
+    ? new S3Error("PreconditionFailed")
+    : error;
+}

@@ -1,0 +1,72 @@
+// Retention and legal hold of object versions.
+import { S3Error } from "../../wire/error.ts";
+import { parseXml, tag, xmlDocument } from "../../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { requirePermission } from "../authorization.ts";
+import { getBucket } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+import { getAddress } from "./address.ts";
+import { checkRetention } from "./attributes-in.ts";
+
+/** GetObjectRetention */
+export const getObjectRetention: OperationHandler = async (context) => {
+  requireLock(context);
+  const { object } = await context.api.store.headObject(getAddress(context));
+  if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
+  const { mode, untilMs } = object.retention;
+  const inner = tag("Mode", mode) + tag("RetainUntilDate", new Date(untilMs).toISOString());
+  return answerXml(xmlDocument("Retention", inner));
+};
+
+/** PutObjectRetention */
+export const putObjectRetention: OperationHandler = async (context) => {
+  requireLock(context);
+  const { api, fields, bucket, bucketName, key } = context;
+  const root = parseXml(await receiveDocument(context.request, context.payload), "Retention");
+  const mode = root.findText("Mode");
+  const until = root.findText("RetainUntilDate");
+  if ((mode === undefined) !== (until === undefined)) throw new S3Error("MalformedXML");
+  const retention = mode === undefined ? undefined : readRetention(mode, until!, api.clock.now());
+  const bypassGovernance =
+    fields.get("x-amz-bypass-governance-retention")?.toLowerCase() === "true";
+  if (bypassGovernance) {
+    const action = "s3:BypassGovernanceRetention";
+    await requirePermission(context, { action, bucket, bucketName, key });
+  }
+  await api.store.setObjectRetention(getAddress(context), retention, { bypassGovernance });
+  return answerEmpty(200);
+};
+
+/** GetObjectLegalHold */
+export const getObjectLegalHold: OperationHandler = async (context) => {
+  requireLock(context);
+  const { object } = await context.api.store.headObject(getAddress(context));
+  if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
+  return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
+};
+
+/** PutObjectLegalHold */
+export const putObjectLegalHold: OperationHandler = async (context) => {
+  requireLock(context);
+  const root = parseXml(await receiveDocument(context.request, context.payload), "LegalHold");
+  const status = root.getText("Status");
+  if (status !== "ON" && status !== "OFF") throw new S3Error("MalformedXML");
+  await context.api.store.setObjectLegalHold(getAddress(context), status === "ON");
+  return answerEmpty(200);
+};
+
+function readRetention(mode: string, until: string, nowMs: number) {
+  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  const retention = checkRetention(mode, until);
+  if (retention.untilMs <= nowMs) {
+    throw new S3Error("InvalidArgument", "The retain until date must be in the future!");
+  }
+  return retention;
+}
+
+function requireLock(context: OperationContext): void {
+  if (!getBucket(context).objectLockEnabled) {
+    throw new S3Error("InvalidRequest", "Bucket is missing Object Lock Configuration");
+  }
+}

@@ -1,0 +1,76 @@
+// What an answer tells of an object.
+import type { ObjectChecksum, ObjectInfo } from "../../store.ts";
+import { checksumAlgorithms } from "../../wire/checksum.ts";
+import type { Header } from "../answer.ts";
+import { getVersionHeaders } from "./address.ts";
+import { getEncryptionHeaders } from "./encryption.ts";
+import type { OperationContext } from "../context.ts";
+
+/** Overrides that a signed GET may ask for. */
+const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = [
+  ["response-content-type", "Content-Type"],
+  ["response-content-language", "Content-Language"],
+  ["response-expires", "Expires"],
+  ["response-cache-control", "Cache-Control"],
+  ["response-content-disposition", "Content-Disposition"],
+  ["response-content-encoding", "Content-Encoding"],
+];
+
+/** All fields of GET and HEAD but those of ranges and checksums. */
+export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
+  const { headers: kept } = object;
+  const headers: Header[] = [
+    ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
+    ["ETag", `"${object.etag}"`],
+    ["Accept-Ranges", "bytes"],
+    ...getVersionHeaders(context, object.versionId),
+  ];
+  const content: [string, string | undefined][] = [
+    ["Content-Type", kept.contentType ?? "binary/octet-stream"],
+    ["Content-Language", kept.contentLanguage],
+    ["Expires", kept.expires],
+    ["Cache-Control", kept.cacheControl],
+    ["Content-Disposition", kept.contentDisposition],
+    ["Content-Encoding", kept.contentEncoding],
+  ];
+  for (const [name, value] of content) {
+    const parameter = OVERRIDES.find(([, header]) => header === name)![0];
+    const shown = context.query.get(parameter) ?? value;
+    if (shown !== undefined) headers.push([name, shown]);
+  }
+  for (const [name, value] of Object.entries(object.metadata)) {
+    headers.push([`x-amz-meta-${name}`, value]);
+  }
+  const tagCount = Object.keys(object.tags).length;
+  if (tagCount > 0) headers.push(["x-amz-tagging-count", String(tagCount)]);
+  if (object.storageClass !== "STANDARD")
+    headers.push(["x-amz-storage-class", object.storageClass]);
+  if (object.websiteRedirect !== undefined) {
+    headers.push(["x-amz-website-redirect-location", object.websiteRedirect]);
+  }
+  if (object.retention !== undefined) {
+    headers.push(
+      ["x-amz-object-lock-mode", object.retention.mode],
+      ["x-amz-object-lock-retain-until-date", new Date(object.retention.untilMs).toISOString()],
+    );
+  }
+  if (object.legalHold !== undefined) {
+    headers.push(["x-amz-object-lock-legal-hold", object.legalHold ? "ON" : "OFF"]);
+  }
+  headers.push(...getEncryptionHeaders(object.encryption));
+  return headers;
+}
+
+/** Whether a request asks for overrides; anonymous ones may not. */
+export function hasOverrides(context: OperationContext): boolean {
+  return OVERRIDES.some(([parameter]) => context.query.has(parameter));
+}
+
+/** A checksum as a field, with its type. */
+export function getChecksumHeaders(checksum: ObjectChecksum | undefined): Header[] {
+  if (checksum === undefined) return [];
+  return [
+    [checksumAlgorithms[checksum.algorithm].field, checksum.value],
+    ["x-amz-checksum-type", checksum.type],
+  ];
+}

@@ -1,0 +1,169 @@
+// PostObject: uploads from browsers' forms, signed by a policy.
+import type { Caller } from "../../access/authorizer.ts";
+import { checkPostPolicy, parsePostPolicy, readFormClaim } from "../../sigv4/index.ts";
+import type { PostPolicy } from "../../sigv4/index.ts";
+import type { ObjectAttributes } from "../../store.ts";
+import { S3Error } from "../../wire/error.ts";
+import { RequestFields, foldName } from "../../wire/fields.ts";
+import { FormReader, readBoundary } from "../../wire/form-data.ts";
+import { XML_DECLARATION, tag, wrap } from "../../wire/xml.ts";
+import { answerEmpty } from "../answer.ts";
+import type { Header, S3Answer } from "../answer.ts";
+import { authorize } from "../authorization.ts";
+import { getActor } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { OBJECT_BYTES_MAX } from "../payload.ts";
+import { getVersionHeaders } from "./address.ts";
+import { readAttributes } from "./attributes-in.ts";
+
+/** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
+const FILE_BYTES_MAX = 64 * 1024 ** 2;
+const FORM_BYTES_MAX = FILE_BYTES_MAX + 1024 ** 2;
+
+/** PostObject */
+export const postObject: OperationHandler = async (context) => {
+  const { api, request } = context;
+  const reader = new FormReader(readBoundary(context.fields.get("content-type") ?? ""));
+  let admitted: Promise<Admitted> | undefined;
+  let size = 0;
+  const pieces: Buffer[] = [];
+  await request.body.receive(
+    (chunk) => {
+      reader.execute(chunk, (data) => {
+        size += data.length;
+        if (size > FILE_BYTES_MAX) throw new S3Error("EntityTooLarge");
+        pieces.push(data);
+      });
+      // The signature is checked as soon as the fields are there, before the file has come.
+      if (reader.file === undefined || admitted !== undefined) return undefined;
+      admitted = admit(context, reader);
+      return admitted.then((form) => {
+        if (request.body.contentLength !== undefined && form.policy !== undefined)
+          checkSize(form.policy, size, true);
+      });
+    },
+    Math.min(FORM_BYTES_MAX, OBJECT_BYTES_MAX),
+  );
+  if (!reader.done || admitted === undefined) {
+    throw new S3Error("MalformedPOSTRequest");
+  }
+  const form = await admitted;
+  if (form.policy !== undefined) checkSize(form.policy, size, false);
+  const upload = api.store.beginPut({
+    ...form.attributes,
+    bucket: context.bucketName,
+    key: form.context.key,
+    contentLength: size,
+    checksum: "CRC64NVME",
+    actor: getActor(form.context),
+    event: "ObjectCreated:Post",
+  });
+  try {
+    for (const piece of pieces) await upload.write(piece);
+    await upload.finish();
+    const result = await upload.commit();
+    const headers: Header[] = [
+      ["ETag", `"${result.etag}"`],
+      ...getVersionHeaders(context, result.versionId),
+    ];
+    return answerForm(form, headers, result.etag);
+  } catch (error) {
+    await upload.abort();
+    throw error;
+  }
+};
+
+interface Admitted {
+  context: OperationContext;
+  form: ReadonlyMap<string, string>;
+  policy: PostPolicy | undefined;
+  attributes: ObjectAttributes;
+}
+
+async function admit(context: OperationContext, reader: FormReader): Promise<Admitted> {
+  const { api } = context;
+  const form = new Map<string, string>();
+  for (const [name, value] of reader.form) form.set(foldName(name), value);
+  form.set("bucket", context.bucketName);
+  const template = form.get("key");
+  if (template === undefined || template === "") {
+    throw new S3Error(
+      "InvalidArgument",
+      "Bucket POST must contain a field named 'key'.  If it is specified, please check the order of the fields.",
+    );
+  }
+  const claim = readFormClaim(form);
+  let caller: Caller = { kind: "anonymous" };
+  let policy: PostPolicy | undefined;
+  const key = template.replaceAll("${filename}", reader.file!.fileName);
+  if (claim !== undefined) {
+    caller = api.verifier.verifyPolicy(claim, claim.policy);
+    policy = parsePostPolicy(claim.policy);
+    checkPostPolicy(policy, new Map([...form, ["key", key]]), api.clock.now());
+  }
+  const fields = new RequestFields(toFields(form, reader.file!.contentType));
+  const admitted: OperationContext = { ...context, caller, key, fields };
+  await authorize(admitted);
+  return { context: admitted, form, policy, attributes: await readAttributes(admitted) };
+}
+
+// Of a form's fields, those that would be header fields of a PUT.
+function* toFields(
+  form: ReadonlyMap<string, string>,
+  fileType: string | undefined,
+): Generator<[string, string]> {
+  for (const [name, value] of form) {
+    if (name === "acl") yield ["x-amz-acl", value];
+    else if (name === "tagging" || name === "policy" || name === "x-amz-signature") continue;
+    else if (name.startsWith("x-amz-") || /^(?:content-|cache-control$|expires$)/.test(name))
+      yield [name, value];
+  }
+  if (!form.has("content-type") && fileType !== undefined) yield ["content-type", fileType];
+}
+
+function checkSize(policy: PostPolicy, size: number, isPartial: boolean): void {
+  if (size > policy.lengthMax) {
+    throw new S3Error("EntityTooLarge", {
+      elements: [
+        ["ProposedSize", String(size)],
+        ["MaxSizeAllowed", String(policy.lengthMax)],
+      ],
+    });
+  }
+  if (!isPartial && size < policy.lengthMin) {
+    throw new S3Error("EntityTooSmall", {
+      elements: [
+        ["ProposedSize", String(size)],
+        ["MinSizeAllowed", String(policy.lengthMin)],
+      ],
+    });
+  }
+}
+
+function answerForm({ context, form }: Admitted, headers: Header[], etag: string): S3Answer {
+  const { bucketName, key, request } = context;
+  const redirect = form.get("success_action_redirect") ?? form.get("redirect");
+  const url = redirect === undefined ? null : URL.parse(redirect);
+  if (url !== null && (url.protocol === "http:" || url.protocol === "https:")) {
+    url.searchParams.set("bucket", bucketName);
+    url.searchParams.set("key", key);
+    url.searchParams.set("etag", `"${etag}"`);
+    return answerEmpty(303, [...headers, ["Location", url.href]]);
+  }
+  const path = `/${bucketName}/${key.split("/").map(encodeURIComponent).join("/")}`;
+  const location = `${request.secure ? "https" : "http"}://${request.host}${path}`;
+  headers.push(["Location", location]);
+  const status = form.get("success_action_status");
+  if (status === "200") return answerEmpty(200, headers);
+  if (status !== "201") return answerEmpty(204, headers);
+  const inner =
+    tag("Location", location) +
+    tag("Bucket", bucketName) +
+    tag("Key", key) +
+    tag("ETag", `"${etag}"`);
+  return {
+    status: 201,
+    headers: [["Content-Type", "application/xml"], ...headers],
+    body: XML_DECLARATION + wrap("PostResponse", inner),
+  };
+}

@@ -1,0 +1,58 @@
+// One request to the object API, read off the engine's exchange once.
+import type { Exchange } from "@platform/http1";
+import { RequestFields } from "../wire/fields.ts";
+import { readQuery } from "../wire/operation.ts";
+import type { RequestQuery } from "../wire/operation.ts";
+import { RequestBody } from "./request-body.ts";
+
+/** A request as operations see it. */
+export class S3Request {
+  readonly exchange: Exchange;
+  /** Which of the connection's requests it is; the exchange serves others later. */
+  readonly sequence: number;
+  readonly id: string;
+  readonly method: string;
+  readonly rawPath: string;
+  readonly rawQuery: string;
+  /** As it was sent; "" in HTTP/1.0 without one. */
+  readonly host: string;
+  /** Host that a trusted proxy says the client used. */
+  readonly forwardedHost: string | undefined;
+  /** Address of the client, or what a trusted proxy says it is. */
+  readonly clientAddress: string;
+  readonly secure: boolean;
+  readonly fields: RequestFields;
+  readonly body: RequestBody;
+  #query: RequestQuery | undefined;
+
+  /** Throws S3Error where the fields contradict each other. */
+  constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
+    const { head, connection } = exchange;
+    this.exchange = exchange;
+    this.sequence = exchange.sequence;
+    this.id = id;
+    this.method = head.method;
+    this.rawPath = head.pathString();
+    this.rawQuery = head.queryString() ?? "";
+    this.host = head.hostString() ?? "";
+    this.fields = new RequestFields(head.fields.entries());
+    const isTrusted = trustsPeer(connection.remoteAddress);
+    const read = (name: string): string | undefined =>
+      isTrusted ? this.fields.get(name)?.split(",").at(-1)?.trim() : undefined;
+    this.forwardedHost = read("x-forwarded-host");
+    this.clientAddress = read("x-forwarded-for") ?? connection.remoteAddress;
+    this.secure = connection.secure || read("x-forwarded-proto") === "https";
+    this.body = new RequestBody(exchange);
+  }
+
+  /** The query; throws InvalidURI. */
+  get query(): RequestQuery {
+    this.#query ??= readQuery(this.rawQuery);
+    return this.#query;
+  }
+
+  /** Whether there is still somebody to answer. */
+  get isLive(): boolean {
+    return !this.exchange.aborted && this.exchange.sequence === this.sequence;
+  }
+}

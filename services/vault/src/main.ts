@@ -1,0 +1,25 @@
+// The vault's process: flags and environment, configuration, start, signals, drain, exit code.
+import { runProgram, runService } from "@platform/kernel/lifecycle";
+import { createLogger } from "@platform/kernel/log";
+import { VERSION, vaultDefinition } from "./config.ts";
+import { startVault } from "./service.ts";
+
+/** Runs the command line of `platform-vaultd`. */
+export async function main(): Promise<void> {
+  await runProgram(vaultDefinition, {
+    "": async ({ config }) => {
+      const log = createLogger({
+        service: "vault",
+        level: config.log_level,
+        format: config.log_format,
+      });
+      const { drain_timeout_ms: drainTimeoutMs } = config;
+      await runService(
+        { service: "vault", version: VERSION, logger: log, drainTimeoutMs },
+        (lifecycle) => startVault({ config, log, lifecycle }),
+      );
+    },
+  });
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,329 @@
+// The composition root of the vault: it makes every part and hands it on, from top to bottom.
+import { createHash, hkdfSync } from "node:crypto";
+import { join } from "node:path";
+import { createEngine, createServer } from "@platform/http1";
+import { formatAddress, isLoopbackAddress } from "@platform/kernel/config";
+import type { ListenAddress } from "@platform/kernel/config";
+import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
+import { HealthRegistry } from "@platform/kernel/health";
+import type { HealthAnswer } from "@platform/kernel/health";
+import { listenHttp } from "@platform/kernel/http";
+import { createTokenVerifier, isWeakSecret } from "@platform/kernel/identity";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import { createIdSource } from "@platform/kernel/ids";
+import { explainListenError } from "@platform/kernel/lifecycle";
+import type { Lifecycle } from "@platform/kernel/lifecycle";
+import type { Logger } from "@platform/kernel/log";
+import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { Authorizer } from "./access/authorizer.ts";
+import type { Account, Caller } from "./access/authorizer.ts";
+import { TenantBudgets } from "./access/budget.ts";
+import { Directory } from "./access/directory.ts";
+import { SecretBox, loadMasterKey } from "./access/secret-box.ts";
+import { createAdminApi } from "./admin/admin-api.ts";
+import { AdminGuard } from "./admin/admin-guard.ts";
+import { ConsoleSessions } from "./admin/sessions.ts";
+import { AuditLog } from "./audit/audit-log.ts";
+import type { KeyProvider } from "./blob/encryption.ts";
+import { VERSION, createNetworkTest, hasDefaultCredentials } from "./config.ts";
+import type { VaultConfig } from "./config.ts";
+import { createDeadLetters } from "./delivery/dead-letters.ts";
+import { Delivery } from "./delivery/delivery.ts";
+import type { S3Answer } from "./http/answer.ts";
+import type { ObjectApi } from "./http/context.ts";
+import { createObjectMetrics } from "./http/object-metrics.ts";
+import { createObjectHandler } from "./http/object-server.ts";
+import type { FinishedRequest } from "./http/object-server.ts";
+import { openStore } from "./local-store.ts";
+import { SignatureVerifier } from "./sigv4/index.ts";
+import { StoreError } from "./store.ts";
+import type { Owner, Store } from "./store.ts";
+
+/** What a vault is started with. */
+export interface VaultOptions {
+  config: VaultConfig;
+  log: Logger;
+  lifecycle: Lifecycle;
+}
+
+const TRACES_FLUSH_MS = 1_000;
+/** All of a body is bounded by what S3 takes; a request sets its own. */
+const BODY_BYTES_MAX = 1_048_576;
+const TARGET_BYTES_MAX = 16_384;
+const LOOPBACK = "127.0.0.1";
+
+/** Starts the vault; when this resolves, both APIs listen. */
+export async function startVault({ config, log, lifecycle }: VaultOptions): Promise<void> {
+  const clock = systemClock;
+  const startedMs = clock.monotonicMs();
+  const addr = restrictAddress(config.addr, config, log);
+  const adminAddr = restrictAddress(config.admin_addr, config, log);
+  const masterKey =
+    config.master_key === undefined
+      ? loadMasterKey(join(config.data_dir, "access", "master.key"))
+      : Buffer.from(config.master_key, "base64");
+  const store = await openStore({ dataDir: config.data_dir, keys: createKeyProvider(masterKey) });
+  lifecycle.onDrain("store", () => store.close());
+
+  const directory = new Directory({
+    path: join(config.data_dir, "access", "directory.json"),
+    box: new SecretBox(masterKey),
+    clock,
+  });
+  const account = createAccount();
+  const owner: Owner = { id: account.canonicalId, displayName: account.displayName };
+  await makeDefaultBuckets(config, store, owner);
+
+  const eventPolicy = createAddressPolicy(config.event_networks);
+  const delivery = new Delivery({
+    outbox: store.events,
+    deadLetters: createDeadLetters({
+      path: join(config.data_dir, "events", "dead.jsonl"),
+      now: () => clock.now(),
+    }),
+    fetch: createEgress({ allowedNetworks: config.event_networks }),
+    policy: eventPolicy,
+    masterKey,
+    region: config.region,
+    log,
+    now: () => clock.now(),
+    random: Math.random,
+  });
+  lifecycle.onDrain("event delivery", () => delivery.close());
+
+  const verifier = new SignatureVerifier<Caller>({
+    clock,
+    findKey: createKeyFinder(config, directory),
+  });
+  const api: ObjectApi = {
+    store,
+    authorizer: new Authorizer(account),
+    verifier,
+    budgets: new TenantBudgets({
+      ratePerSecond: config.tenant_rate,
+      burst: config.tenant_burst,
+      clock,
+    }),
+    clock,
+    log,
+    region: config.region,
+    domain: config.domain,
+    websiteDomain: config.website_domain,
+    eventPolicy,
+    trustsPeer: createNetworkTest(config.trusted_proxies),
+  };
+
+  const registry = new MetricRegistry();
+  const processCollector = createProcessCollector({ service: "vault", version: VERSION });
+  registry.collect(processCollector);
+  const metrics = createObjectMetrics(registry, store);
+  const health = new HealthRegistry({ service: "vault", version: VERSION });
+  health.addCheck("store", () => store.check());
+  const audit = config.enable_audit
+    ? new AuditLog({ store, owner, region: config.region, clock, log })
+    : undefined;
+  if (audit !== undefined) lifecycle.onDrain("audit log", () => audit.close());
+
+  const engine = createEngine();
+  const server = createServer({
+    engine,
+    handler: createObjectHandler({
+      api,
+      answerProbe: createProbes(health),
+      onStarted: metrics.onStarted,
+      onFinished: (finished) => {
+        const { exchange } = finished.request;
+        metrics.onFinished(finished, engine.now() - exchange.startedAtMs);
+        audit?.add(toAuditEntry(finished, clock.now()));
+      },
+    }),
+    limits: { bodyBytesMax: BODY_BYTES_MAX, targetBytesMax: TARGET_BYTES_MAX },
+  });
+  await listen(server.listen({ ...toListenOptions(addr) }), addr, "--port or PLATFORM_VAULT_ADDR");
+  lifecycle.onDrain("object API", async (context) => {
+    await server.drain(context.remainingMs());
+    engine.close();
+  });
+
+  const tracer = createVaultTracer(config, registry);
+  const sessions = config.enable_web_admin
+    ? new ConsoleSessions({
+        clock,
+        accessKey: config.access_key_id,
+        secretKey: config.secret_access_key,
+      })
+    : undefined;
+  const guard = new AdminGuard({
+    sessions: sessions ?? new ConsoleSessions({ clock, accessKey: "", secretKey: "" }),
+    verifier,
+    tokens: createAdminTokens(config, log),
+  });
+  const admin = createAdminApi({
+    api,
+    owner,
+    directory,
+    sessions,
+    guard,
+    masterKey,
+    startedMs,
+    health,
+    metrics: registry,
+    logger: log,
+    tracer,
+    clock,
+  });
+  const { host, port } = toListenOptions(adminAddr);
+  const adminListener = await listen(
+    listenHttp({ address: { host, port }, fetch: admin.fetch }),
+    adminAddr,
+    "--admin-port or PLATFORM_VAULT_ADMIN_ADDR",
+  );
+  lifecycle.onDrain("admin API", async (context) => {
+    await adminListener.close(context.remainingMs());
+    processCollector.close();
+    await tracer.shutdown(TRACES_FLUSH_MS);
+  });
+
+  health.setState("ready");
+  lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
+  const bound = server.address();
+  const boundPort = bound !== null && "port" in bound ? bound.port : addr.port;
+  lifecycle.reportListener({ name: "http", host: toListenOptions(addr).host, port: boundPort });
+  lifecycle.reportListener({
+    name: "admin",
+    host,
+    port: adminListener.port ?? port,
+  });
+}
+
+// Credentials that everybody knows must not be reachable from anywhere else.
+function restrictAddress(address: ListenAddress, config: VaultConfig, log: Logger): ListenAddress {
+  if (!hasDefaultCredentials(config) || isLoopbackAddress(address)) return address;
+  if (address.host !== undefined) {
+    throw new Error(
+      `the built-in credentials are for this machine alone: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
+    );
+  }
+  log.warn("the built-in credentials are in use: listening on this machine only", {
+    address: formatAddress({ host: LOOPBACK, port: address.port }),
+    remedy: "set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY",
+  });
+  return { host: LOOPBACK, port: address.port };
+}
+
+function toListenOptions(address: ListenAddress): { host: string; port: number } {
+  return { host: address.host ?? "::", port: address.port };
+}
+
+async function listen<T>(
+  listening: Promise<T>,
+  address: ListenAddress,
+  setting: string,
+): Promise<T> {
+  try {
+    return await listening;
+  } catch (error) {
+    throw await explainListenError(error, address, setting);
+  }
+}
+
+// Users belong to one account, which owns every bucket; its ids never change, whatever the keys are.
+function createAccount(): Account {
+  return {
+    canonicalId: createHash("sha256").update("platform-vault account").digest("hex"),
+    displayName: "platform",
+    accountId: "000000000001",
+  };
+}
+
+function createKeyProvider(masterKey: Buffer): KeyProvider {
+  const key = Buffer.from(hkdfSync("sha256", masterKey, "", "platform-vault objects", 32));
+  const id = createHash("sha256").update(key).digest("hex").slice(0, 16);
+  return { current: () => ({ id, key }), find: (wanted) => (wanted === id ? key : undefined) };
+}
+
+function createKeyFinder(config: VaultConfig, directory: Directory) {
+  const { access_key_id: rootKey, secret_access_key: secret } = config;
+  const root: { secret: string; owner: Caller } = {
+    secret,
+    owner: { kind: "root", accessKey: rootKey },
+  };
+  return (accessKey: string): { secret: string; owner: Caller } | undefined => {
+    if (accessKey === rootKey) return root;
+    const found = directory.findKey(accessKey);
+    if (found === undefined) return undefined;
+    const { user, policies } = found;
+    const { name, namespaces } = user;
+    return { secret: found.secret, owner: { kind: "user", accessKey, name, policies, namespaces } };
+  };
+}
+
+async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owner): Promise<void> {
+  for (const bucket of config.default_buckets) {
+    if (store.findBucket(bucket) !== undefined) continue;
+    try {
+      await store.createBucket({ bucket, owner, region: config.region });
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      throw new Error(`default_buckets: ${bucket}: ${error.message}`, { cause: error });
+    }
+  }
+}
+
+function createProbes(health: HealthRegistry) {
+  const toAnswer = ({ status, body }: HealthAnswer): S3Answer => ({
+    status,
+    headers: [["Content-Type", "application/json"]],
+    body: JSON.stringify(body),
+  });
+  return (path: string): S3Answer | Promise<S3Answer> | undefined => {
+    if (path === "/healthz") return toAnswer(health.live());
+    return path === "/readyz" ? health.ready().then(toAnswer) : undefined;
+  };
+}
+
+function createAdminTokens(config: VaultConfig, log: Logger): TokenVerifier | undefined {
+  const { jwt_secret: secret, jwks_url: url, jwt_issuer: issuer, jwt_audience: audience } = config;
+  if (secret === undefined && url === undefined) return undefined;
+  if (secret !== undefined && isWeakSecret(secret)) {
+    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
+  }
+  if (url !== undefined && (issuer === undefined || audience === undefined)) {
+    throw new Error("jwks_url needs jwt_issuer and jwt_audience");
+  }
+  return createTokenVerifier({
+    clock: systemClock,
+    ...(secret === undefined ? {} : { secret }),
+    ...(url === undefined ? {} : { jwks: { url } }),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(audience === undefined ? {} : { audience }),
+  });
+}
+
+function createVaultTracer(config: VaultConfig, metrics: MetricRegistry) {
+  const { otlp_endpoint: endpoint } = config;
+  const exporter =
+    endpoint === undefined
+      ? undefined
+      : createOtlpExporter({ endpoint, resource: { service: "vault", version: VERSION }, metrics });
+  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
+}
+
+function toAuditEntry(finished: FinishedRequest, nowMs: number) {
+  const { request, caller, errorCode } = finished;
+  const requester =
+    caller === undefined || caller.kind === "anonymous" ? "anonymous" : caller.accessKey;
+  return {
+    request_id: request.id,
+    timestamp: new Date(nowMs).toISOString(),
+    requester,
+    bucket: finished.bucketName,
+    key: finished.key,
+    operation: finished.operation,
+    source_ip: `${request.clientAddress}:${request.exchange.connection.remotePort}`,
+    status: finished.status,
+    ...(errorCode === undefined ? {} : { error_code: errorCode }),
+  };
+}
