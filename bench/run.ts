@@ -1,6 +1,7 @@
 // `npm run bench -- <service> [case]`: measures ours beside its peers and keeps the results.
 import { parseArgs } from "node:util";
 import { GATE_CASES } from "./gate/cases.ts";
+import { AUTH_CASES } from "./auth/cases.ts";
 import type { BenchCase, BenchContext } from "./harness/case.ts";
 import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
@@ -12,12 +13,14 @@ const RESULTS_PATH = new URL("RESULTS.md", import.meta.url).pathname;
 
 const SERVICES: Record<string, readonly BenchCase[]> = {
   gate: GATE_CASES,
+  auth: AUTH_CASES,
   http1: [parse],
   vault: VAULT_CASES,
   pulse: PULSE_CASES,
 };
 const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
+  auth: ["taskset", "setpriv", "wrk"],
   vault: ["taskset", "prlimit", "setpriv", "wrk"],
 };
 

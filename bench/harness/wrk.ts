@@ -28,6 +28,12 @@ request = function()
 end
 `;
 
+const FORM_SCRIPT = `
+wrk.method = "POST"
+wrk.body = os.getenv("WRK_FORM")
+wrk.headers["Content-Type"] = "application/x-www-form-urlencoded"
+`;
+
 /** Different requests in turn instead of one GET. */
 export interface WrkCycle {
   method: string;
@@ -44,6 +50,8 @@ export interface WrkLoad {
   seconds: number;
   headers?: Record<string, string>;
   cycle?: WrkCycle;
+  /** Posts this form instead of a GET. */
+  form?: string;
   cores: string;
   /** A folder for the script. */
   scratch: string;
@@ -63,8 +71,9 @@ export interface WrkSummary {
 /** Runs wrk with one thread to its end. */
 export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
   const script = join(load.scratch, "report.lua");
-  const { cycle } = load;
-  writeFileSync(script, cycle === undefined ? REPORT_SCRIPT : CYCLE_SCRIPT + REPORT_SCRIPT);
+  const { cycle, form } = load;
+  const requestScript = cycle !== undefined ? CYCLE_SCRIPT : form !== undefined ? FORM_SCRIPT : "";
+  writeFileSync(script, requestScript + REPORT_SCRIPT);
   const headers = Object.entries(load.headers ?? {}).flatMap(([name, value]) => [
     "-H",
     `${name}: ${value}`,
@@ -75,7 +84,9 @@ export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
     cores: load.cores,
     env:
       cycle === undefined
-        ? {}
+        ? form === undefined
+          ? {}
+          : { WRK_FORM: form }
         : {
             WRK_TARGETS: cycle.targetsPath,
             WRK_METHOD: cycle.method,

@@ -14,6 +14,8 @@ export interface ClientStoreOptions {
   clock: Clock;
   /** Scopes that exist now: those that a client was allowed before they were deleted must not spoil it. */
   getScopes: () => ReadonlySet<string>;
+  /** Told of each client that has changed on this node. */
+  onChange: (clientId: string) => void;
 }
 
 /** The clients. */
@@ -80,6 +82,7 @@ export class ClientStore {
       .values({ client_id: clientId, ...changes, created_at: now })
       .onConflict((conflict) => conflict.column("client_id").doUpdateSet(changes))
       .execute();
+    this.#options.onChange(clientId);
   }
 
   /** Deletes one; false where there is none. */
@@ -89,6 +92,7 @@ export class ClientStore {
       .where("client_id", "=", clientId)
       .returning("client_id")
       .execute();
+    this.#options.onChange(clientId);
     return gone.length === 1;
   }
 

@@ -107,7 +107,7 @@ export class FrontHandler {
         return endpoints.serveFeed(request, response);
       default:
     }
-    response.setHeader("Content-Security-Policy", contentPolicy);
+    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", contentPolicy);
     await face.callback(request, response);
   }
 

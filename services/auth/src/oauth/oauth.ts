@@ -24,7 +24,7 @@ import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
 import { buildProvider } from "./provider.ts";
-import type { ProviderParts } from "./provider.ts";
+import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
@@ -83,7 +83,14 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     rotation,
     getRequest: readCoreRequest,
   });
-  const clients = new ClientStore({ database, box, clock, getScopes: () => policy.scopeNames });
+  const clientCache: ClientCache = new Map();
+  const clients = new ClientStore({
+    database,
+    box,
+    clock,
+    getScopes: () => policy.scopeNames,
+    onChange: (clientId) => clientCache.delete(clientId),
+  });
   const claims = new TokenClaimsSource({
     policy,
     accounts,
@@ -97,6 +104,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     audience: options.audience,
     algorithm: options.algorithm,
     adapter: (model) => (model === "Client" ? clients.createAdapter() : items.createAdapter(model)),
+    clientCache,
     policy,
     accounts,
     sessions: options.sessions,

@@ -16,6 +16,7 @@ import type { SigningAlgorithm } from "../key/schema.ts";
 import type { SigningKey } from "../key/signing-key.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
+import type { CoreClient } from "./core-client.ts";
 import type { OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
@@ -43,12 +44,19 @@ export const ttlSeconds = {
 /** The public client that the service's own login issues tokens for. */
 export const platformClientId = "platform";
 
+const clientMs = 1_000;
+const clientsMax = 10_000;
+
+/** Clients that were asked for within the last second, by id; whoever changes one on this node takes it out. */
+export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
+
 /** What providers are made of. */
 export interface ProviderParts {
   /** Issuer and base of all URLs; no path. */
   issuer: string;
   algorithm: SigningAlgorithm;
   adapter: AdapterFactory;
+  clientCache: ClientCache;
   policy: TokenPolicy;
   accounts: Accounts;
   sessions: SessionLookup;
@@ -90,6 +98,7 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
   provider.proxy = true;
   adoptSessions(provider);
+  rememberClients(provider, parts);
   deriveSuccessors(provider, parts.rotation);
   return provider;
 }
@@ -112,6 +121,26 @@ function adoptSessions(provider: Provider): void {
   };
   prototype.ensureClientContainer = function nameSession(clientId) {
     if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
+  };
+}
+
+// The core asks the store, and compares digests of everything it says, at every request of a client.
+function rememberClients(provider: Provider, { clientCache, clock }: ProviderParts): void {
+  const Client = provider.Client as { find: (id: string) => Promise<CoreClient | undefined> };
+  const find = Client.find.bind(Client);
+  Client.find = async (id) => {
+    const now = clock.monotonicMs();
+    const known = clientCache.get(id);
+    if (known !== undefined && known.provider === provider && now < known.until)
+      return known.client;
+    const client = await find(id);
+    if (client === undefined) {
+      clientCache.delete(id);
+      return undefined;
+    }
+    if (clientCache.size >= clientsMax) clientCache.clear();
+    clientCache.set(id, { provider, client, until: now + clientMs });
+    return client;
   };
 }
 

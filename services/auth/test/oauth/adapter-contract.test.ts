@@ -250,7 +250,13 @@ onEachDatabase((makeUrl) => {
     test("secrets are sealed, and a deleted scope does not spoil a client", async () => {
       const { database } = nodes[0]!;
       const scopes = new Set(["openid", "a", "b"]);
-      const clients = new ClientStore({ database, box, clock, getScopes: () => scopes });
+      const clients = new ClientStore({
+        database,
+        box,
+        clock,
+        getScopes: () => scopes,
+        onChange: () => {},
+      });
       await clients.save("c1", {
         client_id: "c1",
         client_secret: "hush-hush",

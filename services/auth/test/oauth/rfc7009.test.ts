@@ -141,12 +141,17 @@ onEachDatabase((makeUrl) => {
   test("a deleted client's tokens are dead", async () => {
     const doomed = await register(host);
     const { access_token } = await obtainTokens(host, doomed);
+    const ask = (at: Host): Promise<Answer> =>
+      postToken(at, { grant_type: "client_credentials" }, { as: doomed });
+    assert.equal((await ask(other)).status, 200);
     assert.equal(await host.oauth.deleteClient(doomed.client_id), true);
     assert.equal(await isActive(access_token), false);
-    assert.equal(
-      (await postToken(other, { grant_type: "client_credentials" }, { as: doomed })).status,
-      401,
-    );
+    assert.equal((await ask(host)).status, 401);
+    // Another node may know a client for a second longer; what it issues meanwhile is void.
+    const late = await ask(other);
+    if (late.status === 200) assert.equal(await isActive(String(late.body["access_token"])), false);
+    await new Promise((resolve) => setTimeout(resolve, 1_050));
+    assert.equal((await ask(other)).status, 401);
   });
 
   test("a revoked key takes along what it signed, at once and on every node", async () => {

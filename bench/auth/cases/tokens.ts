@@ -1,0 +1,45 @@
+// (a) What a machine's access token costs: client authentication, policy, one ES256 signature.
+import { Workspace, type BenchCase } from "../../harness/case.ts";
+import { AUTH_COLUMNS, runContenders } from "../contest.ts";
+import { BARE_CLIENT, startBareServer } from "../servers/oidc-provider.ts";
+import { startPlatformAuth } from "../servers/platform-auth.ts";
+
+export const tokens: BenchCase = {
+  name: "tokens",
+  title: "Client credentials, JWT (ES256)",
+  run: async (context) => {
+    await using workspace = new Workspace();
+    const ours = await startPlatformAuth(context, workspace);
+    const bare = await startBareServer(context, workspace);
+    const authorize = (id: string, secret: string): Record<string, string> => ({
+      Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
+    });
+    const form = "grant_type=client_credentials";
+    return {
+      work: "POST /token with client_secret_basic, 32 connections, one core. Ours keeps clients, secrets and revocations on SQLite; oidc-provider its one client in memory.",
+      columns: AUTH_COLUMNS,
+      rows: await runContenders(context, workspace, [
+        {
+          name: "platform-auth",
+          isOurs: true,
+          version: "",
+          url: `${ours.origin}/api/v1/auth/token`,
+          headers: authorize(ours.clientId, ours.clientSecret),
+          form,
+          pid: ours.pid,
+        },
+        {
+          name: "oidc-provider",
+          isOurs: false,
+          version: bare.version,
+          url: `${bare.origin}/token`,
+          headers: authorize(BARE_CLIENT.id, BARE_CLIENT.secret),
+          form,
+          pid: bare.pid,
+        },
+      ]),
+      ratioColumns: ["perS", "cpuUs"],
+      goals: [{ column: "perS", against: "oidc-provider", atLeast: 1 }],
+    };
+  },
+};

@@ -1,0 +1,96 @@
+// Requests in a ring: each against a server that is up, one round in turn until all rounds are done.
+import type { BenchContext, Workspace } from "../harness/case.ts";
+import type { Column, Row } from "../harness/report.ts";
+import { readTreeCpu } from "../harness/usage.ts";
+import { runWrk } from "../harness/wrk.ts";
+
+const WARM_UP_SECONDS = 3;
+const CONNECTIONS = 32;
+
+/** One request that is sent again and again. */
+export interface Contender {
+  name: string;
+  isOurs: boolean;
+  version: string;
+  url: string;
+  headers?: Record<string, string>;
+  /** Posted; without it a GET. */
+  form?: string;
+  /** The server's process. */
+  pid: number;
+}
+
+/** The figures of a round. */
+export const AUTH_COLUMNS: readonly Column[] = [
+  { key: "perS", title: "requests/s", digits: 0 },
+  { key: "cpuUs", title: "CPU µs/request", digits: 0 },
+  { key: "p50Us", title: "p50 µs", digits: 0 },
+  { key: "p99Us", title: "p99 µs", digits: 0 },
+];
+
+/** Checks one answer of each, warms up, and runs the rounds. */
+export async function runContenders(
+  context: BenchContext,
+  workspace: Workspace,
+  contenders: readonly Contender[],
+): Promise<Row[]> {
+  const entrants = contenders.map((contender) => {
+    const { name, isOurs, version } = contender;
+    const row: Row = { name, isOurs, version, rounds: [] };
+    return { contender, row };
+  });
+  for (const { contender } of entrants) {
+    await checkAnswer(contender);
+    await loadOnce(context, workspace, contender, WARM_UP_SECONDS);
+  }
+  for (let round = 1; round <= context.rounds; round += 1) {
+    for (const { contender, row } of round % 2 === 0 ? entrants.toReversed() : entrants) {
+      const figures = await loadOnce(context, workspace, contender, context.seconds);
+      const isFault = typeof figures === "string";
+      if (isFault) row.note = figures;
+      row.rounds.push(isFault ? undefined : figures);
+      const said = isFault ? `INVALID, ${figures}` : `${figures["perS"]?.toFixed(0)} requests/s`;
+      context.say(`  ${round}/${context.rounds} ${row.name}: ${said}`);
+    }
+  }
+  return entrants.map(({ row }) => row);
+}
+
+async function checkAnswer({ name, url, headers, form }: Contender): Promise<void> {
+  const answer = await fetch(url, {
+    headers: {
+      ...headers,
+      ...(form === undefined ? {} : { "content-type": "application/x-www-form-urlencoded" }),
+    },
+    ...(form === undefined ? {} : { method: "POST", body: form }),
+  });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`${name}: ${answer.status} ${text}`);
+}
+
+async function loadOnce(
+  context: BenchContext,
+  workspace: Workspace,
+  { url, headers, form, pid }: Contender,
+  seconds: number,
+): Promise<Record<string, number> | string> {
+  const before = readTreeCpu(pid).cpuMs;
+  const summary = await runWrk({
+    url,
+    connections: CONNECTIONS,
+    seconds,
+    ...(headers === undefined ? {} : { headers }),
+    ...(form === undefined ? {} : { form }),
+    cores: context.cores.load,
+    scratch: workspace.folder,
+  });
+  const cpuMs = readTreeCpu(pid).cpuMs - before;
+  if (summary.failed > 0) return `${summary.failed} of ${summary.requests} requests failed`;
+  if (summary.requests === 0) return "no request was completed";
+  return {
+    perS: (summary.requests * 1e6) / summary.durationUs,
+    cpuUs: (cpuMs * 1_000) / summary.requests,
+    p50Us: summary.p50Us,
+    p99Us: summary.p99Us,
+  };
+}

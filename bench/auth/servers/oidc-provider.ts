@@ -1,0 +1,36 @@
+// The core alone, in memory: what ours is built on, without anything that ours adds.
+import { createRequire } from "node:module";
+import type { BenchContext, Workspace } from "../../harness/case.ts";
+import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+
+/** The client of the server. */
+export const BARE_CLIENT = { id: "bench", secret: "bench-secret-bench-secret" };
+
+/** A running server. */
+export interface BareServer {
+  origin: string;
+  pid: number;
+  version: string;
+}
+
+/** Starts `oidc-provider-server.ts` on one core. */
+export async function startBareServer(
+  context: BenchContext,
+  workspace: Workspace,
+): Promise<BareServer> {
+  const port = await findFreePort();
+  const started = workspace.keep(
+    startPinned({
+      name: "oidc-provider",
+      command: process.execPath,
+      args: [new URL("oidc-provider-server.ts", import.meta.url).pathname, String(port)],
+      cores: context.cores.test,
+      env: { NODE_ENV: "production" },
+    }),
+  );
+  await waitForPort(started, port);
+  const entry = createRequire(import.meta.url).resolve("oidc-provider");
+  const manifest = new URL("../package.json", `file://${entry}`);
+  const { version } = createRequire(import.meta.url)(manifest.pathname) as { version: string };
+  return { origin: `http://127.0.0.1:${port}`, pid: started.pid, version };
+}

@@ -1,0 +1,69 @@
+// Ours as any user starts it: durable on SQLite, ES256, with one client registered over its API.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BenchContext, Workspace } from "../../harness/case.ts";
+import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+
+const BIN = fileURLToPath(new URL("../../../bin/platform-auth.js", import.meta.url));
+const ADMIN = { username: "bench", password: "correct horse battery staple" };
+
+/** A running service and its client. */
+export interface PlatformAuth {
+  origin: string;
+  pid: number;
+  clientId: string;
+  clientSecret: string;
+}
+
+/** Starts it on one core and registers the client. */
+export async function startPlatformAuth(
+  context: BenchContext,
+  workspace: Workspace,
+): Promise<PlatformAuth> {
+  const port = await findFreePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const started = workspace.keep(
+    startPinned({
+      name: "platform-auth",
+      command: process.execPath,
+      args: [BIN],
+      cores: context.cores.test,
+      env: {
+        PLATFORM_AUTH_ADDR: `127.0.0.1:${port}`,
+        PLATFORM_AUTH_PUBLIC_URL: origin,
+        PLATFORM_AUTH_DATA_DIR: join(workspace.folder, "auth"),
+        PLATFORM_AUTH_JWT_ALGORITHM: "ES256",
+        PLATFORM_AUTH_ADMIN_USER: ADMIN.username,
+        PLATFORM_AUTH_ADMIN_PASSWORD: ADMIN.password,
+        PLATFORM_AUTH_LOG_LEVEL: "warn",
+      },
+    }),
+  );
+  await waitForPort(started, port);
+  const login = await post(`${origin}/api/auth/login`, ADMIN);
+  const client = await post(
+    `${origin}/api/v1/auth/clients`,
+    { redirect_uris: [], response_types: [], grant_types: ["client_credentials"], scope: "openid" },
+    String(login["access_token"]),
+  );
+  return {
+    origin,
+    pid: started.pid,
+    clientId: String(client["client_id"]),
+    clientSecret: String(client["client_secret"]),
+  };
+}
+
+async function post(url: string, body: unknown, token?: string): Promise<Record<string, unknown>> {
+  const answer = await fetch(url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+    },
+    body: JSON.stringify(body),
+  });
+  const text = await answer.text();
+  if (!answer.ok) throw new Error(`${url}: ${answer.status} ${text}`);
+  return JSON.parse(text) as Record<string, unknown>;
+}
