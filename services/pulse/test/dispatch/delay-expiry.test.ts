@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 
-async function waitFor<T>(read: () => Promise<T | undefined>, timeoutMs = 10_000): Promise<T> {
+async function waitFor<T>(read: () => Promise<T | undefined>, timeoutMs = 30_000): Promise<T> {
   const until = performance.now() + timeoutMs;
   for (;;) {
     const found = await read();
@@ -132,10 +132,9 @@ test("a dead letter is sent back with its id and one more retry, patched if aske
     requeue({ message_id: ids[1] }),
     requeue({ message_id: ids[1] }),
   ]);
-  assert.deepEqual(twice.map((answer) => answer.status).sort(), [
-    200,
-    twice.some((a) => a.status === 404) ? 404 : 409,
-  ]);
+  const statuses = twice.map(({ status }) => status).sort((a, b) => a - b);
+  assert.equal(statuses[0], 200);
+  assert.ok(statuses[1] === 404 || statuses[1] === 409, String(statuses[1]));
   const summary = (await pulse.get("/api/v1/topics/a/dlq/summary")).body;
   assert.deepEqual([summary.total, summary.clusters[0].count], [1, 1]);
   assert.deepEqual(summary.clusters[0].sample_ids, [ids[2]]);

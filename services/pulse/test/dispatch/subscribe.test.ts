@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { on, once } from "node:events";
 import { after, before, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
@@ -110,7 +110,7 @@ test("what a member did not acknowledge goes to another one when it leaves, and 
   const url = `${pulse.url.replace("http", "ws")}/ws/subscribe/acks?group=g&ack=manual&prefetch=3`;
   const first = new WebSocket(url);
   const got: { offset: number; message_id: string }[] = [];
-  first.on("message", (data) => got.push(JSON.parse(String(data))));
+  first.on("message", (data: Buffer) => got.push(JSON.parse(data.toString())));
   await once(first, "open");
   await publishAll("acks", ["0", "1", "2", "3", "4"]);
   while (got.length < 3) await sleep(5);
@@ -121,7 +121,8 @@ test("what a member did not acknowledge goes to another one when it leaves, and 
   first.close();
   const second = await subscribe("acks?group=g");
   await second.wait(4);
-  assert.deepEqual(second.payloads(), ["0", "2", "3", "4"]);
+  // It may have joined before the other one had left: then "4" came first.
+  assert.deepEqual(new Set(second.payloads()), new Set(["0", "2", "3", "4"]));
   second.close();
 });
 
@@ -129,15 +130,18 @@ test("bad acknowledgements are answered and disturb nothing", async () => {
   const socket = new WebSocket(
     `${pulse.url.replace("http", "ws")}/ws/subscribe/badack?group=g&ack=manual`,
   );
+  const messages = on(socket, "message");
+  const read = async () => {
+    const { value } = (await messages.next()) as { value: [Buffer] };
+    return JSON.parse(value[0].toString());
+  };
   await once(socket, "open");
   for (const text of ["not json", "{}", '{"ack":5}', '{"ack":"0:99"}']) {
     socket.send(text);
-    const [data] = await once(socket, "message");
-    assert.equal(typeof JSON.parse(String(data)).error, "string", text);
+    assert.equal(typeof (await read()).error, "string", text);
   }
   await publishAll("badack", ["fine"]);
-  const [data] = await once(socket, "message");
-  assert.equal(JSON.parse(String(data)).payload, "fine");
+  assert.equal((await read()).payload, "fine");
   socket.close();
 });
 
@@ -224,5 +228,5 @@ test("statistics come each second over a WebSocket", async () => {
     assert.equal(typeof stats[name], "number", name);
   }
   await once(socket, "message");
-  socket.close();
+  socket.terminate();
 });
