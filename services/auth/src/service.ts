@@ -122,7 +122,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     await tracer.shutdown(tracesFlushMs);
   });
 
-  const front = new Front();
+  const front = new Front({ httpMetrics, tracer, log, clock });
   const listener = await listenHttp({
     address: { host: config.addr.host ?? "::", port: config.addr.port },
     fetch: front.fetch,
@@ -155,7 +155,10 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     token: config.notify_token,
     from: config.mail_from,
   });
-  const metrics = createAuthMetrics(registry, () => sessions.count());
+  const metrics = createAuthMetrics(registry, {
+    countSessions: () => sessions.count(),
+    getKeyAgeSeconds: () => keys.ageSeconds,
+  });
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,

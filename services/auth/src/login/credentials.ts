@@ -198,11 +198,14 @@ export class Credentials {
     return account;
   }
 
-  /** Ends everything that was issued to the user: sessions, grants, tokens. Returns how many sessions. */
-  async invalidate(userId: string): Promise<number> {
+  /**
+   * Ends everything that was issued to the user: sessions, grants, tokens. Returns how many sessions. One session may be
+   * left, for it can have new tokens: those of before are void by the user's epoch, not by its `sid`.
+   */
+  async invalidate(userId: string, exceptSid?: string): Promise<number> {
     const { users, sessions, oauth } = this.#parts;
     await users.raiseEpoch(userId);
-    const ended = await sessions.endAll(userId);
+    const ended = await sessions.endAll(userId, exceptSid);
     await oauth.revokeUser(userId);
     return ended;
   }
@@ -221,19 +224,11 @@ export class Credentials {
     origin: Origin,
     action: string,
   ): Promise<void> {
-    const { users, hasher, sessions, tickets, oauth, audit } = this.#parts;
+    const { users, hasher, tickets, audit } = this.#parts;
     this.#requireGoodPassword(password, [account.username, account.email], "new_password");
     await users.setPassword(account.id, await hasher.hash(password));
     await tickets.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
-    if (sid === undefined) {
-      await this.invalidate(account.id);
-    } else {
-      const others = await sessions.list(account.id, sid);
-      for (const { id } of others) {
-        if (id !== sid) await this.endSession(id, account.id);
-      }
-      await oauth.revokeSession(sid);
-    }
+    await this.invalidate(account.id, sid);
     await audit.record({
       action,
       actor: `user:${account.id}`,

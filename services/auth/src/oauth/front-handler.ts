@@ -5,7 +5,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
 import { OAuthError, sendError } from "./endpoint.ts";
-import { coreRoutes, isOAuthPath, ownRoutes } from "./routes.ts";
+import { coreRoutes, findOAuthRoute, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo } from "./userinfo.ts";
 import type { UserinfoParts } from "./userinfo.ts";
@@ -70,7 +70,7 @@ export class FrontHandler {
     const { url = "/" } = request;
     const query = url.indexOf("?");
     const path = query === -1 ? url : url.slice(0, query);
-    if (!isOAuthPath(path)) return false;
+    if (findOAuthRoute(path) === undefined) return false;
     this.#serve(path, request, response).catch((error: unknown) => {
       this.#fail(error, request, response);
     });

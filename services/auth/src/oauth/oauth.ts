@@ -28,6 +28,7 @@ import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
+import { findOAuthRoute } from "./routes.ts";
 import type { OAuthTables } from "./schema.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
@@ -165,6 +166,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
 
   return {
     handle: (request, response) => front.handle(request, response),
+    findRoute: findOAuthRoute,
     mintForLogin: (account, session, scope) => mint.mint(account, session, scope),
     verifyAccessToken: async (token) => toKernelClaims(await verifier.verify(token)),
     findInteraction: (request, response) => interactions.find(request, response),
@@ -184,7 +186,6 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       }
       return made;
     },
-    getKeyAgeSeconds: () => keys.ageSeconds,
     refresh: async () => {
       await keys.refresh();
       if (await policy.refresh()) front.rebuild();

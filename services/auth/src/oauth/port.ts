@@ -55,6 +55,8 @@ export type InteractionOutcome =
 export interface OAuth {
   /** Takes the request over and answers it where its path is the core's; false leaves it to the API and the pages. */
   handle(request: IncomingMessage, response: ServerResponse): boolean;
+  /** The route of a path that `handle` takes over, for metrics and logs: a pattern, never what somebody sent. */
+  findRoute(path: string): string | undefined;
   /** Tokens of the built-in client `platform`; `scope` asks for less than all that the roles permit. */
   mintForLogin(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens>;
   /** The claims of an access token of ours that is valid at this moment: signature, times, deny-list, session, epoch. */
@@ -86,8 +88,6 @@ export interface OAuth {
   listKeys(): Promise<KeyReport[]>;
   /** Rotates the signing keys. */
   rotateKeys(rotation: Rotation): Promise<{ kid: string }>;
-  /** Age of the active signing key in seconds. */
-  getKeyAgeSeconds(): number;
   /** Reads keys and scopes again, now rather than within a second. */
   refresh(): Promise<void>;
   /** Stops what runs in the background. */

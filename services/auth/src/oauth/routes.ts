@@ -34,7 +34,9 @@ const withTail = new Set<string>([
   coreRoutes.code_verification,
 ]);
 
-/** Whether the OAuth front handler serves this path (without its query). */
-export function isOAuthPath(path: string): boolean {
-  return exact.has(path) || withTail.has(path.slice(0, path.lastIndexOf("/")));
+/** The route that a path (without its query) belongs to; undefined for paths that are not the front handler's. */
+export function findOAuthRoute(path: string): string | undefined {
+  if (exact.has(path)) return path;
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  return withTail.has(parent) ? `${parent}/{id}` : undefined;
 }
