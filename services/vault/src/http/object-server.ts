@@ -223,14 +223,20 @@ async function sendChunks(
   let wake: (() => void) | undefined;
   exchange.onDrain = () => wake?.();
   exchange.onAborted = () => wake?.();
+  // Written to the socket, which may not have sent them yet.
+  const unsent: Buffer[] = [];
   try {
     for await (const chunk of reader.chunks()) {
       if (!request.isLive) return;
-      if (exchange.write(chunk)) continue;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      if (!request.isLive) return;
+      unsent.push(chunk);
+      if (!exchange.write(chunk)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        if (!request.isLive) return;
+      }
+      if (exchange.unsentBytes > 0) continue;
+      for (const sent of unsent.splice(0)) reader.recycle(sent);
     }
     exchange.end();
   } finally {
