@@ -27,15 +27,9 @@ export type User = z.output<typeof fileSchema>[number];
  * password.
  */
 export function readUsersFile(path: string): User[] {
-  let value: unknown;
-  try {
-    ({ value } = parseJson(readFileSync(path, "utf8")));
-  } catch (error) {
-    const isMissing = error instanceof Error && "code" in error;
-    const reason = isMissing ? `cannot be read (${String(error.code)})` : "is not valid JSON";
-    throw new Error(`users_file ${path} ${reason}`, { cause: isMissing ? error : undefined });
-  }
-  const result = fileSchema.safeParse(value);
+  const parsed = parse(readText(path));
+  if (parsed === undefined) throw new Error(`users_file ${path} is not valid JSON`);
+  const result = fileSchema.safeParse(parsed.value);
   if (!result.success) {
     const [issue] = result.error.issues;
     const place = issue?.path.join(".") ?? "";
@@ -47,4 +41,22 @@ export function readUsersFile(path: string): User[] {
     names.add(name);
   }
   return result.data;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new Error(`users_file ${path} cannot be read (${code})`, { cause: error });
+  }
+}
+
+// What the parser says may quote the text, and passwords are in it.
+function parse(text: string): { value: unknown } | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
 }
