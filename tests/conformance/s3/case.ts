@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import type { Answer, Ask, Client } from "./client.ts";
-import type { Credentials } from "./signature.ts";
+import { encode, type Credentials } from "./signature.ts";
 import type { VaultStage } from "./stage.ts";
 
 /** Where a case plays: an empty bucket of its own on a vault that others use, too. */
@@ -16,6 +16,8 @@ export interface Scene {
   must: (method: string, target?: string, ask?: Ask) => Promise<Answer>;
   /** Puts an object; throws where that fails. */
   put: (key: string, body?: string | Buffer, headers?: Record<string, string>) => Promise<Answer>;
+  /** Puts objects, each with its key as body. */
+  putAll: (...keys: string[]) => Promise<void>;
   /** Makes another bucket. */
   createBucket: (headers?: Record<string, string>) => Promise<string>;
   /** Switches versioning of the bucket. */
@@ -32,11 +34,11 @@ export interface Case {
   run(scene: Scene): Promise<void>;
 }
 
+/** A case of an operation. */
+export type CaseRow = [title: string, run: (scene: Scene) => Promise<void>];
+
 /** Writes the cases of one operation shortly. */
-export function casesOf(
-  operation: string,
-  ...cases: readonly [title: string, run: (scene: Scene) => Promise<void>][]
-): Case[] {
+export function casesOf(operation: string, ...cases: readonly CaseRow[]): Case[] {
   return cases.map(([title, run]) => ({ operation, title, run }));
 }
 
@@ -62,6 +64,9 @@ export async function setScene(stage: VaultStage): Promise<Scene> {
       return answer;
     },
     put: (key, body = "", headers = {}) => scene.must("PUT", `/${key}`, { body, headers }),
+    async putAll(...keys) {
+      await Promise.all(keys.map((key) => scene.put(encode(key), key)));
+    },
     async createBucket(headers = {}) {
       const name = createName();
       assert.equal((await client.send("PUT", `/${name}`, { headers })).status, 200);

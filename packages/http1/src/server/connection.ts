@@ -178,6 +178,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     return !this.socket.writableNeedDrain;
   }
 
+  get unsentBytes(): number {
+    return this.socket.writableLength;
+  }
+
   end(trailers?: AnswerHeaders): void {
     const streamed = this.#expectStreamed();
     if (this.aborted) streamed.isOpen = false;
