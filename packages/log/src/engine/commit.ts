@@ -120,8 +120,10 @@ export class Committer {
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
+    const isRepeated = earlier.some((seen) => seen !== undefined);
     const fresh: Fresh[] = [];
-    const results = batches.map(({ batch }, index): AppendResult => {
+    const results = batches.map(({ batch, unlessDuplicate }, index): AppendResult => {
+      if (isRepeated && unlessDuplicate === true) return leftOut;
       const duplicate = earlier[index];
       if (duplicate !== undefined) {
         const { baseOffset, lastOffset } = duplicate;
@@ -422,6 +424,8 @@ export class Committer {
     });
   }
 }
+
+const leftOut: AppendResult = { baseOffset: -1, lastOffset: -1, duplicate: true };
 
 /** Whether a failure means that the disk is full, and nothing worse. */
 export function isDiskFull(error: unknown): boolean {
