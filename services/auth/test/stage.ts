@@ -101,6 +101,8 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
   const service = await startAuth({
     config,
     clock,
+    // Tests are not about how long a hash takes.
+    passwordCost: { memoryCost: 256, timeCost: 1, parallelism: 1 },
     log: createLogger({
       service: "auth",
       level: "debug",

@@ -16,6 +16,7 @@ import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
+import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
@@ -174,6 +175,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       interactions.finish(request, response, outcome),
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
+    listGrants: (userId) => listGrants(getProvider(), items, userId),
+    revokeGrants: (userId, clientId) => revoker.revokeGrantsTo(clientId, userId),
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
     deleteClient: (clientId) => registry.delete(clientId),
