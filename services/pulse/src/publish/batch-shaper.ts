@@ -20,7 +20,7 @@ import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import type { Draft } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
-import type { Transforms } from "../transform/transforms.ts";
+import type { TransformResult, Transforms } from "../transform/transforms.ts";
 import { toMessage } from "./message.ts";
 
 /** Most bytes that a batch may take when decompressed, if its topic asks for a look inside. */
@@ -145,7 +145,7 @@ export class BatchShaper {
     return { kept, deadLetters, isChanged };
   }
 
-  #run(topic: Topic, { value }: StoredRecord) {
+  async #run(topic: Topic, { value }: StoredRecord): Promise<TransformResult | undefined> {
     if (value === null && isCompacted(topic)) return undefined;
     return this.#parts.transforms.run(topic, value ?? Buffer.alloc(0));
   }
