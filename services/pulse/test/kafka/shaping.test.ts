@@ -15,30 +15,13 @@ import {
   type BatchFields,
   type NewRecord,
 } from "@platform/log/batch";
-import { assembleTransform, pack } from "../../../../packages/wasm/test/assemble.ts";
 import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
 import { fetch, initProducerId, produce } from "../../src/kafka/protocol/messages/index.ts";
 import type { Topic } from "../../src/topic/topics.ts";
+import { lowerCaseGuest } from "../fixture/lower-case-guest.ts";
 import type { KafkaClient } from "./client.ts";
 import { KafkaStage } from "./stage.ts";
 
-/** Letters in lower case; `!` in front traps, `?` in front loops for ever. */
-const guest = Buffer.from(
-  assembleTransform(`
-  (local $index i32)
-  (local $first i32)
-  (if (local.get $length) (then (local.set $first (i32.load8_u (local.get $at)))))
-  (if (i32.eq (local.get $first) (i32.const 33)) (then unreachable))
-  (if (i32.eq (local.get $first) (i32.const 63)) (then (loop $forever (br $forever))))
-  (block $done
-    (loop $next
-      (br_if $done (i32.ge_u (local.get $index) (local.get $length)))
-      (i32.store8 (i32.add (local.get $at) (local.get $index))
-        (i32.or (i32.load8_u (i32.add (local.get $at) (local.get $index))) (i32.const 32)))
-      (local.set $index (i32.add (local.get $index) (i32.const 1)))
-      (br $next)))
-  ${pack("(local.get $at)", "(local.get $length)")}`),
-);
 const gzipAsync = promisify<Buffer, Buffer>(gzip);
 const zstdAsync = promisify<Buffer, Buffer>(zstdCompress);
 
@@ -61,7 +44,7 @@ async function createTopic(
   if (kind === "schema") {
     await stage.shaping.schemas.register(topic, { amount: "number" }, "none");
   }
-  if (kind === "transform") await stage.shaping.transforms.register(topic, guest);
+  if (kind === "transform") await stage.shaping.transforms.register(topic, lowerCaseGuest);
   return topic;
 }
 
