@@ -123,11 +123,9 @@ export class Committer {
     const isRepeated = earlier.some((seen) => seen !== undefined);
     const fresh: Fresh[] = [];
     const results = batches.map(({ batch, unlessDuplicate }, index): AppendResult => {
-      if (isRepeated && unlessDuplicate === true) return leftOut;
-      const duplicate = earlier[index];
-      if (duplicate !== undefined) {
-        const { baseOffset, lastOffset } = duplicate;
-        return { baseOffset, lastOffset, duplicate: true };
+      const seen = earlier[index] ?? (isRepeated && unlessDuplicate ? nowhere : undefined);
+      if (seen !== undefined) {
+        return { baseOffset: seen.baseOffset, lastOffset: seen.lastOffset, duplicate: true };
       }
       const assigned = this.#assign(partitions[index]!, headers[index]!, batch);
       fresh.push(assigned);
@@ -425,7 +423,7 @@ export class Committer {
   }
 }
 
-const leftOut: AppendResult = { baseOffset: -1, lastOffset: -1, duplicate: true };
+const nowhere = { baseOffset: -1, lastOffset: -1 };
 
 /** Whether a failure means that the disk is full, and nothing worse. */
 export function isDiskFull(error: unknown): boolean {
