@@ -34,6 +34,7 @@ import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaFace } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
+import { BatchChecks } from "./publish/batch-checks.ts";
 import { MessageIds } from "./publish/message-ids.ts";
 import { Publisher } from "./publish/publisher.ts";
 import { RateLimit } from "./publish/rate-limit.ts";
@@ -100,7 +101,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
     subscribers: () => subscribers.count,
-    deadLetters: () => publisher.counts.deadLettered + expired,
+    deadLetters: () => publisher.counts.deadLettered + kafka.counts.deadLettered + expired,
   });
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -168,6 +169,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
     batchBytesMax,
+    checks: new BatchChecks({ schemas, transforms, deadLetters, idSource, clock, batchBytesMax }),
     limits: { connectionsMax: config.kafka_connections_max },
   });
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));

@@ -115,11 +115,15 @@ export class Committer {
    * Appends batches to partitions as one atomic entry. Offsets are given in call order, before the
    * first await, so callers that append one after another keep their order.
    */
-  async append(batches: readonly AppendBatch[]): Promise<AppendResult[]> {
+  async append(
+    batches: readonly AppendBatch[],
+    skipAllOnDuplicate: boolean,
+  ): Promise<AppendResult[]> {
     this.#checkRoom();
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
+    const isSkipped = skipAllOnDuplicate && earlier.some((batch) => batch !== undefined);
     const fresh: Fresh[] = [];
     const results = batches.map(({ batch }, index): AppendResult => {
       const duplicate = earlier[index];
@@ -127,6 +131,7 @@ export class Committer {
         const { baseOffset, lastOffset } = duplicate;
         return { baseOffset, lastOffset, duplicate: true };
       }
+      if (isSkipped) return { baseOffset: -1, lastOffset: -1, duplicate: false };
       const assigned = this.#assign(partitions[index]!, headers[index]!, batch);
       fresh.push(assigned);
       const { baseOffset, nextOffset } = assigned.batch;

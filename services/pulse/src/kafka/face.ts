@@ -5,6 +5,7 @@ import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { GroupCoordinator } from "../group/index.ts";
+import type { BatchChecks } from "../publish/batch-checks.ts";
 import { BatchProducer, type ProduceCounts } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { ProducerIds } from "../store/producer-ids.ts";
@@ -41,6 +42,8 @@ export interface KafkaFaceParts {
   isAutoCreating: boolean;
   /** Largest record batch, as it comes. It must be no more than the log takes. */
   batchBytesMax: number;
+  /** What topics ask of the records that are written. */
+  checks?: BatchChecks;
   /** Bytes of batches that one Fetch answers with, at most; always a whole batch. Default 8 MiB. */
   fetchBytesMax?: number;
   limits?: Partial<KafkaLimits>;
@@ -76,7 +79,7 @@ export class KafkaFace {
     const { store, state, topics, offsets, log } = parts;
     const { clusterId, saltKey } = await readIdentity(store, state);
     const groups = new GroupCoordinator({});
-    const producer = new BatchProducer(store, parts.batchBytesMax);
+    const producer = new BatchProducer(store, parts.batchBytesMax, parts.checks);
     const routes = createKafkaRoutes(
       {
         topics,

@@ -74,14 +74,16 @@ export class Store {
   }
 
   /**
-   * Appends whole batches v2 as they are, compressed or not, with `drafts` in the same atomic entry. The log takes the
-   * buffers over. `verified` in a batch says that `validateBatch` has passed.
+   * Appends whole batches v2 as they are, compressed or not, with `drafts` in the same atomic entry; if a batch is a
+   * producer's duplicate, nothing is appended. The log takes the buffers over. `verified` in a batch says that
+   * `validateBatch` has passed.
    */
   async appendBatches(
     batches: readonly AppendBatch[],
     drafts: readonly Draft[] = [],
   ): Promise<AppendResult[]> {
-    const results = await this.log.append([...batches, ...encodeDrafts(drafts).batches]);
+    const all = [...batches, ...encodeDrafts(drafts).batches];
+    const results = await this.log.append(all, { skipAllOnDuplicate: true });
     return results.slice(0, batches.length);
   }
 

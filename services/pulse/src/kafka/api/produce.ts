@@ -137,6 +137,11 @@ function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswe
       };
     case "transactional":
       return describeRefusal(index, refusedTransaction);
+    case "rejected":
+      return {
+        ...describeRefusal(index, refuse(errorCodes.invalidRecord, outcome.reason)),
+        recordErrors: [{ batchIndex: outcome.record, batchIndexErrorMessage: outcome.reason }],
+      };
     case "refused":
       return describeRefusal(index, toAnswer(outcome.error));
     default:
