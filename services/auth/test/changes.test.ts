@@ -7,7 +7,7 @@ import { generateSync } from "otplib";
 import { Authenticator } from "./authenticator.ts";
 import { admin, call, expectStatus, join, signIn, startWithAdmin } from "./client.ts";
 import type { Person } from "./client.ts";
-import { startMailbox } from "./mailbox.ts";
+import { readLink, startMailbox } from "./mailbox.ts";
 import type { Mailbox } from "./mailbox.ts";
 import { stageKinds, startStage } from "./stage.ts";
 import type { Stage } from "./stage.ts";
@@ -26,10 +26,6 @@ async function joinVerified(stage: Stage, mailbox: Mailbox, email: string): Prom
   });
   mailbox.mails.length = 0;
   return person;
-}
-
-function readLink({ mails }: Mailbox): string {
-  return /token=([\w-]+)/.exec(mails.at(-1)!.text)![1]!;
 }
 
 for (const { kind, skip, prepare } of stageKinds) {

@@ -51,3 +51,8 @@ export async function startMailbox(): Promise<Mailbox> {
 export function readCode({ mails }: Mailbox): string {
   return /\d{6}/.exec(mails.at(-1)!.text)![0];
 }
+
+/** The token of the last message's link. */
+export function readLink({ mails }: Mailbox): string {
+  return /token=([\w-]+)/.exec(mails.at(-1)!.text)![1]!;
+}

@@ -35,7 +35,6 @@ import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaFace } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
-import { BatchChecks } from "./publish/batch-checks.ts";
 import { MessageIds } from "./publish/message-ids.ts";
 import { Publisher } from "./publish/publisher.ts";
 import { RateLimit } from "./publish/rate-limit.ts";
@@ -165,6 +164,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     state,
     topics,
     offsets,
+    schemas,
+    transforms,
+    deadLetters,
+    backlog,
+    idSource,
+    clock,
     metrics: registry,
     log,
     users,
@@ -173,7 +178,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
     batchBytesMax,
-    checks: new BatchChecks({ schemas, transforms, deadLetters, idSource, clock, batchBytesMax }),
     limits: { connectionsMax: config.kafka_connections_max },
   });
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));

@@ -115,23 +115,18 @@ export class Committer {
    * Appends batches to partitions as one atomic entry. Offsets are given in call order, before the
    * first await, so callers that append one after another keep their order.
    */
-  async append(
-    batches: readonly AppendBatch[],
-    skipAllOnDuplicate: boolean,
-  ): Promise<AppendResult[]> {
+  async append(batches: readonly AppendBatch[]): Promise<AppendResult[]> {
     this.#checkRoom();
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
-    const isSkipped = skipAllOnDuplicate && earlier.some((batch) => batch !== undefined);
+    const isRepeated = earlier.some((seen) => seen !== undefined);
     const fresh: Fresh[] = [];
-    const results = batches.map(({ batch }, index): AppendResult => {
-      const duplicate = earlier[index];
-      if (duplicate !== undefined) {
-        const { baseOffset, lastOffset } = duplicate;
-        return { baseOffset, lastOffset, duplicate: true };
+    const results = batches.map(({ batch, unlessDuplicate }, index): AppendResult => {
+      const seen = earlier[index] ?? (isRepeated && unlessDuplicate ? nowhere : undefined);
+      if (seen !== undefined) {
+        return { baseOffset: seen.baseOffset, lastOffset: seen.lastOffset, duplicate: true };
       }
-      if (isSkipped) return { baseOffset: -1, lastOffset: -1, duplicate: false };
       const assigned = this.#assign(partitions[index]!, headers[index]!, batch);
       fresh.push(assigned);
       const { baseOffset, nextOffset } = assigned.batch;
@@ -427,6 +422,8 @@ export class Committer {
     });
   }
 }
+
+const nowhere = { baseOffset: -1, lastOffset: -1 };
 
 /** Whether a failure means that the disk is full, and nothing worse. */
 export function isDiskFull(error: unknown): boolean {

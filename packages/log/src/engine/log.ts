@@ -187,13 +187,9 @@ export class Log {
    * are there or none. Resolves when durable. Offsets are given at once, in the order of calls.
    * Rejects with `overloaded` above the bound of waiting bytes (see `whenRoom`), `disk-full`,
    * `disk-failed`, `invalid-batch`, `too-large`, `unknown-topic`, and the producer codes.
-   * With `skipAllOnDuplicate` nothing is appended if one of the batches was sent before; the others' offsets are -1 then.
    */
-  append(
-    batches: readonly AppendBatch[],
-    options: { skipAllOnDuplicate?: boolean } = {},
-  ): Promise<AppendResult[]> {
-    return this.#parts.committer.append(batches, options.skipAllOnDuplicate ?? false);
+  append(batches: readonly AppendBatch[]): Promise<AppendResult[]> {
+    return this.#parts.committer.append(batches);
   }
 
   /** Resolves when the disk has caught up to less than half of the bytes that may wait. */

@@ -5,8 +5,14 @@ import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { GroupCoordinator } from "../group/index.ts";
-import type { BatchChecks } from "../publish/batch-checks.ts";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Backlog } from "../dispatch/backlog.ts";
+import { BatchShaper } from "../publish/batch-shaper.ts";
 import { BatchProducer, type ProduceCounts } from "../publish/produce.ts";
+import type { Schemas } from "../schema/schemas.ts";
+import type { Transforms } from "../transform/transforms.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
@@ -27,6 +33,12 @@ export interface KafkaFaceParts {
   state: StateTable;
   topics: Topics;
   offsets: Offsets;
+  schemas: Schemas;
+  transforms: Transforms;
+  deadLetters: DeadLetterWriter;
+  backlog: Backlog;
+  idSource: IdSource;
+  clock: Clock;
   /** Where the face's figures are shown. */
   metrics: MetricRegistry;
   log: Logger;
@@ -42,8 +54,6 @@ export interface KafkaFaceParts {
   isAutoCreating: boolean;
   /** Largest record batch, as it comes. It must be no more than the log takes. */
   batchBytesMax: number;
-  /** What topics ask of the records that are written. */
-  checks?: BatchChecks;
   /** Bytes of batches that one Fetch answers with, at most; always a whole batch. Default 8 MiB. */
   fetchBytesMax?: number;
   limits?: Partial<KafkaLimits>;
@@ -79,7 +89,7 @@ export class KafkaFace {
     const { store, state, topics, offsets, log } = parts;
     const { clusterId, saltKey } = await readIdentity(store, state);
     const groups = new GroupCoordinator({});
-    const producer = new BatchProducer(store, parts.batchBytesMax, parts.checks);
+    const producer = new BatchProducer(store, new BatchShaper(parts), parts.batchBytesMax);
     const routes = createKafkaRoutes(
       {
         topics,
@@ -87,6 +97,7 @@ export class KafkaFace {
         producer,
         producerIds: ProducerIds.open(store, state),
         offsets,
+        backlog: parts.backlog,
         groups,
         clusterId,
         isAutoCreating: parts.isAutoCreating,
