@@ -110,7 +110,8 @@ test("a pattern's subscriber that comes back with its Last-Event-ID misses nothi
   await publishAll("back.old", ["after"]);
   for (const topic of topics) await publishAll(topic, ["second"]);
   const second = await subscribe(pattern, { "last-event-id": id });
-  const seen = () => second.events.map(({ data }) => `${data["topic"]} ${data["payload"]}`);
+  const seen = () =>
+    second.events.map(({ data }) => `${String(data["topic"])} ${String(data["payload"])}`);
   const wanted = ["back.new new", "back.old after", ...topics.map((topic) => `${topic} second`)];
   for (let count = wanted.length; !wanted.every((text) => seen().includes(text)); count++) {
     await second.wait(count + 1);
