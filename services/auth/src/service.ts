@@ -45,6 +45,8 @@ import { deriveCodeKey } from "./mfa/one-time-code.ts";
 import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { createCorePages } from "./pages/core-pages.ts";
+import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
 import { PasswordHasher } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
@@ -156,6 +158,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     from: config.mail_from,
   });
   const metrics = createAuthMetrics(registry, () => sessions.count());
+  const policies = new MfaPolicies(database, clock);
+  const frame = createFrame(config.mfa_totp_issuer);
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -172,6 +176,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
+    pages: createCorePages(frame),
+    needsSecondFactor: async (userId, clientId) => {
+      const { roles } = await rbac.findRights({ kind: "user", id: userId });
+      return policies.requires(userId, roles, clientId);
+    },
     onSignOut: async (sid) => {
       await sessions.end(sid);
     },
@@ -221,7 +230,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: config.mfa_totp_issuer,
     count: metrics.countMfa,
   });
-  const policies = new MfaPolicies(database, clock);
   const secondFactor = new SecondFactor({
     factors,
     policies,
@@ -233,6 +241,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     login,
   });
   const cookies = new Cookies(publicUrl);
+  const addresses = new ClientAddress(config.trusted_proxies);
   const identification = new Identification({
     publicUrl,
     accounts: users,
@@ -240,7 +249,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     rbac,
     oauth,
     cookies,
-    addresses: new ClientAddress(config.trusted_proxies),
+    addresses,
     now: () => clock.now(),
     sessionAbsoluteMs: config.session_absolute_ms,
   });
@@ -293,6 +302,32 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
       }),
     ],
   });
+  const pages = createPages({
+    frame,
+    cookies,
+    login,
+    secondFactor,
+    credentials,
+    passkeys,
+    factors,
+    policies,
+    rbac,
+    users,
+    accounts: users,
+    sessions,
+    oauth,
+    audit,
+    addresses,
+    publicUrl,
+    registration: config.registration,
+    canSend: config.platform_notify_url !== undefined,
+    sessionAbsoluteMs: config.session_absolute_ms,
+    secret: secrets.session,
+    log,
+    httpMetrics,
+    now: () => clock.now(),
+    monotonicMs: () => clock.monotonicMs(),
+  });
   const stopSweeping = startSweeping(
     [
       () => sessions.sweep(),
@@ -303,7 +338,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     log,
   );
   lifecycle.onDrain("sweeps", stopSweeping);
-  front.open({ api, oauth });
+  front.open({ api, oauth, pages });
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

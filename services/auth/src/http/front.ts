@@ -1,12 +1,14 @@
-// The front handler: requests of the OAuth core go to it on node's own objects, everything else to the API.
+// The front handler: requests of the OAuth core and of the pages go there on node's own objects, the rest to the API.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Api } from "@platform/kernel/http";
 import type { OAuth } from "../oauth/port.ts";
+import type { Pages } from "../pages/pages.ts";
 
 /** What is behind the front once the service is composed. */
 export interface Faces {
   api: Api;
   oauth: Pick<OAuth, "handle">;
+  pages: Pick<Pages, "handle">;
 }
 
 /**
@@ -22,7 +24,10 @@ export class Front {
 
   /** For `listenHttp`. */
   readonly intercept = (request: IncomingMessage, response: ServerResponse): boolean => {
-    if (this.#faces !== undefined) return this.#faces.oauth.handle(request, response) ?? false;
+    if (this.#faces !== undefined) {
+      const { oauth, pages } = this.#faces;
+      return oauth.handle(request, response) || pages.handle(request, response);
+    }
     response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
     return true;
   };

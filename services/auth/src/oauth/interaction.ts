@@ -2,8 +2,14 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { Consents } from "./consents.ts";
 import type { TokenPolicy } from "./policy.ts";
-import type { Interaction, InteractionOutcome } from "./port.ts";
+import type { ClientCard, Interaction, InteractionOutcome } from "./port.ts";
+
+/** Client metadata that operators set: nobody has to allow what is the operator's own. */
+export const firstParty = "first_party";
+
+const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 
 type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
@@ -11,11 +17,18 @@ type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
+  readonly #consents: Consents;
   readonly #issuer: string;
 
-  constructor(parts: { getProvider: () => Provider; policy: TokenPolicy; issuer: string }) {
+  constructor(parts: {
+    getProvider: () => Provider;
+    policy: TokenPolicy;
+    consents: Consents;
+    issuer: string;
+  }) {
     this.#getProvider = parts.getProvider;
     this.#policy = parts.policy;
+    this.#consents = parts.consents;
     this.#issuer = parts.issuer;
   }
 
@@ -29,26 +42,37 @@ export class Interactions {
     const asked = readText(params["scope"])?.split(" ") ?? [];
     const missing = readMissing(details);
     const permitted = await this.#permit(client.scope, session?.accountId);
+    const isConsent = prompt.name === "consent";
+    const scopes = (
+      isConsent ? [...new Set([...missing.oidc, ...missing.resource])] : asked
+    ).filter((scope) => permitted.has(scope));
     return {
       uid,
-      prompt: prompt.name === "consent" ? "consent" : "login",
+      prompt: isConsent ? "consent" : "login",
       reasons: prompt.reasons,
-      client: {
-        id: client.clientId,
-        name: client.clientName ?? client.clientId,
-        uri: client.clientUri,
-        logoUri: client.logoUri,
-        policyUri: client.policyUri,
-        tosUri: client.tosUri,
-      },
-      scopes: (prompt.name === "consent"
-        ? [...new Set([...missing.oidc, ...missing.resource])]
-        : asked
-      ).filter((scope) => permitted.has(scope)),
+      client: showClient(client),
+      scopes,
       loginHint: readText(params["login_hint"]),
       acrValues: readText(params["acr_values"]),
       accountId: session?.accountId,
+      startedAt: (details.iat ?? 0) * 1_000,
+      redirectUri: readText(params["redirect_uri"]),
+      isAgreed: isConsent && (await this.#isAgreed(details, client, scopes)),
     };
+  }
+
+  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked.
+  async #isAgreed(
+    { prompt, session }: CoreInteraction,
+    client: { clientId: string; [name: string]: unknown },
+    scopes: readonly string[],
+  ): Promise<boolean> {
+    if (session?.accountId === undefined || !prompt.reasons.every((name) => rememberable.has(name)))
+      return false;
+    if (client[firstParty] === true) return true;
+    if (readMissingClaims(prompt).length > 0) return false;
+    const agreed = await this.#consents.find(session.accountId, client.clientId);
+    return scopes.every((scope) => agreed.has(scope));
   }
 
   /** Ends it; the returned URL goes on with the authorization. */
@@ -109,6 +133,11 @@ export class Interactions {
     }
     if (claims.length > 0) grant.addOIDCClaims(claims);
     if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
+    await this.#consents.remember(
+      session.accountId,
+      String(params["client_id"]),
+      [...oidc, ...resource].filter((scope) => permitted.has(scope)),
+    );
     return grant.save();
   }
 
@@ -131,6 +160,35 @@ export class Interactions {
       throw error;
     }
   }
+}
+
+/** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */
+export function reachesAcr(acrValues: string, acr: string): boolean {
+  const wanted = acrValues.split(" ");
+  return wanted.includes(acr) || (acr === "2" && wanted.includes("1"));
+}
+
+/** A client as pages show it. */
+export function showClient(client: {
+  clientId: string;
+  clientName?: string | undefined;
+  clientUri?: string | undefined;
+  logoUri?: string | undefined;
+  policyUri?: string | undefined;
+  tosUri?: string | undefined;
+}): ClientCard {
+  return {
+    id: client.clientId,
+    name: client.clientName ?? client.clientId,
+    uri: client.clientUri,
+    logoUri: client.logoUri,
+    policyUri: client.policyUri,
+    tosUri: client.tosUri,
+  };
+}
+
+function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[] {
+  return (prompt.details as { missingOIDCClaims?: string[] }).missingOIDCClaims ?? [];
 }
 
 function readMissing({ prompt }: CoreInteraction): {

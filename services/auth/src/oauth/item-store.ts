@@ -102,6 +102,26 @@ export class ItemStore {
     await revocations.revokeIssued(grantId);
   }
 
+  /** Ends the grants of a user to a client. */
+  async revokeGrantsOf(accountId: string, clientId: string): Promise<void> {
+    const { db } = this.#options.database;
+    const rows = await db
+      .selectFrom("auth_oauth_items")
+      .select("grant_id")
+      .where("account_id", "=", accountId)
+      .where("client_id", "=", clientId)
+      .where("grant_id", "is not", null)
+      .distinct()
+      .execute();
+    for (const { grant_id } of rows) await this.revokeGrant(grant_id!);
+    // Grants that nothing hangs on any more.
+    await db
+      .deleteFrom("auth_oauth_items")
+      .where("account_id", "=", accountId)
+      .where("client_id", "=", clientId)
+      .execute();
+  }
+
   /** Deletes all items of a session, a user or a client, and the grants that they hang on. */
   async deleteAll(column: "sid" | "account_id" | "client_id", value: string): Promise<void> {
     const { db } = this.#options.database;

@@ -16,13 +16,15 @@ import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
-import { Interactions } from "./interaction.ts";
+import { Interactions, showClient } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
-import { plainPages } from "./pages.ts";
+import { Consents } from "./consents.ts";
+import { findCoreClient } from "./core-client.ts";
 import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
-import type { OAuth } from "./port.ts";
+import type { AllowedClient, OAuth } from "./port.ts";
+import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import { buildProvider } from "./provider.ts";
 import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
@@ -64,7 +66,8 @@ export interface OAuthOptions {
   onSignOut: (sid: string) => Promise<void>;
   /** Called for every access token that was issued, by grant type. */
   onTokenIssued?: (grant: string) => void;
-  pages?: OAuthPages;
+  pages: OAuthPages;
+  needsSecondFactor: NeedsSecondFactor;
 }
 
 /** Starts the core; when this resolves, it answers. The key ring has been started before. */
@@ -110,7 +113,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     sessions: options.sessions,
     rotation,
     claims,
-    pages: options.pages ?? plainPages,
+    pages: options.pages,
+    needsSecondFactor: options.needsSecondFactor,
     clock,
     acrValues: options.acrValues,
     interactionPath: options.interactionPath,
@@ -141,7 +145,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await options.onSignOut(sid);
     },
   });
-  const interactions = new Interactions({ getProvider, policy, issuer });
+  const consents = new Consents(database, clock);
+  const interactions = new Interactions({ getProvider, policy, consents, issuer });
   const mint = new LoginTokenMint({
     getProvider,
     policy,
@@ -170,11 +175,20 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     findInteraction: (request, response) => interactions.find(request, response),
     finishInteraction: (request, response, outcome) =>
       interactions.finish(request, response, outcome),
+    listAllowedClients: (userId) => listAllowedClients(consents, getProvider(), userId),
+    disallowClient: async (userId, clientId) => {
+      const isForgotten = await consents.forget(userId, clientId);
+      await revoker.revokeClientOf(userId, clientId);
+      return isForgotten;
+    },
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
-    deleteClient: (clientId) => registry.delete(clientId),
+    deleteClient: async (clientId) => {
+      await consents.forgetClient(clientId);
+      return registry.delete(clientId);
+    },
     createInitialAccessToken: (seconds) => registry.createInitialAccessToken(seconds),
     listKeys: () => keys.list(),
     rotateKeys: async (order) => {
@@ -196,6 +210,23 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await revoker.close();
     },
   };
+}
+
+async function listAllowedClients(
+  consents: Consents,
+  provider: Provider,
+  userId: string,
+): Promise<AllowedClient[]> {
+  const rows = await consents.list(userId);
+  const allowed = await Promise.all(
+    rows.map(async (row) => {
+      const client = await findCoreClient(provider, row.client_id);
+      if (client === undefined) return [];
+      const scopes = row.scopes.split(" ").filter((name) => name !== "");
+      return [{ client: showClient(client), scopes, allowedAt: row.agreed_at }];
+    }),
+  );
+  return allowed.flat().sort((a, b) => a.client.name.localeCompare(b.client.name));
 }
 
 function derive(secret: Uint8Array, purpose: string): Buffer {

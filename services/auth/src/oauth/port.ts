@@ -40,6 +40,20 @@ export interface Interaction {
   acrValues: string | undefined;
   /** Of the user who is signed in already. */
   accountId: string | undefined;
+  /** When the request came, in ms: a sign-in from here on is one for it. */
+  startedAt: number;
+  /** Where the browser goes afterwards. */
+  redirectUri: string | undefined;
+  /** On a consent page: nobody has to be asked, because the client is the operator's own or was allowed as much before. */
+  isAgreed: boolean;
+}
+
+/** An application that a user has allowed something. */
+export interface AllowedClient {
+  client: ClientCard;
+  scopes: readonly string[];
+  /** In ms; the last time that the user agreed. */
+  allowedAt: number;
 }
 
 /** How an interaction ends. */
@@ -70,6 +84,10 @@ export interface OAuth {
     response: ServerResponse,
     outcome: InteractionOutcome,
   ): Promise<string>;
+  /** Applications that the user has allowed something, by name. */
+  listAllowedClients(userId: string): Promise<AllowedClient[]>;
+  /** Takes back what the user has allowed a client, with all of its tokens; false where there was nothing. */
+  disallowClient(userId: string, clientId: string): Promise<boolean>;
   /** Ends grants and tokens of one session, and tells clients that have a back-channel logout address. */
   revokeSession(sid: string): Promise<void>;
   /** Ends grants and tokens of a user, whatever session they came from; the user's epoch has gone up before. */

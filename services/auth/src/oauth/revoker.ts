@@ -58,6 +58,16 @@ export class Revoker {
     await items.deleteAll("client_id", clientId);
   }
 
+  /** Ends what a client has of one user. */
+  async revokeClientOf(userId: string, clientId: string): Promise<void> {
+    const { items } = this.#parts;
+    for (const { authorizations } of await items.readSessionsOf(userId)) {
+      const grantId = authorizations?.[clientId]?.grantId;
+      if (grantId !== undefined) await items.revokeGrant(grantId);
+    }
+    await items.revokeGrantsOf(userId, clientId);
+  }
+
   /** Voids what a key has signed. */
   async revokeKey(kid: string): Promise<void> {
     await this.#parts.revocations.add([{ kind: "kid", value: kid, expiresAt: this.#denyUntil() }]);
