@@ -39,6 +39,7 @@ import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
 import { Login } from "./login/login.ts";
 import { SecondFactor } from "./login/second-factor.ts";
+import { SecurityNotices } from "./login/security-notices.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { Factors } from "./mfa/factors.ts";
 import { deriveCodeKey } from "./mfa/one-time-code.ts";
@@ -48,7 +49,8 @@ import { createOAuth } from "./oauth/oauth.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
-import { PasswordHasher } from "./password/hasher.ts";
+import { owaspCost, PasswordHasher } from "./password/hasher.ts";
+import type { PasswordCost } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
 import { createRbac } from "./rbac/rights.ts";
@@ -72,6 +74,8 @@ export interface AuthOptions {
   log: Logger;
   lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
   clock?: Clock;
+  /** What hashing a password costs. Default OWASP's; less is for tests. */
+  passwordCost?: PasswordCost;
 }
 
 /** A running service. */
@@ -124,7 +128,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     await tracer.shutdown(tracesFlushMs);
   });
 
-  const front = new Front();
+  const front = new Front({ httpMetrics, tracer, log, clock });
   const listener = await listenHttp({
     address: { host: config.addr.host ?? "::", port: config.addr.port },
     fetch: front.fetch,
@@ -151,13 +155,19 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const hasher = new PasswordHasher({
     concurrency: config.password_hash_concurrency ?? availableParallelism(),
     waitingMax: config.password_hash_queue,
+    cost: options.passwordCost ?? owaspCost,
   });
   const notifier = new Notifier({
     url: config.platform_notify_url,
     token: config.notify_token,
     from: config.mail_from,
   });
-  const metrics = createAuthMetrics(registry, () => sessions.count());
+  const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });
+  const notices = new SecurityNotices(notifier, onUnsent);
+  const metrics = createAuthMetrics(registry, {
+    countSessions: () => sessions.count(),
+    getKeyAgeSeconds: () => keys.ageSeconds,
+  });
   const policies = new MfaPolicies(database, clock);
   const frame = createFrame(config.mfa_totp_issuer);
   const oauth = await createOAuth({
@@ -190,16 +200,17 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const credentials = new Credentials({
     users,
     hasher,
-    policy: new PasswordPolicy(),
+    policy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
     tickets,
     throttle,
     sessions,
     oauth,
     notifier,
+    notices,
     audit,
     publicUrl,
     registration: config.registration,
-    onHiddenError: (error) => log.error("a message could not be sent", { error }),
+    onHiddenError: onUnsent,
   });
   const passkeys = new Passkeys({
     database,
@@ -239,6 +250,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     sessions,
     oauth,
     login,
+    notices,
   });
   const cookies = new Cookies(publicUrl);
   const addresses = new ClientAddress(config.trusted_proxies);
@@ -267,7 +279,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         secondFactor,
         credentials,
-        users,
+        oauth,
+        audit,
         cookies,
       }),
       ...listSessionOperations({ identification, sessions, credentials, users, audit }),
@@ -276,6 +289,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         factors,
         policies,
         secondFactor,
+        notices,
         audit,
         cookies,
         now: () => clock.now(),
@@ -286,6 +300,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         credentials,
         users,
+        notices,
         audit,
         cookies,
       }),
@@ -323,10 +338,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     canSend: config.platform_notify_url !== undefined,
     sessionAbsoluteMs: config.session_absolute_ms,
     secret: secrets.session,
+    notices,
     log,
-    httpMetrics,
     now: () => clock.now(),
-    monotonicMs: () => clock.monotonicMs(),
   });
   const stopSweeping = startSweeping(
     [

@@ -3,7 +3,9 @@ import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { ConsentRow, OAuthTables } from "./schema.ts";
 
-/** The agreements. */
+const keptMs = 105 * 24 * 3_600_000;
+
+/** The agreements, each for 105 days, which is as long as a grant lives. */
 export class Consents {
   readonly #database: Database<OAuthTables>;
   readonly #clock: Clock;
@@ -20,6 +22,7 @@ export class Consents {
       .select("scopes")
       .where("account_id", "=", userId)
       .where("client_id", "=", clientId)
+      .where("expires_at", ">", this.#clock.now())
       .executeTakeFirst();
     return new Set(row?.scopes.split(" "));
   }
@@ -27,6 +30,7 @@ export class Consents {
   /** Adds scopes to those of before. */
   async remember(userId: string, clientId: string, scopes: Iterable<string>): Promise<void> {
     const known = await this.find(userId, clientId);
+    const now = this.#clock.now();
     const row: ConsentRow = {
       account_id: userId,
       client_id: clientId,
@@ -34,15 +38,18 @@ export class Consents {
         .filter((name) => name !== "")
         .sort()
         .join(" "),
-      agreed_at: this.#clock.now(),
+      agreed_at: now,
+      expires_at: now + keptMs,
     };
     await this.#database.db
       .insertInto("auth_oauth_consents")
       .values(row)
       .onConflict((conflict) =>
-        conflict
-          .columns(["account_id", "client_id"])
-          .doUpdateSet({ scopes: row.scopes, agreed_at: row.agreed_at }),
+        conflict.columns(["account_id", "client_id"]).doUpdateSet({
+          scopes: row.scopes,
+          agreed_at: row.agreed_at,
+          expires_at: row.expires_at,
+        }),
       )
       .execute();
   }
@@ -53,6 +60,7 @@ export class Consents {
       .selectFrom("auth_oauth_consents")
       .selectAll()
       .where("account_id", "=", userId)
+      .where("expires_at", ">", this.#clock.now())
       .orderBy("client_id")
       .execute();
   }
@@ -72,6 +80,14 @@ export class Consents {
     await this.#database.db
       .deleteFrom("auth_oauth_consents")
       .where("client_id", "=", clientId)
+      .execute();
+  }
+
+  /** Removes those that are over. */
+  async sweep(): Promise<void> {
+    await this.#database.db
+      .deleteFrom("auth_oauth_consents")
+      .where("expires_at", "<=", this.#clock.now())
       .execute();
   }
 }

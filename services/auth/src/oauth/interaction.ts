@@ -3,11 +3,10 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
 import type { Consents } from "./consents.ts";
+import { firstParty } from "./client-metadata.ts";
+import { describeClient } from "./grants.ts";
 import type { TokenPolicy } from "./policy.ts";
-import type { ClientCard, Interaction, InteractionOutcome } from "./port.ts";
-
-/** Client metadata that operators set: nobody has to allow what is the operator's own. */
-export const firstParty = "first_party";
+import type { Interaction, InteractionOutcome } from "./port.ts";
 
 const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 
@@ -50,7 +49,7 @@ export class Interactions {
       uid,
       prompt: isConsent ? "consent" : "login",
       reasons: prompt.reasons,
-      client: showClient(client),
+      client: describeClient(client),
       scopes,
       loginHint: readText(params["login_hint"]),
       acrValues: readText(params["acr_values"]),
@@ -107,13 +106,13 @@ export class Interactions {
         return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
       }
       case "consent":
-        return { consent: { grantId: await this.#grant(details) } };
+        return { consent: { grantId: await this.#grant(details, outcome.isAsked) } };
       default:
         return outcome satisfies never;
     }
   }
 
-  async #grant(details: CoreInteraction): Promise<string> {
+  async #grant(details: CoreInteraction, isAsked: boolean): Promise<string> {
     const provider = this.#getProvider();
     const { grantId, session, params } = details;
     if (session?.accountId === undefined) {
@@ -133,11 +132,10 @@ export class Interactions {
     }
     if (claims.length > 0) grant.addOIDCClaims(claims);
     if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
-    await this.#consents.remember(
-      session.accountId,
-      String(params["client_id"]),
-      [...oidc, ...resource].filter((scope) => permitted.has(scope)),
-    );
+    if (isAsked) {
+      const agreed = [...oidc, ...resource].filter((scope) => permitted.has(scope));
+      await this.#consents.remember(session.accountId, String(params["client_id"]), agreed);
+    }
     return grant.save();
   }
 
@@ -160,31 +158,6 @@ export class Interactions {
       throw error;
     }
   }
-}
-
-/** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */
-export function reachesAcr(acrValues: string, acr: string): boolean {
-  const wanted = acrValues.split(" ");
-  return wanted.includes(acr) || (acr === "2" && wanted.includes("1"));
-}
-
-/** A client as pages show it. */
-export function showClient(client: {
-  clientId: string;
-  clientName?: string | undefined;
-  clientUri?: string | undefined;
-  logoUri?: string | undefined;
-  policyUri?: string | undefined;
-  tosUri?: string | undefined;
-}): ClientCard {
-  return {
-    id: client.clientId,
-    name: client.clientName ?? client.clientId,
-    uri: client.clientUri,
-    logoUri: client.logoUri,
-    policyUri: client.policyUri,
-    tosUri: client.tosUri,
-  };
 }
 
 function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[] {

@@ -16,20 +16,21 @@ import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
-import { Interactions, showClient } from "./interaction.ts";
+import { listGrants } from "./grants.ts";
+import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
 import { Consents } from "./consents.ts";
-import { findCoreClient } from "./core-client.ts";
 import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
-import type { AllowedClient, OAuth } from "./port.ts";
+import type { OAuth } from "./port.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import { buildProvider } from "./provider.ts";
 import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
+import { findOAuthRoute } from "./routes.ts";
 import type { OAuthTables } from "./schema.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
@@ -166,23 +167,25 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const sweep = startTimer(sweepMs, "expired items cannot be deleted", log, async () => {
     await items.sweep();
     await revocations.sweep();
+    await consents.sweep();
   });
 
   return {
     handle: (request, response) => front.handle(request, response),
+    findRoute: findOAuthRoute,
     mintForLogin: (account, session, scope) => mint.mint(account, session, scope),
     verifyAccessToken: async (token) => toKernelClaims(await verifier.verify(token)),
     findInteraction: (request, response) => interactions.find(request, response),
     finishInteraction: (request, response, outcome) =>
       interactions.finish(request, response, outcome),
-    listAllowedClients: (userId) => listAllowedClients(consents, getProvider(), userId),
-    disallowClient: async (userId, clientId) => {
-      const isForgotten = await consents.forget(userId, clientId);
-      await revoker.revokeClientOf(userId, clientId);
-      return isForgotten;
-    },
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
+    listGrants: (userId) => listGrants(getProvider(), items, consents, userId),
+    revokeGrants: async (userId, clientId) => {
+      const isForgotten = await consents.forget(userId, clientId);
+      const isRevoked = await revoker.revokeGrantsTo(clientId, userId);
+      return isForgotten || isRevoked;
+    },
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
     deleteClient: async (clientId) => {
@@ -198,7 +201,6 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       }
       return made;
     },
-    getKeyAgeSeconds: () => keys.ageSeconds,
     refresh: async () => {
       await keys.refresh();
       if (await policy.refresh()) front.rebuild();
@@ -210,23 +212,6 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await revoker.close();
     },
   };
-}
-
-async function listAllowedClients(
-  consents: Consents,
-  provider: Provider,
-  userId: string,
-): Promise<AllowedClient[]> {
-  const rows = await consents.list(userId);
-  const allowed = await Promise.all(
-    rows.map(async (row) => {
-      const client = await findCoreClient(provider, row.client_id);
-      if (client === undefined) return [];
-      const scopes = row.scopes.split(" ").filter((name) => name !== "");
-      return [{ client: showClient(client), scopes, allowedAt: row.agreed_at }];
-    }),
-  );
-  return allowed.flat().sort((a, b) => a.client.name.localeCompare(b.client.name));
 }
 
 function derive(secret: Uint8Array, purpose: string): Buffer {

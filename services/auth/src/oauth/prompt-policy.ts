@@ -1,7 +1,6 @@
 // When an authorization request has to wait for the user.
 import { interactionPolicy } from "oidc-provider";
 import type { SessionLookup } from "../session/session.ts";
-import { reachesAcr } from "./interaction.ts";
 
 /** Whether a user must have shown a second factor for a client. */
 export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
@@ -58,4 +57,10 @@ export function buildPromptPolicy(
     ),
   );
   return policy;
+}
+
+/** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */
+export function reachesAcr(acrValues: string, acr: string): boolean {
+  const wanted = acrValues.split(" ");
+  return wanted.includes(acr) || (acr === "2" && wanted.includes("1"));
 }

@@ -16,7 +16,7 @@ import type { SigningKey } from "../key/signing-key.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
-import { firstParty } from "./interaction.ts";
+import { firstParty, validateClientMetadata } from "./client-metadata.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { buildPromptPolicy } from "./prompt-policy.ts";
@@ -313,13 +313,6 @@ function buildPageFeatures(
       successSource: (ctx) => show(ctx, pages.deviceDone(ctx.req, nameClient(ctx))),
     },
   };
-}
-
-// What is the operator's own is not for those to say who register themselves.
-function validateClientMetadata(ctx: unknown, key: string, value: unknown): void {
-  if (value === undefined) return;
-  if (ctx !== undefined) throw new errors.InvalidClientMetadata(`${key} is set by operators`);
-  if (typeof value !== "boolean") throw new errors.InvalidClientMetadata(`${key} is true or false`);
 }
 
 // Each use extends a refresh token, but never past the absolute end that began with the first of its family.

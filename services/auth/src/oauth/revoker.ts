@@ -51,21 +51,21 @@ export class Revoker {
     for (const session of sessions) this.#notifyClients(session);
   }
 
+  /** Ends what a user has granted to a client; whether there was anything. */
+  async revokeGrantsTo(clientId: string, userId: string): Promise<boolean> {
+    const { items } = this.#parts;
+    const sessions = await items.readSessionsOf(userId);
+    const named = sessions.flatMap(
+      ({ authorizations = {} }) => authorizations[clientId]?.grantId ?? [],
+    );
+    return items.revokeGrantsTo(clientId, userId, named);
+  }
+
   /** Ends everything of a client. */
   async revokeClient(clientId: string): Promise<void> {
     const { items, revocations } = this.#parts;
     await revocations.add([{ kind: "client", value: clientId, expiresAt: this.#denyUntil() }]);
     await items.deleteAll("client_id", clientId);
-  }
-
-  /** Ends what a client has of one user. */
-  async revokeClientOf(userId: string, clientId: string): Promise<void> {
-    const { items } = this.#parts;
-    for (const { authorizations } of await items.readSessionsOf(userId)) {
-      const grantId = authorizations?.[clientId]?.grantId;
-      if (grantId !== undefined) await items.revokeGrant(grantId);
-    }
-    await items.revokeGrantsOf(userId, clientId);
   }
 
   /** Voids what a key has signed. */

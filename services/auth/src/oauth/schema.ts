@@ -47,6 +47,7 @@ export interface ConsentRow {
   /** Separated by spaces, sorted. */
   scopes: string;
   agreed_at: number;
+  expires_at: number;
 }
 
 /** What a revocation names. */
@@ -110,8 +111,9 @@ export const oauthMigrations: readonly Migration[] = [
       `create table auth_oauth_consents (
         account_id ${t.text} not null references auth_users (id) on delete cascade,
         client_id ${t.text} not null, scopes ${t.text} not null, agreed_at ${t.integer} not null,
-        primary key (account_id, client_id))`,
+        expires_at ${t.integer} not null, primary key (account_id, client_id))`,
       "create index auth_oauth_consents_by_client on auth_oauth_consents (client_id)",
+      "create index auth_oauth_consents_by_expiry on auth_oauth_consents (expires_at)",
     ],
   },
 ];

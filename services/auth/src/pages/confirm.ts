@@ -3,7 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { SignedIn } from "../login/login.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { admit, attempt, carryCsrf, passkeyForm, showPage } from "./page-parts.ts";
+import { admit, attempt, carryCsrf, keepPending, passkeyForm, showPage } from "./page-parts.ts";
 import type { PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
 import { readContinue, withQuery } from "./route.ts";
@@ -55,13 +55,32 @@ export function listConfirmRoutes(parts: PageParts): PageRoute[] {
       handle: async (visit, form) => {
         const target = readContinue(form.get("continue"));
         const way = form.get("factor") ?? "";
-        const sent = await attempt(visit, () => parts.factors.send(visit.visitor.account.id, way));
+        const sent = await attempt(visit, async () =>
+          parts.secondFactor.send(await findChallenge(parts, visit), way),
+        );
         return "problem" in sent
           ? show(parts, visit, { target, level: undefined, problem: sent.problem })
           : { kind: "redirect", to: withQuery(path, { way, continue: target }) };
       },
     },
   ];
+}
+
+// The one of before is kept: codes that were sent are good for it alone.
+async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<string> {
+  const { secondFactor, cookies, now } = parts;
+  const { account, session } = visit.visitor;
+  const known = cookies.read(visit.headers, "platform_pending");
+  if (known !== undefined) {
+    const pending = await secondFactor.describe(known);
+    if (pending?.kind === "step-up" && pending.account.id === account.id) return known;
+  }
+  // However fresh the session is: whoever is here has been asked.
+  const wanted = { acrValues: [], maxAgeMs: -1 };
+  const challenge = await secondFactor.stepUp(account, session, wanted, now(), { mint: false });
+  if (challenge === undefined) throw new PlatformError("conflict");
+  keepPending(parts, visit, challenge.mfa_token);
+  return challenge.mfa_token;
 }
 
 async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): Promise<Answer> {
@@ -129,21 +148,15 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
 }
 
 async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
-  const { secondFactor, now } = parts;
-  const { account, session } = visit.visitor;
   const { problems } = visit.language.messages;
   const target = readContinue(form.get("continue"));
   const code = form.get("code")?.trim();
   const confirmed = await attempt(
     visit,
     async () => {
-      // However fresh the session is: whoever is here has been asked.
-      const wanted = { acrValues: [], maxAgeMs: -1 };
-      const purpose = { mint: false };
-      const challenge = await secondFactor.stepUp(account, session, wanted, now(), purpose);
-      if (challenge === undefined) throw new PlatformError("conflict");
+      const token = await findChallenge(parts, visit);
       const proof = code === undefined ? { password: form.get("password") ?? "" } : { code };
-      return secondFactor.verify(challenge.mfa_token, proof, visit.origin);
+      return parts.secondFactor.verify(token, proof, visit.origin);
     },
     { unauthorized: code === undefined ? problems.wrongCurrentPassword : problems.wrongCode },
   );

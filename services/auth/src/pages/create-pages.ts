@@ -26,9 +26,7 @@ export function createFrame(brand: string): PageFrame {
 
 /** Makes the pages in their frame. */
 export function createPages(
-  options: Omit<PageParts, "errors"> &
-    Pick<PagesParts, "log" | "httpMetrics" | "monotonicMs"> &
-    VisitParts,
+  options: Omit<PageParts, "errors"> & Pick<PagesParts, "log"> & VisitParts,
 ): Pages {
   const errors = new ErrorPage(options.frame);
   const parts: PageParts = { ...options, errors };
@@ -50,7 +48,5 @@ export function createPages(
     visits: new VisitReader(options),
     errors,
     log: options.log,
-    httpMetrics: options.httpMetrics,
-    monotonicMs: options.monotonicMs,
   });
 }

@@ -1,5 +1,5 @@
 // An application waits: the page that signs in for it, and the one that asks whether to allow it.
-import { reachesAcr } from "../oauth/interaction.ts";
+import { reachesAcr } from "../oauth/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
 import { html } from "./html.ts";
@@ -89,7 +89,10 @@ async function showConsent(
   interaction: Interaction,
 ): Promise<Answer> {
   if (interaction.isAgreed) {
-    return { kind: "redirect", to: await finish(parts, visit, { kind: "consent" }) };
+    return {
+      kind: "redirect",
+      to: await finish(parts, visit, { kind: "consent", isAsked: false }),
+    };
   }
   const account = await parts.users.find(interaction.accountId ?? "");
   if (account === undefined) return parts.errors.showExpired(visit.language);
@@ -135,7 +138,7 @@ async function decide(parts: PageParts, visit: Visit, form: Form): Promise<Answe
     interaction.prompt === "consent" && form.get("shown") === fingerprint(interaction);
   // What is agreed to is what was on the page, by the one whom it showed.
   if (decision !== "allow" || !isShown) return { kind: "redirect", to: visit.path };
-  return goOn(parts, visit, await finish(parts, visit, { kind: "consent" }));
+  return goOn(parts, visit, await finish(parts, visit, { kind: "consent", isAsked: true }));
 }
 
 async function find(parts: PageParts, visit: Visit): Promise<Interaction | undefined> {

@@ -5,6 +5,7 @@ import type { Cookies } from "../http/cookies.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Login, SignedIn } from "../login/login.ts";
 import type { SecondFactor } from "../login/second-factor.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
 import type { Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
 import type { OAuth } from "../oauth/port.ts";
@@ -40,6 +41,7 @@ export interface PageParts {
   users: Users;
   sessions: Sessions;
   oauth: OAuth;
+  notices: SecurityNotices;
   audit: AuditLog;
   registration: "open" | "invitation" | "closed";
   /** Whether a notification service is configured. */

@@ -2,7 +2,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import type { HttpMetrics } from "@platform/kernel/metrics";
 import { OAuthError, readForm } from "../oauth/endpoint.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { ErrorPage } from "./error-page.ts";
@@ -20,8 +19,6 @@ export interface PagesParts {
   visits: VisitReader;
   errors: ErrorPage;
   log: Logger;
-  httpMetrics: Pick<HttpMetrics, "observe">;
-  monotonicMs: () => number;
 }
 
 /** Serves the pages. */
@@ -41,6 +38,11 @@ export class Pages {
     this.#assets = new Map([style, passkeyScript].map((asset) => [asset.path, asset]));
   }
 
+  /** The route of a path that `handle` takes over, for metrics and logs. */
+  findRoute(path: string): string | undefined {
+    return this.#assets.has(path) ? "/assets/{id}" : this.#find(path)?.path;
+  }
+
   /** Takes over the requests of the pages' paths. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const path = (request.url ?? "/").split("?", 1)[0]!;
@@ -51,22 +53,8 @@ export class Pages {
     }
     const route = this.#find(path);
     if (route === undefined) return false;
-    const startedMs = this.#parts.monotonicMs();
-    response.on("close", () => {
-      const durationMs = this.#parts.monotonicMs() - startedMs;
-      const { statusCode: status } = response;
-      const { method = "GET" } = request;
-      this.#parts.httpMetrics.observe(route.path, method, status, durationMs);
-      this.#parts.log.info("request", {
-        method,
-        path,
-        route: route.path,
-        status,
-        duration_ms: durationMs,
-      });
-    });
     this.#serve(route.methods, request, response).catch((error: unknown) => {
-      this.#parts.log.error("a page could not be sent", { path, error });
+      this.#parts.log.error("a page could not be sent", { path: route.path, error });
       response.destroy();
     });
     return true;
@@ -96,6 +84,8 @@ export class Pages {
     } catch (error) {
       const failure = toPlatformError(error);
       if (failure.status === 500) log.error("a page failed", { path: visit.path, error });
+      const { Allow: allow } = failure.headers;
+      if (allow !== undefined) response.setHeader("Allow", allow);
       if (failure.code === "payload_too_large") response.setHeader("Connection", "close");
       answer = errors.show(visit.language, failure);
     }
@@ -135,7 +125,12 @@ export class ForeignFormError extends PlatformError {
 
 async function readPageForm(request: IncomingMessage): Promise<Form> {
   try {
-    return await readForm(request);
+    const form = await readForm(request);
+    for (const value of form.values()) {
+      // PostgreSQL cannot keep it in a text, and nobody means it.
+      if (value.includes("\0")) throw new OAuthError(400, "invalid_request", "U+0000 in a field");
+    }
+    return form;
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     throw new PlatformError(

@@ -247,7 +247,7 @@ async function answerInteraction(
             kind: "login",
             session: await host.signIn({ acr: interaction.acrValues?.split(" ")[0] ?? "1" }),
           })
-        : await oauth.finishInteraction(request, response, { kind: "consent" });
+        : await oauth.finishInteraction(request, response, { kind: "consent", isAsked: true });
   response.writeHead(303, { Location: location }).end();
 }
 

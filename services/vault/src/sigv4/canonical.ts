@@ -14,9 +14,6 @@ const PLAIN_TEXT = /^[A-Za-z0-9\-._~]*$/;
 /** One parameter of a query: `name` and `value` decoded, in the order in which they came. */
 export type QueryPair = readonly [name: string, value: string];
 
-/** A name and a value of a field section, in the order in which they came. */
-export type FieldPair = readonly [name: string, value: string];
-
 /**
  * Percent-encodes the UTF-8 bytes of a text as S3 does: everything but unreserved characters, upper-case digits; `/`
  * stays with `keepSlash`.

@@ -1,5 +1,5 @@
 // Who is in: the devices that are signed in, and the applications that were allowed something.
-import type { AllowedClient } from "../../oauth/port.ts";
+import type { ClientGrant } from "../../oauth/port.ts";
 import type { SessionItem } from "../../session/sessions.ts";
 import { button, hidden } from "../form.ts";
 import { html } from "../html.ts";
@@ -82,8 +82,8 @@ function listApplicationRoutes(parts: PageParts): PageRoute[] {
       access: "signed-in",
       handle: async (visit, form) => {
         const clientId = form.get("client") ?? "";
-        if (await parts.oauth.disallowClient(visit.visitor.account.id, clientId)) {
-          await record(parts, visit, "consent.revoke", `client:${clientId}`);
+        if (await parts.oauth.revokeGrants(visit.visitor.account.id, clientId)) {
+          await record(parts, visit, "grant.revoke", `client:${clientId}`);
         }
         return back(applicationsPath, "application-revoked");
       },
@@ -141,7 +141,7 @@ function showSession(visit: SignedInVisit, item: SessionItem): Html {
 async function showApplications(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
   const { messages } = visit.language;
   const { applications: words, account } = messages;
-  const items = await parts.oauth.listAllowedClients(visit.visitor.account.id);
+  const items = await parts.oauth.listGrants(visit.visitor.account.id);
   const body = html`<section class="card">
     <h2>${words.title}</h2>
     ${
@@ -155,7 +155,7 @@ async function showApplications(parts: PageParts, visit: SignedInVisit): Promise
   return showAccountPage(parts, visit, "applications", { title: account.applications, body });
 }
 
-function showApplication(visit: SignedInVisit, { client, scopes, allowedAt }: AllowedClient): Html {
+function showApplication(visit: SignedInVisit, { client, scopes, grantedAt }: ClientGrant): Html {
   const { messages, formatTime } = visit.language;
   const { applications: words } = messages;
   const names = scopes.map((scope) =>
@@ -164,7 +164,7 @@ function showApplication(visit: SignedInVisit, { client, scopes, allowedAt }: Al
   return html`<li>
     <div class="text">
       <strong>${client.name}</strong>
-      <span class="soft">${words.since(formatTime(new Date(allowedAt).toISOString()))}</span>
+      <span class="soft">${words.since(formatTime(new Date(grantedAt).toISOString()))}</span>
       <ul class="grants">
         ${names.map((name) => html`<li>${name}</li>`)}
       </ul>

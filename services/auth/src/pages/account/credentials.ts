@@ -1,6 +1,7 @@
 // Forms of the security page: passkeys are added, renamed, removed; second factors set up and removed.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
+import type { SecurityEvent } from "../../login/security-notices.ts";
 import { registration } from "../../passkey/credential.ts";
 import { nameDevice } from "../../session/device.ts";
 import { readEmail } from "../../user/username.ts";
@@ -165,18 +166,21 @@ function sayGone(visit: SignedInVisit): Problem {
   return { status: 404, text: visit.language.messages.problems.gone, fields: {} };
 }
 
+// What was done is on record, and the account's owner is told by mail.
 async function record(
-  { audit }: PageParts,
+  { audit, notices }: PageParts,
   visit: SignedInVisit,
-  action: string,
+  action: SecurityEvent,
   target: string,
   detail?: Record<string, unknown>,
 ): Promise<void> {
+  const { account } = visit.visitor;
   await audit.record({
     action,
-    actor: `user:${visit.visitor.account.id}`,
+    actor: `user:${account.id}`,
     target,
     ip: visit.origin.ip,
     ...(detail === undefined ? {} : { detail }),
   });
+  notices.tell(account, action);
 }
