@@ -24,6 +24,8 @@ import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
 import { coreRoutes, ownRoutes } from "./routes.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
+import { tokenExchangeGrant, tokenExchangeParameters } from "./token-exchange.ts";
+import type { TokenExchange } from "./token-exchange.ts";
 
 const minute = 60;
 const hour = 60 * minute;
@@ -64,6 +66,7 @@ export interface ProviderParts {
   sessions: SessionLookup;
   rotation: RefreshRotation;
   claims: TokenClaimsSource;
+  exchange: TokenExchange;
   pages: OAuthPages;
   clock: Clock;
   /** Values of `acr` that sign-ins can reach. */
@@ -104,6 +107,9 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   adoptSessions(provider);
   rememberClients(provider, parts);
   deriveSuccessors(provider, parts.rotation);
+  provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
+    ...tokenExchangeParameters,
+  ]);
   return provider;
 }
 
