@@ -85,6 +85,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #readPaused = false;
   #deadlineMs: number;
   #headStarted = true;
+  /** 100 (Continue) was sent. */
+  #isInvited = false;
   #discarded = 0;
   #quietBytesOut = 0;
   readonly #stall: WriteStall;
@@ -195,15 +197,15 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.#sink !== null || (this.bodyDone && this.head.framing !== Framing.None)) {
       throw new Error("The request body has been taken already");
     }
-    if (this.bodyDone) {
-      done(this, "complete", NO_BYTES);
-      return;
-    }
     if (this.head.framing === Framing.Length && this.head.contentLength > bytesMax) {
       done(this, "too-large", NO_BYTES);
       return;
     }
-    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
+    this.#inviteBody();
+    if (this.bodyDone) {
+      done(this, "complete", NO_BYTES);
+      return;
+    }
     this.#collector = new BodyCollector(
       this,
       bytesMax,
@@ -224,11 +226,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.#sink !== null || this.collected !== null) {
       throw new Error("The request body has been taken already");
     }
+    this.#inviteBody();
     if (this.bodyDone) {
       receiver.onBody(NO_BYTES, 0, 0, true);
       return;
     }
-    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
     this.attachSink({
       takesWireBytes: false,
       onBody: receiver.onBody.bind(receiver),
@@ -476,6 +478,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.answered = false;
     this.status = 0;
     this.bytesIn = 0;
+    this.#isInvited = false;
     this.bytesOut = 0;
     this.bodyBytesMax = host.bodyBytesMax;
     this.forwardPath = null;
@@ -587,13 +590,22 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     sink?.onBodyRefused(refused);
   }
 
+  // An empty body is invited, too: botocore takes a final status without 100 before it for that of the connection's next
+  // request as well, and then waits for ever.
+  #inviteBody(): void {
+    if (!this.head.expectContinue || this.bytesIn > 0 || this.#isInvited) return;
+    this.#isInvited = true;
+    this.socket.write(CONTINUE);
+  }
+
   #canKeepAlive(): boolean {
     const { head, host } = this;
     if (!head.keepAlive || host.draining || this.ended) return false;
     if (this.sequence >= host.requestsPerConnectionMax) return false;
-    if (this.bodyDone) return true;
     // Whether a client that waits for 100 will send its body after all is anyone's guess.
-    if (head.expectContinue && this.bytesIn === 0) return false;
+    const awaitsInvitation = head.expectContinue && this.bytesIn === 0;
+    if (awaitsInvitation && !(this.bodyDone && this.#isInvited)) return false;
+    if (this.bodyDone) return true;
     return head.framing === Framing.Chunked || this.#body.remaining <= REST_BYTES_MAX;
   }
 
