@@ -66,9 +66,9 @@ export class StagedVault implements AsyncDisposable {
 
   /** Starts it again, after `stop` or `kill`. */
   async start(): Promise<void> {
-    const [command = process.execPath, ...rest] = [
-      ...(this.#launch.wrapper ?? []),
-      process.execPath,
+    const [command, ...rest] = [...(this.#launch.wrapper ?? []), process.execPath] as [
+      string,
+      ...string[],
     ];
     const flags = [`--port=127.0.0.1:${this.port}`, `--admin-port=127.0.0.1:${this.adminPort}`];
     const staged = stageProcess({

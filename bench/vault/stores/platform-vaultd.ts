@@ -33,6 +33,8 @@ export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
             PLATFORM_VAULT_DATA_DIR: join(folder, "data"),
             STORE_ACCESS_KEY_ID: CREDENTIALS.accessKey,
             STORE_SECRET_ACCESS_KEY: CREDENTIALS.secretKey,
+            // All requests have one key: its budget would be what is measured.
+            PLATFORM_VAULT_TENANT_RATE: "0",
           },
         }),
       );

@@ -9,11 +9,14 @@ export interface AuthMetrics {
   countToken: (grant: string) => void;
 }
 
-/** Makes the metrics; `countSessions` is asked at each scrape. */
-export function createAuthMetrics(
-  registry: MetricRegistry,
-  countSessions: () => Promise<number>,
-): AuthMetrics {
+/** What is asked at each scrape. */
+export interface AuthGauges {
+  countSessions: () => Promise<number>;
+  getKeyAgeSeconds: () => number;
+}
+
+/** Makes the metrics. */
+export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges): AuthMetrics {
   const logins = registry.counter({
     name: "platform_auth_logins_total",
     help: "Sign-ins by method and result.",
@@ -30,13 +33,19 @@ export function createAuthMetrics(
     labels: ["grant"],
   });
   registry.collect({
-    name: "sessions",
+    name: "auth",
     collect: async () => [
       {
         name: "platform_auth_sessions_active",
         help: "Live sessions.",
         type: "gauge",
-        samples: [{ labels: [], value: await countSessions() }],
+        samples: [{ labels: [], value: await gauges.countSessions() }],
+      },
+      {
+        name: "platform_auth_key_age_seconds",
+        help: "Age of the key that signs tokens.",
+        type: "gauge",
+        samples: [{ labels: [], value: gauges.getKeyAgeSeconds() }],
       },
     ],
   });

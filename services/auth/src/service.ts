@@ -39,6 +39,7 @@ import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
 import { Login } from "./login/login.ts";
 import { SecondFactor } from "./login/second-factor.ts";
+import { SecurityNotices } from "./login/security-notices.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { Factors } from "./mfa/factors.ts";
 import { deriveCodeKey } from "./mfa/one-time-code.ts";
@@ -46,7 +47,8 @@ import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
-import { PasswordHasher } from "./password/hasher.ts";
+import { owaspCost, PasswordHasher } from "./password/hasher.ts";
+import type { PasswordCost } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
 import { createRbac } from "./rbac/rights.ts";
@@ -70,6 +72,8 @@ export interface AuthOptions {
   log: Logger;
   lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
   clock?: Clock;
+  /** What hashing a password costs. Default OWASP's; less is for tests. */
+  passwordCost?: PasswordCost;
 }
 
 /** A running service. */
@@ -122,7 +126,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     await tracer.shutdown(tracesFlushMs);
   });
 
-  const front = new Front();
+  const front = new Front({ httpMetrics, tracer, log, clock });
   const listener = await listenHttp({
     address: { host: config.addr.host ?? "::", port: config.addr.port },
     fetch: front.fetch,
@@ -149,13 +153,19 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const hasher = new PasswordHasher({
     concurrency: config.password_hash_concurrency ?? availableParallelism(),
     waitingMax: config.password_hash_queue,
+    cost: options.passwordCost ?? owaspCost,
   });
   const notifier = new Notifier({
     url: config.platform_notify_url,
     token: config.notify_token,
     from: config.mail_from,
   });
-  const metrics = createAuthMetrics(registry, () => sessions.count());
+  const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });
+  const notices = new SecurityNotices(notifier, onUnsent);
+  const metrics = createAuthMetrics(registry, {
+    countSessions: () => sessions.count(),
+    getKeyAgeSeconds: () => keys.ageSeconds,
+  });
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -181,16 +191,17 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const credentials = new Credentials({
     users,
     hasher,
-    policy: new PasswordPolicy(),
+    policy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
     tickets,
     throttle,
     sessions,
     oauth,
     notifier,
+    notices,
     audit,
     publicUrl,
     registration: config.registration,
-    onHiddenError: (error) => log.error("a message could not be sent", { error }),
+    onHiddenError: onUnsent,
   });
   const passkeys = new Passkeys({
     database,
@@ -231,6 +242,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     sessions,
     oauth,
     login,
+    notices,
   });
   const cookies = new Cookies(publicUrl);
   const identification = new Identification({
@@ -258,7 +270,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         secondFactor,
         credentials,
-        users,
+        oauth,
+        audit,
         cookies,
       }),
       ...listSessionOperations({ identification, sessions, credentials, users, audit }),
@@ -267,6 +280,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         factors,
         policies,
         secondFactor,
+        notices,
         audit,
         cookies,
         now: () => clock.now(),
@@ -277,6 +291,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         credentials,
         users,
+        notices,
         audit,
         cookies,
       }),

@@ -209,6 +209,19 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: { username: "carol", password: person.password },
       });
       await signIn(stage, { username: "carol", password: next });
+
+      // The session that stays goes on: it can have tokens again.
+      stage.clock.advance(60_000);
+      const stepUp = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/step-up", {
+        token: person.session,
+        body: { acr_values: "1", max_age: 0 },
+      });
+      const { challenge } = stepUp.body as never as { challenge: { mfa_token: string } };
+      const stepped = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/verify", {
+        body: { mfa_token: challenge.mfa_token, password: next },
+      });
+      const { access_token: token } = stepped.body as Record<string, string>;
+      await expectStatus(200, stage, "GET", "/api/v1/auth/account", { token });
       await stage.close();
     });
 

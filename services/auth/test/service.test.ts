@@ -15,12 +15,38 @@ for (const { kind, skip, prepare } of stageKinds) {
         assert.equal(ready.status, 200);
         assert.equal(((await ready.json()) as { service: string }).service, "auth");
         const metrics = await fetch(`${stage.url}/metrics`);
-        assert.match(await metrics.text(), /platform_http_requests_total\{route="\/readyz"/);
+        const text = await metrics.text();
+        assert.match(text, /platform_http_requests_total\{route="\/readyz"/);
+        assert.match(text, /^platform_auth_sessions_active 0$/m);
+        assert.match(text, /^platform_auth_key_age_seconds \d/m);
         const missing = await fetch(`${stage.url}/nothing`);
         assert.equal(missing.status, 404);
         assert.equal(missing.headers.get("content-type"), "application/problem+json");
         await stage.close();
       }
+    });
+
+    test("requests of the OAuth endpoints are counted, traced and logged like all others", async () => {
+      const stage = await startStage(await prepare());
+      const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+      for (const path of ["/api/v1/auth/token", "/api/v1/auth/oauth/register/some-client"]) {
+        const answer = await fetch(`${stage.url}${path}`, {
+          headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-01` },
+        });
+        await answer.text();
+      }
+      const metrics = await (await fetch(`${stage.url}/metrics`)).text();
+      assert.match(
+        metrics,
+        /_requests_total\{route="\/api\/v1\/auth\/token",method="GET",status="405"\} 1/,
+      );
+      assert.match(metrics, /_requests_total\{route="\/api\/v1\/auth\/oauth\/register\/\{id\}"/);
+      assert.ok(!metrics.includes("some-client"));
+      const lines = stage.log.filter((line) => line.includes(`"route":"/api/v1/auth/token"`));
+      assert.equal(lines.length, 1);
+      const line = JSON.parse(lines[0]!) as Record<string, unknown>;
+      assert.deepEqual([line["trace_id"], line["status"]], [traceId, 405]);
+      await stage.close();
     });
 
     test("metrics are not shown to a browser page or through a proxy", async () => {

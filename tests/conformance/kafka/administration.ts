@@ -513,8 +513,9 @@ export const administrationCases: readonly Case[] = [
   ),
   ...casesOf("SaslHandshake", [
     [0, 1],
-    "ILLEGAL_SASL_STATE for a client that is in already",
+    "ILLEGAL_SASL_STATE for a client that has begun already",
     async ({ client, version }) => {
+      await client.ask(saslHandshake, 1, { mechanism: "PLAIN" });
       const { errorCode } = await client.ask(saslHandshake, version, { mechanism: "PLAIN" });
       assert.equal(errorCode, errorCodes.illegalSaslState);
     },

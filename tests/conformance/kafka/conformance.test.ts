@@ -1,10 +1,10 @@
 // Runs every case in every version and compares the outcome with the ledger, which may only get better.
 // PLATFORM_LEDGER=write writes the ledger anew.
 import assert from "node:assert/strict";
-import { readFileSync, writeFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { KafkaStage } from "../../../services/pulse/test/kafka/stage.ts";
 import * as messages from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
+import { describeFailure, settleLedger } from "../ledger.ts";
 import { administrationCases } from "./administration.ts";
 import { setScene, type Case } from "./case.ts";
 import { groupCases } from "./groups.ts";
@@ -13,7 +13,6 @@ import { recordCases } from "./records.ts";
 /** By request and title: the versions that pass, and those that fail with the reason. */
 type Ledger = Record<string, { passes: string; fails?: Record<string, string> }>;
 
-const ledgerPath = new URL("ledger.json", import.meta.url);
 const cases: readonly Case[] = [...administrationCases, ...recordCases, ...groupCases];
 const outcomes = new Map<string, Map<number, string | undefined>>();
 
@@ -54,7 +53,7 @@ async function runCase(one: Case, version: number): Promise<string | undefined> 
     await one.run(setScene(stage, client, version, createName));
     return undefined;
   } catch (error) {
-    return (error as Error).message.split("\n").slice(0, 4).join(" ");
+    return describeFailure(error);
   } finally {
     client.socket.destroy();
   }
@@ -62,12 +61,7 @@ async function runCase(one: Case, version: number): Promise<string | undefined> 
 
 describe("the ledger", () => {
   test("holds what passes now, and nothing has got worse", () => {
-    const current = describeOutcomes();
-    if (process.env["PLATFORM_LEDGER"] === "write") {
-      writeFileSync(ledgerPath, `${JSON.stringify(current, undefined, 2)}\n`);
-    }
-    const ledger = JSON.parse(readFileSync(ledgerPath, "utf8")) as Ledger;
-    assert.deepEqual(current, ledger);
+    settleLedger(new URL("ledger.json", import.meta.url), describeOutcomes());
   });
 
   test("has a case for every version of every request", () => {

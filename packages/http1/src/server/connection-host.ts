@@ -4,6 +4,7 @@ import type { RequestLimits } from "../parse/index.ts";
 import type { ClientConnection } from "./connection.ts";
 import type { ServerFault } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
+import type { ReadShortener } from "./short-reads.ts";
 
 /** What a connection is doing. */
 export const Phase = {
@@ -37,6 +38,7 @@ export interface ConnectionHost<U> {
   readonly lingerMs: number;
   readonly halfCloseMs: number;
   readonly draining: boolean;
+  readonly shortenReads: ReadShortener;
   active: number;
   tunnels: number;
   handle(exchange: Exchange<U>): void;

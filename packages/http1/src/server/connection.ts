@@ -23,7 +23,6 @@ import { prepareRefusal } from "./problem.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
 import type { Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
-import { shortenReads } from "./short-reads.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { WriteStall } from "./write-stall.ts";
 
@@ -104,7 +103,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       this.#onData(chunk);
     };
     socket.on("data", onData);
-    if (!this.connection.secure) shortenReads(socket, onData);
+    if (!this.connection.secure) host.shortenReads(socket, onData);
     socket.on("end", () => {
       this.#onEnd();
     });
@@ -179,6 +178,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.bytesOut += sent;
     this.#stall.watch();
     return !this.socket.writableNeedDrain;
+  }
+
+  get unsentBytes(): number {
+    return this.socket.writableLength;
   }
 
   end(trailers?: AnswerHeaders): void {

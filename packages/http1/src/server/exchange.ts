@@ -76,6 +76,8 @@ export interface Exchange<U = unknown> {
   startResponse(head: StreamHead): void;
   /** Sends a piece of a streamed answer. False asks to wait for `onDrain`. The bytes must not be changed afterwards. */
   write(chunk: Uint8Array | string): boolean;
+  /** Bytes that were written and that the system has not taken yet; at 0 all memory that was handed over is free again. */
+  readonly unsentBytes: number;
   /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
   end(trailers?: AnswerHeaders): void;
   /** Called when `write` returned false and the client has read on. Cleared for each request. */

@@ -16,6 +16,8 @@ import type {
   ServerTls,
 } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
+import { createReadShortener } from "./short-reads.ts";
+import type { ReadShortener } from "./short-reads.ts";
 
 const BACKLOG = 4_096;
 
@@ -26,6 +28,7 @@ export function createServer<U = undefined>(options: ServerOptions<U>): Server {
 
 class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   readonly engine: Engine;
+  readonly shortenReads: ReadShortener;
   readonly parserLimits: RequestLimits;
   readonly bodyBytesMax: number;
   readonly requestsPerConnectionMax: number;
@@ -68,6 +71,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.writeStallMs = timeouts.writeStallMs ?? 60_000;
     this.lingerMs = timeouts.lingerMs ?? 5_000;
     this.halfCloseMs = timeouts.halfCloseMs ?? 1_000;
+    this.shortenReads = createReadShortener(this.engine.sharedReadBuffer);
     const onSocket = (socket: Socket): void => {
       this.#accept(socket);
     };

@@ -1,12 +1,25 @@
 // The front handler: requests of the OAuth core go to it on node's own objects, everything else to the API.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Api } from "@platform/kernel/http";
+import type { Logger } from "@platform/kernel/log";
+import type { HttpMetrics } from "@platform/kernel/metrics";
+import type { Clock } from "@platform/kernel/time";
+import { parseTraceContext } from "@platform/kernel/trace";
+import type { Tracer } from "@platform/kernel/trace";
 import type { OAuth } from "../oauth/port.ts";
 
 /** What is behind the front once the service is composed. */
 export interface Faces {
   api: Api;
-  oauth: Pick<OAuth, "handle">;
+  oauth: Pick<OAuth, "handle" | "findRoute">;
+}
+
+/** What requests of the core are measured, traced and logged with, as the API does its own. */
+export interface FrontParts {
+  httpMetrics: HttpMetrics;
+  tracer: Tracer;
+  log: Logger;
+  clock: Clock;
 }
 
 /**
@@ -14,7 +27,12 @@ export interface Faces {
  * listens.
  */
 export class Front {
+  readonly #parts: FrontParts;
   #faces: Faces | undefined;
+
+  constructor(parts: FrontParts) {
+    this.#parts = parts;
+  }
 
   open(faces: Faces): void {
     this.#faces = faces;
@@ -22,11 +40,46 @@ export class Front {
 
   /** For `listenHttp`. */
   readonly intercept = (request: IncomingMessage, response: ServerResponse): boolean => {
-    if (this.#faces !== undefined) return this.#faces.oauth.handle(request, response) ?? false;
-    response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
-    return true;
+    if (this.#faces === undefined) {
+      response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
+      return true;
+    }
+    const { oauth } = this.#faces;
+    const path = (request.url ?? "/").split("?", 1)[0]!;
+    const route = oauth.findRoute(path);
+    if (route === undefined) return false;
+    this.#observe(request, response, path, route);
+    return oauth.handle(request, response);
   };
 
   /** For `listenHttp`. */
   readonly fetch: Api["fetch"] = (request, bindings) => this.#faces!.api.fetch(request, bindings);
+
+  #observe(request: IncomingMessage, response: ServerResponse, path: string, route: string): void {
+    const { httpMetrics, tracer, log, clock } = this.#parts;
+    const { method = "GET", headers } = request;
+    const startedMs = clock.monotonicMs();
+    const { traceparent, tracestate } = headers;
+    const span = tracer.startSpan({
+      name: `${method} ${route}`,
+      kind: "server",
+      parent: parseTraceContext(
+        typeof traceparent === "string" ? traceparent : null,
+        typeof tracestate === "string" ? tracestate : null,
+      ),
+      attributes: { "http.request.method": method, "http.route": route, "url.path": path },
+    });
+    response.once("close", () => {
+      // 499: the client went away before it had an answer.
+      const status = response.headersSent ? response.statusCode : 499;
+      const durationMs = clock.monotonicMs() - startedMs;
+      httpMetrics.observe(route, method, status, durationMs);
+      span.setAttribute("http.response.status_code", status);
+      if (status >= 500) span.setStatus("error", "internal");
+      span.end();
+      const { traceId, spanId } = span.context;
+      const fields = { trace_id: traceId, span_id: spanId, method, path: route, route, status };
+      log.info("request", { ...fields, duration_ms: durationMs });
+    });
+  }
 }

@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials, Registration } from "../login/credentials.ts";
 import type { Login } from "../login/login.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
 import type { Passkeys } from "../passkey/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
 import type { Account } from "../user/account.ts";
@@ -56,6 +57,7 @@ export interface PasskeysApiParts {
   login: Login;
   credentials: Credentials;
   users: Users;
+  notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
 }
@@ -66,7 +68,7 @@ export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
 }
 
 function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
-  const { identification, passkeys, login, credentials, users, audit, cookies } = parts;
+  const { identification, passkeys, login, credentials, users, notices, audit, cookies } = parts;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
@@ -126,6 +128,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
           target: `passkey:${passkey.id}`,
           ip: origin.ip,
         });
+        notices.tell(account, "passkey.register");
         return { passkey, user: showUser(account) };
       },
     }),
@@ -153,7 +156,12 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
   ];
 }
 
-function listOwnPasskeys({ identification, passkeys, audit }: PasskeysApiParts): ApiRoute[] {
+function listOwnPasskeys({
+  identification,
+  passkeys,
+  notices,
+  audit,
+}: PasskeysApiParts): ApiRoute[] {
   const tag = "Passkeys";
   const path = "/api/v1/auth/passkeys/{id}";
   const params = z.object({ id: credentialId });
@@ -198,6 +206,7 @@ function listOwnPasskeys({ identification, passkeys, audit }: PasskeysApiParts):
           target: `passkey:${exchange.params.id}`,
           ip: identification.readOrigin(exchange).ip,
         });
+        notices.tell(account, "passkey.remove");
         return undefined;
       },
     }),

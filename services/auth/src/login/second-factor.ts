@@ -10,6 +10,7 @@ import type { Ticket, Tickets } from "../ticket/tickets.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 import type { Login, SignedIn } from "./login.ts";
+import type { SecurityNotices } from "./security-notices.ts";
 
 const ticketMs = 300_000;
 const attempts = 5;
@@ -53,6 +54,7 @@ export interface SecondFactorParts {
   sessions: Sessions;
   oauth: OAuth;
   login: Login;
+  notices: SecurityNotices;
 }
 
 /** Second factors at sign-in. */
@@ -91,7 +93,11 @@ export class SecondFactor {
     const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
     if (ticket === undefined) throw badToken();
     const isKnown = readPayload(ticket).kind !== "enrol";
-    return this.#parts.factors.send((await this.#findUser(ticket)).id, factorId, isKnown);
+    return this.#parts.factors.send(
+      (await this.#findUser(ticket)).id,
+      factorId,
+      isKnown ? mfaToken : undefined,
+    );
   }
 
   /**
@@ -107,7 +113,7 @@ export class SecondFactor {
     },
     origin: Origin,
   ): Promise<SignedIn> {
-    const { tickets, factors, login } = this.#parts;
+    const { tickets, factors, login, notices } = this.#parts;
     const ticket = await tickets.attempt("mfa", mfaToken);
     if (ticket === undefined) throw badToken();
     const account = await this.#findUser(ticket);
@@ -117,7 +123,7 @@ export class SecondFactor {
       const checked =
         kind === "enrol"
           ? await factors.confirm(account.id, proof.factorId ?? "", proof.code)
-          : await factors.verify(account.id, proof.code);
+          : await factors.verify(account.id, proof.code, mfaToken);
       amr = checked.amr;
     } else {
       const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
@@ -127,6 +133,7 @@ export class SecondFactor {
     }
     if ((await tickets.take("mfa", mfaToken)) === undefined) throw badToken();
     const isSecond = amr.length > 0;
+    if (kind === "enrol") notices.tell(account, "mfa.enrol");
     if (kind === "step-up") return this.#elevate(account, sid ?? "", amr, purpose);
     return login.open(
       account,

@@ -5,7 +5,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
 import { OAuthError, sendError } from "./endpoint.ts";
-import { coreRoutes, isOAuthPath, ownRoutes } from "./routes.ts";
+import { coreRoutes, discoveryRoutes, findOAuthRoute, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo } from "./userinfo.ts";
 import type { UserinfoParts } from "./userinfo.ts";
@@ -30,11 +30,7 @@ interface Face {
   documents: Map<string, Buffer>;
 }
 
-const discoveryPaths = new Set([
-  "/.well-known/openid-configuration",
-  "/.well-known/oauth-authorization-server",
-]);
-const documentPaths = new Set<string>([...discoveryPaths, coreRoutes.jwks]);
+const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
 // Pages of the core have no script but that which posts a form, whose digest the core adds.
 const contentPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
@@ -70,7 +66,7 @@ export class FrontHandler {
     const { url = "/" } = request;
     const query = url.indexOf("?");
     const path = query === -1 ? url : url.slice(0, query);
-    if (!isOAuthPath(path)) return false;
+    if (findOAuthRoute(path) === undefined) return false;
     this.#serve(path, request, response).catch((error: unknown) => {
       this.#fail(error, request, response);
     });

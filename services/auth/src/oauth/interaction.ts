@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import { describeClient } from "./grants.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
 
@@ -33,14 +34,7 @@ export class Interactions {
       uid,
       prompt: prompt.name === "consent" ? "consent" : "login",
       reasons: prompt.reasons,
-      client: {
-        id: client.clientId,
-        name: client.clientName ?? client.clientId,
-        uri: client.clientUri,
-        logoUri: client.logoUri,
-        policyUri: client.policyUri,
-        tosUri: client.tosUri,
-      },
+      client: describeClient(client),
       scopes: (prompt.name === "consent"
         ? [...new Set([...missing.oidc, ...missing.resource])]
         : asked

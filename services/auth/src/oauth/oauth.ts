@@ -16,6 +16,7 @@ import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
+import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
@@ -28,6 +29,7 @@ import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
+import { findOAuthRoute } from "./routes.ts";
 import type { OAuthTables } from "./schema.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
@@ -165,6 +167,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
 
   return {
     handle: (request, response) => front.handle(request, response),
+    findRoute: findOAuthRoute,
     mintForLogin: (account, session, scope) => mint.mint(account, session, scope),
     verifyAccessToken: async (token) => toKernelClaims(await verifier.verify(token)),
     findInteraction: (request, response) => interactions.find(request, response),
@@ -172,6 +175,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       interactions.finish(request, response, outcome),
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
+    listGrants: (userId) => listGrants(getProvider(), items, userId),
+    revokeGrants: (userId, clientId) => revoker.revokeGrantsTo(clientId, userId),
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
     deleteClient: (clientId) => registry.delete(clientId),
@@ -184,7 +189,6 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       }
       return made;
     },
-    getKeyAgeSeconds: () => keys.ageSeconds,
     refresh: async () => {
       await keys.refresh();
       if (await policy.refresh()) front.rebuild();

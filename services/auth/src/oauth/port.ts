@@ -25,6 +25,16 @@ export interface ClientCard {
   tosUri: string | undefined;
 }
 
+/** What a user has granted to a client. */
+export interface ClientGrant {
+  client: ClientCard;
+  scopes: readonly string[];
+  /** The first consent that still holds, in ms. */
+  grantedAt: number;
+  /** In ms; a later sign-in of the client does not extend it. */
+  expiresAt: number;
+}
+
 /** An authorization request that waits for the user. */
 export interface Interaction {
   uid: string;
@@ -55,6 +65,8 @@ export type InteractionOutcome =
 export interface OAuth {
   /** Takes the request over and answers it where its path is the core's; false leaves it to the API and the pages. */
   handle(request: IncomingMessage, response: ServerResponse): boolean;
+  /** The route of a path that `handle` takes over, for metrics and logs: a pattern, never what somebody sent. */
+  findRoute(path: string): string | undefined;
   /** Tokens of the built-in client `platform`; `scope` asks for less than all that the roles permit. */
   mintForLogin(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens>;
   /** The claims of an access token of ours that is valid at this moment: signature, times, deny-list, session, epoch. */
@@ -74,6 +86,10 @@ export interface OAuth {
   revokeSession(sid: string): Promise<void>;
   /** Ends grants and tokens of a user, whatever session they came from; the user's epoch has gone up before. */
   revokeUser(userId: string): Promise<void>;
+  /** What a user has granted to clients other than the built-in one, by client. */
+  listGrants(userId: string): Promise<ClientGrant[]>;
+  /** Ends what a user has granted to a client, with all tokens; false where there is nothing. */
+  revokeGrants(userId: string, clientId: string): Promise<boolean>;
   /** Registers a client; the answer holds its secret. Throws `validation_failed` for metadata that is not allowed. */
   addClient(metadata: Record<string, unknown>): Promise<Record<string, unknown>>;
   /** Clients without their secrets, by id, after `after`. */
@@ -86,8 +102,6 @@ export interface OAuth {
   listKeys(): Promise<KeyReport[]>;
   /** Rotates the signing keys. */
   rotateKeys(rotation: Rotation): Promise<{ kid: string }>;
-  /** Age of the active signing key in seconds. */
-  getKeyAgeSeconds(): number;
   /** Reads keys and scopes again, now rather than within a second. */
   refresh(): Promise<void>;
   /** Stops what runs in the background. */

@@ -20,11 +20,15 @@ export const ownRoutes = {
   revocations: "/api/v1/auth/revocations",
 } as const;
 
-const discovery = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+/** Where the discovery documents are. */
+export const discoveryRoutes = [
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-authorization-server",
+] as const;
 const exact = new Set<string>([
   ...Object.values(coreRoutes),
   ...Object.values(ownRoutes),
-  ...discovery,
+  ...discoveryRoutes,
 ]);
 // One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
 const withTail = new Set<string>([
@@ -34,7 +38,9 @@ const withTail = new Set<string>([
   coreRoutes.code_verification,
 ]);
 
-/** Whether the OAuth front handler serves this path (without its query). */
-export function isOAuthPath(path: string): boolean {
-  return exact.has(path) || withTail.has(path.slice(0, path.lastIndexOf("/")));
+/** The route that a path (without its query) belongs to; undefined for paths that are not the front handler's. */
+export function findOAuthRoute(path: string): string | undefined {
+  if (exact.has(path)) return path;
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  return withTail.has(parent) ? `${parent}/{id}` : undefined;
 }

@@ -28,9 +28,12 @@ const quietMs = 60_000;
 export type ExpiryGroups = {
   /** Whether every group has acknowledged the message; undefined where the topic has no groups. */
   isAcknowledged: (topic: Topic, partition: number, offset: number) => boolean | undefined;
-  /** Acknowledges the message for every group: the drafts of that, for the same entry. */
-  expire: (topic: Topic, partition: number, offset: number) => Draft[];
+  /** Acknowledges the message for every group. */
+  expire: (topic: Topic, partition: number, offset: number) => ExpiredForGroups;
 };
+
+/** The drafts that belong into the entry of the dead letter, and what to call when that is durable. */
+export type ExpiredForGroups = { drafts: Draft[]; apply: () => void };
 
 type StoredPlace = { low: number; expired: number[] };
 
@@ -173,7 +176,7 @@ export class Expiry {
     try {
       const drafts: Draft[] = [];
       const places = new Set<Place>();
-      const expired: { topic: Topic; item: Item }[] = [];
+      const expired: { topic: Topic; item: Item; apply: () => void }[] = [];
       for (const item of items) {
         const { place, offset } = item;
         place.waiting.delete(offset);
@@ -185,13 +188,15 @@ export class Expiry {
         // It may have been acknowledged while it was read.
         if (this.#isConsumed(topic, item)) continue;
         place.expired.add(offset);
-        drafts.push(letter, ...this.#groups!.expire(topic, place.partition.index, offset));
+        const groups = this.#groups!.expire(topic, place.partition.index, offset);
+        drafts.push(letter, ...groups.drafts);
         places.add(place);
-        expired.push({ topic, item });
+        expired.push({ topic, item, apply: groups.apply });
       }
       for (const place of places) drafts.push(this.#draftPlace(place));
       await this.#parts.store.append(drafts);
-      for (const { topic, item } of expired) {
+      for (const { topic, item, apply } of expired) {
+        apply();
         this.#parts.backlog.noteExpired(topic, item.place.partition.index, item.offset);
         this.#parts.onExpired();
       }

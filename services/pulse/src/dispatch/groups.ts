@@ -6,6 +6,7 @@ import type { Draft, Store } from "../store/store.ts";
 import type { Tenant } from "../topic/name.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
+import type { ExpiredForGroups } from "./expiry.ts";
 import type { Feeds } from "./feed.ts";
 import { Group } from "./group.ts";
 import type { StoredRanges } from "./offset-ranges.ts";
@@ -118,14 +119,21 @@ export class Groups {
     return true;
   }
 
-  /** Acknowledges an expired message for all groups; the drafts of that. */
-  expire(topic: Topic, partition: number, offset: number): Draft[] {
+  /** Acknowledges an expired message for all groups: the drafts of that, and what to do when they are durable. */
+  expire(topic: Topic, partition: number, offset: number): ExpiredForGroups {
     const drafts: Draft[] = [];
+    const commits: (() => void)[] = [];
     for (const group of this.list(topic)) {
       group.expire(partition, offset);
+      const { tenant, name } = group;
+      const low = group.cursorOf(partition)?.low;
+      if (low === undefined) continue;
       drafts.push(...this.#draftGroup(group, partition));
+      commits.push(() =>
+        this.#parts.offsets.apply(tenant, name, [{ topic, partition, offset: low }]),
+      );
     }
-    return drafts;
+    return { drafts, apply: () => commits.forEach((commit) => commit()) };
   }
 
   /** Writes down what was acknowledged; resolves when it is durable. */

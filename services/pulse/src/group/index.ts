@@ -1,3 +1,3 @@
 // Consumer groups of the classic protocol.
-export { GroupCoordinator, type CoordinatorOptions } from "./coordinator.ts";
+export { GroupCoordinator } from "./coordinator.ts";
 export * from "./types.ts";

@@ -13,8 +13,12 @@ export type ProduceOutcome =
   | { kind: "refused"; error: LogError }
   | { kind: "transactional" };
 
+/** What was taken in, in records. */
+export type ProduceCounts = { published: number };
+
 /** Takes batches in. */
 export class BatchProducer {
+  readonly counts: ProduceCounts = { published: 0 };
   readonly #store: Store;
   readonly #batchBytesMax: number;
 
@@ -36,11 +40,12 @@ export class BatchProducer {
     try {
       const view = topic.stored.partitions[partition];
       if (view === undefined) throw new LogError("unknown-topic", "no such partition");
-      const { attributes } = validateBatch(batch, this.#batchBytesMax);
+      const { attributes, recordCount } = validateBatch(batch, this.#batchBytesMax);
       if (isTransactional(attributes) || isControl(attributes)) return { kind: "transactional" };
       const [result] = await this.#store.appendBatches([
         { partition: view, batch, verified: true },
       ]);
+      if (!result!.duplicate) this.counts.published += recordCount;
       return { kind: "stored", result: result!, logStart: view.logStart };
     } catch (error) {
       if (error instanceof LogError) return { kind: "refused", error };

@@ -104,7 +104,11 @@ function compileJsonSchema(document: Readonly<Record<string, unknown>>): Compile
 const linearRegExp = Object.assign(
   (pattern: string) => {
     const compiled = RE2JS.compile(RE2JS.translateRegExp(pattern));
-    return { test: (text: string) => compiled.matcher(text).find() };
+    return {
+      test: (text: string) => compiled.matcher(text).find(),
+      // The compiler takes expressions with the same text for the same one.
+      toString: () => `/${pattern}/`,
+    };
   },
   { code: "linearRegExp" },
 );

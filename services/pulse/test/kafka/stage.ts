@@ -5,15 +5,11 @@ import { join } from "node:path";
 import type { ConnectionOptions, TlsOptions } from "node:tls";
 import { openLog, openNodeDisk, type SyncMode } from "@platform/log";
 import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
-import {
-  createKafkaRoutes,
-  createPasswordStore,
-  KafkaServer,
-  type ConnectionFault,
-  type KafkaBroker,
-  type KafkaLimits,
-  type PasswordUser,
-} from "../../src/kafka/index.ts";
+import type { KafkaBroker } from "../../src/kafka/broker.ts";
+import { createKafkaRoutes } from "../../src/kafka/routes.ts";
+import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
+import type { ConnectionFault } from "../../src/kafka/server/connection.ts";
+import { KafkaServer, type KafkaLimits } from "../../src/kafka/server/listener.ts";
 import { BatchProducer } from "../../src/publish/produce.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { ProducerIds } from "../../src/store/producer-ids.ts";
@@ -104,7 +100,7 @@ export class KafkaStage implements AsyncDisposable {
       admit: () =>
         isClosed
           ? { state: "demanded" }
-          : { state: "done", principal: { name: "anonymous", tenant: "" } },
+          : { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true },
       onFault: (fault) => this.faults.push(fault),
       onRequest: (name, version) => this.requests.push(`${name} ${version}`),
     });

@@ -104,6 +104,11 @@ export function isPublicAcl(acl: Acl): boolean {
   );
 }
 
+/** Whether a list gives the owner full control and nobody else anything. */
+export function isOwnersAlone(acl: Acl, owner: AclOwner): boolean {
+  return acl.grants.every(({ grantee }) => grantee.kind === "user" && grantee.id === owner.id);
+}
+
 /** Whether a caller has a permission by a list; `id` is undefined for anonymous callers. */
 export function isGranted(acl: Acl, id: string | undefined, wanted: AclPermission): boolean {
   return acl.grants.some(({ grantee, permission }) => {

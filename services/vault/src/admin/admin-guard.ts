@@ -62,7 +62,12 @@ export class AdminGuard {
     if (payload.kind === "signed" ? hashHex(body) !== payload.sha256 : body.length > 0) {
       throw new PlatformError("unauthorized", "The signature does not cover the body.");
     }
-    const admitted = new Request(request, body.length === 0 ? {} : { body });
+    // Not from the request itself: it may be a listener's own kind, which the platform's Request does not take.
+    const { method, headers } = request;
+    const admitted = new Request(
+      request.url,
+      body.length === 0 ? { method, headers } : { method, headers, body },
+    );
     this.#signed.add(admitted.headers);
     return admitted;
   }

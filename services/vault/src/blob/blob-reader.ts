@@ -1,6 +1,7 @@
 // Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
 import { StoreError } from "../store-error.ts";
 import { readAll, type StoreFolders } from "./disk.ts";
+import { FrameMemory } from "./frame-memory.ts";
 import { BLOCK_BYTES, findCorruptBlock, FRAME_BYTES, locateFrame } from "./layout.ts";
 import type { FileLease, OpenFiles } from "./open-files.ts";
 import type { BlobRecord } from "./types.ts";
@@ -31,6 +32,7 @@ const GAP_BYTES_MAX = 128 * 1024;
 export class BlobReader {
   readonly #folders: StoreFolders;
   readonly #files: OpenFiles;
+  readonly #memory = new FrameMemory();
   corruptBlocks = 0;
 
   constructor(folders: StoreFolders, files: OpenFiles) {
@@ -55,6 +57,11 @@ export class BlobReader {
         isOpen = false;
       },
     };
+  }
+
+  /** Takes a chunk back that nobody looks at any more; chunks that are not given back are fine as well. */
+  recycle(chunk: Buffer): void {
+    this.#memory.recycle(chunk);
   }
 
   async *#read(
@@ -85,17 +92,18 @@ export class BlobReader {
     let blocks: Buffer;
     let table: Buffer;
     if (range.dataBytes - last <= GAP_BYTES_MAX) {
-      const bytes = await readExactly(
-        fd,
-        range.dataBytes + tableBytes - first,
-        range.position + first,
-      );
+      const length = range.dataBytes + tableBytes - first;
+      const bytes = await readExactly(fd, this.#memory.take(length), range.position + first);
       blocks = bytes.subarray(0, last - first);
       table = bytes.subarray(range.dataBytes - first + tableAt);
     } else {
       [blocks, table] = await Promise.all([
-        readExactly(fd, last - first, range.position + first),
-        readExactly(fd, tableBytes - tableAt, range.position + range.dataBytes + tableAt),
+        readExactly(fd, this.#memory.take(last - first), range.position + first),
+        readExactly(
+          fd,
+          Buffer.allocUnsafe(tableBytes - tableAt),
+          range.position + range.dataBytes + tableAt,
+        ),
       ]);
     }
     if (findCorruptBlock(blocks, table) >= 0) {
@@ -132,10 +140,9 @@ function splitFrames(stored: number, position: number, start: number, end: numbe
   return ranges;
 }
 
-async function readExactly(fd: number, length: number, position: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(length);
+async function readExactly(fd: number, bytes: Buffer, position: number): Promise<Buffer> {
   const count = await readAll(fd, bytes, position);
-  if (count < length)
+  if (count < bytes.length)
     throw new StoreError("InternalError", "Stored data is shorter than it should be");
   return bytes;
 }

@@ -13,6 +13,7 @@ import type {
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 const NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const ADDRESS = /^\d+\.\d+\.\d+\.\d+$/;
+const RESERVED = /^xn--|-s3alias$|--ol-s3$|\.mrap$|--x-s3$|--table-s3$/;
 
 /** The buckets of a store. */
 export class BucketCatalogue {
@@ -59,7 +60,8 @@ export class BucketCatalogue {
 
   async create(request: CreateBucketRequest): Promise<Bucket> {
     const { bucket } = request;
-    if (!NAME.test(bucket) || ADDRESS.test(bucket) || bucket.includes("..")) {
+    const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !RESERVED.test(bucket);
+    if (!isName || bucket.includes("..")) {
       throw new StoreError("InvalidBucketName", "The specified bucket is not valid.", { bucket });
     }
     const nowMs = this.#now();

@@ -14,6 +14,8 @@ export interface ExtraQuestion {
   bucket: Bucket | undefined;
   bucketName: string;
   key: string;
+  /** The permission of an ACL that is enough as well. */
+  acl?: AccessQuestion["acl"];
 }
 
 /** Throws AccessDenied unless the caller may carry the operation out. */

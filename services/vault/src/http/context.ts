@@ -6,6 +6,7 @@ import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
 import type { PayloadMode, SignatureVerifier } from "../sigv4/index.ts";
 import type { Actor, Bucket, Owner, Store } from "../store.ts";
+import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import type { OperationName, RequestQuery } from "../wire/operation.ts";
 import type { S3Answer } from "./answer.ts";
@@ -76,8 +77,19 @@ export function getActor({ caller, request }: OperationContext): Actor {
   }
 }
 
-/** The version that a request names; undefined for the live one. */
+/** What a version's id looks like: 24 random bytes, or `null`. */
+const VERSION_ID = /^(?:null|[A-Za-z0-9_-]{32})$/;
+
+/** The version that a request names; undefined for the live one. Throws InvalidArgument for what cannot be an id. */
 export function readVersionId(query: RequestQuery): string | undefined {
   const versionId = query.get("versionId");
-  return versionId === undefined || versionId === "" ? undefined : versionId;
+  if (versionId === undefined || versionId === "") return undefined;
+  if (VERSION_ID.test(versionId)) return versionId;
+  throw new S3Error("InvalidArgument", {
+    message: "Invalid version id specified",
+    elements: [
+      ["ArgumentName", "versionId"],
+      ["ArgumentValue", versionId.slice(0, 128)],
+    ],
+  });
 }

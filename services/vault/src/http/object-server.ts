@@ -40,6 +40,8 @@ export interface ObjectServerOptions {
 const ANONYMOUS: Caller = { kind: "anonymous" };
 /** Operations on what need not be there. */
 const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
+/** Operations whose bodies say who sends them, or which keys they are about: they ask the authorizer themselves. */
+const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set(["PostObject", "DeleteObjects"]);
 
 /** Makes the engine's handler for the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
@@ -129,7 +131,6 @@ async function answerRequest(
   }
   const resolved = resolveOperation(method, address, request.query, fields);
   finished.operation = resolved.name;
-  const isForm = resolved.name === "PostObject";
   const { query, forwardedHost } = request;
   const signed = api.verifier.verify({
     method,
@@ -154,8 +155,7 @@ async function answerRequest(
     query,
     bucket: WITHOUT_BUCKET.has(resolved.name) ? undefined : api.store.headBucket(resolved.bucket),
   };
-  // A form says who sends it; that is looked at where the form is read.
-  if (!isForm) await authorize(context);
+  if (!ASKING_THEMSELVES.has(resolved.name)) await authorize(context);
   return await operations[resolved.name](context);
 }
 
@@ -223,14 +223,20 @@ async function sendChunks(
   let wake: (() => void) | undefined;
   exchange.onDrain = () => wake?.();
   exchange.onAborted = () => wake?.();
+  // Written to the socket, which may not have sent them yet.
+  const unsent: Buffer[] = [];
   try {
     for await (const chunk of reader.chunks()) {
       if (!request.isLive) return;
-      if (exchange.write(chunk)) continue;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      if (!request.isLive) return;
+      unsent.push(chunk);
+      if (!exchange.write(chunk)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        if (!request.isLive) return;
+      }
+      if (exchange.unsentBytes > 0) continue;
+      for (const sent of unsent.splice(0)) reader.recycle(sent);
     }
     exchange.end();
   } finally {

@@ -87,6 +87,11 @@ export class OpenBody {
     }
   }
 
+  /** Takes back a chunk that nobody looks at any more. */
+  recycle(chunk: Buffer): void {
+    this.#blobs.reader.recycle(chunk);
+  }
+
   /** Gives the file back. */
   close(): void {
     if (this.#isClosed) return;

@@ -163,7 +163,10 @@ export class CopyService {
 /** Writes all of a body into an upload and commits it. */
 export async function pump<Result>(body: OpenBody, upload: Upload<Result>): Promise<Result> {
   try {
-    for await (const chunk of body.chunks()) await upload.write(chunk);
+    for await (const chunk of body.chunks()) {
+      await upload.write(chunk);
+      body.recycle(chunk);
+    }
     return await upload.commit();
   } catch (error) {
     await upload.abort();

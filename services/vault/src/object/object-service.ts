@@ -230,6 +230,7 @@ function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
     ...head,
     whole: body.whole,
     chunks: () => body.chunks(),
+    recycle: (chunk) => body.recycle(chunk),
     close: () => body.close(),
   };
 }

@@ -173,6 +173,8 @@ export interface ObjectReader extends HeadResult {
   readonly whole: Buffer | undefined;
   /** The bytes in order, verified against their checksums at rest. Throws `InternalError` where those do not match. */
   chunks(): AsyncGenerator<Buffer, void, undefined>;
+  /** Gives back a chunk that nobody looks at any more, so that its memory is used again. Nobody has to. */
+  recycle(chunk: Buffer): void;
   close(): void;
 }
 

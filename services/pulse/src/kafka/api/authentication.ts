@@ -10,6 +10,7 @@ import {
 import { beginPlain } from "../sasl/plain.ts";
 import { beginScram } from "../sasl/scram.ts";
 import { route, type Route } from "../server/route.ts";
+import type { Authentication, Principal } from "../server/session.ts";
 
 const noBytes = Buffer.alloc(0);
 
@@ -22,7 +23,7 @@ export function authenticationRoutes(credentials: CredentialStore, fakeSaltKey: 
 
   return [
     route(saslHandshake, ({ mechanism }, { session, version }) => {
-      if (session.authentication.state !== "demanded") {
+      if (!mayBegin(session.authentication)) {
         return { errorCode: errorCodes.illegalSaslState, mechanisms: [] };
       }
       const known = saslMechanisms.find((name) => name === mechanism);
@@ -55,7 +56,23 @@ export function authenticationRoutes(credentials: CredentialStore, fakeSaltKey: 
       if (step.kind === "done") {
         session.authentication = { state: "done", principal: step.principal };
       }
-      return { errorCode: errorCodes.none, errorMessage: null, authBytes: step.bytes };
+      return {
+        errorCode: errorCodes.none,
+        errorMessage: null,
+        authBytes: step.bytes,
+        sessionLifetimeMs: step.kind === "done" ? lifetimeOf(step.principal) : 0,
+      };
     }),
   ];
+}
+
+// KIP-368: a client whose token ends shows a new one on the same connection.
+function mayBegin(authentication: Authentication): boolean {
+  if (authentication.state !== "done") return authentication.state === "demanded";
+  return authentication.isAnonymous === true || authentication.principal.expiresAtMs !== undefined;
+}
+
+/** Milliseconds that are left; 0 for a principal that does not end. */
+function lifetimeOf({ expiresAtMs }: Principal): number {
+  return expiresAtMs === undefined ? 0 : Math.max(1, expiresAtMs - Date.now());
 }

@@ -96,11 +96,6 @@ export const bytes: Type<Buffer> = {
   write: (writer, value) => writer.writeNullableBytes(value),
   shape: { kind: "bytes", nullable: false },
 };
-export const nullableBytes: Type<Buffer | null> = {
-  read: (reader) => reader.readNullableBytes(),
-  write: (writer, value) => writer.writeNullableBytes(value),
-  shape: { kind: "bytes", nullable: true },
-};
 /** Record batches: read as one view, written from any number of buffers without copying. */
 export const records: Type<Buffer | null, readonly Buffer[] | null> = {
   read: (reader) => reader.readNullableBytes(),

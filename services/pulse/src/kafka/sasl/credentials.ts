@@ -45,5 +45,6 @@ export function createPasswordStore(users: readonly PasswordUser[]): CredentialS
       if (entry === undefined) return undefined;
       return { credential: entry.scram[mechanism], principal: entry.principal };
     },
+    hasUser: (user) => entries.has(user),
   };
 }

@@ -35,6 +35,8 @@ export interface CredentialStore {
     user: string,
     mechanism: "SCRAM-SHA-256" | "SCRAM-SHA-512",
   ): { credential: ScramCredential; principal: Principal } | undefined;
+  /** Whether a user of that name has a password. Not told to clients. */
+  hasUser(user: string): boolean;
 }
 
 /** What a client is told when it does not get in. */

@@ -15,7 +15,7 @@ import { Reader } from "../protocol/reader.ts";
 import type { ByteBudget } from "./budget.ts";
 import { FrameReader } from "./frame-reader.ts";
 import type { Exchange, Route, RouteTable } from "./route.ts";
-import type { Session } from "./session.ts";
+import type { Authentication, Session } from "./session.ts";
 
 /** Frames up to this size are read without asking the budget of requests. */
 const smallFrameBytes = 64 * 1024;
@@ -171,8 +171,9 @@ export class Connection {
         this.#refuseVersion(header, entry);
         return;
       }
-      if (authentication.state !== "done" && !openKeys.has(header.apiKey)) {
-        this.#fail("unauthenticated", `request ${found.message.name} before authentication`);
+      const refusal = openKeys.has(header.apiKey) ? undefined : explainRefusal(authentication);
+      if (refusal !== undefined) {
+        this.#fail("unauthenticated", `request ${found.message.name} ${refusal}`);
         return;
       }
       const { message } = found;
@@ -307,6 +308,14 @@ export class Connection {
     if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);
     this.#frameReserved = 0;
   }
+}
+
+/** Why a client may not ask for more than a way in; undefined if it may. */
+function explainRefusal(authentication: Authentication): string | undefined {
+  if (authentication.state !== "done") return "before authentication";
+  const { expiresAtMs } = authentication.principal;
+  if (expiresAtMs === undefined || expiresAtMs > Date.now()) return undefined;
+  return "after the client's token has ended";
 }
 
 function isSupported({ message }: Route, version: number): boolean {

@@ -6,6 +6,8 @@ export interface Principal {
   /** For logs and `DescribeGroups`; not a secret. */
   name: string;
   tenant: string;
+  /** When a token that the client showed ends, in epoch milliseconds; absent for what does not end. */
+  expiresAtMs?: number;
 }
 
 /** How far a client has come with showing who it is. */
@@ -13,7 +15,8 @@ export type Authentication =
   | { state: "demanded" }
   /** A mechanism was chosen. `isBare`: its messages come as frames without a header. */
   | { state: "under way"; exchange: SaslExchange; isBare: boolean }
-  | { state: "done"; principal: Principal }
+  /** `isAnonymous`: it was let in without credentials, and may still show some. */
+  | { state: "done"; principal: Principal; isAnonymous?: boolean }
   /** It has been told so; the connection ends. */
   | { state: "refused" };
 

@@ -10,6 +10,7 @@ import {
   wrap,
   xmlDocument,
 } from "../../wire/xml.ts";
+import { isOwnersAlone } from "../../access/acl.ts";
 import { readAclFields } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, getOwner } from "../context.ts";
@@ -65,6 +66,9 @@ export const createBucket: OperationHandler = async (context) => {
   const ownership = fields.get("x-amz-object-ownership");
   if (ownership !== undefined) settings.ownership = { objectOwnership: checkOwnership(ownership) };
   const acl = readAclFields(fields, undefined, owner);
+  if (acl !== undefined && ownership === "BucketOwnerEnforced" && !isOwnersAlone(acl, owner)) {
+    throw new S3Error("InvalidBucketAclWithObjectOwnership");
+  }
   if (acl !== undefined) settings.acl = { grants: acl.grants.map((grant) => ({ ...grant })) };
   const request: CreateBucketRequest = {
     bucket: bucketName,

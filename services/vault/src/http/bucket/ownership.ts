@@ -1,9 +1,10 @@
 // Ownership controls.
+import { isOwnersAlone, readKeptAcl } from "../../access/acl.ts";
 import type { ObjectOwnership } from "../../access/public-access.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
+import { getBucket, getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 
@@ -36,6 +37,11 @@ export const putBucketOwnershipControls: OperationHandler = async (context) => {
   const text = rules[0]?.getText("ObjectOwnership") ?? "";
   if (rules.length !== 1 || !VALUES.has(text))
     throw malformedXml("it has not exactly one known rule");
+  const acl = readKeptAcl(getBucket(context).settings.acl);
+  const isShared = acl !== undefined && !isOwnersAlone(acl, getOwner(context.api));
+  if (text === "BucketOwnerEnforced" && isShared) {
+    throw new S3Error("InvalidBucketAclWithObjectOwnership");
+  }
   await context.api.store.setBucketSetting(context.bucketName, "ownership", {
     objectOwnership: text,
   });

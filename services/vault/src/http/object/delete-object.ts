@@ -38,8 +38,12 @@ export const deleteObject: OperationHandler = async (context) => {
   return answerEmpty(204, headers);
 };
 
-/** DeleteObjects */
+/** DeleteObjects: each key is a question of its own to the authorizer, there is none for the request as a whole. */
 export const deleteObjects: OperationHandler = async (context) => {
+  const { acl, policy } = getBucket(context).settings;
+  if (context.caller.kind === "anonymous" && acl === undefined && policy === undefined) {
+    throw new S3Error("AccessDenied");
+  }
   const body = await receiveDocument(context.request, context.payload, {
     bytesMax: BODY_BYTES_MAX,
   });
@@ -58,6 +62,7 @@ export const deleteObjects: OperationHandler = async (context) => {
         bucket,
         bucketName,
         key,
+        acl: { of: "bucket", permission: "WRITE" },
       }),
     ),
   );

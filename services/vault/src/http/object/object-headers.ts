@@ -1,10 +1,14 @@
 // What an answer tells of an object.
 import type { ObjectChecksum, ObjectInfo } from "../../store.ts";
 import { checksumAlgorithms } from "../../wire/checksum.ts";
+import { S3Error } from "../../wire/error.ts";
 import type { Header } from "../answer.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 import type { OperationContext } from "../context.ts";
+
+/** What a field's value may be (RFC 9110 section 5.5). */
+const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
 /** Overrides that a signed GET may ask for. */
 const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = [
@@ -35,7 +39,7 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
   ];
   for (const [name, value] of content) {
     const parameter = OVERRIDES.find(([, header]) => header === name)![0];
-    const shown = context.query.get(parameter) ?? value;
+    const shown = readOverride(context, parameter) ?? value;
     if (shown !== undefined) headers.push([name, shown]);
   }
   for (const [name, value] of Object.entries(object.metadata)) {
@@ -59,6 +63,15 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
   }
   headers.push(...getEncryptionHeaders(object.encryption));
   return headers;
+}
+
+function readOverride({ query }: OperationContext, parameter: string): string | undefined {
+  const text = query.get(parameter);
+  if (text === undefined || FIELD_VALUE.test(text)) return text;
+  throw new S3Error("InvalidArgument", {
+    message: "Header value cannot be represented using ISO-8859-1.",
+    elements: [["ArgumentName", parameter]],
+  });
 }
 
 /** Whether a request asks for overrides; anonymous ones may not. */

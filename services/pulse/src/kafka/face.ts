@@ -1,0 +1,157 @@
+// The Kafka face as one part of the broker: routes, users, groups and listeners, made from what the broker has.
+import { randomBytes } from "node:crypto";
+import type { TlsOptions } from "node:tls";
+import type { TokenVerifier } from "@platform/kernel/identity";
+import type { Logger } from "@platform/kernel/log";
+import type { MetricRegistry } from "@platform/kernel/metrics";
+import { GroupCoordinator } from "../group/index.ts";
+import { BatchProducer, type ProduceCounts } from "../publish/produce.ts";
+import type { Offsets } from "../store/offsets.ts";
+import { ProducerIds } from "../store/producer-ids.ts";
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Store } from "../store/store.ts";
+import type { Topics } from "../topic/topics.ts";
+import { KafkaMetrics } from "./metrics.ts";
+import { createKafkaRoutes } from "./routes.ts";
+import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
+import type { CredentialStore } from "./sasl/mechanism.ts";
+import { createTokenCredentials } from "./sasl/token-credentials.ts";
+import type { ConnectionFault } from "./server/connection.ts";
+import { KafkaServer, type KafkaLimits } from "./server/listener.ts";
+import type { Authentication } from "./server/session.ts";
+
+/** What the face is made of. */
+export interface KafkaFaceParts {
+  store: Store;
+  state: StateTable;
+  topics: Topics;
+  offsets: Offsets;
+  /** Where the face's figures are shown. */
+  metrics: MetricRegistry;
+  log: Logger;
+  /** Users for SASL PLAIN and SCRAM; each name may be there once. */
+  users: readonly PasswordUser[];
+  /** Tokens that may come as the password of SASL PLAIN, under any name that is no user's. */
+  verifier: TokenVerifier | undefined;
+  /** Whether clients on this machine may come without credentials; they are then the operator. */
+  anonymous: "loopback" | "never";
+  /** What clients are told to connect to; by default the address that they have reached. */
+  advertised?: { host: string; port: number } | undefined;
+  /** Whether asking for a topic's metadata makes the topic, as Kafka's `auto.create.topics.enable`. */
+  isAutoCreating: boolean;
+  /** Largest record batch, as it comes. It must be no more than the log takes. */
+  batchBytesMax: number;
+  /** Bytes of batches that one Fetch answers with, at most; always a whole batch. Default 8 MiB. */
+  fetchBytesMax?: number;
+  limits?: Partial<KafkaLimits>;
+}
+
+const fetchBytesMaxDefault = 8 * 1024 * 1024;
+
+/** Facts that clients see again after a restart. */
+type Identity = { clusterId: string; saltKey: string };
+
+/**
+ * Clients of the Kafka protocol, on any number of listeners:
+ *
+ *     const kafka = await KafkaFace.open(parts);
+ *     const { port } = await kafka.listen({ host: "127.0.0.1", port: 9092 });
+ *     …
+ *     await kafka.close(2_000); // before the store
+ */
+export class KafkaFace {
+  readonly #server: KafkaServer;
+  readonly #groups: GroupCoordinator;
+  /** What was written by Kafka clients since the start. */
+  readonly counts: ProduceCounts;
+
+  private constructor(server: KafkaServer, groups: GroupCoordinator, counts: ProduceCounts) {
+    this.#server = server;
+    this.#groups = groups;
+    this.counts = counts;
+  }
+
+  /** Makes the face; nothing listens yet. Rejects with the log's errors. */
+  static async open(parts: KafkaFaceParts): Promise<KafkaFace> {
+    const { store, state, topics, offsets, log } = parts;
+    const { clusterId, saltKey } = await readIdentity(store, state);
+    const groups = new GroupCoordinator({});
+    const producer = new BatchProducer(store, parts.batchBytesMax);
+    const routes = createKafkaRoutes(
+      {
+        topics,
+        store,
+        producer,
+        producerIds: ProducerIds.open(store, state),
+        offsets,
+        groups,
+        clusterId,
+        isAutoCreating: parts.isAutoCreating,
+        fetchBytesMax: parts.fetchBytesMax ?? fetchBytesMaxDefault,
+      },
+      createCredentials(parts),
+      Buffer.from(saltKey, "hex"),
+    );
+    const metrics = new KafkaMetrics(parts.metrics, {
+      connections: () => server.connectionCount,
+      refusedConnections: () => server.refusedCount,
+      responseBytes: () => server.responseBytes,
+      records: () => producer.counts.published,
+    });
+    const server: KafkaServer = new KafkaServer({
+      routes,
+      limits: parts.limits ?? {},
+      ...(parts.advertised === undefined ? {} : { advertised: parts.advertised }),
+      admit: (remoteAddress) => admit(remoteAddress, parts.anonymous),
+      onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
+      onFault: (fault) => logFault(log, metrics, fault),
+    });
+    return new KafkaFace(server, groups, producer.counts);
+  }
+
+  /** Listens on an address, with TLS if a certificate is given. Rejects if the address is taken. */
+  listen(
+    address: { host?: string | undefined; port: number },
+    tls?: TlsOptions,
+  ): Promise<{ port: number }> {
+    return this.#server.listen(address, tls);
+  }
+
+  /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
+  async close(graceMs: number): Promise<void> {
+    this.#groups.close();
+    await this.#server.close(graceMs);
+  }
+}
+
+function createCredentials({ users, verifier }: KafkaFaceParts): CredentialStore {
+  const passwords = createPasswordStore(users);
+  return verifier === undefined ? passwords : createTokenCredentials(passwords, verifier);
+}
+
+function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {
+  if (anonymous === "never" || !isLoopback(remoteAddress)) return { state: "demanded" };
+  return { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true };
+}
+
+function isLoopback(address: string): boolean {
+  return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(address);
+}
+
+function logFault(log: Logger, metrics: KafkaMetrics, fault: ConnectionFault): void {
+  const { kind, remoteAddress, reason, error } = fault;
+  metrics.countFault(kind);
+  if (kind === "internal") log.error("a Kafka request failed", { remoteAddress, reason, error });
+  else log.info("a Kafka connection was closed", { kind, remoteAddress, reason });
+}
+
+async function readIdentity(store: Store, state: StateTable): Promise<Identity> {
+  const found = state.take("kafka-identity")[0];
+  if (found !== undefined) return readJson(found.value) as Identity;
+  const identity: Identity = {
+    clusterId: randomBytes(16).toString("base64url"),
+    saltKey: randomBytes(32).toString("hex"),
+  };
+  await store.append([state.draftJson(["kafka-identity"], identity)]);
+  return identity;
+}

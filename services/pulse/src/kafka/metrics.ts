@@ -1,0 +1,75 @@
+// Figures of the Kafka face.
+import {
+  DURATION_BOUNDS_SECONDS,
+  type Counter,
+  type Histogram,
+  type MetricRegistry,
+} from "@platform/kernel/metrics";
+import type { ConnectionFault } from "./server/connection.ts";
+
+/** Figures that are read when somebody asks. */
+export interface KafkaMetricSources {
+  connections: () => number;
+  refusedConnections: () => number;
+  /** Bytes of answers that are made or not sent yet. */
+  responseBytes: () => number;
+  /** Records written by Kafka clients. */
+  records: () => number;
+}
+
+/** Requests by name with their times, faults by kind; the other figures are asked for. */
+export class KafkaMetrics {
+  readonly #requests: Histogram<"request">;
+  readonly #faults: Counter<"kind">;
+
+  constructor(registry: MetricRegistry, sources: KafkaMetricSources) {
+    this.#requests = registry.histogram({
+      name: "platform_pulse_kafka_request_duration_seconds",
+      help: "Time from a Kafka request to its answer, waits of Fetch and JoinGroup included.",
+      labels: ["request"],
+      bounds: DURATION_BOUNDS_SECONDS,
+    });
+    this.#faults = registry.counter({
+      name: "platform_pulse_kafka_faults_total",
+      help: "Kafka connections that the broker closed, by reason.",
+      labels: ["kind"],
+    });
+    registry.collect({
+      name: "pulse-kafka",
+      collect: () => [
+        gauge("platform_pulse_kafka_connections", "Kafka connections.", sources.connections()),
+        gauge(
+          "platform_pulse_kafka_response_bytes",
+          "Bytes of answers that are made or not sent yet.",
+          sources.responseBytes(),
+        ),
+        counter(
+          "platform_pulse_kafka_refused_connections_total",
+          "Kafka connections over the bound, closed at once.",
+          sources.refusedConnections(),
+        ),
+        counter(
+          "platform_pulse_kafka_records_total",
+          "Records written by Kafka clients.",
+          sources.records(),
+        ),
+      ],
+    });
+  }
+
+  observeRequest(request: string, durationMs: number): void {
+    this.#requests.with({ request }).observe(durationMs / 1000);
+  }
+
+  countFault(kind: ConnectionFault["kind"]): void {
+    this.#faults.with({ kind }).add(1);
+  }
+}
+
+function counter(name: string, help: string, value: number) {
+  return { type: "counter" as const, name, help, samples: [{ labels: [], value }] };
+}
+
+function gauge(name: string, help: string, value: number) {
+  return { type: "gauge" as const, name, help, samples: [{ labels: [], value }] };
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { request } from "node:https";
+import { join } from "node:path";
+import { test } from "node:test";
+import { WebSocket } from "ws";
+import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+
+const secret = "a secret of more than thirty-two bytes";
+
+function makeToken(claims: Record<string, unknown>): string {
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const exp = Math.floor(Date.now() / 1000) + 600;
+  const text = `${encode({ alg: "HS256", typ: "JWT" })}.${encode({ exp, ...claims })}`;
+  return `${text}.${createHmac("sha256", secret).update(text).digest("base64url")}`;
+}
+
+test("tenants see and reach their own topics alone", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_TOKEN: "operator-token",
+    PLATFORM_JWT_SECRET: secret,
+  });
+  const as = (tenant?: string) => ({ authorization: `Bearer ${makeToken({ sub: "u", tenant })}` });
+  const acme = as("acme");
+  const other = as("other");
+  assert.equal(
+    (await pulse.post("/api/v1/publish", { topic: "a", payload: "acme's" }, acme)).status,
+    200,
+  );
+  assert.equal((await pulse.get("/api/v1/tail?topic=a", { headers: acme })).body.count, 1);
+  assert.equal((await pulse.get("/api/v1/tail?topic=a", { headers: other })).status, 404);
+  assert.equal((await pulse.get("/api/v1/tail?topic=a")).status, 404);
+  assert.equal((await pulse.get("/api/v1/topics", { headers: other })).body.count, 0);
+  assert.equal((await pulse.get("/api/v1/tail?topic=acme%3Aa", { headers: other })).status, 404);
+  assert.equal(
+    (await pulse.post("/api/v1/publish", { topic: "acme:a", payload: "x" }, other)).status,
+    400,
+  );
+  const wild = await EventReader.open(`${pulse.url}/api/v1/subscribe/%23`, other);
+  await pulse.post("/api/v1/publish", { topic: "b", payload: "acme's" }, acme);
+  await pulse.post("/api/v1/publish", { topic: "b", payload: "other's" }, other);
+  const events = await wild.wait(1);
+  assert.deepEqual(
+    events.map(({ data }) => data["payload"]),
+    ["other's"],
+  );
+  wild.close();
+  assert.equal((await pulse.get("/metrics", { headers: acme })).status, 403);
+  assert.equal((await pulse.get("/metrics")).status, 200);
+  assert.equal((await pulse.get("/api/v1/topics", { headers: as() })).status, 403);
+  const nobody = await fetch(`${pulse.url}/api/v1/topics`);
+  assert.equal(nobody.status, 401);
+  assert.ok(nobody.headers.has("www-authenticate"));
+});
+
+test("a browser's subscriber may bring its token in the query, and a foreign page gets nowhere with a cookie", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_TOKEN: "operator-token",
+    PLATFORM_PULSE_CORS_ORIGINS: '["https://good.example"]',
+  });
+  const subscribe = `${pulse.url}/api/v1/subscribe/a`;
+  const open = async (url: string, headers: Record<string, string> = {}) => {
+    const reader = await EventReader.open(url, headers);
+    reader.close();
+    return reader.status;
+  };
+  assert.equal(await open(subscribe), 401);
+  assert.equal(await open(`${subscribe}?access_token=wrong`), 401);
+  assert.equal(await open(`${subscribe}?access_token=operator-token`), 200);
+  const cookie = "platform_token=operator-token";
+  assert.equal(await open(subscribe, { cookie, origin: "https://evil.example" }), 401);
+  assert.equal(await open(subscribe, { cookie, origin: "https://good.example" }), 200);
+  const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/a`, {
+    headers: { cookie, origin: "https://evil.example" },
+  });
+  const [error] = (await once(socket, "error")) as [Error];
+  assert.match(error.message, /401/);
+  const preflight = await fetch(`${pulse.url}/api/v1/publish`, {
+    method: "OPTIONS",
+    headers: { origin: "https://good.example", "access-control-request-method": "POST" },
+  });
+  assert.equal(preflight.headers.get("access-control-allow-origin"), "https://good.example");
+  const foreign = await fetch(`${pulse.url}/healthz`, {
+    headers: { origin: "https://evil.example" },
+  });
+  assert.equal(foreign.headers.get("access-control-allow-origin"), null);
+});
+
+test("with a certificate the HTTP face speaks TLS", async (t) => {
+  const folder = (await import("../store/fixture.ts")).makeFolder(t);
+  const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
+  const args = [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-days",
+    "2",
+  ];
+  execFileSync("openssl", [...args, "-keyout", key, "-out", cert, ...subject], { stdio: "ignore" });
+  const pulse = await startPulseProcess(t, { TLS_CERT_FILE: cert, TLS_KEY_FILE: key });
+  const asked = request({
+    host: "localhost",
+    port: pulse.port,
+    path: "/healthz",
+    ca: readFileSync(cert),
+  });
+  asked.end();
+  const [response] = await once(asked, "response");
+  assert.equal(response.statusCode, 200);
+  response.resume();
+});

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+
+let pulse: PulseProcess;
+const endings: (() => unknown)[] = [];
+before(async () => {
+  pulse = await startPulseProcess({ after: (done) => endings.push(done) });
+});
+after(async () => {
+  for (const done of endings) await done();
+});
+
+test("a payload that does not fit the map of fields is 422 with the fields, and nothing is stored", async () => {
+  const schema = { user: "string", age: "number" };
+  assert.equal((await pulse.post("/api/v1/topics/map/schema", schema)).status, 200);
+  const publish = (payload: unknown) =>
+    pulse.publish({
+      topic: "map",
+      payload: typeof payload === "string" ? payload : JSON.stringify(payload),
+    });
+  assert.equal((await publish({ user: "a", age: 5, more: true })).status, 200);
+  const wrong = await publish({ user: 5 });
+  assert.equal(wrong.status, 422);
+  assert.deepEqual(wrong.body.fields, [
+    { field: "user", message: "must be of type string" },
+    { field: "age", message: "is missing" },
+  ]);
+  assert.equal((await publish("no json")).status, 422);
+  assert.equal((await pulse.get("/api/v1/tail?topic=map")).body.count, 1);
+});
+
+test("JSON Schema checks payloads, and a change that breaks is refused where compatibility is asked for", async () => {
+  const schema = {
+    type: "object",
+    required: ["id"],
+    properties: {
+      id: { type: "string", pattern: "^(a+)+$" },
+      other: { type: "string", pattern: "^b$" },
+      tags: { type: "array", items: { $ref: "#/$defs/tag" } },
+    },
+    $defs: { tag: { enum: ["x", "y"] } },
+  };
+  const register = (document: unknown, query = "") =>
+    pulse.post(`/api/v1/topics/js/schema${query}`, document);
+  assert.equal((await register(schema)).status, 200);
+  const publish = (payload: unknown) =>
+    pulse.publish({ topic: "js", payload: JSON.stringify(payload) });
+  assert.equal((await publish({ id: "aaa", other: "b", tags: ["x"] })).status, 200);
+  assert.equal((await publish({ id: "aaa", other: "aaa" })).status, 422);
+  const wrong = await publish({ id: "aaa", tags: ["z"] });
+  assert.deepEqual([wrong.status, wrong.body.fields[0].field], [422, "tags.0"]);
+  const started = performance.now();
+  assert.equal((await publish({ id: `${"a".repeat(5_000)}!` })).status, 422);
+  assert.ok(
+    performance.now() - started < 2_000,
+    "a pattern that backtracks elsewhere is linear here",
+  );
+  const narrower = { ...schema, required: ["id", "tags"] };
+  assert.equal((await register(narrower, "?compatibility=backward")).status, 409);
+  assert.equal((await register(narrower)).status, 200);
+});
+
+test("schemas that could take for ever to check are refused", async () => {
+  const doubling: Record<string, object> = { d30: {} };
+  for (let at = 0; at < 30; at++) {
+    const $ref = `#/$defs/d${at + 1}`;
+    doubling[`d${at}`] = { anyOf: [{ $ref }, { $ref }] };
+  }
+  const cases = [
+    { $ref: "#/$defs/a", $defs: { a: { anyOf: [{ $ref: "#/$defs/a" }, {}] } }, type: "object" },
+    { type: "array", uniqueItems: true },
+    { $ref: "https://example.org/schema" },
+    { type: "object", properties: { a: { type: "nonsense" } } },
+    { $ref: "#/$defs/d0", $defs: doubling },
+  ];
+  for (const schema of cases) {
+    const { status } = await pulse.post("/api/v1/topics/refused/schema", schema);
+    assert.equal(status, 400, JSON.stringify(schema).slice(0, 80));
+  }
+});
+
+// (module) with a memory, `alloc` that answers 1024, and a `transform` of this body.
+function assemble(body: readonly number[]): Buffer {
+  const name = (text: string) => [text.length, ...Buffer.from(text)];
+  const exports = [3, ...name("memory"), 2, 0, ...name("alloc"), 0, 0, ...name("transform"), 0, 1];
+  const alloc = [0, 0x41, 0x80, 8, 0x0b];
+  const code = [2, alloc.length, ...alloc, body.length, ...body];
+  const sections = [
+    [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    [1, 12, 2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e],
+    [3, 3, 2, 0, 1],
+    [5, 3, 1, 0, 1],
+    [7, exports.length, ...exports],
+    [10, code.length, ...code],
+  ];
+  return Buffer.from(sections.flat());
+}
+// ptr << 32 | len - 1: drops the last byte.
+const shorten = [0, 0x20, 0, 0xad, 0x42, 0x20, 0x86, 0x20, 1, 0x41, 1, 0x6b, 0xad, 0x84, 0x0b];
+const trap = [0, 0, 0x0b];
+const loop = [0, 3, 0x40, 0x0c, 0, 0x0b, 0, 0x0b];
+
+const register = (topic: string, bytes: Buffer) =>
+  pulse.get(`/api/v1/topics/${topic}/transform`, { method: "POST", body: new Uint8Array(bytes) });
+
+test("a transform changes payloads, also after a restart, until it is taken away", async () => {
+  const registered = await register("t", assemble(shorten));
+  assert.deepEqual(
+    [registered.status, registered.body],
+    [200, "Transform registered for topic t\n"],
+  );
+  const publish = () => pulse.publish({ topic: "t", payload: "hello" });
+  assert.equal((await publish()).body.processed_payload, "hell");
+  await pulse.kill();
+  await pulse.start();
+  assert.equal((await publish()).body.processed_payload, "hell");
+  assert.equal(
+    (await pulse.get("/api/v1/topics")).body.topics.find(
+      ({ name }: { name: string }) => name === "t",
+    ).has_transform,
+    true,
+  );
+  await register("t", Buffer.alloc(0));
+  assert.equal((await publish()).body.processed_payload, "hello");
+  const tail = (await pulse.get("/api/v1/tail?topic=t")).body.messages;
+  assert.deepEqual(
+    tail.map(({ payload }: { payload: string }) => payload),
+    ["hell", "hell", "hello"],
+  );
+  const metrics = (await pulse.get("/metrics")).body;
+  assert.match(metrics, /^platform_pulse_wasm_executions_total 1$/m);
+});
+
+test("a transform that traps or loops sends the original to the dead letters with the reason, and the broker goes on", async () => {
+  for (const [topic, body, reason] of [
+    ["trap", trap, /trap/],
+    ["loop", loop, /time-limit/],
+  ] as const) {
+    await register(topic, assemble(body));
+    const { status, body: answer } = await pulse.publish({ topic, payload: "original", key: "k" });
+    assert.deepEqual([status, answer.routed_to], [200, `${topic}.dlq`]);
+    const { messages } = (await pulse.get(`/api/v1/topics/${topic}/dlq`)).body;
+    assert.equal(messages[0].original_payload, "original");
+    assert.match(messages[0].failure_reason, reason);
+    assert.equal((await pulse.get(`/api/v1/tail?topic=${topic}`)).body.count, 0);
+  }
+  assert.equal((await pulse.publish({ topic: "other", payload: "x" })).status, 200);
+  assert.equal((await register("junk", Buffer.from("no module"))).status, 400);
+});

@@ -1,0 +1,157 @@
+// The Kafka face as the broker makes it: who comes in how, what stays over a restart, what is measured.
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { createTokenVerifier } from "@platform/kernel/identity";
+import { createLogger } from "@platform/kernel/log";
+import { MetricRegistry } from "@platform/kernel/metrics";
+import { systemClock } from "@platform/kernel/time";
+import { openLog, openNodeDisk } from "@platform/log";
+import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import {
+  metadata,
+  saslAuthenticate,
+  saslHandshake,
+} from "../../src/kafka/protocol/messages/index.ts";
+import { KafkaFace, type KafkaFaceParts } from "../../src/kafka/index.ts";
+import { Offsets } from "../../src/store/offsets.ts";
+import { StateTable } from "../../src/store/state.ts";
+import { Store } from "../../src/store/store.ts";
+import { Topics } from "../../src/topic/topics.ts";
+import { KafkaClient } from "./client.ts";
+
+const secret = "a secret of thirty-two bytes or more";
+const operatorToken = "the operator's token";
+
+async function open(t: TestContext, folder: string, changes: Partial<KafkaFaceParts> = {}) {
+  const log = await openLog({ disk: openNodeDisk(folder), sync: { kind: "os" } });
+  const store = new Store(log);
+  const state = await StateTable.open(store);
+  const topics = new Topics(log, { topicsPerTenantMax: 100, partitionsMax: 10 });
+  const metrics = new MetricRegistry();
+  const face = await KafkaFace.open({
+    store,
+    state,
+    topics,
+    offsets: Offsets.open(store, state, topics, { groupsPerTenantMax: 100, offsetsMax: 100 }),
+    metrics,
+    log: createLogger({ service: "pulse", level: "error" }),
+    users: [{ name: "anna", password: "correct horse", tenant: "red" }],
+    verifier: createTokenVerifier({ clock: systemClock, staticTokens: [operatorToken], secret }),
+    anonymous: "never",
+    isAutoCreating: true,
+    batchBytesMax: 1024 * 1024,
+    ...changes,
+  });
+  const { port } = await face.listen({ host: "127.0.0.1", port: 0 });
+  let isOpen = true;
+  const close = async () => {
+    if (!isOpen) return;
+    isOpen = false;
+    await face.close(0);
+    await store.close();
+  };
+  t.after(close);
+  return { port, metrics, close, topics };
+}
+
+function makeFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), "pulse-face-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function signToken(claims: Record<string, unknown>): string {
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const body = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+  return `${body}.${createHmac("sha256", secret).update(body).digest("base64url")}`;
+}
+
+function tokenOf(tenant: string | undefined, lifetimeSeconds = 60): string {
+  const exp = Math.ceil(Date.now() / 1000) + lifetimeSeconds;
+  return signToken({ sub: "service", exp, ...(tenant === undefined ? {} : { tenant }) });
+}
+
+async function authenticate(client: KafkaClient, user: string, password: string) {
+  const { errorCode } = await client.ask(saslHandshake, 1, { mechanism: "PLAIN" });
+  if (errorCode !== 0) return { errorCode, sessionLifetimeMs: 0 };
+  const authBytes = Buffer.from(`\0${user}\0${password}`);
+  return client.ask(saslAuthenticate, 2, { authBytes });
+}
+
+test("a token is a password under any name that is no user's, and its tenant counts", async (t) => {
+  const { port, topics } = await open(t, makeFolder(t));
+  for (const [password, tenant] of [
+    [operatorToken, ""],
+    [tokenOf("blue"), "blue"],
+  ] as const) {
+    await using client = await KafkaClient.connect(port);
+    const { errorCode } = await authenticate(client, "anything", password);
+    assert.equal(errorCode, 0);
+    await client.ask(metadata, 12, { topics: [{ name: `of-${tenant}` }] });
+    assert.ok(topics.find(tenant, `of-${tenant}`));
+  }
+});
+
+test("a user's name, a token without a tenant and a forged one do not let in by token", async (t) => {
+  const { port } = await open(t, makeFolder(t));
+  for (const [user, password] of [
+    ["anna", operatorToken],
+    ["other", tokenOf(undefined)],
+    ["other", `${tokenOf("blue").slice(0, -4)}AAAA`],
+    ["other", tokenOf("a:b")],
+  ] as const) {
+    await using client = await KafkaClient.connect(port);
+    const { errorCode } = await authenticate(client, user, password);
+    assert.equal(errorCode, errorCodes.saslAuthenticationFailed);
+  }
+});
+
+test("a token that has ended serves no more requests, and a new one on the same connection goes on", async (t) => {
+  const { port } = await open(t, makeFolder(t));
+  await using client = await KafkaClient.connect(port);
+  const { sessionLifetimeMs } = await authenticate(client, "service", tokenOf("blue", 60));
+  assert.ok(sessionLifetimeMs > 0 && sessionLifetimeMs <= 61_000, `${sessionLifetimeMs} ms`);
+  const again = await authenticate(client, "service", tokenOf("blue", 120));
+  assert.ok(again.sessionLifetimeMs > sessionLifetimeMs);
+  await client.ask(metadata, 12, { topics: null });
+
+  await using short = await KafkaClient.connect(port);
+  // Within the leeway for clocks a token is still taken; the connection ends with it all the same.
+  const { errorCode } = await authenticate(short, "service", tokenOf("blue", -2));
+  assert.equal(errorCode, 0);
+  await assert.rejects(short.ask(metadata, 12, { topics: null }), /closed/);
+});
+
+test("a client on this machine that is let in without credentials may still show some", async (t) => {
+  const { port, topics } = await open(t, makeFolder(t), { anonymous: "loopback" });
+  await using client = await KafkaClient.connect(port);
+  await client.ask(metadata, 12, { topics: [{ name: "operators" }] });
+  assert.equal((await authenticate(client, "anna", "correct horse")).errorCode, 0);
+  await client.ask(metadata, 12, { topics: [{ name: "annas" }] });
+  assert.ok(topics.find("", "operators"));
+  assert.ok(topics.find("red", "annas"));
+  const { errorCode } = await authenticate(client, "anna", "correct horse");
+  assert.equal(errorCode, errorCodes.illegalSaslState, "once is enough");
+});
+
+test("the cluster keeps its id over a restart, and requests are measured by name", async (t) => {
+  const folder = makeFolder(t);
+  const clusterIds: (string | null)[] = [];
+  for (let round = 0; round < 2; round++) {
+    const { port, metrics, close } = await open(t, folder, { anonymous: "loopback" });
+    {
+      await using client = await KafkaClient.connect(port);
+      const { clusterId } = await client.ask(metadata, 12, { topics: null });
+      clusterIds.push(clusterId);
+    }
+    const text = await metrics.render();
+    assert.match(text, /kafka_request_duration_seconds_count\{request="Metadata"\} 1/);
+    await close();
+  }
+  assert.match(clusterIds[0]!, /^[\w-]{22}$/);
+  assert.equal(clusterIds[0], clusterIds[1]);
+});

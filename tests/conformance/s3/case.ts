@@ -1,0 +1,153 @@
+// What a conformance case is: one observable behaviour of one operation of the object API.
+import assert from "node:assert/strict";
+import { createHash, randomUUID } from "node:crypto";
+import type { Answer, Ask, Client } from "./client.ts";
+import { encode, type Credentials } from "./signature.ts";
+import type { VaultStage } from "./stage.ts";
+
+/** Where a case plays: an empty bucket of its own on a vault that others use, too. */
+export interface Scene {
+  client: Client;
+  stage: VaultStage;
+  bucket: string;
+  /** Sends a request about the bucket: `target` is what follows its name, such as `/key?acl` or `?versions`. */
+  ask: (method: string, target?: string, ask?: Ask) => Promise<Answer>;
+  /** As `ask`; throws where the answer is no success. */
+  must: (method: string, target?: string, ask?: Ask) => Promise<Answer>;
+  /** Puts an object; throws where that fails. */
+  put: (key: string, body?: string | Buffer, headers?: Record<string, string>) => Promise<Answer>;
+  /** Puts objects, each with its key as body. */
+  putAll: (...keys: string[]) => Promise<void>;
+  /** Makes another bucket. */
+  createBucket: (headers?: Record<string, string>) => Promise<string>;
+  /** Switches versioning of the bucket. */
+  setVersioning: (status: "Enabled" | "Suspended") => Promise<void>;
+  /** Makes a user with these policies; gives its key. */
+  createUser: (...statements: object[]) => Promise<Credentials>;
+}
+
+/** One case. It throws where the store does not do what the title says. */
+export interface Case {
+  /** The operation, as the API reference names it, or what several share. */
+  operation: string;
+  title: string;
+  run(scene: Scene): Promise<void>;
+}
+
+/** A case of an operation. */
+export type CaseRow = [title: string, run: (scene: Scene) => Promise<void>];
+
+/** Writes the cases of one operation shortly. */
+export function casesOf(operation: string, ...cases: readonly CaseRow[]): Case[] {
+  return cases.map(([title, run]) => ({ operation, title, run }));
+}
+
+/** A bucket's name that nobody has. */
+export function createName(): string {
+  return `b-${randomUUID()}`;
+}
+
+/** Sets the scene of one case. */
+export async function setScene(stage: VaultStage): Promise<Scene> {
+  const { client } = stage;
+  const bucket = createName();
+  const scene: Scene = {
+    client,
+    stage,
+    bucket,
+    ask: (method, target = "", ask = {}) => client.send(method, `/${bucket}${target}`, ask),
+    async must(method, target = "", ask = {}) {
+      const answer = await scene.ask(method, target, ask);
+      if (answer.status >= 300) {
+        throw new Error(`${method} ${target} is ${answer.status}: ${answer.text}`);
+      }
+      return answer;
+    },
+    put: (key, body = "", headers = {}) => scene.must("PUT", `/${key}`, { body, headers }),
+    async putAll(...keys) {
+      await Promise.all(keys.map((key) => scene.put(encode(key), key)));
+    },
+    async createBucket(headers = {}) {
+      const name = createName();
+      assert.equal((await client.send("PUT", `/${name}`, { headers })).status, 200);
+      return name;
+    },
+    async setVersioning(status) {
+      await scene.must("PUT", "?versioning", {
+        body: `<VersioningConfiguration><Status>${status}</Status></VersioningConfiguration>`,
+      });
+    },
+    createUser: (...statements) => createUser(stage, statements),
+  };
+  await scene.must("PUT");
+  return scene;
+}
+
+async function createUser(stage: VaultStage, statements: object[]): Promise<Credentials> {
+  const name = `user-${randomUUID().slice(0, 8)}`;
+  const policies =
+    statements.length === 0 ? {} : { p: { Version: "2012-10-17", Statement: statements } };
+  const headers = { "content-type": "application/json" };
+  const user = await stage.admin.send("PUT", `/api/v1/users/${name}`, {
+    headers,
+    body: JSON.stringify({ policies }),
+  });
+  assert.equal(user.status, 200, user.text);
+  const key = await stage.admin.send("POST", "/api/v1/keys", {
+    headers,
+    body: JSON.stringify({ user: name }),
+  });
+  assert.equal(key.status, 201, key.text);
+  const { access_key: accessKey, secret_key: secretKey } = JSON.parse(key.text) as Record<
+    "access_key" | "secret_key",
+    string
+  >;
+  return { accessKey, secretKey };
+}
+
+/** An error as the reference's "Error responses" has it: status, document, and the same request id in both places. */
+export function assertError(answer: Answer, status: number, code: string): void {
+  assert.equal(`${answer.status} ${readCode(answer)}`, `${status} ${code}`);
+  assert.equal(answer.headers["content-type"], "application/xml");
+  const { document } = answer;
+  assert.equal(document.name, "Error");
+  assert.equal(document.attributes, "");
+  assert.ok((document.get("Message") ?? "") !== "", "there is no Message");
+  assert.equal(document.get("Resource"), answer.path);
+  assert.ok(/^[0-9A-F]{16}$/.test(document.get("RequestId") ?? ""), "there is no RequestId");
+  assert.equal(answer.headers["x-amz-request-id"], document.get("RequestId"));
+}
+
+function readCode(answer: Answer): string {
+  try {
+    return answer.document.get("Code") ?? "";
+  } catch {
+    return answer.text.slice(0, 200);
+  }
+}
+
+/** An answer without a body, such as 204 and errors of HEAD. */
+export function assertEmpty(answer: Answer, status: number): void {
+  assert.equal(answer.status, status, answer.text);
+  assert.equal(answer.body.length, 0);
+}
+
+/** Success; gives the answer's document, whose root it checks. */
+export function readResult(answer: Answer, root: string) {
+  assert.equal(answer.status, 200, answer.text);
+  assert.equal(answer.headers["content-type"], "application/xml");
+  const { document } = answer;
+  assert.equal(document.name, root);
+  assert.equal(document.attributes, 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"');
+  return document;
+}
+
+/** MD5 in hexadecimal. */
+export function md5(data: string | Buffer): string {
+  return createHash("md5").update(data).digest("hex");
+}
+
+/** A digest in base64. */
+export function digest(algorithm: "md5" | "sha1" | "sha256", data: string | Buffer): string {
+  return createHash(algorithm).update(data).digest("base64");
+}

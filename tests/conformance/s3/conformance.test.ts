@@ -1,0 +1,61 @@
+// Runs every case and compares the outcomes with the ledger, which may only get better. PLATFORM_LEDGER=write writes it
+// anew; PLATFORM_CASES=text runs the cases whose names hold the text and leaves the ledger alone.
+import { readdirSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { describeFailure, settleLedger } from "../ledger.ts";
+import { setScene, type Case } from "./case.ts";
+import { stageVault, type VaultStage } from "./stage.ts";
+
+/** By operation and title: `passes`, or why it does not. */
+type Ledger = Record<string, Record<string, string>>;
+
+const CONCURRENCY = 8;
+const chosen = process.env["PLATFORM_CASES"];
+const cases = (await readCases()).filter(
+  ({ operation, title }) => chosen === undefined || `${operation}: ${title}`.includes(chosen),
+);
+const ledger: Ledger = {};
+
+let stage: VaultStage;
+before(async () => {
+  stage = await stageVault();
+});
+after(() => stage[Symbol.asyncDispose]());
+
+describe("the object API", { concurrency: CONCURRENCY }, () => {
+  for (const one of cases) {
+    const outcomes = (ledger[one.operation] ??= {});
+    if (one.title in outcomes) throw new Error(`${one.operation}: ${one.title} is there twice`);
+    outcomes[one.title] = "not run";
+    test(`${one.operation}: ${one.title}`, async (t) => {
+      const reason = await runCase(one);
+      outcomes[one.title] = reason ?? "passes";
+      if (reason !== undefined) t.diagnostic(`${one.operation}: ${one.title}: ${reason}`);
+    });
+  }
+});
+
+test("nothing has got worse than the ledger says", { skip: chosen !== undefined }, () => {
+  settleLedger(new URL("ledger.json", import.meta.url), ledger);
+});
+
+/** Gives the reason if it fails. */
+async function runCase(one: Case): Promise<string | undefined> {
+  try {
+    await one.run(await setScene(stage));
+    return undefined;
+  } catch (error) {
+    return describeFailure(error);
+  }
+}
+
+async function readCases(): Promise<Case[]> {
+  const folders = readdirSync(import.meta.dirname, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map((entry) => entry.name)
+    .sort();
+  const modules = await Promise.all(
+    folders.map((folder) => import(`./${folder}/cases.ts`) as Promise<{ cases: readonly Case[] }>),
+  );
+  return modules.flatMap((module) => module.cases);
+}
