@@ -66,15 +66,12 @@ export class StagedVault implements AsyncDisposable {
 
   /** Starts it again, after `stop` or `kill`. */
   async start(): Promise<void> {
-    const [command, ...rest] = [...(this.#launch.wrapper ?? []), process.execPath] as [
-      string,
-      ...string[],
-    ];
+    const launch = [...(this.#launch.wrapper ?? []), process.execPath, PROGRAM];
     const flags = [`--port=127.0.0.1:${this.port}`, `--admin-port=127.0.0.1:${this.adminPort}`];
     const staged = stageProcess({
       name: "vault",
-      command,
-      args: [...rest, PROGRAM, ...flags],
+      command: launch[0] ?? process.execPath,
+      args: [...launch.slice(1), ...flags],
       cwd: this.#launch.folder,
       env: {
         STORE_ACCESS_KEY_ID: vaultRoot.accessKey,
