@@ -100,7 +100,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
     subscribers: () => subscribers.count,
-    deadLetters: () => publisher.counts.deadLettered + expired,
+    deadLetters: () => publisher.counts.deadLettered + kafka.counts.deadLettered + expired,
   });
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -160,6 +160,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     state,
     topics,
     offsets,
+    schemas,
+    transforms,
+    deadLetters,
+    backlog,
+    idSource,
+    clock,
     metrics: registry,
     log,
     users,
