@@ -84,8 +84,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #readPaused = false;
   #deadlineMs: number;
   #headStarted = true;
-  /** 100 (Continue) was sent. */
-  #isInvited = false;
   #discarded = 0;
   #quietBytesOut = 0;
   readonly #stall: WriteStall;
@@ -204,7 +202,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       done(this, "too-large", NO_BYTES);
       return;
     }
-    this.#inviteBody();
+    if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
     if (this.bodyDone) {
       done(this, "complete", NO_BYTES);
       return;
@@ -229,7 +227,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.#sink !== null || this.collected !== null) {
       throw new Error("The request body has been taken already");
     }
-    this.#inviteBody();
+    if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
     if (this.bodyDone) {
       receiver.onBody(NO_BYTES, 0, 0, true);
       return;
@@ -481,7 +479,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.answered = false;
     this.status = 0;
     this.bytesIn = 0;
-    this.#isInvited = false;
     this.bytesOut = 0;
     this.bodyBytesMax = host.bodyBytesMax;
     this.forwardPath = null;
@@ -593,22 +590,14 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     sink?.onBodyRefused(refused);
   }
 
-  // An empty body is invited, too: botocore takes a final status without 100 before it for that of the connection's next
-  // request as well, and then waits for ever.
-  #inviteBody(): void {
-    if (!this.head.expectContinue || this.bytesIn > 0 || this.#isInvited) return;
-    this.#isInvited = true;
-    this.socket.write(CONTINUE);
-  }
-
   #canKeepAlive(): boolean {
     const { head, host } = this;
     if (!head.keepAlive || host.draining || this.ended) return false;
     if (this.sequence >= host.requestsPerConnectionMax) return false;
     // Whether a client that waits for 100 will send its body after all is anyone's guess.
     const awaitsInvitation = head.expectContinue && this.bytesIn === 0;
-    if (awaitsInvitation && !(this.bodyDone && this.#isInvited)) return false;
-    if (this.bodyDone) return true;
+    if (this.bodyDone) return !awaitsInvitation || this.#body.isInvited;
+    if (awaitsInvitation) return false;
     return head.framing === Framing.Chunked || this.#body.remaining <= REST_BYTES_MAX;
   }
 
