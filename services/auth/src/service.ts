@@ -302,6 +302,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         users,
         groups,
         credentials,
+        factors,
+        notices,
         oauth,
         audit,
         publicUrl,

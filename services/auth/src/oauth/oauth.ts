@@ -24,7 +24,7 @@ import { plainPages } from "./pages.ts";
 import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
-import { buildProvider } from "./provider.ts";
+import { buildProvider, ttlSeconds } from "./provider.ts";
 import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
@@ -32,6 +32,7 @@ import { Revoker } from "./revoker.ts";
 import { findOAuthRoute } from "./routes.ts";
 import type { OAuthTables } from "./schema.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
+import { TokenExchange } from "./token-exchange.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
 import { toKernelClaims } from "./verified-claims.ts";
 
@@ -101,6 +102,21 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     hasGrant: async (grantId) => (await items.read("Grant", grantId)) !== undefined,
   });
 
+  const verifier = new AccessTokenVerifier({ keys, revocations, issuer, clock });
+  const getAlgorithm = (): SigningAlgorithm => keys.current.active.algorithm;
+  const exchange = new TokenExchange({
+    verifier,
+    policy,
+    accounts,
+    claims,
+    revocations,
+    clock,
+    issuer,
+    audience: options.audience,
+    accessTokenSeconds: ttlSeconds.accessToken,
+    getAlgorithm,
+  });
+
   const parts: ProviderParts = {
     issuer,
     audience: options.audience,
@@ -112,6 +128,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     sessions: options.sessions,
     rotation,
     claims,
+    exchange,
     pages: options.pages ?? plainPages,
     clock,
     acrValues: options.acrValues,
@@ -119,7 +136,6 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     cookieSecret: derive(options.secret, "oauth cookies"),
     fetch: (url, init) => egressFetch(url, toEgressRequest(init)),
   };
-  const verifier = new AccessTokenVerifier({ keys, revocations, issuer, clock });
   const getProvider = (): Provider => front.provider;
   const endpoints = new TokenEndpoints({
     getProvider,
@@ -152,7 +168,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     revocations,
     issuer,
     audience: options.audience,
-    getAlgorithm: () => keys.current.active.algorithm,
+    getAlgorithm,
   });
   const registry = new ClientRegistry({ getProvider, clients, revoker });
 

@@ -22,6 +22,8 @@ import type { TokenPolicy } from "./policy.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
 import { coreRoutes, ownRoutes } from "./routes.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
+import { tokenExchangeGrant, tokenExchangeParameters } from "./token-exchange.ts";
+import type { TokenExchange } from "./token-exchange.ts";
 
 const minute = 60;
 const hour = 60 * minute;
@@ -62,6 +64,7 @@ export interface ProviderParts {
   sessions: SessionLookup;
   rotation: RefreshRotation;
   claims: TokenClaimsSource;
+  exchange: TokenExchange;
   pages: OAuthPages;
   clock: Clock;
   /** Values of `acr` that sign-ins can reach. */
@@ -100,6 +103,9 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   adoptSessions(provider);
   rememberClients(provider, parts);
   deriveSuccessors(provider, parts.rotation);
+  provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
+    ...tokenExchangeParameters,
+  ]);
   return provider;
 }
 
