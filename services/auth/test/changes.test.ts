@@ -141,6 +141,31 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
       mailbox.close();
     });
+
+    test("an administrator takes away the factors of somebody who has lost them, and their sessions", async () => {
+      const stage = await startWithAdmin(await prepare());
+      const { token } = await signIn(stage, admin);
+      const ada = await join(stage, "ada");
+      const bob = await join(stage, "bob");
+      const made = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/setup", {
+        token: ada.token,
+        body: { type: "totp" },
+      });
+      const { id, secret } = made.body as Record<string, string>;
+      const epoch = Math.floor(stage.clock.now() / 1000);
+      await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/verify", {
+        token: ada.token,
+        body: { factor_id: id, code: generateSync({ secret: secret!, epoch }) },
+      });
+      const path = `/api/v1/users/${ada.id}/factors`;
+      await expectStatus(403, stage, "DELETE", path, { token: bob.token });
+      await expectStatus(204, stage, "DELETE", path, { token });
+      for (const old of [ada.token, ada.session]) {
+        await expectStatus(401, stage, "GET", account, { token: old });
+      }
+      await signIn(stage, ada);
+      await stage.close();
+    });
   });
 }
 

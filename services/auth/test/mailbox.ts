@@ -31,6 +31,8 @@ export async function startMailbox(): Promise<Mailbox> {
       response.writeHead(200, { "Content-Type": "application/json" }).end('{"status":"sent"}');
     });
   }).listen(0, "127.0.0.1");
+  // A test that fails does not close it; its file must end all the same.
+  server.unref().on("connection", (socket) => socket.unref());
   await new Promise((resolve) => server.once("listening", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {

@@ -61,6 +61,7 @@ test("a recovery is answered before its mail is sent, and alike for an address t
     });
   }).listen(0, "127.0.0.1");
   await new Promise((resolve) => slow.once("listening", resolve));
+  slow.unref().on("connection", (socket) => socket.unref());
   const stage = await startStage({
     ...(await stageKinds[0]!.prepare()),
     platform_notify_url: `http://127.0.0.1:${(slow.address() as AddressInfo).port}`,

@@ -172,7 +172,7 @@ export interface StoreStats {
   garbageBytes: number;
   freeBytes: number;
 }
-export { findDueDate } from "./lifecycle/rule.ts";
+export { findExpiration } from "./lifecycle/rule.ts";
 export type { LifecycleReport, ScrubReport };
 export { rebuildIndex, type RebuildReport } from "./index/rebuild.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

@@ -5,6 +5,8 @@ import type { ApiRoute, Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
+import type { Factors } from "../mfa/factors.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Groups } from "../user/groups.ts";
@@ -24,6 +26,8 @@ export interface UsersApiParts {
   users: Users;
   groups: Groups;
   credentials: Credentials;
+  factors: Factors;
+  notices: SecurityNotices;
   oauth: OAuth;
   audit: AuditLog;
   publicUrl: string;
@@ -39,7 +43,7 @@ export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
 }
 
 function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
-  const { identification, users, credentials, oauth, publicUrl } = parts;
+  const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
   const tag = "Users";
   const record = createRecorder(parts);
   const params = z.object({ id });
@@ -156,6 +160,26 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const sentTo = await credentials.sendRecoveryTo(account);
         await record(exchange, principal, "user.recovery", `user:${userId}`);
         return { sent_to: sentTo };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/users/{id}/factors",
+      summary:
+        "Remove the second factors and backup codes of a user who has lost them; their sessions end",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        const account = await users.find(userId);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const removed = await factors.removeAll(userId);
+        await credentials.invalidate(userId);
+        await record(exchange, principal, "mfa.reset", `user:${userId}`, { removed });
+        notices.tell(account, "mfa.remove");
+        return undefined;
       },
     }),
     defineRoute({

@@ -221,6 +221,18 @@ export class Factors {
     });
   }
 
+  /** Removes all factors and backup codes of somebody who has lost them; how many factors. */
+  removeAll(userId: string): Promise<number> {
+    return this.#parts.database.transaction(async (trx) => {
+      await trx.deleteFrom("auth_backup_codes").where("user_id", "=", userId).execute();
+      const gone = await trx
+        .deleteFrom("auth_factors")
+        .where("user_id", "=", userId)
+        .executeTakeFirst();
+      return Number(gone.numDeletedRows);
+    });
+  }
+
   #findRows(userId: string): Promise<FactorRow[]> {
     return this.#parts.database.db
       .selectFrom("auth_factors")

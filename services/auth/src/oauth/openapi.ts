@@ -1,5 +1,6 @@
 // The endpoints of OAuth and OpenID Connect in the API's documentation: their specifications describe them.
 import type { JsonObject } from "@platform/kernel/http";
+import { tokenExchangeParameters } from "./token-exchange.ts";
 import { coreRoutes, discoveryRoutes, ownRoutes } from "./routes.ts";
 
 interface Endpoint {
@@ -68,8 +69,9 @@ const endpoints: readonly Endpoint[] = [
   {
     method: "post",
     path: coreRoutes.token,
-    summary: "Get tokens for a code, a refresh token, a device code or the client itself",
-    source: "RFC 6749 section 3.2, RFC 8628, RFC 9449",
+    summary:
+      "Get tokens for a code, a refresh token, a device code, another token or the client itself",
+    source: "RFC 6749 section 3.2, RFC 8628, RFC 8693, RFC 9449",
     parameters: [
       "grant_type",
       "code",
@@ -77,6 +79,7 @@ const endpoints: readonly Endpoint[] = [
       "redirect_uri",
       "refresh_token",
       "device_code",
+      ...tokenExchangeParameters.filter((name) => name !== "scope"),
       "scope",
       ...clientParameters,
     ],
