@@ -8,6 +8,7 @@ import type { Column, Row } from "../harness/report.ts";
 import { readTreeCpu } from "../harness/usage.ts";
 import { runWrk } from "../harness/wrk.ts";
 import type { Proxy, ProxySetup } from "./proxies/proxy.ts";
+import { SMALL_BODY_BYTES } from "./upstream.ts";
 
 const WARM_UP_SECONDS = 2;
 // What a just-in-time compiler has to see before it is done; on a busy machine that takes longer.
@@ -34,6 +35,13 @@ export interface ContestLoad {
   headers?: Record<string, string>;
   expected: AnswerExpectation;
 }
+
+/** A small GET over as many connections as a busy proxy has. */
+export const SMALL_LOAD: ContestLoad = {
+  path: "/hello",
+  connections: 64,
+  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
+};
 
 /** A contender that is up and answers rightly, or the reason why it does not take part. */
 export interface Entrant {

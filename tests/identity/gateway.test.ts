@@ -1,5 +1,6 @@
 // The identity service and the gateway as processes: what one issues, the other takes, by key set and scope alone.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -7,6 +8,10 @@ import { awaitPort, findFreePort } from "../stage/process.ts";
 import { Stage, type StagedGateway } from "../stage/stage.ts";
 
 const bin = fileURLToPath(new URL("../../bin/platform-auth.js", import.meta.url));
+const exampleFile = fileURLToPath(
+  new URL("../../services/auth/examples/gateway.json", import.meta.url),
+);
+const guideFile = fileURLToPath(new URL("../../docs/guide/identity.md", import.meta.url));
 const admin = { username: "root", password: "correct horse battery staple" };
 
 const stage = new Stage();
@@ -32,18 +37,15 @@ before(async () => {
   });
   await awaitPort(auth, port);
   const upstream = await stage.startUpstream("orders");
-  const bearer = {
-    type: "bearer",
-    jwks_url: `${issuer}/.well-known/jwks.json`,
-    issuer,
-    audience: "platform",
-  };
+  // The example as it stands in the guide, at this test's addresses.
+  const example = JSON.parse(
+    readFileSync(exampleFile, "utf8").replaceAll("http://localhost:8086", issuer),
+  ) as { routes: { prefix: string; auth: { required_scope: string } }[] };
+  const [route] = example.routes;
+  assert.ok(route !== undefined);
+  const { required_scope: _scope, ...bearer } = route.auth;
   gateway = await stage.startGateway([
-    {
-      prefix: "/orders",
-      target: upstream.url,
-      auth: { ...bearer, required_scope: "orders.read" },
-    },
+    { ...route, target: upstream.url },
     { prefix: "/any", target: upstream.url, auth: bearer },
     { prefix: "/other", target: upstream.url, auth: { ...bearer, audience: "other" } },
   ]);
@@ -75,6 +77,10 @@ const ask = async (path: string, token?: string): Promise<number> => {
   await response.arrayBuffer();
   return response.status;
 };
+
+test("the guide shows the example as it is", () => {
+  assert.ok(readFileSync(guideFile, "utf8").includes(readFileSync(exampleFile, "utf8")));
+});
 
 test("the gateway admits who the identity service says may, and nobody else", async () => {
   const root = await send("/api/auth/login", admin);

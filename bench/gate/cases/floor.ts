@@ -1,17 +1,11 @@
 // What the runtimes' sockets cost alone: the floor under every proxy written for them.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { CONTEST_COLUMNS, runRounds, startEntrants, type ContestLoad } from "../contest.ts";
+import { CONTEST_COLUMNS, runRounds, startEntrants, SMALL_LOAD } from "../contest.ts";
 import { nginx } from "../proxies/nginx.ts";
 import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
 import { makeSplice } from "../proxies/splice.ts";
-import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
-
-const LOAD: ContestLoad = {
-  path: "/hello",
-  connections: 64,
-  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
-};
+import { startUpstream } from "../upstream.ts";
 
 export const floor: BenchCase = {
   name: "floor",
@@ -27,14 +21,14 @@ export const floor: BenchCase = {
       ...context.runtimes.map((runtime) => ({ proxy: makeSplice(runtime) })),
       { proxy: nginx },
     ];
-    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     return {
       work:
         "The same load as small-get, for the gateway, for the HTTP/1.1 engine under it without any step of the gateway's, and " +
         "for the runtimes' bare sockets. A splice written as any program would write it on `node:net` parses nothing " +
         "and pools nothing, so it is no proxy; it shows what two sockets cost.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, LOAD),
+      rows: await runRounds(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],
       goals: [],
     };

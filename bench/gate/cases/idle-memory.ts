@@ -4,25 +4,15 @@ import { Workspace, type BenchCase, type BenchContext } from "../../harness/case
 import { startPinned } from "../../harness/process.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
 import { runWrk } from "../../harness/wrk.ts";
-import { startEntrants, type ContestLoad, type Entrant } from "../contest.ts";
-import { caddy } from "../proxies/caddy.ts";
-import { fastify } from "../proxies/fastify.ts";
-import { haproxy } from "../proxies/haproxy.ts";
-import { nginx } from "../proxies/nginx.ts";
-import { makePlatformGate } from "../proxies/platform-gate.ts";
-import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
+import { startEntrants, type Entrant, SMALL_LOAD } from "../contest.ts";
+import { listProxies } from "../proxies/all.ts";
+import { startUpstream } from "../upstream.ts";
 
 const CLIENT = new URL("../../harness/idle-client.ts", import.meta.url).pathname;
 const CONNECTIONS = 10_000;
 const OPEN_TIMEOUT_MS = 40_000;
 const SETTLE_MS = 3_000;
 const KIB = 1024;
-
-const LOAD: ContestLoad = {
-  path: "/hello",
-  connections: 64,
-  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
-};
 
 export const idleMemory: BenchCase = {
   name: "idle-memory",
@@ -31,15 +21,8 @@ export const idleMemory: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [
-      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
-      nginx,
-      haproxy,
-      caddy,
-      fastify,
-    ];
-    const contenders = proxies.map((proxy) => ({ proxy }));
-    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    const contenders = listProxies(context).map((proxy) => ({ proxy }));
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     for (const entrant of entrants) {
       if (entrant.process === undefined) continue;
       try {
@@ -83,7 +66,7 @@ async function measureIdle(
 ): Promise<Record<string, number>> {
   await runWrk({
     url: entrant.url,
-    connections: LOAD.connections,
+    connections: SMALL_LOAD.connections,
     seconds: 2,
     cores: context.cores.load,
     scratch: workspace.folder,

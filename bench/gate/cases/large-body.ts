@@ -7,11 +7,8 @@ import {
   type Contender,
   type ContestLoad,
 } from "../contest.ts";
-import { caddy } from "../proxies/caddy.ts";
-import { fastify } from "../proxies/fastify.ts";
-import { haproxy } from "../proxies/haproxy.ts";
+import { listProxies } from "../proxies/all.ts";
 import { nginx } from "../proxies/nginx.ts";
-import { makePlatformGate } from "../proxies/platform-gate.ts";
 import { LARGE_BODY_BYTES, startUpstream } from "../upstream.ts";
 
 const LOAD: ContestLoad = {
@@ -27,14 +24,7 @@ export const largeBody: BenchCase = {
     await using workspace = new Workspace();
     const upstream = await startUpstream(workspace.folder, context.cores.load);
     workspace.keep(upstream.process);
-    const proxies = [
-      ...context.runtimes.map((runtime) => makePlatformGate(runtime)),
-      nginx,
-      haproxy,
-      caddy,
-      fastify,
-    ];
-    const contenders: Contender[] = proxies.map((proxy) => ({
+    const contenders: Contender[] = listProxies(context).map((proxy) => ({
       proxy,
       setup: { unbuffered: true },
     }));

@@ -7,22 +7,16 @@ import { describeMachine, findProgram } from "../../harness/machine.ts";
 import { startPinned, type PinnedProcess } from "../../harness/process.ts";
 import { formatTable } from "../../harness/report.ts";
 import { runWrk, type WrkSummary } from "../../harness/wrk.ts";
-import { runRounds, startEntrants, type ContestLoad, type Entrant } from "../contest.ts";
+import { runRounds, startEntrants, type Entrant, SMALL_LOAD } from "../contest.ts";
 import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
 import type { Proxy } from "../proxies/proxy.ts";
 import { REPOSITORY } from "../runtime.ts";
-import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
+import { startUpstream } from "../upstream.ts";
 
 const SAMPLE_INTERVAL_US = 200;
 const FUNCTIONS_SHOWN = 40;
 const SYSCALL_SECONDS = 2;
-
-const LOAD: ContestLoad = {
-  path: "/hello",
-  connections: 64,
-  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
-};
 
 /** The gateway as it runs. */
 export const profile: BenchCase = {
@@ -56,12 +50,12 @@ async function writeProfile(
   });
   // The figures come from a process that nothing watches; the shares from one that is profiled.
   const contenders = [{ proxy: plain }, { proxy: profiled, name: `${plain.name}, profiled` }];
-  const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+  const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
   const [plainEntrant, profiledEntrant] = entrants;
   if (plainEntrant?.process === undefined || profiledEntrant?.process === undefined) {
     throw new Error(plainEntrant?.row.note ?? profiledEntrant?.row.note ?? "nothing started");
   }
-  const [row] = await runRounds(context, workspace, entrants, LOAD);
+  const [row] = await runRounds(context, workspace, entrants, SMALL_LOAD);
   const cpuUs = medianOf(row?.rounds.map((round) => round?.["cpuUs"]));
   const systemUs = medianOf(row?.rounds.map((round) => round?.["systemUs"]));
   const calls = await countSystemCalls(context, workspace, plainEntrant, plainEntrant.process);
@@ -173,7 +167,7 @@ async function countSystemCalls(
   );
   const summary = await runWrk({
     url: entrant.url,
-    connections: LOAD.connections,
+    connections: SMALL_LOAD.connections,
     seconds: SYSCALL_SECONDS,
     cores: context.cores.load,
     scratch: workspace.folder,

@@ -5,17 +5,11 @@ import {
   runRounds,
   startEntrants,
   type Contender,
-  type ContestLoad,
+  SMALL_LOAD,
 } from "../contest.ts";
 import { nginx } from "../proxies/nginx.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
-import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
-
-const LOAD: ContestLoad = {
-  path: "/hello",
-  connections: 64,
-  expected: { status: 200, bodyBytes: SMALL_BODY_BYTES },
-};
+import { startUpstream } from "../upstream.ts";
 
 export const twoWorkers: BenchCase = {
   name: "two-workers",
@@ -34,11 +28,11 @@ export const twoWorkers: BenchCase = {
         setup: { workers, cores: context.cores.all },
       })),
     );
-    const entrants = await startEntrants(context, workspace, upstream.port, contenders, LOAD);
+    const entrants = await startEntrants(context, workspace, upstream.port, contenders, SMALL_LOAD);
     return {
       work: "As small-get, the proxy on every core beside load and upstream, with two workers and with one.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, LOAD),
+      rows: await runRounds(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],
       goals: proxies.map((proxy) => ({
         column: "cpuUs",

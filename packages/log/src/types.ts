@@ -115,9 +115,15 @@ export type TopicView = {
  * One batch to append. The log takes the buffer over: it stamps base offset and leader epoch into
  * it, and may keep and hand it to readers, so nobody may write to it afterwards.
  * `verified` says that `validateBatch` has passed (or that `encodeBatch` made it), and saves a
- * second checksum.
+ * second checksum. `unlessDuplicate` leaves the batch out (with offsets of -1) where another one of the
+ * same entry turns out to be a duplicate: for what was made of that one's records.
  */
-export type AppendBatch = { partition: PartitionView; batch: Buffer; verified?: boolean };
+export type AppendBatch = {
+  partition: PartitionView;
+  batch: Buffer;
+  verified?: boolean;
+  unlessDuplicate?: boolean;
+};
 
 /** Where a batch went. `duplicate`: the producer sent it before; offsets are the first one's. */
 export type AppendResult = { baseOffset: number; lastOffset: number; duplicate: boolean };

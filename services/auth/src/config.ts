@@ -180,6 +180,13 @@ export const authDefinition = defineConfig({
     ...records,
     ...createServiceKeys("auth"),
   },
+  commands: {
+    "admin reset": {
+      summary:
+        "Make a user an administrator who can sign in again: enabled, without second factors, with a printed link to set a password.",
+      arguments: ["username"],
+    },
+  },
 });
 
 /** The configuration after environment and flags. */

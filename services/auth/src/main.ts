@@ -1,6 +1,7 @@
 // The identity service's process: flags and environment, configuration, start, signals, drain, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
 import { authDefinition, authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
 import type { AuthOptions, AuthService } from "./service.ts";
@@ -9,6 +10,10 @@ import type { AuthOptions, AuthService } from "./service.ts";
 export async function main(): Promise<void> {
   await runProgram(authDefinition, {
     "": ({ config }) => serve(config),
+    "admin reset": async ({ config, positionals: [username = ""] }) => {
+      const { resetAdministrator } = await import("./user/reset-administrator.ts");
+      process.stdout.write(`${await resetAdministrator(config, username, systemClock)}\n`);
+    },
   });
 }
 

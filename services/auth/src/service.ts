@@ -39,14 +39,18 @@ import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
 import { Login } from "./login/login.ts";
 import { SecondFactor } from "./login/second-factor.ts";
+import { SecurityNotices } from "./login/security-notices.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { Factors } from "./mfa/factors.ts";
 import { deriveCodeKey } from "./mfa/one-time-code.ts";
 import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { createCorePages } from "./pages/core-pages.ts";
+import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
-import { PasswordHasher } from "./password/hasher.ts";
+import { owaspCost, PasswordHasher } from "./password/hasher.ts";
+import type { PasswordCost } from "./password/hasher.ts";
 import { PasswordPolicy } from "./password/policy.ts";
 import { PolicyStore } from "./rbac/policy-store.ts";
 import { createRbac } from "./rbac/rights.ts";
@@ -70,6 +74,8 @@ export interface AuthOptions {
   log: Logger;
   lifecycle: Pick<Lifecycle, "onDrain" | "reportListener" | "stopping">;
   clock?: Clock;
+  /** What hashing a password costs. Default OWASP's; less is for tests. */
+  passwordCost?: PasswordCost;
 }
 
 /** A running service. */
@@ -149,16 +155,21 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const hasher = new PasswordHasher({
     concurrency: config.password_hash_concurrency ?? availableParallelism(),
     waitingMax: config.password_hash_queue,
+    cost: options.passwordCost ?? owaspCost,
   });
   const notifier = new Notifier({
     url: config.platform_notify_url,
     token: config.notify_token,
     from: config.mail_from,
   });
+  const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });
+  const notices = new SecurityNotices(notifier, onUnsent);
   const metrics = createAuthMetrics(registry, {
     countSessions: () => sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
+  const policies = new MfaPolicies(database, clock);
+  const frame = createFrame(config.mfa_totp_issuer);
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -175,6 +186,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
+    pages: createCorePages(frame),
+    needsSecondFactor: async (userId, clientId) => {
+      const { roles } = await rbac.findRights({ kind: "user", id: userId });
+      return policies.requires(userId, roles, clientId);
+    },
     onSignOut: async (sid) => {
       await sessions.end(sid);
     },
@@ -184,16 +200,17 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const credentials = new Credentials({
     users,
     hasher,
-    policy: new PasswordPolicy(),
+    policy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
     tickets,
     throttle,
     sessions,
     oauth,
     notifier,
+    notices,
     audit,
     publicUrl,
     registration: config.registration,
-    onHiddenError: (error) => log.error("a message could not be sent", { error }),
+    onHiddenError: onUnsent,
   });
   const passkeys = new Passkeys({
     database,
@@ -224,7 +241,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: config.mfa_totp_issuer,
     count: metrics.countMfa,
   });
-  const policies = new MfaPolicies(database, clock);
   const secondFactor = new SecondFactor({
     factors,
     policies,
@@ -234,8 +250,10 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     sessions,
     oauth,
     login,
+    notices,
   });
   const cookies = new Cookies(publicUrl);
+  const addresses = new ClientAddress(config.trusted_proxies);
   const identification = new Identification({
     publicUrl,
     accounts: users,
@@ -243,7 +261,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     rbac,
     oauth,
     cookies,
-    addresses: new ClientAddress(config.trusted_proxies),
+    addresses,
     now: () => clock.now(),
     sessionAbsoluteMs: config.session_absolute_ms,
   });
@@ -261,7 +279,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         secondFactor,
         credentials,
-        users,
+        oauth,
+        audit,
         cookies,
       }),
       ...listSessionOperations({ identification, sessions, credentials, users, audit }),
@@ -270,6 +289,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         factors,
         policies,
         secondFactor,
+        notices,
         audit,
         cookies,
         now: () => clock.now(),
@@ -280,6 +300,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         login,
         credentials,
         users,
+        notices,
         audit,
         cookies,
       }),
@@ -290,11 +311,38 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         users,
         groups,
         credentials,
+        factors,
+        notices,
         oauth,
         audit,
         publicUrl,
       }),
     ],
+  });
+  const pages = createPages({
+    frame,
+    cookies,
+    login,
+    secondFactor,
+    credentials,
+    passkeys,
+    factors,
+    policies,
+    rbac,
+    users,
+    accounts: users,
+    sessions,
+    oauth,
+    audit,
+    addresses,
+    publicUrl,
+    registration: config.registration,
+    canSend: config.platform_notify_url !== undefined,
+    sessionAbsoluteMs: config.session_absolute_ms,
+    secret: secrets.session,
+    notices,
+    log,
+    now: () => clock.now(),
   });
   const stopSweeping = startSweeping(
     [
@@ -306,7 +354,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     log,
   );
   lifecycle.onDrain("sweeps", stopSweeping);
-  front.open({ api, oauth });
+  front.open({ api, oauth, pages });
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

@@ -73,8 +73,12 @@ export interface Person {
 }
 
 /** Starts with a configured administrator. */
-export function startWithAdmin(settings: Record<string, unknown>): Promise<Stage> {
-  return startStage({ ...settings, admin_user: admin.username, admin_password: admin.password });
+export function startWithAdmin(
+  settings: Record<string, unknown>,
+  options?: Parameters<typeof startStage>[1],
+): Promise<Stage> {
+  const { username, password } = admin;
+  return startStage({ ...settings, admin_user: username, admin_password: password }, options);
 }
 
 /** Signs in. */

@@ -14,7 +14,7 @@ import type { DrainHook } from "@platform/kernel/lifecycle";
 import { systemClock } from "@platform/kernel/time";
 import { authDefinition } from "../src/config.ts";
 import { startAuth } from "../src/service.ts";
-import type { AuthService } from "../src/service.ts";
+import type { AuthOptions, AuthService } from "../src/service.ts";
 
 /** A clock that runs with the system's until it is stopped, and can be moved forward. */
 export interface MovableClock {
@@ -77,7 +77,10 @@ export const stageKinds: readonly StageKind[] = [
 ];
 
 /** Starts the service; `settings` are keys of its configuration. */
-export async function startStage(settings: Record<string, unknown>): Promise<Stage> {
+export async function startStage(
+  settings: Record<string, unknown>,
+  options: Pick<AuthOptions, "passwordCost"> = {},
+): Promise<Stage> {
   const config = buildSchema(authDefinition.keys).parse({ addr: "127.0.0.1:0", ...settings });
   const hooks: DrainHook[] = [];
   const stopping = new AbortController();
@@ -101,6 +104,9 @@ export async function startStage(settings: Record<string, unknown>): Promise<Sta
   const service = await startAuth({
     config,
     clock,
+    // Tests are not about how long a hash takes.
+    passwordCost: { memoryCost: 256, timeCost: 1, parallelism: 1 },
+    ...options,
     log: createLogger({
       service: "auth",
       level: "debug",

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import {
   addressKey,
+  addressSchema,
   createServiceKeys,
   defineConfig,
   key,
@@ -28,6 +29,41 @@ export const pulseDefinition = defineConfig({
       description:
         "Where the HTTP, SSE and WebSocket face listens. Without any credential only programs on this machine are answered.",
       env: ["PLATFORM_PULSE_HTTP_ADDR", "PLATFORM_PULSE_ADDR"],
+    }),
+    kafka_addr: addressKey(":9092", {
+      description: "Where Kafka clients connect.",
+      env: ["PLATFORM_PULSE_KAFKA_ADDR"],
+    }),
+    kafka_tls_addr: key(addressSchema().optional(), {
+      description: "Where Kafka clients connect by TLS; needs tls_cert_file and tls_key_file.",
+      env: ["PLATFORM_PULSE_KAFKA_TLS_ADDR"],
+      allowed: 'an address, like "127.0.0.1:9093" or ":9093"',
+    }),
+    kafka_advertised: key(
+      addressSchema()
+        .refine(({ host, port }) => host !== undefined && port > 0)
+        .optional(),
+      {
+        description:
+          "Host and port that Kafka clients are told to connect to; without it the address that they have reached.",
+        env: ["PLATFORM_PULSE_KAFKA_ADVERTISED"],
+        allowed: 'a host and a port, like "broker.example:9092"',
+      },
+    ),
+    kafka_connections_max: key(count(1, 100_000, 2_000), {
+      description: "Kafka connections at a time; one more is closed at once.",
+      unit: "connections",
+    }),
+    kafka_auto_create_topics: key(z.boolean().default(true), {
+      description: "Whether a Kafka client that asks for a topic makes it.",
+    }),
+    users_file: key(file(), {
+      description:
+        'JSON list of the users of the wire protocols: [{"name", "password", "tenant"}]. Tokens are taken as passwords as well.',
+    }),
+    anonymous: key(z.enum(["loopback", "never"]).default("loopback"), {
+      description:
+        "Whether wire protocol clients on this machine may come without credentials, as the operator.",
     }),
     data_dir: key(z.string().min(1).default("./data"), {
       description: "Folder for everything that the broker keeps.",

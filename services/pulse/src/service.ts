@@ -12,6 +12,7 @@ import { systemClock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
+import { Compactor } from "./compact/compactor.ts";
 import { pulseVersion, type PulseConfig } from "./config.ts";
 import { DeadLetterBox } from "./deadletter/dead-letter-box.ts";
 import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
@@ -32,6 +33,7 @@ import { Subscribers } from "./http/subscribers.ts";
 import { createTopicRoutes } from "./http/topics-api.ts";
 import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
+import { KafkaFace } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
 import { MessageIds } from "./publish/message-ids.ts";
 import { Publisher } from "./publish/publisher.ts";
@@ -43,6 +45,7 @@ import { StateTable } from "./store/state.ts";
 import { Store } from "./store/store.ts";
 import { Topics } from "./topic/topics.ts";
 import { Transforms } from "./transform/transforms.ts";
+import { readUsersFile } from "./user/users-file.ts";
 
 /** How often cursors of plain subscribers are written down, and state looked after. */
 const housekeepingMs = 1_000;
@@ -61,6 +64,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const clock = systemClock;
   const idSource = createIdSource();
   const onError = (error: unknown) => log.error("background work failed", { error });
+  const tls = readTls(config);
+  if (config.kafka_tls_addr !== undefined && tls === undefined) {
+    throw new Error("kafka_tls_addr needs tls_cert_file and tls_key_file");
+  }
+  const users = config.users_file === undefined ? [] : readUsersFile(config.users_file);
+  const verifier = createVerifier(config, log);
 
   const folder = isAbsolute(config.wal_path)
     ? config.wal_path
@@ -89,10 +98,10 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   registry.collect(createProcessCollector({ service: "pulse", version: pulseVersion }));
   let expired = 0;
   const metrics: PulseMetrics = new PulseMetrics(registry, {
-    published: () => publisher.counts.published,
+    published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
     subscribers: () => subscribers.count,
-    deadLetters: () => publisher.counts.deadLettered + expired,
+    deadLetters: () => publisher.counts.deadLettered + kafka.counts.deadLettered + expired,
   });
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -137,6 +146,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
   expiry.start(groups);
   delays.start();
+  const compactor = new Compactor({ store, topics, groups, expiry, onError });
+  compactor.start();
+  lifecycle.onDrain("compaction", () => compactor.stop());
   const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
   lifecycle.onDrain("dispatch", async () => {
     housekeeping.stop();
@@ -147,10 +159,33 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     await Promise.all([backlog.save(), expiry.save()]);
   });
 
+  const kafka: KafkaFace = await KafkaFace.open({
+    store,
+    state,
+    topics,
+    offsets,
+    schemas,
+    transforms,
+    deadLetters,
+    backlog,
+    idSource,
+    clock,
+    metrics: registry,
+    log,
+    users,
+    verifier,
+    anonymous: config.anonymous,
+    advertised: toAdvertised(config),
+    isAutoCreating: config.kafka_auto_create_topics,
+    batchBytesMax,
+    limits: { connectionsMax: config.kafka_connections_max },
+  });
+  lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));
+
   const subscribers = new Subscribers(config.subscribers_max, config.stall_timeout_ms);
   const startedMs = clock.monotonicMs();
   const readStats = () => ({
-    messages_published: publisher.counts.published,
+    messages_published: publisher.counts.published + kafka.counts.published,
     wasm_executions: metrics.executions,
     wasm_execution_errors: metrics.errors,
     wasm_avg_duration_ns: metrics.averageNs,
@@ -175,7 +210,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const tracer = createTracer({ ids: idSource, clock, exporter });
   lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
-  const guard = createBearerGuard(createVerifier(config, log));
+  const guard = createBearerGuard(verifier);
   const frames = new MessageFrames();
   const subscribe = { topics, subscriptions, groups, deadLetters, subscribers, frames, guard };
   const origins = config.cors_origins;
@@ -212,7 +247,6 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   const sockets = new WebSockets({ ...subscribe, origins, readStats, logger: log });
   const { host = "0.0.0.0", port } = config.http_addr;
-  const tls = readTls(config);
   const listener = await listenHttp({
     address: { host, port },
     fetch: (request, bindings) => api.fetch(request, bindings),
@@ -229,8 +263,34 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     return listener.close(Math.max(0, drain.remainingMs() - 2_000));
   });
   lifecycle.reportListener({ name: "http", host, port: listener.port ?? 0 });
+  await listenKafka(kafka, config, tls, lifecycle);
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   health.setState("ready");
+}
+
+async function listenKafka(
+  kafka: KafkaFace,
+  { kafka_addr, kafka_tls_addr }: PulseConfig,
+  tls: Tls | undefined,
+  lifecycle: Lifecycle,
+): Promise<void> {
+  const listeners = [
+    { name: "kafka", key: "kafka_addr", address: kafka_addr, tls: undefined },
+    { name: "kafka-tls", key: "kafka_tls_addr", address: kafka_tls_addr, tls },
+  ];
+  for (const { name, key, address, tls: secured } of listeners) {
+    if (address === undefined) continue;
+    const { host = "0.0.0.0", port } = address;
+    const listening = kafka.listen({ host, port }, secured).catch(async (error: unknown) => {
+      throw await explainListenError(error, address, `choose another ${key}`);
+    });
+    lifecycle.reportListener({ name, host, port: (await listening).port });
+  }
+}
+
+function toAdvertised({ kafka_advertised }: PulseConfig) {
+  if (kafka_advertised?.host === undefined) return undefined;
+  return { host: kafka_advertised.host, port: kafka_advertised.port };
 }
 
 function startHousekeeping(parts: {
@@ -279,7 +339,9 @@ function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undef
   });
 }
 
-function readTls(config: PulseConfig): { cert: Buffer; key: Buffer } | undefined {
+type Tls = { cert: Buffer; key: Buffer };
+
+function readTls(config: PulseConfig): Tls | undefined {
   const { tls_cert_file, tls_key_file } = config;
   if (tls_cert_file === undefined && tls_key_file === undefined) return undefined;
   if (tls_cert_file === undefined || tls_key_file === undefined) {

@@ -177,7 +177,7 @@ export interface StoreStats {
   garbageBytes: number;
   freeBytes: number;
 }
-export { findDueDate } from "./lifecycle/rule.ts";
+export { findExpiration } from "./lifecycle/rule.ts";
 export type { DriveState, LifecycleReport, ScrubReport };
 export { rebuildIndex } from "./index/rebuild.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

@@ -105,7 +105,7 @@ export class RequestParser {
   contentLength = 0;
   /** Whether the connection may be used again after this exchange (RFC 9112 §9.3). */
   keepAlive = true;
-  /** Whether the client waits for 100 (Continue) before it sends content. */
+  /** Whether the client waits for 100 (Continue) before it sends content, be it none. */
   expectContinue = false;
   /** Whether Upgrade is present and nominated by Connection in HTTP/1.1. */
   upgrade = false;
@@ -467,7 +467,7 @@ export class RequestParser {
     if (fields.next(expect) !== -1 || !fields.valueIs(expect, "100-continue")) {
       return refusals.expectation_unknown;
     }
-    this.expectContinue = this.framing !== Framing.None;
+    this.expectContinue = this.framing !== Framing.None || fields.has(Known.ContentLength);
     return null;
   }
 

@@ -198,15 +198,15 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.#sink !== null || (this.bodyDone && this.head.framing !== Framing.None)) {
       throw new Error("The request body has been taken already");
     }
-    if (this.bodyDone) {
-      done(this, "complete", NO_BYTES);
-      return;
-    }
     if (this.head.framing === Framing.Length && this.head.contentLength > bytesMax) {
       done(this, "too-large", NO_BYTES);
       return;
     }
-    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
+    if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
+    if (this.bodyDone) {
+      done(this, "complete", NO_BYTES);
+      return;
+    }
     this.#collector = new BodyCollector(
       this,
       bytesMax,
@@ -227,11 +227,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (this.#sink !== null || this.collected !== null) {
       throw new Error("The request body has been taken already");
     }
+    if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
     if (this.bodyDone) {
       receiver.onBody(NO_BYTES, 0, 0, true);
       return;
     }
-    if (this.head.expectContinue && this.bytesIn === 0) this.socket.write(CONTINUE);
     this.attachSink({
       takesWireBytes: false,
       onBody: receiver.onBody.bind(receiver),
@@ -594,9 +594,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const { head, host } = this;
     if (!head.keepAlive || host.draining || this.ended) return false;
     if (this.sequence >= host.requestsPerConnectionMax) return false;
-    if (this.bodyDone) return true;
     // Whether a client that waits for 100 will send its body after all is anyone's guess.
-    if (head.expectContinue && this.bytesIn === 0) return false;
+    const awaitsInvitation = head.expectContinue && this.bytesIn === 0;
+    if (this.bodyDone) return !awaitsInvitation || this.#body.isInvited;
+    if (awaitsInvitation) return false;
     return head.framing === Framing.Chunked || this.#body.remaining <= REST_BYTES_MAX;
   }
 

@@ -10,6 +10,8 @@ export class RequestBody {
   size = 0;
   /** Bytes still to come where the length is known, else 0. */
   remaining = 0;
+  /** 100 (Continue) was sent for it. */
+  isInvited = false;
   /** After `take`: where the input goes on, and the piece that was found. */
   next = 0;
   pieceStart = 0;
@@ -21,12 +23,23 @@ export class RequestBody {
   begin(framing: FramingKind, contentLength: number): void {
     this.isDone = framing === Framing.None;
     this.size = 0;
+    this.isInvited = false;
     if (this.isDone) return;
     this.remaining = contentLength;
     this.#isChunked = framing === Framing.Chunked;
     if (!this.#isChunked) return;
     this.#decoder ??= new ChunkedDecoder();
     this.#decoder.reset();
+  }
+
+  /**
+   * Whether 100 (Continue) is to be sent now to a client that awaits it. An empty body is invited, too: botocore takes a
+   * final status without 100 before it for that of the connection's next request as well, and then waits for ever.
+   */
+  invite(isAwaited: boolean): boolean {
+    if (!isAwaited || this.size > 0 || this.isInvited) return false;
+    this.isInvited = true;
+    return true;
   }
 
   /**

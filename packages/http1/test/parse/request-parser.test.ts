@@ -112,6 +112,7 @@ test("framing, length and expectation", () => {
     ["Content-Length: 9007199254740991\r\n", Framing.Length, 9007199254740991, false],
     ["Transfer-Encoding: Chunked\r\nExpect: 100-Continue\r\n", Framing.Chunked, 0, true],
     ["Expect: 100-continue\r\n", Framing.None, 0, false],
+    ["Content-Length: 0\r\nExpect: 100-continue\r\n", Framing.None, 0, true],
   ];
   for (const [lines, framing, length, expect] of cases) {
     const parser = parse(`POST / HTTP/1.1\r\nHost: h\r\n${lines}\r\n`);

@@ -9,11 +9,19 @@ import type { BodyReceiver, Exchange, ServerLimits } from "../../src/index.ts";
 type Take = (exchange: Exchange<undefined>) => BodyReceiver;
 
 async function exchangeBytes(request: (Buffer | string)[], take: Take, limits: ServerLimits = {}) {
+  return exchange(request, (one) => one.streamBody(take(one)), limits);
+}
+
+async function exchange(
+  request: (Buffer | string)[],
+  handler: (exchange: Exchange<undefined>) => void,
+  limits: ServerLimits = {},
+) {
   const engine = createEngine({ intervalMs: 20 });
   const server = createServer({
     engine,
     limits,
-    handler: (exchange) => exchange.streamBody(take(exchange)),
+    handler,
   });
   await server.listen({ host: "127.0.0.1", port: 0 });
   const address = server.address() as { port: number };
@@ -64,6 +72,20 @@ test("100 (Continue) is sent when the handler asks for the body, and not before"
   const head = "PUT / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nExpect: 100-continue\r\n";
   const taken = await exchangeBytes([`${head}Content-Length: 2\r\n\r\nab`], gather);
   assert.match(taken, /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[^]*took 2$/);
+});
+
+test("an empty body is invited with 100 (Continue) as well, or the connection closes", async () => {
+  const head = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n";
+  const last = `${head}Connection: close\r\n\r\n`;
+  const taken = await exchangeBytes([`${head}Expect: 100-continue\r\n\r\n`, last], gather);
+  assert.match(
+    taken,
+    /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 OK[^]*took 0HTTP\/1\.1 200 OK/,
+  );
+  const refused = await exchange([`${head}Expect: 100-continue\r\n\r\n`], (unread) =>
+    unread.respond({ status: 403, body: "no" }),
+  );
+  assert.match(refused, /^HTTP\/1\.1 403 [^]*Connection: close\r\n[^]*no$/);
 });
 
 test("a paused body waits, and comes on whole", async () => {

@@ -120,12 +120,12 @@ export class Committer {
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
+    const isRepeated = earlier.some((seen) => seen !== undefined);
     const fresh: Fresh[] = [];
-    const results = batches.map(({ batch }, index): AppendResult => {
-      const duplicate = earlier[index];
-      if (duplicate !== undefined) {
-        const { baseOffset, lastOffset } = duplicate;
-        return { baseOffset, lastOffset, duplicate: true };
+    const results = batches.map(({ batch, unlessDuplicate }, index): AppendResult => {
+      const seen = earlier[index] ?? (isRepeated && unlessDuplicate ? nowhere : undefined);
+      if (seen !== undefined) {
+        return { baseOffset: seen.baseOffset, lastOffset: seen.lastOffset, duplicate: true };
       }
       const assigned = this.#assign(partitions[index]!, headers[index]!, batch);
       fresh.push(assigned);
@@ -422,6 +422,8 @@ export class Committer {
     });
   }
 }
+
+const nowhere = { baseOffset: -1, lastOffset: -1 };
 
 /** Whether a failure means that the disk is full, and nothing worse. */
 export function isDiskFull(error: unknown): boolean {

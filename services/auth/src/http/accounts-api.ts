@@ -1,14 +1,16 @@
 // Operations of people on their own account: register, sign in and out, password, address, recovery.
+import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Login, SignedIn } from "../login/login.ts";
 import { createFactorRequired } from "../login/second-factor.ts";
 import type { SecondFactor } from "../login/second-factor.ts";
+import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
-import type { Users } from "../user/users.ts";
 import type { Cookies } from "./cookies.ts";
 import { nameActor, platformClient } from "./principal.ts";
 import type { Identification } from "./principal.ts";
@@ -25,7 +27,8 @@ export interface AccountsApiParts {
   login: Login;
   secondFactor: SecondFactor;
   credentials: Credentials;
-  users: Users;
+  oauth: OAuth;
+  audit: AuditLog;
   cookies: Cookies;
 }
 
@@ -174,7 +177,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
 }
 
 function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, credentials, users, cookies } = parts;
+  const { identification, credentials, oauth, audit, cookies } = parts;
   const common = { tag: "Accounts" } as const;
   return [
     defineRoute({
@@ -197,8 +200,10 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       ...common,
       method: "PATCH",
       path: "/api/v1/auth/account",
-      summary: "Change my profile",
+      summary:
+        "Change my profile; for another address, which is to be verified anew, sign in freshly",
       body: z.strictObject({
+        email: text(254).nullable().optional(),
         name: text(256).nullable().optional(),
         picture: z
           .url({ protocol: /^https$/ })
@@ -207,8 +212,52 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
           .optional(),
       }),
       handle: async (exchange) => {
+        const { account } =
+          exchange.body.email === undefined
+            ? identification.requireUser(exchange)
+            : identification.requireFreshUser(exchange);
+        return { user: showUser(await credentials.change(account, exchange.body)) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "GET",
+      path: "/api/v1/auth/grants",
+      summary: "What I have granted to applications",
+      handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
-        return { user: showUser(await users.change(account.id, exchange.body)) };
+        const grants = await oauth.listGrants(account.id);
+        return {
+          grants: grants.map(({ client, scopes, grantedAt, expiresAt }) => ({
+            client_id: client.id,
+            client_name: client.name,
+            ...(client.uri === undefined ? {} : { client_uri: client.uri }),
+            scopes,
+            granted_at: formatTime(grantedAt),
+            expires_at: formatTime(expiresAt),
+          })),
+        };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "DELETE",
+      path: "/api/v1/auth/grants/{client_id}",
+      summary: "Take back what I have granted to an application; its tokens end",
+      params: z.object({ client_id: text(255) }),
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        const { client_id: clientId } = exchange.params;
+        if (!(await oauth.revokeGrants(account.id, clientId))) {
+          throw new PlatformError("not_found", "Nothing is granted to such an application.");
+        }
+        await audit.record({
+          action: "grant.revoke",
+          actor: `user:${account.id}`,
+          target: `client:${clientId}`,
+          ip: identification.readOrigin(exchange).ip,
+        });
+        return undefined;
       },
     }),
     defineRoute({

@@ -5,6 +5,7 @@ import type { ApiRoute, Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { SecondFactor } from "../login/second-factor.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
 import type { Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
 import type { Account } from "../user/account.ts";
@@ -26,6 +27,7 @@ export interface MfaApiParts {
   factors: Factors;
   policies: MfaPolicies;
   secondFactor: SecondFactor;
+  notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
   now: () => number;
@@ -125,6 +127,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
           ip: origin.ip,
           detail: { kind },
         });
+        parts.notices.tell(account, "mfa.enrol");
         return { verified: true };
       },
     }),
@@ -132,7 +135,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactor, audit, now } = parts;
+  const { identification, factors, secondFactor, notices, audit, now } = parts;
   const tag = "Second factors";
   return [
     defineRoute({
@@ -186,6 +189,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
           target: `factor:${exchange.params.id}`,
           ip: identification.readOrigin(exchange).ip,
         });
+        notices.tell(account, "mfa.remove");
         return undefined;
       },
     }),
@@ -203,6 +207,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
           target: `user:${account.id}`,
           ip: identification.readOrigin(exchange).ip,
         });
+        notices.tell(account, "mfa.backup_codes");
         return { backup_codes: codes };
       },
     }),

@@ -7,6 +7,8 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials, Registration } from "../login/credentials.ts";
 import type { Login } from "../login/login.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
+import { assertion, credentialId, registration } from "../passkey/credential.ts";
 import type { Passkeys } from "../passkey/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
 import type { Account } from "../user/account.ts";
@@ -15,40 +17,6 @@ import { answerSignedIn, showUser } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
 import type { Identification } from "./principal.ts";
 
-const base64url = (max: number) =>
-  z
-    .string()
-    .max(max)
-    .regex(/^[\w-]+={0,2}$/);
-const credentialId = base64url(1400);
-const extras = {
-  type: z.literal("public-key"),
-  rawId: credentialId,
-  authenticatorAttachment: z.string().max(32).nullish(),
-  clientExtensionResults: z.record(z.string().max(64), z.unknown()).default({}),
-};
-const registration = z.object({
-  id: credentialId,
-  ...extras,
-  response: z.object({
-    clientDataJSON: base64url(8192),
-    attestationObject: base64url(32_768),
-    transports: z.array(z.string().max(32)).max(10).optional(),
-  }),
-});
-const assertion = z.object({
-  id: credentialId,
-  ...extras,
-  response: z.object({
-    clientDataJSON: base64url(8192),
-    authenticatorData: base64url(8192),
-    signature: base64url(8192),
-    userHandle: base64url(256)
-      .nullish()
-      .transform((handle) => handle ?? undefined),
-  }),
-});
-
 /** What these operations work with. */
 export interface PasskeysApiParts {
   identification: Identification;
@@ -56,6 +24,7 @@ export interface PasskeysApiParts {
   login: Login;
   credentials: Credentials;
   users: Users;
+  notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
 }
@@ -66,7 +35,7 @@ export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
 }
 
 function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
-  const { identification, passkeys, login, credentials, users, audit, cookies } = parts;
+  const { identification, passkeys, login, credentials, users, notices, audit, cookies } = parts;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
@@ -126,6 +95,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
           target: `passkey:${passkey.id}`,
           ip: origin.ip,
         });
+        notices.tell(account, "passkey.register");
         return { passkey, user: showUser(account) };
       },
     }),
@@ -153,7 +123,12 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
   ];
 }
 
-function listOwnPasskeys({ identification, passkeys, audit }: PasskeysApiParts): ApiRoute[] {
+function listOwnPasskeys({
+  identification,
+  passkeys,
+  notices,
+  audit,
+}: PasskeysApiParts): ApiRoute[] {
   const tag = "Passkeys";
   const path = "/api/v1/auth/passkeys/{id}";
   const params = z.object({ id: credentialId });
@@ -198,6 +173,7 @@ function listOwnPasskeys({ identification, passkeys, audit }: PasskeysApiParts):
           target: `passkey:${exchange.params.id}`,
           ip: identification.readOrigin(exchange).ip,
         });
+        notices.tell(account, "passkey.remove");
         return undefined;
       },
     }),

@@ -1,20 +1,16 @@
 // Operations of administrators on users, groups and invitations, and the audit log.
 import { PlatformError } from "@platform/kernel/errors";
-import {
-  buildPage,
-  createValidationError,
-  decodeCursor,
-  defineRoute,
-  pageQuery,
-} from "@platform/kernel/http";
+import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
 import type { ApiRoute, Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
+import type { SecurityNotices } from "../login/security-notices.ts";
+import type { Factors } from "../mfa/factors.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Groups } from "../user/groups.ts";
-import { foldUsername, readEmail } from "../user/username.ts";
+import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
 import { showUser } from "./accounts-api.ts";
 import { nameActor } from "./principal.ts";
@@ -30,6 +26,8 @@ export interface UsersApiParts {
   users: Users;
   groups: Groups;
   credentials: Credentials;
+  factors: Factors;
+  notices: SecurityNotices;
   oauth: OAuth;
   audit: AuditLog;
   publicUrl: string;
@@ -45,7 +43,7 @@ export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
 }
 
 function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
-  const { identification, users, credentials, oauth, publicUrl } = parts;
+  const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
   const tag = "Users";
   const record = createRecorder(parts);
   const params = z.object({ id });
@@ -117,11 +115,9 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const userId = exchange.params.id;
         const { body } = exchange;
         await users.requireManageable(userId, principal.rights);
-        const email = typeof body.email === "string" ? readEmail(body.email) : body.email;
-        if (body.email !== undefined && email === undefined) {
-          throw createValidationError([{ in: "body", path: "email", message: "an email address" }]);
-        }
-        const account = await users.change(userId, { ...body, email });
+        const before = await users.find(userId);
+        if (before === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const account = await credentials.change(before, body);
         if (body.disabled === true) await oauth.revokeUser(userId);
         await record(exchange, principal, "user.change", `user:${userId}`, {
           fields: Object.keys(body),
@@ -144,6 +140,45 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         await users.delete(userId);
         await oauth.revokeUser(userId);
         await record(exchange, principal, "user.delete", `user:${userId}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/users/{id}/recovery",
+      summary: "Send a user the link to set a new password; whoever asks for it does not see it",
+      status: 202,
+      params,
+      problems: { 409: "The user has no address, or no notification service is configured" },
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        const account = await users.find(userId);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const sentTo = await credentials.sendRecoveryTo(account);
+        await record(exchange, principal, "user.recovery", `user:${userId}`);
+        return { sent_to: sentTo };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/users/{id}/factors",
+      summary:
+        "Remove the second factors and backup codes of a user who has lost them; their sessions end",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        const account = await users.find(userId);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const removed = await factors.removeAll(userId);
+        await credentials.invalidate(userId);
+        await record(exchange, principal, "mfa.reset", `user:${userId}`, { removed });
+        notices.tell(account, "mfa.remove");
         return undefined;
       },
     }),

@@ -8,13 +8,16 @@ import type { PasswordHasher } from "../password/hasher.ts";
 import type { PasswordPolicy } from "../password/policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../throttle/throttle.ts";
+import { networkOf } from "../throttle/network.ts";
 import type { Tickets } from "../ticket/tickets.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail, readUsername } from "../user/username.ts";
-import type { Users } from "../user/users.ts";
+import type { UserChange, Users } from "../user/users.ts";
+import type { SecurityNotices } from "./security-notices.ts";
 
 const verificationMs = 86_400_000;
-const recoveryMs = 3_600_000;
+/** How long a recovery link is good. */
+export const recoveryMs = 3_600_000;
 const invitationMs = 7 * 86_400_000;
 const freeMessages = 5;
 
@@ -39,6 +42,7 @@ export interface CredentialParts {
   sessions: Sessions;
   oauth: OAuth;
   notifier: Notifier;
+  notices: SecurityNotices;
   audit: AuditLog;
   publicUrl: string;
   registration: "open" | "invitation" | "closed";
@@ -177,13 +181,36 @@ export class Credentials {
     const email = readEmail(text);
     await throttle.begin(
       { key: `mail:recovery:${email?.toLowerCase() ?? "none"}`, free: freeMessages },
-      [{ key: `mail:address:${origin.ip}`, free: 20 }],
+      [{ key: `mail:address:${networkOf(origin.ip)}`, free: 20 }],
     );
     const account = email === undefined ? undefined : await users.findByVerifiedEmail(email);
     // Not awaited: how long the delivery takes would tell that there is somebody.
     if (account !== undefined && !account.disabled) {
       void this.#sendRecovery(account).catch(this.#parts.onHiddenError);
     }
+  }
+
+  /** Sends a recovery link to the address of the account, on an administrator's behalf; returns the address. */
+  async sendRecoveryTo(account: Account): Promise<string> {
+    const { notifier, throttle } = this.#parts;
+    notifier.requireChannel();
+    if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
+    if (account.disabled) throw new PlatformError("conflict", "The user is disabled.");
+    await throttle.begin({ key: `mail:reset:${account.id}`, free: freeMessages }, []);
+    await this.#sendRecovery(account);
+    return account.email;
+  }
+
+  /** Changes a user. Another address is to be verified anew, and links that were sent to the one of before are void. */
+  async change(account: Account, change: UserChange): Promise<Account> {
+    const { users, tickets, notices } = this.#parts;
+    if (change.email === undefined) return users.change(account.id, change);
+    const email = change.email === null ? null : readEmail(change.email);
+    if (email === undefined) throw invalid("email", "an email address");
+    const changed = await users.change(account.id, { ...change, email });
+    await tickets.revoke(account.id, ["email-verification", "recovery"]);
+    notices.tell(account, "email.change");
+    return changed;
   }
 
   /** Sets a new password for the holder of a recovery link; every session and token of before ends. */
@@ -222,9 +249,9 @@ export class Credentials {
     password: string,
     sid: string | undefined,
     origin: Origin,
-    action: string,
+    action: "password.change" | "password.recover",
   ): Promise<void> {
-    const { users, hasher, tickets, audit } = this.#parts;
+    const { users, hasher, tickets, audit, notices } = this.#parts;
     this.#requireGoodPassword(password, [account.username, account.email], "new_password");
     await users.setPassword(account.id, await hasher.hash(password));
     await tickets.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
@@ -235,6 +262,7 @@ export class Credentials {
       target: `user:${account.id}`,
       ip: origin.ip,
     });
+    notices.tell(account, action);
   }
 
   async #sendRecovery(account: Account): Promise<void> {

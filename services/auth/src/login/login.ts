@@ -10,6 +10,7 @@ import type { PasswordHasher } from "../password/hasher.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Proof, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../throttle/throttle.ts";
+import { networkOf } from "../throttle/network.ts";
 import { toAccount } from "../user/account.ts";
 import type { Account } from "../user/account.ts";
 import { foldUsername } from "../user/username.ts";
@@ -78,7 +79,7 @@ export class Login {
         key: device === undefined ? `password:account:${name}` : `password:device:${device}`,
         free: freePerAccount,
       },
-      [{ key: `password:address:${origin.ip}`, free: freePerAddress }],
+      [{ key: `password:address:${networkOf(origin.ip)}`, free: freePerAddress }],
     );
     const row = await users.findRowByUsername(username);
     const isRight = await hasher.verify(row?.password_hash, password);
@@ -108,7 +109,7 @@ export class Login {
   ): Promise<{ account: Account; amr: readonly string[] }> {
     const { users, passkeys, throttle, audit, count } = this.#parts;
     const attempt = await throttle.begin(
-      { key: `passkey:address:${origin.ip}`, free: freePerAddress },
+      { key: `passkey:address:${networkOf(origin.ip)}`, free: freePerAddress },
       [],
     );
     try {

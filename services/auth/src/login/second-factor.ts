@@ -10,6 +10,7 @@ import type { Ticket, Tickets } from "../ticket/tickets.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 import type { Login, SignedIn } from "./login.ts";
+import type { SecurityNotices } from "./security-notices.ts";
 
 const ticketMs = 300_000;
 const attempts = 5;
@@ -36,6 +37,13 @@ export interface FactorChallenge {
   enrolment_required?: true;
 }
 
+/** A sign-in that waits for its second factor. */
+export interface PendingSignIn {
+  kind: "login" | "enrol" | "step-up";
+  account: Account;
+  factors: readonly FactorItem[];
+}
+
 /** What a ticket stands for. */
 interface TicketPayload {
   kind: "login" | "enrol" | "step-up";
@@ -53,6 +61,7 @@ export interface SecondFactorParts {
   sessions: Sessions;
   oauth: OAuth;
   login: Login;
+  notices: SecurityNotices;
 }
 
 /** Second factors at sign-in. */
@@ -79,6 +88,15 @@ export class SecondFactor {
     return { kind: "signed-in", signedIn: await login.open(account, proof, origin, purpose) };
   }
 
+  /** What a token waits for; undefined where it is used, expired or none. It is left good. */
+  async describe(mfaToken: string): Promise<PendingSignIn | undefined> {
+    const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
+    if (ticket === undefined || ticket.attemptsLeft < 1) return undefined;
+    const account = await this.#findUser(ticket);
+    const factors = await this.#parts.factors.list(account.id);
+    return { kind: readPayload(ticket).kind, account, factors };
+  }
+
   /** The user who may set up a factor with the token, because a policy asks them to. */
   async findEnrolling(mfaToken: string): Promise<Account> {
     const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
@@ -91,7 +109,11 @@ export class SecondFactor {
     const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
     if (ticket === undefined) throw badToken();
     const isKnown = readPayload(ticket).kind !== "enrol";
-    return this.#parts.factors.send((await this.#findUser(ticket)).id, factorId, isKnown);
+    return this.#parts.factors.send(
+      (await this.#findUser(ticket)).id,
+      factorId,
+      isKnown ? mfaToken : undefined,
+    );
   }
 
   /**
@@ -107,7 +129,7 @@ export class SecondFactor {
     },
     origin: Origin,
   ): Promise<SignedIn> {
-    const { tickets, factors, login } = this.#parts;
+    const { tickets, factors, login, notices } = this.#parts;
     const ticket = await tickets.attempt("mfa", mfaToken);
     if (ticket === undefined) throw badToken();
     const account = await this.#findUser(ticket);
@@ -117,7 +139,7 @@ export class SecondFactor {
       const checked =
         kind === "enrol"
           ? await factors.confirm(account.id, proof.factorId ?? "", proof.code)
-          : await factors.verify(account.id, proof.code);
+          : await factors.verify(account.id, proof.code, mfaToken);
       amr = checked.amr;
     } else {
       const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
@@ -127,6 +149,7 @@ export class SecondFactor {
     }
     if ((await tickets.take("mfa", mfaToken)) === undefined) throw badToken();
     const isSecond = amr.length > 0;
+    if (kind === "enrol") notices.tell(account, "mfa.enrol");
     if (kind === "step-up") return this.#elevate(account, sid ?? "", amr, purpose);
     return login.open(
       account,
@@ -142,6 +165,7 @@ export class SecondFactor {
     session: SessionInfo,
     wanted: { acrValues: readonly string[]; maxAgeMs: number | undefined },
     nowMs: number,
+    purpose: SignInPurpose = {},
   ): Promise<FactorChallenge | undefined> {
     const needsSecond = wanted.acrValues.includes("2") && session.acr !== "2";
     const isOld = wanted.maxAgeMs !== undefined && nowMs - session.authTime > wanted.maxAgeMs;
@@ -150,7 +174,7 @@ export class SecondFactor {
     if (needsSecond && items.length === 0) {
       throw new PlatformError("conflict", "There is no second factor: set one up first.");
     }
-    return this.#ask(account.id, "step-up", {}, items, session.id);
+    return this.#ask(account.id, "step-up", purpose, items, session.id);
   }
 
   async #elevate(
@@ -174,7 +198,10 @@ export class SecondFactor {
       account,
       session: opened.session,
       sessionToken: opened.token,
-      tokens: await oauth.mintForLogin(account, opened.session, purpose.scope),
+      tokens:
+        purpose.mint === false
+          ? undefined
+          : await oauth.mintForLogin(account, opened.session, purpose.scope),
       deviceMark: login.createDeviceMark(account),
     };
   }

@@ -100,14 +100,21 @@ export class Factors {
   ): Promise<FactorSetup> {
     this.#parts.notifier.requireChannel();
     const id = await this.#insert(account, kind, name, to);
-    return { id, sent_to: await this.send(account.id, id, false) };
+    return { id, sent_to: await this.send(account.id, id, undefined) };
   }
 
-  /** Sends a code; returns where to, mostly hidden. A factor that is not confirmed yet is sent to by its setup only. */
-  async send(userId: string, factorId: string, confirmed = true): Promise<string> {
+  /**
+   * Sends a code; returns where to, mostly hidden. It is good for the sign-in of this `mfaToken` only; a factor that is not
+   * confirmed yet, which its setup sends to, has none.
+   */
+  async send(userId: string, factorId: string, mfaToken: string | undefined): Promise<string> {
     const { notifier, throttle, database, clock, codeKey } = this.#parts;
     const row = (await this.#findRows(userId)).find(({ id }) => id === factorId);
-    if (row === undefined || row.kind === "totp" || (row.confirmed === 1) !== confirmed) {
+    if (
+      row === undefined ||
+      row.kind === "totp" ||
+      (row.confirmed === 1) !== (mfaToken !== undefined)
+    ) {
       throw new PlatformError("not_found", "There is no such factor.");
     }
     notifier.requireChannel();
@@ -116,7 +123,7 @@ export class Factors {
     await database.db
       .updateTable("auth_factors")
       .set({
-        code_hash: hashCode(codeKey, factorId, code),
+        code_hash: hashCode(codeKey, placeOfCode(factorId, mfaToken), code),
         code_expires_at: clock.now() + sentCodeMs,
       })
       .where("id", "=", factorId)
@@ -135,7 +142,7 @@ export class Factors {
       throw new PlatformError("not_found", "There is no factor to be confirmed by this id.");
     }
     const attempt = await this.#begin(userId);
-    if (!(await this.#spend(row, code))) throw this.#refuse(row.kind);
+    if (!(await this.#spend(row, code, undefined))) throw this.#refuse(row.kind);
     await attempt.succeed();
     await this.#parts.database.transaction(async (trx) => {
       await trx
@@ -159,8 +166,11 @@ export class Factors {
     return { amr: methodsOf(row.kind), kind: row.kind };
   }
 
-  /** Checks a code of any confirmed factor, or a backup code; throws 401 for a wrong one, 429 after too many. */
-  async verify(userId: string, code: string): Promise<CodeProof> {
+  /**
+   * Checks a code of any confirmed factor, of those that were sent the one for this `mfaToken`, or a backup code; throws
+   * 401 for a wrong one, 429 after too many.
+   */
+  async verify(userId: string, code: string, mfaToken: string): Promise<CodeProof> {
     const attempt = await this.#begin(userId);
     const backup = readBackupCode(code);
     if (backup !== undefined) {
@@ -170,7 +180,7 @@ export class Factors {
       return { amr: ["otp"], kind: "backup" };
     }
     for (const row of await this.#findRows(userId)) {
-      if (row.confirmed === 0 || !(await this.#spend(row, code))) continue;
+      if (row.confirmed === 0 || !(await this.#spend(row, code, mfaToken))) continue;
       await attempt.succeed();
       this.#parts.count(row.kind, "success");
       return { amr: methodsOf(row.kind), kind: row.kind };
@@ -208,6 +218,18 @@ export class Factors {
         await trx.deleteFrom("auth_backup_codes").where("user_id", "=", userId).execute();
       }
       return numDeletedRows > 0n;
+    });
+  }
+
+  /** Removes all factors and backup codes of somebody who has lost them; how many factors. */
+  removeAll(userId: string): Promise<number> {
+    return this.#parts.database.transaction(async (trx) => {
+      await trx.deleteFrom("auth_backup_codes").where("user_id", "=", userId).execute();
+      const gone = await trx
+        .deleteFrom("auth_factors")
+        .where("user_id", "=", userId)
+        .executeTakeFirst();
+      return Number(gone.numDeletedRows);
     });
   }
 
@@ -253,7 +275,7 @@ export class Factors {
   }
 
   // One conditional update: of many who bring the same code one has it.
-  async #spend(row: FactorRow, code: string): Promise<boolean> {
+  async #spend(row: FactorRow, code: string, mfaToken: string | undefined): Promise<boolean> {
     const { database, clock, codeKey } = this.#parts;
     if (!/^\d{6}$/.test(code)) return false;
     const now = clock.now();
@@ -269,7 +291,7 @@ export class Factors {
     }
     const { numUpdatedRows } = await update
       .set({ code_hash: null, last_used_at: now })
-      .where("code_hash", "=", hashCode(codeKey, row.id, code))
+      .where("code_hash", "=", hashCode(codeKey, placeOfCode(row.id, mfaToken), code))
       .where("code_expires_at", ">", now)
       .executeTakeFirst();
     return numUpdatedRows > 0n;
@@ -336,6 +358,10 @@ export class Factors {
 
 function placeOf(id: string): string {
   return `auth_factors.${id}.secret`;
+}
+
+function placeOfCode(factorId: string, mfaToken: string | undefined): string {
+  return `${factorId}\0${mfaToken ?? ""}`;
 }
 
 function methodsOf(kind: FactorKind): readonly string[] {

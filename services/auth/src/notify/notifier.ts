@@ -26,9 +26,14 @@ export class Notifier {
     this.#options = options;
   }
 
+  /** Whether there is a service that takes messages. */
+  get isAvailable(): boolean {
+    return this.#options.url !== undefined;
+  }
+
   /** Throws `channel_unavailable` unless messages can be sent at all. */
   requireChannel(): void {
-    if (this.#options.url !== undefined) return;
+    if (this.isAvailable) return;
     throw new PlatformError(
       "channel_unavailable",
       "Messages cannot be sent: no notification service is configured.",

@@ -27,6 +27,13 @@ export interface AccessTokenClaims {
   acr?: string;
   amr?: string[];
   cnf?: { jkt?: string };
+  act?: Actor;
+}
+
+/** Who acts for the subject (RFC 8693 section 4.1), and on whose behalf they were called. */
+export interface Actor {
+  sub: string;
+  act?: Actor;
 }
 
 /** A token that is good now. */

@@ -6,6 +6,7 @@ import type { SecretBox } from "../key/secret-box.ts";
 import type { ClientRow, OAuthTables } from "./schema.ts";
 
 const openedMax = 1_000;
+const idPattern = /^[\x20-\x7e]{1,255}$/;
 
 /** What the store needs. */
 export interface ClientStoreOptions {
@@ -46,6 +47,8 @@ export class ClientStore {
 
   /** A client's metadata with its secret; undefined for an unknown one. */
   async find(clientId: string): Promise<AdapterPayload | undefined> {
+    // Ids are made here: what cannot be one is not looked for, and PostgreSQL would not even take U+0000.
+    if (!idPattern.test(clientId)) return undefined;
     const row = await this.#options.database.db
       .selectFrom("auth_oauth_clients")
       .selectAll()

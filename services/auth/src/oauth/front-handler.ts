@@ -5,7 +5,7 @@ import type { Logger } from "@platform/kernel/log";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
 import { OAuthError, sendError } from "./endpoint.ts";
-import { coreRoutes, findOAuthRoute, ownRoutes } from "./routes.ts";
+import { coreRoutes, discoveryRoutes, findOAuthRoute, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo } from "./userinfo.ts";
 import type { UserinfoParts } from "./userinfo.ts";
@@ -30,14 +30,10 @@ interface Face {
   documents: Map<string, Buffer>;
 }
 
-const discoveryPaths = new Set([
-  "/.well-known/openid-configuration",
-  "/.well-known/oauth-authorization-server",
-]);
-const documentPaths = new Set<string>([...discoveryPaths, coreRoutes.jwks]);
+const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
 // Pages of the core have no script but that which posts a form, whose digest the core adds.
 const contentPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /** Serves the core's paths. */
 export class FrontHandler {
@@ -154,6 +150,8 @@ export class FrontHandler {
     const provider = this.#parts.build();
     const documents = new Map<string, Buffer>();
     provider.use(async (ctx, next) => {
+      // The core would post a code in the address by a script; our page has it filled in instead.
+      if (ctx.method === "GET" && ctx.path === coreRoutes.code_verification) ctx.search = "";
       await next();
       await this.#complete(ctx as KoaContextWithOIDC, documents);
     });

@@ -32,6 +32,7 @@ const sealedModels = new Set(["Interaction", "DeviceCode", "PushedAuthorizationR
 // Codes that were redeemed are kept on: a replay hours later still tells that they have leaked.
 const keptAfterExpiryMs: Readonly<Record<string, number>> = { AuthorizationCode: 24 * 3_600_000 };
 const graceAfterExpiryMs = 60_000;
+const grantsMax = 1_000;
 // Two requests with one code within this time are one client's race; later the code has been stolen.
 const codeRaceMs = 10_000;
 
@@ -88,6 +89,48 @@ export class ItemStore {
       .where("model", "=", "Session")
       .execute();
     return rows.map((row) => this.#open(row).payload);
+  }
+
+  /** What a user has granted, at most 1 000, the newest first. */
+  async readGrantsOf(accountId: string): Promise<AdapterPayload[]> {
+    const rows = await this.#options.database.db
+      .selectFrom("auth_oauth_items")
+      .selectAll()
+      .where("account_id", "=", accountId)
+      .where("model", "=", "Grant")
+      .where("expires_at", ">", this.#options.clock.now())
+      .orderBy("expires_at", "desc")
+      .limit(grantsMax)
+      .execute();
+    return rows.map((row) => this.#open(row).payload);
+  }
+
+  /** Ends the grants of a user to a client: the named ones, and all that the items name. Whether there were any. */
+  async revokeGrantsTo(
+    clientId: string,
+    accountId: string,
+    named: readonly string[],
+  ): Promise<boolean> {
+    const { db } = this.#options.database;
+    // First all grants, as `revokeGrant` does; only then is it known what was issued under them.
+    const gone = await db
+      .deleteFrom("auth_oauth_items")
+      .where("account_id", "=", accountId)
+      .where("client_id", "=", clientId)
+      .where("model", "=", "Grant")
+      .returning("id_hash")
+      .execute();
+    const rows = await db
+      .selectFrom("auth_oauth_items")
+      .select("grant_id")
+      .distinct()
+      .where("account_id", "=", accountId)
+      .where("client_id", "=", clientId)
+      .where("grant_id", "is not", null)
+      .execute();
+    const grants = new Set([...named, ...rows.map(({ grant_id }) => grant_id!)]);
+    for (const grantId of grants) await this.revokeGrant(grantId);
+    return gone.length > 0;
   }
 
   /** Ends a grant with everything that hangs on it. */

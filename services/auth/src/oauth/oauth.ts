@@ -16,14 +16,16 @@ import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
+import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
-import { plainPages } from "./pages.ts";
+import { Consents } from "./consents.ts";
 import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
-import { buildProvider } from "./provider.ts";
+import type { NeedsSecondFactor } from "./prompt-policy.ts";
+import { buildProvider, ttlSeconds } from "./provider.ts";
 import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
@@ -31,6 +33,7 @@ import { Revoker } from "./revoker.ts";
 import { findOAuthRoute } from "./routes.ts";
 import type { OAuthTables } from "./schema.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
+import { TokenExchange } from "./token-exchange.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
 import { toKernelClaims } from "./verified-claims.ts";
 
@@ -65,7 +68,8 @@ export interface OAuthOptions {
   onSignOut: (sid: string) => Promise<void>;
   /** Called for every access token that was issued, by grant type. */
   onTokenIssued?: (grant: string) => void;
-  pages?: OAuthPages;
+  pages: OAuthPages;
+  needsSecondFactor: NeedsSecondFactor;
 }
 
 /** Starts the core; when this resolves, it answers. The key ring has been started before. */
@@ -100,6 +104,21 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     hasGrant: async (grantId) => (await items.read("Grant", grantId)) !== undefined,
   });
 
+  const verifier = new AccessTokenVerifier({ keys, revocations, issuer, clock });
+  const getAlgorithm = (): SigningAlgorithm => keys.current.active.algorithm;
+  const exchange = new TokenExchange({
+    verifier,
+    policy,
+    accounts,
+    claims,
+    revocations,
+    clock,
+    issuer,
+    audience: options.audience,
+    accessTokenSeconds: ttlSeconds.accessToken,
+    getAlgorithm,
+  });
+
   const parts: ProviderParts = {
     issuer,
     audience: options.audience,
@@ -111,14 +130,15 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     sessions: options.sessions,
     rotation,
     claims,
-    pages: options.pages ?? plainPages,
+    exchange,
+    pages: options.pages,
+    needsSecondFactor: options.needsSecondFactor,
     clock,
     acrValues: options.acrValues,
     interactionPath: options.interactionPath,
     cookieSecret: derive(options.secret, "oauth cookies"),
     fetch: (url, init) => egressFetch(url, toEgressRequest(init)),
   };
-  const verifier = new AccessTokenVerifier({ keys, revocations, issuer, clock });
   const getProvider = (): Provider => front.provider;
   const endpoints = new TokenEndpoints({
     getProvider,
@@ -142,7 +162,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await options.onSignOut(sid);
     },
   });
-  const interactions = new Interactions({ getProvider, policy, issuer });
+  const consents = new Consents(database, clock);
+  const interactions = new Interactions({ getProvider, policy, consents, issuer });
   const mint = new LoginTokenMint({
     getProvider,
     policy,
@@ -151,7 +172,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     revocations,
     issuer,
     audience: options.audience,
-    getAlgorithm: () => keys.current.active.algorithm,
+    getAlgorithm,
   });
   const registry = new ClientRegistry({ getProvider, clients, revoker });
 
@@ -162,6 +183,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const sweep = startTimer(sweepMs, "expired items cannot be deleted", log, async () => {
     await items.sweep();
     await revocations.sweep();
+    await consents.sweep();
   });
 
   return {
@@ -174,9 +196,18 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       interactions.finish(request, response, outcome),
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
+    listGrants: (userId) => listGrants(getProvider(), items, consents, userId),
+    revokeGrants: async (userId, clientId) => {
+      const isForgotten = await consents.forget(userId, clientId);
+      const isRevoked = await revoker.revokeGrantsTo(clientId, userId);
+      return isForgotten || isRevoked;
+    },
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
-    deleteClient: (clientId) => registry.delete(clientId),
+    deleteClient: async (clientId) => {
+      await consents.forgetClient(clientId);
+      return registry.delete(clientId);
+    },
     createInitialAccessToken: (seconds) => registry.createInitialAccessToken(seconds),
     listKeys: () => keys.list(),
     rotateKeys: async (order) => {

@@ -25,6 +25,16 @@ export interface ClientCard {
   tosUri: string | undefined;
 }
 
+/** What a user has granted to a client. */
+export interface ClientGrant {
+  client: ClientCard;
+  scopes: readonly string[];
+  /** The first consent that still holds, in ms. */
+  grantedAt: number;
+  /** In ms; a later sign-in of the client does not extend it. */
+  expiresAt: number;
+}
+
 /** An authorization request that waits for the user. */
 export interface Interaction {
   uid: string;
@@ -40,14 +50,20 @@ export interface Interaction {
   acrValues: string | undefined;
   /** Of the user who is signed in already. */
   accountId: string | undefined;
+  /** When the request came, in ms: a sign-in from here on is one for it. */
+  startedAt: number;
+  /** Where the browser goes afterwards. */
+  redirectUri: string | undefined;
+  /** On a consent page: nobody has to be asked, because the client is the operator's own or was allowed as much before. */
+  isAgreed: boolean;
 }
 
 /** How an interaction ends. */
 export type InteractionOutcome =
   /** The user signed in with this session, or has been for long enough. */
   | { kind: "login"; session: SessionInfo }
-  /** The user grants what was asked for. */
-  | { kind: "consent" }
+  /** The user grants what was asked for; `isAsked` unless that was agreed before: only what people said is remembered. */
+  | { kind: "consent"; isAsked: boolean }
   /** The user does not want to: the client is told `access_denied`. */
   | { kind: "denied" };
 
@@ -76,6 +92,10 @@ export interface OAuth {
   revokeSession(sid: string): Promise<void>;
   /** Ends grants and tokens of a user, whatever session they came from; the user's epoch has gone up before. */
   revokeUser(userId: string): Promise<void>;
+  /** What a user has granted to clients other than the built-in one, by client. */
+  listGrants(userId: string): Promise<ClientGrant[]>;
+  /** Ends what a user has granted to a client, with all tokens; false where there is nothing. */
+  revokeGrants(userId: string, clientId: string): Promise<boolean>;
   /** Registers a client; the answer holds its secret. Throws `validation_failed` for metadata that is not allowed. */
   addClient(metadata: Record<string, unknown>): Promise<Record<string, unknown>>;
   /** Clients without their secrets, by id, after `after`. */

@@ -114,6 +114,16 @@ export class RevocationList {
       .execute();
   }
 
+  /** The grant that an access token was issued under; undefined for one without. */
+  async findGrantOf(jti: string): Promise<string | undefined> {
+    const row = await this.#database.db
+      .selectFrom("auth_oauth_issued")
+      .select("grant_id")
+      .where("jti", "=", jti)
+      .executeTakeFirst();
+    return row?.grant_id;
+  }
+
   /** Revokes the access tokens that were issued under a grant. */
   async revokeIssued(grantId: string): Promise<void> {
     const now = this.#clock.now();

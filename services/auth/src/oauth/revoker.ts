@@ -51,6 +51,16 @@ export class Revoker {
     for (const session of sessions) this.#notifyClients(session);
   }
 
+  /** Ends what a user has granted to a client; whether there was anything. */
+  async revokeGrantsTo(clientId: string, userId: string): Promise<boolean> {
+    const { items } = this.#parts;
+    const sessions = await items.readSessionsOf(userId);
+    const named = sessions.flatMap(
+      ({ authorizations = {} }) => authorizations[clientId]?.grantId ?? [],
+    );
+    return items.revokeGrantsTo(clientId, userId, named);
+  }
+
   /** Ends everything of a client. */
   async revokeClient(clientId: string): Promise<void> {
     const { items, revocations } = this.#parts;

@@ -20,11 +20,15 @@ export const ownRoutes = {
   revocations: "/api/v1/auth/revocations",
 } as const;
 
-const discovery = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+/** Where the discovery documents are. */
+export const discoveryRoutes = [
+  "/.well-known/openid-configuration",
+  "/.well-known/oauth-authorization-server",
+] as const;
 const exact = new Set<string>([
   ...Object.values(coreRoutes),
   ...Object.values(ownRoutes),
-  ...discovery,
+  ...discoveryRoutes,
 ]);
 // One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
 const withTail = new Set<string>([

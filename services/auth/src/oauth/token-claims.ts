@@ -5,15 +5,18 @@ import { createGoneError } from "./core-errors.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { Rights } from "../rbac/rights.ts";
 import type { Accounts } from "../user/account.ts";
+import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
 /** How and when the user of a token proved who they are. */
 export interface Authentication {
-  sid: string;
+  sid: string | undefined;
   /** Seconds since 1970. */
-  authTime: number;
+  authTime: number | undefined;
   acr?: string | undefined;
   amr?: readonly string[] | undefined;
+  /** Who acts for the user, where it is not the client by itself. */
+  act?: Actor;
 }
 
 /** The core's token as far as it matters here. */
@@ -104,7 +107,7 @@ export class TokenClaimsSource {
     const account = await this.#accounts.find(issued.accountId);
     if (account === undefined || account.disabled) throw createGoneError();
     const { roles, policyVersion } = await this.#findUserRights(ctx ?? token, account.id);
-    const { sid, authTime, acr, amr } = this.#readAuthentication(ctx, issued);
+    const { sid, authTime, acr, amr, act } = this.#readAuthentication(ctx, issued);
     Object.assign(jwt.payload, {
       sid,
       username: account.username,
@@ -115,6 +118,7 @@ export class TokenClaimsSource {
       auth_time: authTime,
       acr,
       amr,
+      act,
     });
     await this.#noteIssued(issued);
   }

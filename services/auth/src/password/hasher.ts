@@ -3,7 +3,14 @@ import { hash, parseOptions, verify } from "@node-rs/argon2";
 import { createRetryLaterError } from "@platform/kernel/errors";
 
 /** OWASP's parameters for argon2id: 19 MiB, two passes, one lane. */
-const parameters = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+export const owaspCost: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+
+/** What a hash costs; memory in KiB. */
+export interface PasswordCost {
+  memoryCost: number;
+  timeCost: number;
+  parallelism: number;
+}
 
 /** Bounds of the hasher. */
 export interface HasherOptions {
@@ -11,6 +18,7 @@ export interface HasherOptions {
   concurrency: number;
   /** Hashes that wait; one more is refused with 503. */
   waitingMax: number;
+  cost: PasswordCost;
 }
 
 /** Hashes and checks passwords. */
@@ -26,7 +34,7 @@ export class PasswordHasher {
 
   /** The password in PHC form, salted. */
   hash(password: string): Promise<string> {
-    return this.#run(() => hash(prepare(password), parameters));
+    return this.#run(() => hash(prepare(password), this.#options.cost));
   }
 
   /**
@@ -34,7 +42,7 @@ export class PasswordHasher {
    * measure which names exist.
    */
   async verify(hashed: string | null | undefined, password: string): Promise<boolean> {
-    this.#decoy ??= hash("decoy", parameters);
+    this.#decoy ??= hash("decoy", this.#options.cost);
     const decoy = await this.#decoy;
     const isRight = await this.#run(() => verify(hashed ?? decoy, prepare(password)));
     return isRight && typeof hashed === "string";
@@ -43,7 +51,8 @@ export class PasswordHasher {
   /** Whether the hash was made with other parameters than today's. */
   isStale(hashed: string): boolean {
     const used = parseOptions(hashed);
-    return used.memoryCost !== parameters.memoryCost || used.timeCost !== parameters.timeCost;
+    const { memoryCost, timeCost } = this.#options.cost;
+    return used.memoryCost !== memoryCost || used.timeCost !== timeCost;
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

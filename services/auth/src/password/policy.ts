@@ -6,12 +6,19 @@ const charsMax = 128;
 
 /** Says what is wrong with a new password; undefined when nothing is. */
 export class PasswordPolicy {
+  readonly #words: readonly string[];
+
   // Those that are too short are refused anyway.
   readonly #common = new Set(
     dictionary["passwords-common"].filter((password) => password.length >= charsMin),
   );
 
-  /** `names` are the user's own, which a password must not be. */
+  /** `words` are the installation's own, such as its name: too easy to guess, alone or with digits and signs around. */
+  constructor(words: readonly string[]) {
+    this.#words = words.map(keepLetters);
+  }
+
+  /** `names` are the user's own, which a password must not be either. */
   findProblem(password: string, names: readonly (string | undefined)[]): string | undefined {
     const prepared = password.normalize("NFKC");
     // Counted as NIST does, by code points.
@@ -20,9 +27,19 @@ export class PasswordPolicy {
     if (length > charsMax) return `at most ${charsMax} characters are allowed`;
     const folded = prepared.toLowerCase();
     if (this.#common.has(folded)) return "it is one of the most common passwords";
-    if (names.some((name) => name !== undefined && name.toLowerCase() === folded)) {
-      return "it is your name or address";
+    const own = names.filter((name) => name !== undefined);
+    if (own.some((name) => name.toLowerCase() === folded)) return "it is your name or address";
+    const letters = keepLetters(folded);
+    if (letters === "") return undefined;
+    if (own.some((name) => keepLetters(name) === letters)) {
+      return "it is little more than your name or address";
     }
-    return undefined;
+    return this.#words.includes(letters)
+      ? "it is little more than the name of this service"
+      : undefined;
   }
+}
+
+function keepLetters(text: string): string {
+  return text.toLowerCase().replaceAll(/[^\p{L}]/gu, "");
 }

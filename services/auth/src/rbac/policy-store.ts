@@ -185,7 +185,8 @@ export class PolicyStore {
     grantor: Grantor,
   ): Promise<void> {
     return this.change(async (trx) => {
-      await requireSubject(trx, subject);
+      // What a client that is gone has left behind can be taken away.
+      if (subject.kind !== "client" || change !== "remove") await requireSubject(trx, subject);
       const rows = await trx
         .selectFrom("auth_role_bindings")
         .select("role")
@@ -287,14 +288,18 @@ async function requireSubject(
   trx: PolicyTransaction,
   subject: { kind: SubjectKind; id: string },
 ): Promise<void> {
-  // Clients are the OAuth core's: a binding for one that does not exist grants nothing.
-  if (subject.kind === "client") return;
-  const table = subject.kind === "user" ? "auth_users" : "auth_groups";
-  const row = await trx
-    .selectFrom(table)
-    .select("id")
-    .where("id", "=", subject.id)
-    .executeTakeFirst();
+  const row =
+    subject.kind === "client"
+      ? await trx
+          .selectFrom("auth_oauth_clients")
+          .select("client_id")
+          .where("client_id", "=", subject.id)
+          .executeTakeFirst()
+      : await trx
+          .selectFrom(subject.kind === "user" ? "auth_users" : "auth_groups")
+          .select("id")
+          .where("id", "=", subject.id)
+          .executeTakeFirst();
   if (row === undefined) throw new PlatformError("not_found", `There is no such ${subject.kind}.`);
 }
 

@@ -7,6 +7,7 @@ import { Browser } from "./browser.ts";
 import { bindClient, prepare, startHost, userId, type Host } from "./host.ts";
 
 const callback = "http://localhost:9/callback";
+const goodbye = "http://localhost:9/goodbye";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
@@ -77,6 +78,137 @@ onEachDatabase((makeUrl) => {
       await assert.rejects(client.refreshTokenGrant(config, refreshed.refresh_token!), {
         error: "invalid_grant",
       });
+    });
+
+    test("pushes its request, binds its tokens to a key, and signs the user out", async () => {
+      const { client_id, client_secret } = await register({
+        require_pushed_authorization_requests: true,
+        dpop_bound_access_tokens: true,
+        post_logout_redirect_uris: [goodbye],
+      });
+      const config = await discover(client_id, client_secret);
+      const DPoP = client.getDPoPHandle(config, await client.randomDPoPKeyPair());
+      const verifier = client.randomPKCECodeVerifier();
+      const url = await client.buildAuthorizationUrlWithPAR(
+        config,
+        {
+          redirect_uri: callback,
+          scope: "openid offline_access orders.read",
+          prompt: "consent",
+          code_challenge: await client.calculatePKCECodeChallenge(verifier),
+          code_challenge_method: "S256",
+        },
+        { DPoP },
+      );
+      assert.match(
+        url.searchParams.get("request_uri") ?? "",
+        /^urn:ietf:params:oauth:request_uri:/,
+      );
+      const browser = new Browser();
+      const landing = await browser.open(url, (at) => at.href.startsWith(callback));
+      const tokens = await client.authorizationCodeGrant(
+        config,
+        landing.url,
+        { pkceCodeVerifier: verifier },
+        undefined,
+        { DPoP },
+      );
+      assert.equal(tokens.token_type, "dpop");
+      const info = await client.fetchUserInfo(config, tokens.access_token, userId, { DPoP });
+      assert.equal(info.sub, userId);
+      const next = await client.refreshTokenGrant(config, tokens.refresh_token!, undefined, {
+        DPoP,
+      });
+      await assert.rejects(
+        client.refreshTokenGrant(config, next.refresh_token!),
+        client.ResponseBodyError,
+        "not without a proof",
+      );
+      const page = await browser.open(
+        client.buildEndSessionUrl(config, {
+          id_token_hint: tokens.id_token!,
+          post_logout_redirect_uri: goodbye,
+        }),
+      );
+      const left = await browser.submit(page, { logout: "yes" }, (at) =>
+        at.href.startsWith(goodbye),
+      );
+      assert.equal(left.url.href, goodbye);
+      assert.equal((await client.tokenIntrospection(config, next.access_token)).active, false);
+    });
+
+    test("signs a user in on a device", async () => {
+      const { client_id, client_secret } = await register({
+        grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"],
+        redirect_uris: [],
+        response_types: [],
+      });
+      const config = await discover(client_id, client_secret);
+      const begun = await client.initiateDeviceAuthorization(config, {
+        scope: "openid offline_access",
+      });
+      const polled = client.pollDeviceAuthorizationGrant(config, { ...begun, interval: 0.1 });
+      const browser = new Browser();
+      const page = await browser.open(begun.verification_uri_complete!);
+      await browser.submit(page, {});
+      const tokens = await polled;
+      assert.equal(tokens.claims()?.sub, userId);
+      assert.ok(tokens.refresh_token);
+    });
+
+    test("registers itself, and exchanges its user's token where that is permitted", async () => {
+      const config = await client.dynamicClientRegistration(
+        new URL(host.issuer),
+        { redirect_uris: [callback], client_name: "Self", scope: "openid orders.read" },
+        undefined,
+        {
+          execute: [client.allowInsecureRequests],
+          initialAccessToken: await host.oauth.createInitialAccessToken(60),
+        },
+      );
+      assert.equal(config.clientMetadata().client_name, "Self");
+      const verifier = client.randomPKCECodeVerifier();
+      const url = client.buildAuthorizationUrl(config, {
+        redirect_uri: callback,
+        scope: "openid orders.read",
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+      });
+      const landing = await new Browser().open(url, (at) => at.href.startsWith(callback));
+      const tokens = await client.authorizationCodeGrant(config, landing.url, {
+        pkceCodeVerifier: verifier,
+      });
+      const exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+      const service = await register({
+        grant_types: [exchange],
+        redirect_uris: [],
+        response_types: [],
+      });
+      const parameters = {
+        subject_token: tokens.access_token,
+        subject_token_type: "urn:ietf:params:oauth:token-type:access_token",
+      };
+      const asService = await discover(service.client_id, service.client_secret);
+      const swap = () => client.genericGrantRequest(asService, exchange, parameters);
+      await assert.rejects(swap(), { error: "unauthorized_client" });
+      const { db } = host.database;
+      await db
+        .insertInto("auth_roles")
+        .values({ name: "caller", description: "", builtin: 0, created_at: 0 })
+        .execute();
+      await db
+        .insertInto("auth_role_permissions")
+        .values({ role: "caller", permission: "tokens:exchange" })
+        .execute();
+      const allowed = await register({
+        grant_types: [exchange],
+        redirect_uris: [],
+        response_types: [],
+      });
+      await bindClient(host, allowed.client_id, "caller");
+      const asAllowed = await discover(allowed.client_id, allowed.client_secret);
+      const swapped = await client.genericGrantRequest(asAllowed, exchange, parameters);
+      assert.equal(swapped.scope, "openid orders.read");
     });
   });
 });

@@ -83,7 +83,15 @@ export class Backlog {
 
   /** Notes that somebody has taken everything of a partition below `nextOffset`. */
   noteTaken(topic: Topic, partition: number, nextOffset: number): void {
-    const waiting = this.#of(topic);
+    const waiting = this.#byTopic.get(topic);
+    if (waiting === undefined) {
+      // Nothing was published since the start: remembered for when something is, and nothing is looked through for it.
+      const key = `${topic.stored.id.toString("hex")} ${partition}`;
+      if (nextOffset <= (this.#stored.get(key) ?? 0)) return;
+      this.#stored.set(key, nextOffset);
+      this.#markUnsaved(topic, partition);
+      return;
+    }
     if (nextOffset <= (waiting.taken[partition] ?? 0)) return;
     waiting.taken[partition] = nextOffset;
     const offsets = waiting.untaken[partition];
@@ -92,6 +100,10 @@ export class Backlog {
       while (count < offsets.length && offsets[count]! < nextOffset) count++;
       offsets.splice(0, count);
     }
+    this.#markUnsaved(topic, partition);
+  }
+
+  #markUnsaved(topic: Topic, partition: number): void {
     const partitions = this.#unsaved.get(topic) ?? new Set<number>();
     partitions.add(partition);
     this.#unsaved.set(topic, partitions);
@@ -150,7 +162,8 @@ export class Backlog {
     for (const [topic, partitions] of this.#unsaved) {
       const id = topic.stored.id.toString("hex");
       for (const partition of partitions) {
-        const taken = this.#byTopic.get(topic)?.taken[partition] ?? 0;
+        const waiting = this.#byTopic.get(topic);
+        const taken = waiting?.taken[partition] ?? this.#stored.get(`${id} ${partition}`) ?? 0;
         drafts.push(this.#state.draftJson(["taken", id, partition], taken));
       }
     }
@@ -197,9 +210,10 @@ export class Backlog {
     this.#byTopic.delete(topic);
     this.#groups.delete(topic);
     this.#unsaved.delete(topic);
-    const drafts = topic.stored.partitions.map(({ index }) =>
-      this.#state.draft(["taken", id, index], null),
-    );
+    const drafts = topic.stored.partitions.map(({ index }) => {
+      this.#stored.delete(`${id} ${index}`);
+      return this.#state.draft(["taken", id, index], null);
+    });
     // If it is lost, the next start leaves it out.
     this.#store.append(drafts).catch(() => undefined);
   }

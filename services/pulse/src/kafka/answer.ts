@@ -62,6 +62,14 @@ export function toAnswer(error: unknown): Answer {
   throw error;
 }
 
+/** As `toAnswer` for what was to be stored: where the broker does not keep up, clients are to send it again. */
+export function toProduceAnswer(error: LogError | PlatformError): Answer {
+  if (error.code === "overloaded" || error.code === "ERR_BACKPRESSURE") {
+    return { errorCode: errorCodes.requestTimedOut, errorMessage: error.message };
+  }
+  return toAnswer(error);
+}
+
 // The kernel's list is for all services; what the broker's catalogue never throws is a fault of ours.
 function toPlatformAnswer(code: PlatformCode): ErrorCode {
   switch (code) {

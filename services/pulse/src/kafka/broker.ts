@@ -1,5 +1,6 @@
 // What the Kafka face asks of the rest of the broker.
 import type { PartitionView } from "@platform/log";
+import type { Backlog } from "../dispatch/backlog.ts";
 import type { GroupCoordinator } from "../group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
@@ -15,6 +16,8 @@ export interface KafkaBroker {
   producer: BatchProducer;
   producerIds: ProducerIds;
   offsets: Offsets;
+  /** Told what was fetched: that is a taking, as any other. */
+  backlog: Backlog;
   groups: GroupCoordinator;
   /** Names this broker and its data; 22 characters, as Kafka's cluster ids. */
   clusterId: string;

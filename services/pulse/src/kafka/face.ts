@@ -5,7 +5,14 @@ import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import { GroupCoordinator } from "../group/index.ts";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Backlog } from "../dispatch/backlog.ts";
+import { BatchShaper } from "../publish/batch-shaper.ts";
 import { BatchProducer, type ProduceCounts } from "../publish/produce.ts";
+import type { Schemas } from "../schema/schemas.ts";
+import type { Transforms } from "../transform/transforms.ts";
 import type { Offsets } from "../store/offsets.ts";
 import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
@@ -26,6 +33,12 @@ export interface KafkaFaceParts {
   state: StateTable;
   topics: Topics;
   offsets: Offsets;
+  schemas: Schemas;
+  transforms: Transforms;
+  deadLetters: DeadLetterWriter;
+  backlog: Backlog;
+  idSource: IdSource;
+  clock: Clock;
   /** Where the face's figures are shown. */
   metrics: MetricRegistry;
   log: Logger;
@@ -76,7 +89,7 @@ export class KafkaFace {
     const { store, state, topics, offsets, log } = parts;
     const { clusterId, saltKey } = await readIdentity(store, state);
     const groups = new GroupCoordinator({});
-    const producer = new BatchProducer(store, parts.batchBytesMax);
+    const producer = new BatchProducer(store, new BatchShaper(parts), parts.batchBytesMax);
     const routes = createKafkaRoutes(
       {
         topics,
@@ -84,6 +97,7 @@ export class KafkaFace {
         producer,
         producerIds: ProducerIds.open(store, state),
         offsets,
+        backlog: parts.backlog,
         groups,
         clusterId,
         isAutoCreating: parts.isAutoCreating,

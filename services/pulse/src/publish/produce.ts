@@ -1,55 +1,113 @@
-// Whole record batches as wire clients send them: checked, then appended without being taken apart.
-import { LogError, type AppendResult } from "@platform/log";
+// Whole record batches as wire clients send them: checked, then appended, taken apart only where the topic asks for it.
+import { PlatformError } from "@platform/kernel/errors";
+import { LogError, type AppendResult, type PartitionView } from "@platform/log";
 import { isControl, isTransactional, validateBatch } from "@platform/log/batch";
 import type { Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
+import { UnfitBatch, type BatchShaper, type RecordFault } from "./batch-shaper.ts";
 
 /** One batch v2 for one partition. The buffer is taken over: nobody may write to it afterwards. */
 export type ProduceBatch = { topic: Topic; partition: number; batch: Buffer };
 
-/** What became of a batch; `error` has a code of the log, or `transactional` for what is refused as such. */
+/** What became of a batch. `transactional` is refused as such, `unfit` by the topic's schema. */
 export type ProduceOutcome =
   | { kind: "stored"; result: AppendResult; logStart: number }
-  | { kind: "refused"; error: LogError }
+  | { kind: "refused"; error: LogError | PlatformError }
+  | { kind: "unfit"; faults: readonly RecordFault[]; reason: string }
   | { kind: "transactional" };
 
 /** What was taken in, in records. */
-export type ProduceCounts = { published: number };
+export type ProduceCounts = { published: number; deadLettered: number };
+
+/** Longest time for the schema and the transform of one batch, whatever the client grants. */
+const shapeMsMax = 30_000;
+const shapeMsMin = 1_000;
 
 /** Takes batches in. */
 export class BatchProducer {
-  readonly counts: ProduceCounts = { published: 0 };
+  readonly counts: ProduceCounts = { published: 0, deadLettered: 0 };
   readonly #store: Store;
+  readonly #shaper: BatchShaper;
   readonly #batchBytesMax: number;
+  /** The last batch of each partition that is being shaped: those that come after it wait for it. */
+  readonly #shaping = new Map<PartitionView, Promise<unknown>>();
 
   /** `batchBytesMax`: largest batch that is taken, as it comes (compressed or not). */
-  constructor(store: Store, batchBytesMax: number) {
+  constructor(store: Store, shaper: BatchShaper, batchBytesMax: number) {
     this.#store = store;
+    this.#shaper = shaper;
     this.#batchBytesMax = batchBytesMax;
   }
 
   /**
-   * Appends each batch to its partition; offsets are given in the order of calls and of batches, before the first
-   * await. Resolves when what could be stored is durable, with one outcome per batch. Never rejects.
+   * Appends each batch to its partition, in the order of calls and of batches for each partition. Batches of topics
+   * without schema and transform get their offsets before the first await. Resolves when what could be stored is
+   * durable, with one outcome per batch. `timeoutMs`: what schema and transform of a batch may take.
    */
-  produce(batches: readonly ProduceBatch[]): Promise<ProduceOutcome[]> {
-    return Promise.all(batches.map((batch) => this.#produceOne(batch)));
+  produce(batches: readonly ProduceBatch[], timeoutMs: number): Promise<ProduceOutcome[]> {
+    const granted = Math.min(Math.max(timeoutMs, shapeMsMin), shapeMsMax);
+    return Promise.all(batches.map((batch) => this.#produceOne(batch, granted)));
   }
 
-  async #produceOne({ topic, partition, batch }: ProduceBatch): Promise<ProduceOutcome> {
+  async #produceOne(produced: ProduceBatch, timeoutMs: number): Promise<ProduceOutcome> {
     try {
+      const { topic, partition, batch } = produced;
       const view = topic.stored.partitions[partition];
       if (view === undefined) throw new LogError("unknown-topic", "no such partition");
       const { attributes, recordCount } = validateBatch(batch, this.#batchBytesMax);
       if (isTransactional(attributes) || isControl(attributes)) return { kind: "transactional" };
-      const [result] = await this.#store.appendBatches([
-        { partition: view, batch, verified: true },
-      ]);
-      if (!result!.duplicate) this.counts.published += recordCount;
-      return { kind: "stored", result: result!, logStart: view.logStart };
+      const result =
+        this.#shaping.has(view) || this.#shaper.isNeeded(topic)
+          ? await this.#inTurn(view, () =>
+              this.#appendShaped(view, topic, batch, recordCount, timeoutMs),
+            )
+          : await this.#append(view, batch, recordCount);
+      return { kind: "stored", result, logStart: view.logStart };
     } catch (error) {
-      if (error instanceof LogError) return { kind: "refused", error };
+      if (error instanceof UnfitBatch) {
+        return { kind: "unfit", faults: error.faults, reason: error.message };
+      }
+      if (error instanceof LogError || error instanceof PlatformError) {
+        return { kind: "refused", error };
+      }
       throw error;
     }
+  }
+
+  async #append(view: PartitionView, batch: Buffer, count: number): Promise<AppendResult> {
+    const [result] = await this.#store.appendBatches([{ partition: view, batch, verified: true }]);
+    if (!result!.duplicate) this.counts.published += count;
+    return result!;
+  }
+
+  async #appendShaped(
+    view: PartitionView,
+    topic: Topic,
+    batch: Buffer,
+    count: number,
+    timeoutMs: number,
+  ): Promise<AppendResult> {
+    const shaped = await this.#shaper.shape(topic, batch, timeoutMs);
+    const [result] = await this.#store.appendBatches(
+      [{ partition: view, batch: shaped.batch, verified: true }],
+      shaped.deadLetters,
+    );
+    if (!result!.duplicate) {
+      this.counts.published += count - shaped.deadLetters.length;
+      this.counts.deadLettered += shaped.deadLetters.length;
+    }
+    return result!;
+  }
+
+  /** Runs work when everything before it for the partition is done, however that ended. */
+  #inTurn<T>(view: PartitionView, work: () => Promise<T>): Promise<T> {
+    const before = this.#shaping.get(view) ?? Promise.resolve();
+    const own = before.then(work, work);
+    this.#shaping.set(view, own);
+    const forget = () => {
+      if (this.#shaping.get(view) === own) this.#shaping.delete(view);
+    };
+    own.then(forget, forget);
+    return own;
   }
 }

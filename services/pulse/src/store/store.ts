@@ -74,14 +74,20 @@ export class Store {
   }
 
   /**
-   * Appends whole batches v2 as they are, compressed or not, with `drafts` in the same atomic entry. The log takes the
-   * buffers over. `verified` in a batch says that `validateBatch` has passed.
+   * Appends whole batches v2 as they are, compressed or not, with `drafts` in the same atomic entry; the drafts are left
+   * out where a batch is a duplicate. The log takes the buffers over. `verified` in a batch says that `validateBatch`
+   * has passed.
    */
   async appendBatches(
     batches: readonly AppendBatch[],
     drafts: readonly Draft[] = [],
   ): Promise<AppendResult[]> {
-    const results = await this.log.append([...batches, ...encodeDrafts(drafts).batches]);
+    if (drafts.length === 0) return this.log.append(batches);
+    const companions = encodeDrafts(drafts).batches.map((batch) => ({
+      ...batch,
+      unlessDuplicate: true,
+    }));
+    const results = await this.log.append([...batches, ...companions]);
     return results.slice(0, batches.length);
   }
 

@@ -5,11 +5,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { createIdSource } from "@platform/kernel/ids";
 import { createTokenVerifier } from "@platform/kernel/identity";
 import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import { openLog, openNodeDisk } from "@platform/log";
+import { GuestPool } from "@platform/wasm";
+import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
+import { Backlog } from "../../src/dispatch/backlog.ts";
 import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
 import {
   metadata,
@@ -17,10 +21,12 @@ import {
   saslHandshake,
 } from "../../src/kafka/protocol/messages/index.ts";
 import { KafkaFace, type KafkaFaceParts } from "../../src/kafka/index.ts";
+import { Schemas } from "../../src/schema/schemas.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
 import { Topics } from "../../src/topic/topics.ts";
+import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
 
 const secret = "a secret of thirty-two bytes or more";
@@ -32,11 +38,18 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaFacePa
   const state = await StateTable.open(store);
   const topics = new Topics(log, { topicsPerTenantMax: 100, partitionsMax: 10 });
   const metrics = new MetricRegistry();
+  const guests = new GuestPool();
   const face = await KafkaFace.open({
     store,
     state,
     topics,
     offsets: Offsets.open(store, state, topics, { groupsPerTenantMax: 100, offsetsMax: 100 }),
+    schemas: new Schemas(store, state, topics),
+    transforms: new Transforms(store, state, topics, guests, () => undefined),
+    deadLetters: new DeadLetterWriter(store, state, topics),
+    backlog: new Backlog(store, state, topics, 1_000),
+    idSource: createIdSource(),
+    clock: systemClock,
     metrics,
     log: createLogger({ service: "pulse", level: "error" }),
     users: [{ name: "anna", password: "correct horse", tenant: "red" }],
@@ -52,6 +65,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaFacePa
     if (!isOpen) return;
     isOpen = false;
     await face.close(0);
+    await guests.close();
     await store.close();
   };
   t.after(close);

@@ -3,19 +3,27 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ConnectionOptions, TlsOptions } from "node:tls";
+import { createIdSource } from "@platform/kernel/ids";
+import { systemClock } from "@platform/kernel/time";
 import { openLog, openNodeDisk, type SyncMode } from "@platform/log";
+import { GuestPool } from "@platform/wasm";
+import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
+import { Backlog } from "../../src/dispatch/backlog.ts";
 import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
 import type { KafkaBroker } from "../../src/kafka/broker.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
 import type { ConnectionFault } from "../../src/kafka/server/connection.ts";
 import { KafkaServer, type KafkaLimits } from "../../src/kafka/server/listener.ts";
+import { BatchShaper } from "../../src/publish/batch-shaper.ts";
 import { BatchProducer } from "../../src/publish/produce.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { ProducerIds } from "../../src/store/producer-ids.ts";
 import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
+import { Schemas } from "../../src/schema/schemas.ts";
 import { Topics } from "../../src/topic/topics.ts";
+import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
 
 /** How a staged broker differs from the usual one. */
@@ -38,6 +46,9 @@ export class KafkaStage implements AsyncDisposable {
   readonly faults: ConnectionFault[] = [];
   readonly requests: string[] = [];
   broker!: KafkaBroker;
+  /** Where topics are given schemas and transforms. */
+  shaping!: { schemas: Schemas; transforms: Transforms };
+  guests!: GuestPool;
   server!: KafkaServer;
   port = 0;
   readonly #options: StageOptions;
@@ -80,11 +91,21 @@ export class KafkaStage implements AsyncDisposable {
     const store = new Store(log);
     const state = await StateTable.open(store);
     const topics = new Topics(log, { topicsPerTenantMax: 1_000, partitionsMax: 100 });
+    this.guests = new GuestPool({ callMsMax: 100 });
+    const shaping = {
+      schemas: new Schemas(store, state, topics),
+      transforms: new Transforms(store, state, topics, this.guests, () => undefined),
+      deadLetters: new DeadLetterWriter(store, state, topics),
+      idSource: createIdSource(),
+      clock: systemClock,
+    };
+    this.shaping = shaping;
     const groupLimits = { groupsPerTenantMax: 1_000, offsetsMax: 10_000 };
     this.broker = {
       topics,
       store,
-      producer: new BatchProducer(store, 8 * 1024 * 1024),
+      producer: new BatchProducer(store, new BatchShaper(shaping), 8 * 1024 * 1024),
+      backlog: new Backlog(store, state, topics, 1_000),
       producerIds: ProducerIds.open(store, state),
       offsets: Offsets.open(store, state, topics, groupLimits),
       groups: new GroupCoordinator({ limits: this.#options.groupLimits ?? {} }),
@@ -111,6 +132,7 @@ export class KafkaStage implements AsyncDisposable {
   async #stop(): Promise<void> {
     this.broker.groups.close();
     await this.server.close(1_000);
+    await this.guests.close();
     await this.broker.store.close();
   }
 }

@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { encodeBatch } from "@platform/log/batch";
-import { BatchProducer } from "../../src/publish/produce.ts";
 import { ProducerIds } from "../../src/store/producer-ids.ts";
 import { makeFolder, openStore, recordOf } from "./fixture.ts";
 
@@ -94,36 +92,5 @@ test("groups and topics are bounded for each tenant", async (t) => {
   for (let topic = 0; topic < 50; topic++) await topics.ensure("acme", `t${topic}`);
   await assert.rejects(topics.ensure("acme", "one-more"), { code: "overloaded" });
   await topics.ensure("other", "t");
-  await store.close();
-});
-
-test("whole batches are stored as they came; what is broken or transactional is refused by itself", async (t) => {
-  const { store, topics } = await openStore(makeFolder(t));
-  const topic = await topics.create("", "a");
-  const producer = new BatchProducer(store, 1_000);
-  const good = encodeBatch([recordOf("one"), recordOf("two")]);
-  const broken = encodeBatch([recordOf("broken")]);
-  broken[broken.length - 1]! ^= 1;
-  const outcomes = await producer.produce([
-    { topic, partition: 0, batch: Buffer.from(good) },
-    { topic, partition: 0, batch: broken },
-    { topic, partition: 0, batch: encodeBatch([recordOf("t")], { attributes: 0x10 }) },
-    { topic, partition: 5, batch: Buffer.from(good) },
-    { topic, partition: 0, batch: encodeBatch([recordOf("x".repeat(2_000))]) },
-    { topic, partition: 0, batch: Buffer.from(good) },
-  ]);
-  const kinds = outcomes.map((outcome) =>
-    outcome.kind === "refused" ? outcome.error.code : outcome.kind,
-  );
-  assert.deepEqual(kinds, [
-    "stored",
-    "invalid-batch",
-    "transactional",
-    "unknown-topic",
-    "too-large",
-    "stored",
-  ]);
-  const { buffers } = await store.read(topic.stored.partitions[0]!, 2, 10_000);
-  assert.deepEqual(Buffer.concat(buffers).subarray(17), good.subarray(17));
   await store.close();
 });

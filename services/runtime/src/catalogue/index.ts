@@ -4,10 +4,17 @@ import { authEntry } from "./auth.ts";
 import type { ServiceEntry } from "./entry.ts";
 import { gateEntry } from "./gate.ts";
 import { helloEntry } from "./hello.ts";
+import { pulseEntry } from "./pulse.ts";
 import { vaultEntry } from "./vault.ts";
 
 /** Every service there is; the gateway is last, because it leads to the others. */
-export const catalogue: readonly ServiceEntry[] = [helloEntry, authEntry, vaultEntry, gateEntry];
+export const catalogue: readonly ServiceEntry[] = [
+  helloEntry,
+  authEntry,
+  vaultEntry,
+  pulseEntry,
+  gateEntry,
+];
 
 /** The entries that `--only` names, with what they need, in the order of the table; all of them for an empty list. */
 export function selectEntries(only: readonly string[]): readonly ServiceEntry[] {

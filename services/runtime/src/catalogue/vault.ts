@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
-import { formatUrl, getAddress } from "./entry.ts";
+import { formatLocalHost, formatUrl, getAddress } from "./entry.ts";
 import type { EntryContext, ServiceEntry } from "./entry.ts";
 
 const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
@@ -56,7 +56,16 @@ export const vaultEntry: ServiceEntry = {
   }),
   describe: (context) =>
     `S3 · admin ${formatUrl(getAddress(context, "vault_admin_addr"))} · keys ${context.dataDirShown}/credentials.env`,
-  trials: () => [],
+  trials(context) {
+    const host = formatLocalHost(getAddress(context, "vault_addr"));
+    const user = `-u "$${ACCESS_KEY}:$${SECRET_KEY}" -H x-amz-content-sha256:UNSIGNED-PAYLOAD`;
+    return [
+      {
+        command: `(. ${context.dataDirShown}/credentials.env; curl --aws-sigv4 aws:amz:us-east-1:s3 ${user} -X PUT ${host}/photos)`,
+        meaning: "a bucket for objects",
+      },
+    ];
+  },
 };
 
 // Written once; afterwards it is the operator's.

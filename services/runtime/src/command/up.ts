@@ -91,7 +91,7 @@ export async function runUp(options: UpOptions): Promise<never> {
         dataDir: context.dataDirShown,
         durationMs: systemClock.monotonicMs() - startedMs,
         services: running.toReversed(),
-        trials: entries.flatMap((entry) => entry.trials(context)),
+        trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
       };
       write(options.json ? formatScreenJson(screen) : formatScreen(screen, colours));

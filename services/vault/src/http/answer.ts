@@ -81,6 +81,8 @@ export function toS3Error(error: unknown): S3Error {
   const elements: [string, string][] = [];
   if (details.bucket !== undefined) elements.push(["BucketName", details.bucket]);
   if (details.key !== undefined) elements.push(["Key", details.key]);
+  if (details.versionId !== undefined && error.code === "NoSuchVersion")
+    elements.push(["VersionId", details.versionId]);
   if (details.condition !== undefined) elements.push(["Condition", details.condition]);
   if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
   if (details.versionId !== undefined) headers.push(["x-amz-version-id", details.versionId]);
@@ -104,10 +106,20 @@ export function toS3Error(error: unknown): S3Error {
   });
 }
 
-/** The answer of an error: a document, but for 304. HEAD loses it when it is sent. */
-export function answerError(error: S3Error, resource: string, requestId: string): S3Answer {
+/**
+ * The answer of an error: a document, but for 304. HEAD loses it when it is sent. A configuration that is missing names
+ * its bucket.
+ */
+export function answerError(
+  error: S3Error,
+  resource: string,
+  requestId: string,
+  bucketName = "",
+): S3Answer {
   if (error.code === "NotModified") return { status: 304, headers: error.headers };
-  const elements = error.elements.map(([name, value]) => tag(name, value)).join("");
+  const named = error.elements.map(([name, value]) => tag(name, value)).join("");
+  const isNamed = bucketName === "" || error.elements.some(([name]) => name === "BucketName");
+  const elements = isNamed ? named : tag("BucketName", bucketName) + named;
   const inner =
     tag("Code", error.code) +
     tag("Message", error.message) +

@@ -78,7 +78,9 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
         api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
       }
       if (finished !== undefined) finished.errorCode = error.code;
-      answer = answerError(error, exchange.head.pathString(), id);
+      const isBuckets = error.status === 404 && finished?.key === "";
+      const bucketName = isBuckets ? finished?.bucketName : undefined;
+      answer = answerError(error, exchange.head.pathString(), id, bucketName);
     }
   }
   if (request === undefined || finished === undefined) {

@@ -40,39 +40,43 @@ export class RequestBody {
     // A piece may come while the one before is still being taken: those wait, in order.
     const waiting: { chunk: Buffer; isLast: boolean }[] = [];
     let isBusy = false;
-    const pass = (chunk: Buffer, isLast: boolean): void => {
-      if (failed) return;
-      if (isBusy) {
-        waiting.push({ chunk, isLast });
+    const passWaiting = (): void => {
+      for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
+        const { chunk, isLast } = piece;
+        const taken = chunk.length === 0 ? undefined : take(chunk);
+        if (taken === undefined) {
+          if (isLast) resolve();
+          continue;
+        }
+        isBusy = true;
+        if (!isLast) exchange.pauseBody();
+        taken.then(() => {
+          isBusy = false;
+          if (failed) return;
+          if (isLast) resolve();
+          pass();
+          if (!isLast && !isBusy && !failed) exchange.resumeBody();
+        }, fail);
         return;
       }
-      let taken: Promise<void> | void | undefined;
+    };
+    const pass = (): void => {
+      if (failed || isBusy) return;
       try {
-        taken = chunk.length === 0 ? undefined : take(chunk);
+        passWaiting();
       } catch (error) {
         fail(error);
-        return;
       }
-      if (taken === undefined) {
-        if (isLast) resolve();
-        return;
-      }
-      isBusy = true;
-      if (!isLast) exchange.pauseBody();
-      taken.then(() => {
-        isBusy = false;
-        if (isLast) resolve();
-        const next = waiting.shift();
-        if (next !== undefined) pass(next.chunk, next.isLast);
-        else if (!isLast && !failed) exchange.resumeBody();
-      }, fail);
     };
     exchange.onAborted = () => {
       failed = true;
       reject(new ClientGone());
     };
     exchange.streamBody({
-      onBody: (bytes, start, end, isLast) => pass(bytes.subarray(start, end), isLast),
+      onBody: (bytes, start, end, isLast) => {
+        waiting.push({ chunk: bytes.subarray(start, end), isLast });
+        pass();
+      },
       onBodyRefused: ({ status }) => {
         failed = true;
         reject(toBodyError(status));

@@ -119,6 +119,7 @@ export class MultipartService {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
       const source = this.#copies.find(request.source);
       if (source === undefined) continue;
+      requireRangeWithin(request.range, source.row.size);
       const result = mayShare(request, detail, source)
         ? await this.#sharePart(request, source)
         : await this.#copyPartBytes(request, source);
@@ -275,6 +276,15 @@ function requirePartNumber(partNumber: number): void {
   throw new StoreError(
     "InvalidArgument",
     `Part number must be an integer between 1 and ${PART_NUMBER_MAX}, inclusive`,
+  );
+}
+
+// Unlike a read's, a copy's range must lie within its source.
+function requireRangeWithin(range: CopyPartRequest["range"], size: number): void {
+  if (range === undefined || !("start" in range) || (range.end ?? range.start) < size) return;
+  throw new StoreError(
+    "InvalidArgument",
+    `Range specified is not valid for source object of size: ${size}`,
   );
 }
 

@@ -7,6 +7,7 @@
 export const s3Errors = {
   AccessControlListNotSupported: [400, "The bucket does not allow ACLs."],
   AccessDenied: [403, "Access Denied"],
+  AccessForbidden: [403, "This CORS request is not allowed."],
   AuthorizationHeaderMalformed: [400, "The authorization header that you provided is not valid."],
   AuthorizationQueryParametersError: [400, "The authorization query parameters are not valid."],
   BadDigest: [
@@ -95,6 +96,7 @@ export const s3Errors = {
   MetadataTooLarge: [400, "Your metadata headers exceed the maximum allowed metadata size."],
   MethodNotAllowed: [405, "The specified method is not allowed against this resource."],
   MissingContentLength: [411, "You must provide the Content-Length HTTP header."],
+  MissingSecurityHeader: [400, "Your request was missing a required header"],
   MissingRequestBodyError: [400, "Request body is empty."],
   NoSuchBucket: [404, "The specified bucket does not exist"],
   NoSuchBucketPolicy: [404, "The bucket policy does not exist"],

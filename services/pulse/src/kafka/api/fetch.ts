@@ -1,6 +1,6 @@
 // Fetch: stored batches as they are, waited for without holding any.
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
-import type { PartitionView } from "@platform/log";
+import type { PartitionView, ReadResult } from "@platform/log";
 import { toAnswer } from "../answer.ts";
 import { findTopic, leaderEpochOf, type KafkaBroker } from "../broker.ts";
 import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
@@ -9,6 +9,7 @@ import type { Read, Written } from "../protocol/schema.ts";
 import { route, type Exchange, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
 import type { Tenant } from "../../topic/name.ts";
+import type { Topic } from "../../topic/topics.ts";
 
 const zstdVersionMin = 10;
 const topicIdVersionMin = 13;
@@ -20,6 +21,7 @@ type PartitionAnswer = Written<typeof fetch.response>["topics"][number]["partiti
 
 /** A partition that is asked for: where to read, or why not. */
 type Wish = {
+  topic: Topic | undefined;
   index: number;
   offset: number;
   bytesMax: number;
@@ -76,6 +78,7 @@ function findWishes(
         ? errorCodes.unknownTopicId
         : errorCodes.unknownTopicOrPartition;
     return {
+      topic,
       index: partition.partition,
       offset: partition.fetchOffset,
       bytesMax: partition.partitionMaxBytes,
@@ -180,24 +183,48 @@ async function readAll(
 
 async function readWish(
   broker: KafkaBroker,
-  { view, index, offset, bytesMax, errorCode }: Wish,
+  { topic, view, index, offset, bytesMax, errorCode }: Wish,
   left: number,
   version: number,
 ): Promise<PartitionAnswer> {
   if (view === undefined || errorCode !== errorCodes.none) return describe(index, errorCode, view);
   if (left <= 0 || view.durableEnd <= offset) return describe(index, errorCodes.none, view);
   try {
-    const { buffers } = await broker.store.read(
-      view,
-      offset,
-      Math.max(1, Math.min(bytesMax, left)),
-    );
+    const readMax = Math.max(1, Math.min(bytesMax, left));
+    const { buffers, nextOffset } = await readFilled(broker, view, offset, readMax);
     if (version < zstdVersionMin && buffers.some(holdsZstd)) {
       return describe(index, errorCodes.unsupportedCompressionType, view);
     }
+    broker.backlog.noteTaken(topic!, index, nextOffset);
     return { ...describe(index, errorCodes.none, view), records: buffers };
   } catch (error) {
     return describe(index, toAnswer(error).errorCode, view);
+  }
+}
+
+/**
+ * Reads past batches that hold no record (all of theirs were compacted away, or could not be transformed): kafkajs
+ * takes an answer of nothing else for the end of the partition and would skip what comes behind.
+ */
+async function readFilled(
+  { store }: KafkaBroker,
+  view: PartitionView,
+  offset: number,
+  bytesMax: number,
+): Promise<ReadResult> {
+  for (let from = offset; ;) {
+    const result = await store.read(view, from, bytesMax);
+    if (result.nextOffset >= view.durableEnd || !result.buffers.every(holdsNothing)) return result;
+    from = result.nextOffset;
+  }
+}
+
+function holdsNothing(buffer: Buffer): boolean {
+  for (let at = 0; ;) {
+    const header = readBatchHeader(buffer, at);
+    if (header === undefined) return true;
+    if (header.recordCount > 0) return false;
+    at += header.bytes;
   }
 }
 

@@ -1,6 +1,6 @@
 // Produce and InitProducerId: record batches as they come, one per partition.
 import { compressionOf, readBatchHeader } from "@platform/log/batch";
-import { toAnswer } from "../answer.ts";
+import { toAnswer, toProduceAnswer } from "../answer.ts";
 import { findTopic, type KafkaBroker } from "../broker.ts";
 import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
@@ -14,6 +14,8 @@ import type { Tenant } from "../../topic/name.ts";
 /** The first version that carries record batches v2, and the first that may carry zstd (KIP-110). */
 const batchVersionMin = 3;
 const zstdVersionMin = 7;
+/** The attribute of batches whose times are those of the broker. */
+const logAppendTimeFlag = 8;
 
 type Request = Read<typeof produce.request>;
 type PartitionAnswer = Written<typeof produce.response>["topics"][number]["partitions"][number];
@@ -67,7 +69,7 @@ async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request,
       }),
     };
   });
-  const outcomes = await broker.producer.produce(batches);
+  const outcomes = await broker.producer.produce(batches, request.timeoutMs);
   return places.map(({ name, partitions }) => ({
     name,
     partitions: partitions.map((place) =>
@@ -119,6 +121,9 @@ function checkRecords(records: Buffer | null, version: number): Refusal | undefi
       "The last offset delta is not the record count less one.",
     );
   }
+  if ((header.attributes & logAppendTimeFlag) !== 0) {
+    return refuse(errorCodes.invalidTimestamp, "Only a broker may set the time of appending.");
+  }
   const compression = compressionOf(header.attributes);
   if (compression === undefined || (compression === "zstd" && version < zstdVersionMin)) {
     return refuse(errorCodes.unsupportedCompressionType);
@@ -138,7 +143,15 @@ function describeOutcome(index: number, outcome: ProduceOutcome): PartitionAnswe
     case "transactional":
       return describeRefusal(index, refusedTransaction);
     case "refused":
-      return describeRefusal(index, toAnswer(outcome.error));
+      return describeRefusal(index, toProduceAnswer(outcome.error));
+    case "unfit":
+      return {
+        ...describeRefusal(index, refuse(errorCodes.invalidRecord, outcome.reason)),
+        recordErrors: outcome.faults.map((fault) => ({
+          batchIndex: fault.index,
+          batchIndexErrorMessage: fault.message,
+        })),
+      };
     default:
       return outcome satisfies never;
   }

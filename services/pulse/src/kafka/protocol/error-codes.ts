@@ -25,6 +25,7 @@ export const errorCodes = {
   invalidCommitOffsetSize: 28,
   topicAuthorizationFailed: 29,
   clusterAuthorizationFailed: 31,
+  invalidTimestamp: 32,
   unsupportedSaslMechanism: 33,
   illegalSaslState: 34,
   unsupportedVersion: 35,

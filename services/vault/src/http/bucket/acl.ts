@@ -17,6 +17,9 @@ export const putBucketAcl: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
   const byFields = readAclFields(fields, bucket, getOwner(api));
   if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
+  if (byFields === undefined && body.length === 0) {
+    throw new S3Error("MissingSecurityHeader", { elements: [["MissingHeaderName", "x-amz-acl"]] });
+  }
   const acl = byFields ?? parseAcl(body, bucket);
   const grants = acl.grants.map((grant) => ({ ...grant }));
   await api.store.setBucketSetting(context.bucketName, "acl", { grants });

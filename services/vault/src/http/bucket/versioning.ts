@@ -1,6 +1,6 @@
 // GetBucketVersioning and PutBucketVersioning
 import { S3Error } from "../../wire/error.ts";
-import { parseXml, tag, xmlDocument } from "../../wire/xml.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
@@ -23,9 +23,9 @@ export const putBucketVersioning: OperationHandler = async (context) => {
   if (root.findText("MfaDelete") === "Enabled") {
     throw new S3Error("NotImplemented", "MFA delete is not implemented.");
   }
-  if (status !== "Enabled" && status !== "Suspended") {
-    throw new S3Error("IllegalVersioningConfigurationException");
-  }
+  if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
+  if (status !== "Enabled" && status !== "Suspended")
+    throw malformedXml("Status is neither Enabled nor Suspended");
   await context.api.store.setBucketVersioning(context.bucketName, status);
   return answerEmpty(200);
 };

@@ -21,6 +21,9 @@ export const putObjectAcl: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
   const byFields = readAclFields(fields, bucket, getOwner(api));
   if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
+  if (byFields === undefined && body.length === 0) {
+    throw new S3Error("MissingSecurityHeader", { elements: [["MissingHeaderName", "x-amz-acl"]] });
+  }
   const acl = byFields ?? parseAcl(body, bucket);
   const done = await api.store.setObjectAcl(getAddress(context), acl, getActor(context));
   return answerEmpty(200, getVersionHeaders(context, done.versionId));

@@ -34,9 +34,13 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   return source;
 }
 
-/** A condition of a copy's source that fails is 412, never 304. */
+/** A condition of a copy's source that fails is 412, never 304; a delete marker is no source. */
 export function toCopyError(error: unknown): unknown {
-  return error instanceof StoreError && error.code === "NotModified"
-    ? new S3Error("PreconditionFailed")
-    : error;
+  if (!(error instanceof StoreError)) return error;
+  if (error.code === "NotModified") return new S3Error("PreconditionFailed");
+  if (error.code !== "MethodNotAllowed") return error;
+  return new S3Error(
+    "InvalidRequest",
+    "The source of a copy request may not specifically refer to a delete marker by version id.",
+  );
 }

@@ -15,6 +15,7 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX } from "../payload.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
+import { OBJECT_TAGS_MAX, parseTagging } from "./tagging.ts";
 
 /** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
 const FILE_BYTES_MAX = 64 * 1024 ** 2;
@@ -114,11 +115,28 @@ function* toFields(
 ): Generator<[string, string]> {
   for (const [name, value] of form) {
     if (name === "acl") yield ["x-amz-acl", value];
-    else if (name === "tagging" || name === "policy" || name === "x-amz-signature") continue;
+    else if (name === "tagging") yield ["x-amz-tagging", toTaggingField(value)];
+    else if (name === "policy" || name === "x-amz-signature") continue;
     else if (name.startsWith("x-amz-") || /^(?:content-|cache-control$|expires$)/.test(name))
-      yield [name, value];
+      yield [name, toFieldValue(name, value)];
   }
   if (!form.has("content-type") && fileType !== undefined) yield ["content-type", fileType];
+}
+
+// A form's tags are a document, not a query.
+function toTaggingField(document: string): string {
+  return new URLSearchParams(parseTagging(Buffer.from(document), OBJECT_TAGS_MAX)).toString();
+}
+
+// What is kept goes out in fields again: the bytes of UTF-8 as a PUT would bring them, and nothing that fields cannot hold.
+function toFieldValue(name: string, value: string): string {
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || /[^\P{Cc}\t]/u.test(value)) {
+    throw new S3Error("InvalidArgument", {
+      message: "A field of the form cannot be a header of the object.",
+      elements: [["ArgumentName", name.slice(0, 128)]],
+    });
+  }
+  return Buffer.from(value).toString("latin1");
 }
 
 function checkSize(policy: PostPolicy, size: number, isPartial: boolean): void {

@@ -1,0 +1,26 @@
+// What attempts from an address are counted by.
+import { isIP } from "node:net";
+
+const groupsOfAddress = 8;
+const groupsOfNetwork = 4;
+
+/** The address itself, or for IPv6 its /64: whoever has one of its addresses has all of them. */
+export function networkOf(address: string): string {
+  const [plain = ""] = address.split("%", 1);
+  if (isIP(plain) !== 6) return address;
+  const [head = "", tail] = plain.split("::", 2);
+  const before = splitGroups(head);
+  const after = splitGroups(tail ?? "");
+  const zeros = tail === undefined ? 0 : groupsOfAddress - before.length - after.length;
+  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
+  return `${groups.slice(0, groupsOfNetwork).join(":")}::/64`;
+}
+
+function splitGroups(text: string): string[] {
+  return text === ""
+    ? []
+    : text.split(":").flatMap((group) =>
+        // The last 32 bits may be written as those of IPv4.
+        group.includes(".") ? ["0", "0"] : [Number.parseInt(group, 16).toString(16)],
+      );
+}

@@ -1,0 +1,201 @@
+// What a topic asks of the records of a whole batch: its schema is checked, its transform is run.
+import { promisify } from "node:util";
+import { gzip, zstdCompress } from "node:zlib";
+import { PlatformError } from "@platform/kernel/errors";
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import { LogError } from "@platform/log";
+import {
+  batchHeaderBytes,
+  compressionOf,
+  compressions,
+  decodeBatch,
+  encodeKept,
+  readBatchHeader,
+  sealBatch,
+  type Compression,
+  type StoredRecord,
+} from "@platform/log/batch";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Schemas } from "../schema/schemas.ts";
+import type { Draft } from "../store/store.ts";
+import type { Topic } from "../topic/topics.ts";
+import type { TransformResult, Transforms } from "../transform/transforms.ts";
+import { toMessage } from "./message.ts";
+
+/** Most bytes that a batch may take when decompressed, if its topic asks for a look inside. */
+const decompressedBytesMax = 32 * 1024 * 1024;
+/** Batches that are looked into at once, over all topics; the others wait compressed. */
+const shapingMax = 4;
+/** Records of a batch whose transforms are under way at once. */
+const transformsAtOnce = 16;
+/** Violations that a refusal names. */
+const violationsMax = 100;
+
+/** A record that does not fit: its place in the batch, and why. */
+export type RecordFault = { index: number; message: string };
+
+/** Thrown where records do not fit the topic's schema: then nothing of the batch is stored. */
+export class UnfitBatch extends Error {
+  readonly faults: readonly RecordFault[];
+
+  constructor(faults: readonly RecordFault[]) {
+    super("Records do not fit the schema of the topic.");
+    this.faults = faults;
+  }
+}
+
+/** A batch as it is to be stored. */
+export type ShapedBatch = {
+  batch: Buffer;
+  /** Dead letters of records whose transform failed; they belong into the batch's entry. */
+  deadLetters: Draft[];
+};
+
+type Parts = {
+  schemas: Schemas;
+  transforms: Transforms;
+  deadLetters: DeadLetterWriter;
+  idSource: IdSource;
+  clock: Clock;
+};
+
+/**
+ * Looks into batches of topics that have a schema or a transform. Tombstones of compacted topics pass: there is nothing
+ * in them to check or to transform. A record whose transform fails leaves a hole, as compaction does, so that offsets
+ * and the sequence numbers of idempotent producers stay what the producer takes them for.
+ */
+export class BatchShaper {
+  readonly #parts: Parts;
+  readonly #waiting: (() => void)[] = [];
+  #underWay = 0;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  /** Whether batches of a topic need a look inside. */
+  isNeeded(topic: Topic): boolean {
+    return this.#parts.schemas.find(topic) !== undefined || this.#parts.transforms.has(topic);
+  }
+
+  /**
+   * The batch as it is to be stored: the same buffer where nothing changes. The checksum is not looked at.
+   * Rejects with `UnfitBatch`, with the log's `invalid-batch` and `too-large`, and with `overloaded` where transforms
+   * do not keep up or it is not done within `timeoutMs`.
+   */
+  async shape(topic: Topic, batch: Buffer, timeoutMs: number): Promise<ShapedBatch> {
+    const untilMs = this.#parts.clock.monotonicMs() + timeoutMs;
+    if (this.#underWay >= shapingMax) {
+      await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    } else this.#underWay++;
+    try {
+      this.#checkTime(untilMs);
+      const { header, records } = await decodeBatch(batch, decompressedBytesMax);
+      this.#checkSchema(topic, records);
+      if (!this.#parts.transforms.has(topic)) return { batch, deadLetters: [] };
+      const { kept, deadLetters, isChanged } = await this.#transform(topic, records, untilMs);
+      if (!isChanged) return { batch, deadLetters };
+      const plain = encodeKept(header, kept);
+      return { batch: await compressAs(plain, compressionOf(header.attributes)!), deadLetters };
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#underWay--;
+      else next();
+    }
+  }
+
+  #checkSchema(topic: Topic, records: readonly StoredRecord[]): void {
+    const { schemas } = this.#parts;
+    if (schemas.find(topic) === undefined) return;
+    const faults: RecordFault[] = [];
+    for (const [index, { value }] of records.entries()) {
+      if (value === null && isCompacted(topic)) continue;
+      try {
+        schemas.check(topic, value ?? Buffer.alloc(0));
+      } catch (error) {
+        if (!(error instanceof PlatformError)) throw error;
+        faults.push({ index, message: error.detail });
+        if (faults.length === violationsMax) break;
+      }
+    }
+    if (faults.length > 0) throw new UnfitBatch(faults);
+  }
+
+  async #transform(topic: Topic, records: readonly StoredRecord[], untilMs: number) {
+    const kept: StoredRecord[] = [];
+    const deadLetters: Draft[] = [];
+    let isChanged = false;
+    for (let start = 0; start < records.length; start += transformsAtOnce) {
+      this.#checkTime(untilMs);
+      const slice = records.slice(start, start + transformsAtOnce);
+      const results = await Promise.all(slice.map((record) => this.#run(topic, record)));
+      for (const [index, result] of results.entries()) {
+        const record = slice[index]!;
+        if (result === undefined) kept.push(record);
+        else if (result.kind === "done") {
+          isChanged ||= record.value === null || !result.payload.equals(record.value);
+          kept.push({ ...record, value: result.payload });
+        } else {
+          isChanged = true;
+          deadLetters.push(await this.#bury(topic, record, result.reason));
+        }
+      }
+    }
+    return { kept, deadLetters, isChanged };
+  }
+
+  async #run(topic: Topic, { value }: StoredRecord): Promise<TransformResult | undefined> {
+    if (value === null && isCompacted(topic)) return undefined;
+    return this.#parts.transforms.run(topic, value ?? Buffer.alloc(0));
+  }
+
+  async #bury(topic: Topic, record: StoredRecord, reason: string): Promise<Draft> {
+    const { deadLetters, idSource, clock } = this.#parts;
+    const deadLetterTopic = await deadLetters.ensure(topic);
+    // Its offset is not known yet, so it has no name of its own unless the client gave it one.
+    const { isOwn, id, key, payload, headers, priority, retryCount } = toMessage(topic, 0, record);
+    return deadLetters.draft(deadLetterTopic, {
+      sourceTopic: topic.name,
+      id: isOwn ? id : idSource.uuid(),
+      key,
+      payload,
+      headers,
+      priority,
+      retryCount,
+      reason,
+      at: clock.now(),
+    });
+  }
+
+  #checkTime(untilMs: number): void {
+    if (this.#parts.clock.monotonicMs() <= untilMs) return;
+    throw new LogError("overloaded", "the records were not transformed in time");
+  }
+}
+
+function isCompacted({ stored }: Topic): boolean {
+  return stored.config.cleanupPolicy !== "delete";
+}
+
+const compressors: Record<Compression, ((section: Buffer) => Promise<Buffer>) | undefined> = {
+  none: undefined,
+  gzip: promisify<Buffer, Buffer>(gzip),
+  // What Node.js cannot compress so comes as gzip, which every client reads.
+  snappy: promisify<Buffer, Buffer>(gzip),
+  lz4: promisify<Buffer, Buffer>(gzip),
+  zstd: promisify<Buffer, Buffer>(zstdCompress),
+};
+
+/** An uncompressed batch compressed again. */
+async function compressAs(plain: Buffer, compression: Compression): Promise<Buffer> {
+  const compress = compressors[compression];
+  const header = readBatchHeader(plain)!;
+  if (compress === undefined || header.recordCount === 0) return plain;
+  const section = await compress(plain.subarray(batchHeaderBytes));
+  const batch = Buffer.allocUnsafe(batchHeaderBytes + section.length);
+  section.copy(batch, batchHeaderBytes);
+  const code = compressions.indexOf(compression === "zstd" ? "zstd" : "gzip");
+  sealBatch(batch, { ...header, attributes: header.attributes | code });
+  return batch;
+}

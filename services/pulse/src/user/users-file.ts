@@ -1,0 +1,62 @@
+// Users of the wire protocols, from a file that the operator writes.
+import { readFileSync } from "node:fs";
+import { parseJson } from "@platform/kernel/config";
+import { z } from "zod";
+import { isTenant } from "../topic/name.ts";
+
+const usersMax = 10_000;
+
+const fileSchema = z
+  .array(
+    z.strictObject({
+      name: z.string().min(1).max(255),
+      password: z.string().min(1).max(1024),
+      tenant: z
+        .string()
+        .refine((text) => text === "" || isTenant(text), "is no tenant")
+        .default(""),
+    }),
+  )
+  .max(usersMax);
+
+/** A user with a password; `tenant` "" is the operator's. */
+export type User = z.output<typeof fileSchema>[number];
+
+/**
+ * Reads `[{"name", "password", "tenant"?}]`. Throws an error that names the file and what is wrong in it, without any
+ * password.
+ */
+export function readUsersFile(path: string): User[] {
+  const parsed = parse(readText(path));
+  if (parsed === undefined) throw new Error(`users_file ${path} is not valid JSON`);
+  const result = fileSchema.safeParse(parsed.value);
+  if (!result.success) {
+    const [issue] = result.error.issues;
+    const place = issue?.path.join(".") ?? "";
+    throw new Error(`users_file ${path}: ${place === "" ? "the list" : place} ${issue?.message}`);
+  }
+  const names = new Set<string>();
+  for (const { name } of result.data) {
+    if (names.has(name)) throw new Error(`users_file ${path}: the user ${name} is there twice`);
+    names.add(name);
+  }
+  return result.data;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new Error(`users_file ${path} cannot be read (${code})`, { cause: error });
+  }
+}
+
+// What the parser says may quote the text, and passwords are in it.
+function parse(text: string): { value: unknown } | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,183 @@
+// S3 clients that are programs.
+import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { vaultRoot } from "../../stage/vault.ts";
+import { assertSameTree, readVersionOf, runProgram, type RealS3Client } from "./client.ts";
+
+const PYTHON = "/usr/bin/python3";
+const AWS = "/usr/bin/aws";
+const BOTO3_SCRIPT = fileURLToPath(new URL("boto3-exercise.py", import.meta.url));
+const FUSE = "/dev/fuse";
+
+const boto3: RealS3Client = {
+  name: "boto3",
+  debianPackage: "python3-boto3",
+  readVersion: () => readVersionOf(PYTHON, [BOTO3_SCRIPT, "version"], /^(\S+)/),
+  shows:
+    "objects with metadata and tags, ranges, multipart both ways, copy, presigned URLs, POST forms, SSE-C, versions, lifecycle, CORS, batch deletion",
+  exercise: async (scene) => {
+    await runProgram(scene, PYTHON, [BOTO3_SCRIPT, scene.vault.url, scene.bucket]);
+  },
+};
+
+const awsCli: RealS3Client = {
+  name: "AWS CLI",
+  debianPackage: "awscli",
+  readVersion: () => readVersionOf(AWS, ["--version"], /aws-cli\/(\S+)/),
+  shows: "`s3 sync` there and back, multipart, `ls`, `mv`, `sync --delete`, `rb --force`",
+  async exercise(scene) {
+    const aws = (...args: string[]) =>
+      runProgram(scene, AWS, ["--endpoint-url", scene.vault.url, "s3", ...args]);
+    const there = `s3://${scene.bucket}/tree`;
+    const quiet = "--only-show-errors";
+    const copy = join(scene.folder, "copy");
+    await aws("sync", quiet, scene.tree, there);
+    await aws("sync", quiet, there, copy);
+    await assertSameTree(scene, copy);
+    assert.match(await aws("ls", "--recursive", there), /tree\/grüße\/日本語 🎈\.txt/);
+    await aws("mv", quiet, `${there}/large.bin`, `${there}/moved.bin`);
+    const synced = await aws("sync", "--no-progress", "--delete", scene.tree, there);
+    const actions = synced.trim().split("\n");
+    assert.equal(actions.length, 2, "only what was moved is carried anew");
+    assert.match(synced, /^delete: .*moved\.bin$/m);
+    assert.match(synced, /^upload: .*large\.bin$/m);
+    assert.match(await aws("rb", "--force", `s3://${scene.bucket}`), /^remove_bucket: /m);
+  },
+};
+
+const s3cmd: RealS3Client = {
+  name: "s3cmd",
+  debianPackage: "s3cmd",
+  readVersion: () => readVersionOf("/usr/bin/s3cmd", ["--version"], /version (\S+)/),
+  shows: "`sync` there and back, multipart, a public ACL, `info`, `del --recursive`, `rb`",
+  async exercise(scene) {
+    const host = `127.0.0.1:${scene.vault.port}`;
+    const config = join(scene.folder, "s3cmd.ini");
+    writeFileSync(
+      config,
+      [
+        "[default]",
+        `access_key = ${vaultRoot.accessKey}`,
+        `secret_key = ${vaultRoot.secretKey}`,
+        `host_base = ${host}`,
+        `host_bucket = ${host}`,
+        "use_https = False",
+        "multipart_chunk_size_mb = 5",
+        "",
+      ].join("\n"),
+    );
+    const s3 = (...args: string[]) =>
+      runProgram(scene, "/usr/bin/s3cmd", ["-c", config, "--no-progress", ...args]);
+    const there = `s3://${scene.bucket}/tree/`;
+    const copy = join(scene.folder, "copy");
+    mkdirSync(copy);
+    await s3("sync", `${scene.tree}/`, there);
+    await s3("sync", there, `${copy}/`);
+    await assertSameTree(scene, copy);
+    const url = `${scene.vault.url}/${scene.bucket}/tree/plain.txt`;
+    assert.equal((await fetch(url)).status, 403);
+    await s3("setacl", "--acl-public", `${there}plain.txt`);
+    assert.equal(await (await fetch(url)).text(), "plain");
+    assert.match(await s3("info", `${there}plain.txt`), /ACL:\s+\*anon\*: READ/);
+    await s3("del", "--recursive", "--force", `s3://${scene.bucket}`);
+    await s3("rb", `s3://${scene.bucket}`);
+  },
+};
+
+const rclone: RealS3Client = {
+  name: "rclone",
+  debianPackage: "rclone",
+  readVersion: () => readVersionOf("/usr/bin/rclone", ["version"], /rclone v(\S+)/),
+  shows: "`sync` with multipart, `check --download`, a server-side copy, `sync` back, `purge`",
+  async exercise(scene) {
+    const config = join(scene.folder, "rclone.conf");
+    writeFileSync(
+      config,
+      [
+        "[store]",
+        "type = s3",
+        "provider = Other",
+        "env_auth = true",
+        `endpoint = ${scene.vault.url}`,
+        "chunk_size = 5Mi",
+        "upload_cutoff = 5Mi",
+        "",
+      ].join("\n"),
+    );
+    const rc = (...args: string[]) =>
+      runProgram(scene, "/usr/bin/rclone", ["--config", config, ...args]);
+    const there = `store:${scene.bucket}/tree`;
+    const copy = join(scene.folder, "copy");
+    await rc("sync", scene.tree, there);
+    await rc("check", "--download", scene.tree, there);
+    await rc("copy", there, `store:${scene.bucket}/other`);
+    await rc("sync", `store:${scene.bucket}/other`, copy);
+    await assertSameTree(scene, copy);
+    await rc("purge", there);
+    assert.equal((await rc("lsf", `store:${scene.bucket}`)).trim(), "other/");
+  },
+};
+
+const restic: RealS3Client = {
+  name: "restic",
+  debianPackage: "restic",
+  readVersion: () => readVersionOf("/usr/bin/restic", ["version"], /restic (\S+)/),
+  shows: "a repository: `backup`, `check --read-data`, `restore`, `forget --prune`",
+  async exercise(scene) {
+    const env = {
+      RESTIC_REPOSITORY: `s3:${scene.vault.url}/${scene.bucket}/repository`,
+      RESTIC_PASSWORD: "a password",
+      RESTIC_CACHE_DIR: join(scene.folder, "cache"),
+    };
+    const call = (...args: string[]) =>
+      runProgram(scene, "/usr/bin/restic", ["--quiet", ...args], { env });
+    await call("init");
+    await call("backup", scene.tree);
+    await call("check", "--read-data");
+    await call("restore", "latest", "--target", join(scene.folder, "back"));
+    await assertSameTree(scene, join(scene.folder, "back", scene.tree));
+    await call("backup", join(scene.tree, "many"));
+    await call("forget", "--keep-last", "1", "--group-by", "", "--prune");
+    await call("check");
+  },
+};
+
+const s3fs: RealS3Client = {
+  name: "s3fs",
+  debianPackage: "s3fs",
+  readVersion: () => readVersionOf("/usr/bin/s3fs", ["--version"], /System V(\S+)/),
+  findObstacle: () =>
+    existsSync(FUSE) && process.getuid?.() === 0
+      ? undefined
+      : `${FUSE} or root's rights are missing`,
+  shows: "a mount: copy in and out, rename, append, delete",
+  async exercise(scene) {
+    const mount = join(scene.folder, "mount");
+    const password = join(scene.folder, "password");
+    mkdirSync(mount);
+    writeFileSync(password, `${vaultRoot.accessKey}:${vaultRoot.secretKey}\n`, { mode: 0o600 });
+    const options = [
+      `passwd_file=${password}`,
+      `url=${scene.vault.url}`,
+      "use_path_request_style",
+      "retries=1",
+    ];
+    await runProgram(scene, "/usr/bin/s3fs", [scene.bucket, mount, "-o", options.join(",")]);
+    try {
+      await runProgram(scene, "/bin/cp", ["-r", scene.tree, join(mount, "tree")]);
+      await assertSameTree(scene, join(mount, "tree"));
+      await runProgram(scene, "/bin/mv", [join(mount, "tree/plain.txt"), join(mount, "moved")]);
+      writeFileSync(join(mount, "moved"), " and more", { flag: "a" });
+      assert.equal(readFileSync(join(mount, "moved"), "utf8"), "plain and more");
+      rmSync(join(mount, "tree"), { recursive: true });
+      assert.deepEqual(readdirSync(mount), ["moved"]);
+    } finally {
+      await runProgram(scene, "/bin/umount", ["--lazy", mount]);
+    }
+  },
+};
+
+/** The programs. */
+export const programs: readonly RealS3Client[] = [boto3, awsCli, s3cmd, rclone, restic, s3fs];

@@ -1,0 +1,136 @@
+// The AWS SDK for JavaScript as it comes: its default checksums, its retries, its way of addressing buckets by path.
+import assert from "node:assert/strict";
+import { createReadStream, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import {
+  CreateMultipartUploadCommand,
+  AbortMultipartUploadCommand,
+  DeleteObjectsCommand,
+  GetObjectAttributesCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  PutBucketVersioningCommand,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+  paginateListObjectsV2,
+} from "@aws-sdk/client-s3";
+import { Upload } from "@aws-sdk/lib-storage";
+import { vaultRoot } from "../../stage/vault.ts";
+import type { RealS3Client, S3Scene } from "./client.ts";
+
+const require = createRequire(import.meta.url);
+const PART_BYTES = 5 * 1024 * 1024;
+
+function readPackageVersion(name: string): string {
+  return (require(`${name}/package.json`) as { version: string }).version;
+}
+
+async function putAndGet(client: S3Client, Bucket: string): Promise<void> {
+  const put = await client.send(
+    new PutObjectCommand({ Bucket, Key: "a/ä b", Body: "hello", Metadata: { color: "red" } }),
+  );
+  assert.ok(put.ChecksumCRC32, "the SDK's default checksum comes back");
+  // The body is checked against the checksum by the SDK, which asks for it on its own.
+  const got = await client.send(new GetObjectCommand({ Bucket, Key: "a/ä b" }));
+  assert.equal(got.ChecksumCRC32, put.ChecksumCRC32);
+  assert.equal(await got.Body!.transformToString(), "hello");
+  assert.deepEqual(got.Metadata, { color: "red" });
+  for (const algorithm of ["CRC32C", "CRC64NVME", "SHA1", "SHA256"] as const) {
+    const Key = `checked ${algorithm}`;
+    await client.send(
+      new PutObjectCommand({ Bucket, Key, Body: "hello", ChecksumAlgorithm: algorithm }),
+    );
+    const head = await client.send(new HeadObjectCommand({ Bucket, Key, ChecksumMode: "ENABLED" }));
+    assert.ok(head[`Checksum${algorithm}`], algorithm);
+  }
+  await assert.rejects(
+    client.send(new PutObjectCommand({ Bucket, Key: "a/ä b", Body: "x", IfNoneMatch: "*" })),
+    (error) => error instanceof S3ServiceException && error.name === "PreconditionFailed",
+  );
+}
+
+async function uploadStream(client: S3Client, { bucket, tree }: S3Scene): Promise<void> {
+  const path = join(tree, "large.bin");
+  const upload = new Upload({
+    client,
+    params: { Bucket: bucket, Key: "stream", Body: createReadStream(path) },
+    partSize: PART_BYTES,
+    queueSize: 3,
+  });
+  const done = await upload.done();
+  assert.ok(done.ChecksumCRC32, "the parts' checksums make up one of the whole");
+  const got = await client.send(new GetObjectCommand({ Bucket: bucket, Key: "stream" }));
+  assert.ok(Buffer.from(await got.Body!.transformToByteArray()).equals(readFileSync(path)));
+  const attributes = await client.send(
+    new GetObjectAttributesCommand({
+      Bucket: bucket,
+      Key: "stream",
+      ObjectAttributes: ["Checksum", "ObjectParts", "ETag"],
+    }),
+  );
+  assert.equal(attributes.ObjectParts?.TotalPartsCount, 3);
+  assert.ok(attributes.Checksum?.ChecksumCRC32);
+}
+
+async function leaveAndAbort(client: S3Client, Bucket: string): Promise<void> {
+  const { UploadId } = await client.send(
+    new CreateMultipartUploadCommand({ Bucket, Key: "left over" }),
+  );
+  const listed = await client.send(new ListMultipartUploadsCommand({ Bucket }));
+  assert.deepEqual(
+    listed.Uploads?.map((upload) => upload.Key),
+    ["left over"],
+  );
+  await client.send(new AbortMultipartUploadCommand({ Bucket, Key: "left over", UploadId }));
+}
+
+async function listAndDelete(client: S3Client, Bucket: string): Promise<void> {
+  const keys: string[] = [];
+  for await (const page of paginateListObjectsV2({ client, pageSize: 2 }, { Bucket }))
+    for (const { Key } of page.Contents ?? []) keys.push(Key!);
+  assert.equal(keys.length, 6);
+  const Objects = keys.map((Key) => ({ Key }));
+  const deleted = await client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }));
+  assert.equal(deleted.Deleted?.length, keys.length);
+  assert.equal(deleted.Errors, undefined);
+}
+
+const sdk: RealS3Client = {
+  name: "AWS SDK for JavaScript",
+  readVersion: () =>
+    `client-s3 ${readPackageVersion("@aws-sdk/client-s3")}, lib-storage ${readPackageVersion("@aws-sdk/lib-storage")}`,
+  shows:
+    "default and chosen checksums in trailers, a stream of unknown length in parts, conditions, attributes, pages, batch deletion",
+  async exercise(scene) {
+    const client = new S3Client({
+      endpoint: scene.vault.url,
+      region: "us-east-1",
+      forcePathStyle: true,
+      credentials: { accessKeyId: vaultRoot.accessKey, secretAccessKey: vaultRoot.secretKey },
+    });
+    try {
+      await putAndGet(client, scene.bucket);
+      await uploadStream(client, scene);
+      await leaveAndAbort(client, scene.bucket);
+      await listAndDelete(client, scene.bucket);
+      await client.send(
+        new PutBucketVersioningCommand({
+          Bucket: scene.bucket,
+          VersioningConfiguration: { Status: "Enabled" },
+        }),
+      );
+      const put = await client.send(
+        new PutObjectCommand({ Bucket: scene.bucket, Key: "v", Body: "1" }),
+      );
+      assert.ok(put.VersionId);
+    } finally {
+      client.destroy();
+    }
+  },
+};
+
+/** The libraries that npm brings. */
+export const libraries: readonly RealS3Client[] = [sdk];

@@ -1,0 +1,358 @@
+// CopyObject: https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html
+import assert from "node:assert/strict";
+import {
+  assertError,
+  casesOf,
+  digest,
+  md5,
+  readResult,
+  type CaseRow,
+  type Scene,
+} from "../case.ts";
+
+const HOUR_MS = 3_600_000;
+
+function copy(scene: Scene, source: string, target: string, headers: Record<string, string> = {}) {
+  const from = `/${scene.bucket}/${source}`;
+  return scene.ask("PUT", `/${target}`, { headers: { "x-amz-copy-source": from, ...headers } });
+}
+
+/** Conditions on the source: header, value by ETag, whether the copy is made. */
+const CONDITIONS: readonly [name: string, toValue: (etag: string) => string, isMade: boolean][] = [
+  ["if-match", (etag) => etag, true],
+  ["if-match", () => '"other"', false],
+  ["if-none-match", () => '"other"', true],
+  ["if-none-match", (etag) => etag, false],
+  ["if-modified-since", () => new Date(Date.now() - HOUR_MS).toUTCString(), true],
+  ["if-modified-since", () => new Date(Date.now() + HOUR_MS).toUTCString(), false],
+  ["if-unmodified-since", () => new Date(Date.now() + HOUR_MS).toUTCString(), true],
+  ["if-unmodified-since", () => new Date(Date.now() - HOUR_MS).toUTCString(), false],
+];
+
+/** The cases. */
+export const cases = casesOf(
+  "CopyObject",
+  [
+    "copies bytes, headers, metadata and tags, and answers ETag and time",
+    async (scene) => {
+      await scene.put("a", "hello", {
+        "content-type": "text/plain",
+        "cache-control": "no-store",
+        "x-amz-meta-k": "v",
+        "x-amz-tagging": "t=1",
+      });
+      const result = readResult(await copy(scene, "a", "b"), "CopyObjectResult");
+      assert.equal(result.get("ETag"), `"${md5("hello")}"`);
+      assert.match(result.get("LastModified")!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      const { headers, text } = await scene.ask("GET", "/b");
+      assert.equal(text, "hello");
+      assert.equal(headers["content-type"], "text/plain");
+      assert.equal(headers["cache-control"], "no-store");
+      assert.equal(headers["x-amz-meta-k"], "v");
+      assert.equal(headers["x-amz-tagging-count"], "1");
+    },
+  ],
+  [
+    "copies an empty object and a large one",
+    async (scene) => {
+      const large = Buffer.alloc(1_500_000, "large");
+      await scene.put("empty");
+      await scene.put("large", large);
+      assert.equal((await copy(scene, "empty", "e")).status, 200);
+      assert.equal((await copy(scene, "large", "l")).status, 200);
+      assert.equal((await scene.ask("GET", "/e")).body.length, 0);
+      assert.ok((await scene.ask("GET", "/l")).body.equals(large));
+    },
+  ],
+  [
+    "copies from another bucket",
+    async (scene) => {
+      const other = await scene.createBucket();
+      await scene.put("a", "hello");
+      const answer = await scene.client.send("PUT", `/${other}/b`, {
+        headers: { "x-amz-copy-source": `${scene.bucket}/a` },
+      });
+      assert.equal(answer.status, 200);
+      assert.equal((await scene.client.send("GET", `/${other}/b`)).text, "hello");
+    },
+  ],
+  [
+    "the copy outlives its source",
+    async (scene) => {
+      await scene.put("a", Buffer.alloc(100_000, "x"));
+      await copy(scene, "a", "b");
+      await scene.must("DELETE", "/a");
+      assert.equal((await scene.ask("GET", "/b")).body.length, 100_000);
+    },
+  ],
+  [
+    "takes a source with or without the slash at its start",
+    async (scene) => {
+      await scene.put("a", "hello");
+      for (const source of [`/${scene.bucket}/a`, `${scene.bucket}/a`]) {
+        const headers = { "x-amz-copy-source": source };
+        assert.equal((await scene.ask("PUT", "/b", { headers })).status, 200);
+      }
+    },
+  ],
+  [
+    "takes sources that are encoded",
+    async (scene) => {
+      const keys = ["a b", "a+b", "ä/ö", "a?versionId=b", "50%"];
+      await scene.putAll(...keys);
+      for (const key of keys) {
+        const answer = await copy(scene, encodeURIComponent(key), "copy");
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal((await scene.ask("GET", "/copy")).text, key);
+      }
+    },
+  ],
+  [
+    "NoSuchKey for a source that is not there",
+    async (scene) => assertError(await copy(scene, "missing", "b"), 404, "NoSuchKey"),
+  ],
+  [
+    "NoSuchBucket for the source's bucket that is not there",
+    async ({ ask, bucket }) => {
+      const headers = { "x-amz-copy-source": `${bucket}-not/a` };
+      assertError(await ask("PUT", "/b", { headers }), 404, "NoSuchBucket");
+    },
+  ],
+  [
+    "NoSuchBucket for the target's bucket that is not there",
+    async ({ client, bucket, put }) => {
+      await put("a");
+      const headers = { "x-amz-copy-source": `${bucket}/a` };
+      const answer = await client.send("PUT", `/${bucket}-not/b`, { headers });
+      assertError(answer, 404, "NoSuchBucket");
+    },
+  ],
+  [
+    "InvalidArgument for a source that names no key",
+    async ({ ask, bucket }) => {
+      for (const source of ["", "/", bucket, `/${bucket}/`]) {
+        const headers = { "x-amz-copy-source": source };
+        assertError(await ask("PUT", "/b", { headers }), 400, "InvalidArgument");
+      }
+    },
+  ],
+  [
+    "InvalidRequest onto itself without any change",
+    async (scene) => {
+      await scene.put("a", "x");
+      assertError(await copy(scene, "a", "a"), 400, "InvalidRequest");
+      assert.equal((await scene.ask("GET", "/a")).text, "x");
+    },
+  ],
+  [
+    "onto itself replaces metadata",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-meta-old": "1" });
+      const headers = { "x-amz-metadata-directive": "REPLACE", "x-amz-meta-new": "2" };
+      assert.equal((await copy(scene, "a", "a", headers)).status, 200);
+      const got = await scene.ask("GET", "/a");
+      assert.equal(got.text, "x");
+      assert.equal(got.headers["x-amz-meta-old"], undefined);
+      assert.equal(got.headers["x-amz-meta-new"], "2");
+    },
+  ],
+  [
+    "onto itself changes the storage class",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-meta-k": "v" });
+      const headers = { "x-amz-storage-class": "STANDARD_IA" };
+      assert.equal((await copy(scene, "a", "a", headers)).status, 200);
+      const got = await scene.ask("HEAD", "/a");
+      assert.equal(got.headers["x-amz-storage-class"], "STANDARD_IA");
+      assert.equal(got.headers["x-amz-meta-k"], "v");
+    },
+  ],
+  [
+    "REPLACE takes headers and metadata of the request and none of the source",
+    async (scene) => {
+      await scene.put("a", "x", { "content-type": "text/plain", "x-amz-meta-old": "1" });
+      const headers = {
+        "x-amz-metadata-directive": "REPLACE",
+        "content-type": "text/html",
+        "x-amz-meta-new": "2",
+      };
+      await copy(scene, "a", "b", headers);
+      const got = await scene.ask("HEAD", "/b");
+      assert.equal(got.headers["content-type"], "text/html");
+      assert.equal(got.headers["x-amz-meta-old"], undefined);
+      assert.equal(got.headers["x-amz-meta-new"], "2");
+    },
+  ],
+  [
+    "COPY ignores metadata of the request",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-meta-old": "1" });
+      const headers = { "x-amz-metadata-directive": "COPY", "x-amz-meta-new": "2" };
+      await copy(scene, "a", "b", headers);
+      const got = await scene.ask("HEAD", "/b");
+      assert.equal(got.headers["x-amz-meta-old"], "1");
+      assert.equal(got.headers["x-amz-meta-new"], undefined);
+    },
+  ],
+  [
+    "InvalidArgument for a directive that is not known",
+    async (scene) => {
+      await scene.put("a", "x");
+      for (const name of ["x-amz-metadata-directive", "x-amz-tagging-directive"]) {
+        assertError(await copy(scene, "a", "b", { [name]: "KEEP" }), 400, "InvalidArgument");
+      }
+    },
+  ],
+  [
+    "REPLACE of tags takes those of the request",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-tagging": "old=1" });
+      const headers = { "x-amz-tagging-directive": "REPLACE", "x-amz-tagging": "new=2" };
+      await copy(scene, "a", "b", headers);
+      const tags = (await scene.ask("GET", "/b?tagging")).document;
+      assert.deepEqual(tags.texts("TagSet/Tag/Key"), ["new"]);
+    },
+  ],
+  [
+    "REPLACE of tags without tags leaves none",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-tagging": "old=1" });
+      await copy(scene, "a", "b", { "x-amz-tagging-directive": "REPLACE" });
+      assert.equal((await scene.ask("HEAD", "/b")).headers["x-amz-tagging-count"], undefined);
+    },
+  ],
+  ...CONDITIONS.map(([name, toValue, isMade]): CaseRow => [
+    `x-amz-copy-source-${name} that ${isMade ? "holds lets the copy be made" : "fails is PreconditionFailed"}`,
+    async (scene) => {
+      const etag = (await scene.put("a", "x")).headers["etag"]!;
+      const headers = { [`x-amz-copy-source-${name}`]: toValue(etag) };
+      const answer = await copy(scene, "a", "b", headers);
+      if (isMade) assert.equal(answer.status, 200, answer.text);
+      else assertError(answer, 412, "PreconditionFailed");
+      assert.equal((await scene.ask("HEAD", "/b")).status, isMade ? 200 : 404);
+    },
+  ]),
+  [
+    "If-None-Match: * copies only where nothing is",
+    async (scene) => {
+      await scene.put("a", "x");
+      const headers = { "if-none-match": "*" };
+      assert.equal((await copy(scene, "a", "b", headers)).status, 200);
+      assertError(await copy(scene, "a", "b", headers), 412, "PreconditionFailed");
+    },
+  ],
+  [
+    "copies a version that is named",
+    async (scene) => {
+      await scene.setVersioning("Enabled");
+      const first = (await scene.put("a", "1")).headers["x-amz-version-id"]!;
+      await scene.put("a", "2");
+      const answer = await copy(scene, `a?versionId=${first}`, "b");
+      assert.equal(answer.status, 200);
+      assert.equal(answer.headers["x-amz-copy-source-version-id"], first);
+      assert.ok(answer.headers["x-amz-version-id"] !== undefined);
+      assert.equal((await scene.ask("GET", "/b")).text, "1");
+    },
+  ],
+  [
+    "brings an earlier version back onto its own key",
+    async (scene) => {
+      await scene.setVersioning("Enabled");
+      const first = (await scene.put("a", "1")).headers["x-amz-version-id"]!;
+      await scene.put("a", "2");
+      assert.equal((await copy(scene, `a?versionId=${first}`, "a")).status, 200);
+      assert.equal((await scene.ask("GET", "/a")).text, "1");
+    },
+  ],
+  [
+    "NoSuchVersion for a version that is not there",
+    async (scene) => {
+      await scene.setVersioning("Enabled");
+      await scene.put("a", "1");
+      const other = (await scene.put("b", "1")).headers["x-amz-version-id"]!;
+      assertError(await copy(scene, `a?versionId=${other}`, "c"), 404, "NoSuchVersion");
+    },
+  ],
+  [
+    "NoSuchKey for a source whose latest version is a delete marker",
+    async (scene) => {
+      await scene.setVersioning("Enabled");
+      await scene.put("a", "1");
+      await scene.must("DELETE", "/a");
+      assertError(await copy(scene, "a", "b"), 404, "NoSuchKey");
+    },
+  ],
+  [
+    "InvalidRequest for a delete marker that is named as source",
+    async (scene) => {
+      await scene.setVersioning("Enabled");
+      await scene.put("a", "1");
+      const marker = (await scene.must("DELETE", "/a")).headers["x-amz-version-id"]!;
+      assertError(await copy(scene, `a?versionId=${marker}`, "b"), 400, "InvalidRequest");
+    },
+  ],
+  [
+    "does not copy the ACL",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-acl": "public-read" });
+      await copy(scene, "a", "b");
+      assert.equal((await scene.ask("GET", "/a", { as: "nobody" })).status, 200);
+      assertError(await scene.ask("GET", "/b", { as: "nobody" }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "gives the copy the canned ACL of the request",
+    async (scene) => {
+      await scene.put("a", "x");
+      await copy(scene, "a", "b", { "x-amz-acl": "public-read" });
+      assert.equal((await scene.ask("GET", "/b", { as: "nobody" })).text, "x");
+    },
+  ],
+  [
+    "computes the checksum that is asked for",
+    async (scene) => {
+      await scene.put("a", "hello");
+      const answer = await copy(scene, "a", "b", { "x-amz-checksum-algorithm": "SHA256" });
+      const result = readResult(answer, "CopyObjectResult");
+      assert.equal(result.get("ChecksumSHA256"), digest("sha256", "hello"));
+    },
+  ],
+  [
+    "keeps the checksum of the source",
+    async (scene) => {
+      await scene.put("a", "123456789", { "x-amz-checksum-crc32": "y/Q5Jg==" });
+      const result = readResult(await copy(scene, "a", "b"), "CopyObjectResult");
+      assert.equal(result.get("ChecksumCRC32"), "y/Q5Jg==");
+    },
+  ],
+  [
+    "AccessDenied for who may not read the source",
+    async (scene) => {
+      await scene.put("secret/a", "x");
+      const Resource = `arn:aws:s3:::${scene.bucket}/open/*`;
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:*", Resource });
+      const headers = { "x-amz-copy-source": `${scene.bucket}/secret/a` };
+      assertError(await scene.ask("PUT", "/open/b", { as, headers }), 403, "AccessDenied");
+      assert.equal((await scene.ask("HEAD", "/open/b")).status, 404);
+    },
+  ],
+  [
+    "AccessDenied for who may not write the target",
+    async (scene) => {
+      await scene.put("open/a", "x");
+      const Resource = `arn:aws:s3:::${scene.bucket}/open/*`;
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:GetObject", Resource });
+      const headers = { "x-amz-copy-source": `${scene.bucket}/open/a` };
+      assertError(await scene.ask("PUT", "/open/b", { as, headers }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "takes x-store-copy-source",
+    async ({ ask, bucket, put }) => {
+      await put("a", "x");
+      const headers = { "x-store-copy-source": `${bucket}/a` };
+      assert.equal((await ask("PUT", "/b", { headers })).document.name, "CopyObjectResult");
+      assert.equal((await ask("GET", "/b")).text, "x");
+    },
+  ],
+);

@@ -1,0 +1,102 @@
+// PutBucketAcl and GetBucketAcl: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html
+import assert from "node:assert/strict";
+import { assertEmpty, assertError, casesOf, readResult } from "../case.ts";
+
+/** The cases. */
+export const cases = casesOf(
+  "PutBucketAcl",
+  [
+    "without anything said the owner alone has full control",
+    async ({ ask }) => {
+      const found = readResult(await ask("GET", "?acl"), "AccessControlPolicy");
+      assert.deepEqual(found.texts("AccessControlList/Grant/Permission"), ["FULL_CONTROL"]);
+      assert.equal(found.get("AccessControlList/Grant/Grantee/ID"), found.get("Owner/ID"));
+    },
+  ],
+  [
+    "public-read lets everyone list, and neither read objects nor put them",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      assertEmpty(await ask("PUT", "?acl", { headers: { "x-amz-acl": "public-read" } }), 200);
+      const as = "nobody";
+      assert.equal((await ask("GET", "", { as })).status, 200);
+      assertError(await ask("GET", "/key", { as }), 403, "AccessDenied");
+      assertError(await ask("PUT", "/other", { as, body: "x" }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "public-read-write lets everyone put and delete",
+    async ({ ask, must }) => {
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "public-read-write" } });
+      const as = "nobody";
+      assertEmpty(await ask("PUT", "/key", { as, body: "x" }), 200);
+      assertEmpty(await ask("DELETE", "/key", { as }), 204);
+    },
+  ],
+  [
+    "public-read-write lets everyone delete several at once",
+    async ({ ask, must, put }) => {
+      await put("key", "x");
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "public-read-write" } });
+      const body = "<Delete><Object><Key>key</Key></Object></Delete>";
+      const answer = await ask("POST", "?delete", { as: "nobody", body });
+      assert.deepEqual(answer.document.texts("Deleted/Key"), ["key"]);
+    },
+  ],
+  [
+    "public-read-write does not let everyone change the bucket",
+    async ({ ask, must }) => {
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "public-read-write" } });
+      const as = "nobody";
+      const headers = { "x-amz-acl": "private" };
+      assertError(await ask("PUT", "?acl", { as, headers }), 403, "AccessDenied");
+      assertError(await ask("DELETE", "", { as }), 403, "AccessDenied");
+      assertError(await ask("GET", "?policy", { as }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "private closes the bucket again",
+    async ({ ask, must }) => {
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "public-read" } });
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "private" } });
+      assertError(await ask("GET", "", { as: "nobody" }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "log-delivery-write grants to the group of log delivery",
+    async ({ ask, must }) => {
+      await must("PUT", "?acl", { headers: { "x-amz-acl": "log-delivery-write" } });
+      const { document } = await ask("GET", "?acl");
+      assert.deepEqual(document.texts("AccessControlList/Grant/Permission").slice(1), [
+        "WRITE",
+        "READ_ACP",
+      ]);
+      assertError(await ask("GET", "", { as: "nobody" }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "READ_ACP lets everyone read the list",
+    async ({ ask, must }) => {
+      const uri = 'uri="http://acs.amazonaws.com/groups/global/AllUsers"';
+      await must("PUT", "?acl", { headers: { "x-amz-grant-read-acp": uri } });
+      assert.equal((await ask("GET", "?acl", { as: "nobody" })).status, 200);
+    },
+  ],
+  [
+    "InvalidArgument for a canned list that is not known",
+    async ({ ask }) => {
+      const headers = { "x-amz-acl": "everybody" };
+      assertError(await ask("PUT", "?acl", { headers }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "MissingSecurityHeader for a request without a list",
+    async ({ ask }) => assertError(await ask("PUT", "?acl"), 400, "MissingSecurityHeader"),
+  ],
+  [
+    "MalformedACLError for what is no list",
+    async ({ ask }) => {
+      assertError(await ask("PUT", "?acl", { body: "<Other/>" }), 400, "MalformedACLError");
+    },
+  ],
+);
