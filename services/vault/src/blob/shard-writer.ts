@@ -60,18 +60,21 @@ export class ShardWriter implements BlobWriter {
     if (this.#units === undefined) {
       const waiting = this.#env.budget.take(this.#budgetBytes);
       if (waiting !== undefined) {
-        return waiting.then(() => {
-          if (this.#state !== "open") {
-            this.#env.budget.give(this.#budgetBytes);
-            return;
-          }
-          this.#takeUnits();
-          return this.#fill(chunk);
-        });
+        return this.#beginLater(waiting, chunk);
       }
       this.#takeUnits();
     }
     return this.#fill(chunk);
+  }
+
+  async #beginLater(waiting: Promise<void>, chunk: Uint8Array): Promise<void> {
+    await waiting;
+    if (this.#state !== "open") {
+      this.#env.budget.give(this.#budgetBytes);
+      return;
+    }
+    this.#takeUnits();
+    await this.#fill(chunk);
   }
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
@@ -93,7 +96,7 @@ export class ShardWriter implements BlobWriter {
     if (this.#state === "discarded") return;
     this.#state = "discarded";
     this.#giveUnits();
-    await Promise.all(this.#files.map((file) => file?.discard()));
+    await Promise.all(this.#files.map(async (file) => file?.discard()));
   }
 
   // Copies what fits into the stripe; where that fills it, the rest waits for the disks.

@@ -5,11 +5,11 @@ const ORDER = 255;
 
 /** Tables of logarithms and powers of the generator 2. */
 export interface GaloisField {
-  multiply(a: number, b: number): number;
+  multiply: (a: number, b: number) => number;
   /** Throws on 0. */
-  invert(a: number): number;
+  invert: (a: number) => number;
   /** The products of all bytes with `factor`. */
-  buildProducts(factor: number): Uint8Array;
+  buildProducts: (factor: number) => Uint8Array;
 }
 
 /** Builds the tables. */

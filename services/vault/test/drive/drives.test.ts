@@ -136,10 +136,10 @@ test("a drive pulled under load fails no read and no write; returned, it is heal
   const store = await rig.open();
   await fill(store, 1);
   let round = 1;
-  let isOver = false;
+  const over = new AbortController();
   const written: number[] = [1];
   const load = async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       round += 1;
       const own = round;
       await fill(store, own);
@@ -157,7 +157,7 @@ test("a drive pulled under load fails no read and no write; returned, it is heal
   await waitUntil(store, () => states(store)[1] !== "absent", "the return is noticed");
   const during = written.length;
   await waitUntil(store, () => written.length > during + 2, "load after the return");
-  isOver = true;
+  over.abort();
   await Promise.all(lanes);
   await waitUntil(store, areAllPresent(store), "healed");
   // Whether it is: another drive goes, and everything must come from the two others.
