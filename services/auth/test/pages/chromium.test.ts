@@ -33,9 +33,9 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
     const ada = await Person.begin(browser);
     await ada.open(`${stage.publicUrl}/sign-up`);
     await ada.expect("Create your account");
-    await ada.fill({ Username: "ada", "Email address": "ada@example.com", Password: "password" });
+    await ada.enter({ Username: "ada", "Email address": "ada@example.com", Password: "password" });
     await ada.press("Create account", "There is a problem");
-    await ada.fill({ Password: password });
+    await ada.enter({ Password: password });
     await ada.press("Create account", "Your account");
 
     await ada.open(findLink(await post.wait("ada@example.com")));
@@ -50,9 +50,9 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
     const secret = key.replaceAll(" ", "");
     const readCode = (): string =>
       generateSync({ secret, epoch: Math.floor(stage.clock.now() / 1000) });
-    await ada.fill({ Code: "000000" });
+    await ada.enter({ Code: "000000" });
     await ada.press("Confirm", "There is a problem");
-    await ada.fill({ Code: readCode() });
+    await ada.enter({ Code: readCode() });
     await ada.press("Confirm", "Your backup codes");
     await ada.page.getByRole("link", { name: "I have kept them" }).click();
     await ada.expect("Second step");
@@ -62,17 +62,17 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
     await ada.press("Sign in with a passkey", "Your account");
     await ada.open(`${stage.publicUrl}/sign-out`);
     await ada.press("Sign out", "Sign in");
-    await ada.fill({ Username: "ada", Password: "not that" });
+    await ada.enter({ Username: "ada", Password: "not that" });
     await ada.press("Sign in", "There is a problem");
-    await ada.fill({ Password: password });
+    await ada.enter({ Password: password });
     await ada.press("Sign in", "Confirm that it is you");
     stage.clock.advance(60_000);
-    await ada.fill({ Code: readCode() });
+    await ada.enter({ Code: readCode() });
     await ada.press("Confirm", "Your account");
 
     await ada.open(`${stage.publicUrl}/account/security`);
     await ada.page.getByText("Rename").click();
-    await ada.fill({ Name: "My laptop" });
+    await ada.enter({ Name: "My laptop" });
     await ada.page.getByRole("button", { name: "New name for" }).click();
     await ada.page.getByText("The passkey is renamed.").waitFor();
     stage.clock.advance(11 * 60_000);
@@ -91,14 +91,14 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
     });
     const grace = await Person.begin(browser);
     await grace.open(`${stage.publicUrl}/sign-up`);
-    await grace.fill({ Username: "grace", Password: password });
+    await grace.enter({ Username: "grace", Password: password });
     await grace.press("Create account", "Your account");
     await grace.open(`${stage.publicUrl}/sign-out`);
     await grace.press("Sign out", "Sign in");
 
     await grace.open(await application.begin({ prompt: "consent", login_hint: "grace" }));
     await grace.expect("Sign in to continue to Notes");
-    await grace.fill({ Password: password });
+    await grace.enter({ Password: password });
     await grace.page.getByRole("button", { name: "Sign in", exact: true }).click();
     await grace.expect("Allow Notes?");
     assert.match(await grace.read(), /See your email address/);
@@ -113,7 +113,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
 
     const other = await Person.begin(browser);
     await other.open(await application.begin({ scope: "openid email" }));
-    await other.fill({ Username: "grace", Password: password });
+    await other.enter({ Username: "grace", Password: password });
     await other.page.getByRole("button", { name: "Sign in", exact: true }).click();
     await other.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
     await other.end();
@@ -170,7 +170,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
     const application = await startApplication(stage, "Bank");
     const lise = await Person.begin(browser);
     await lise.open(`${stage.publicUrl}/sign-up`);
-    await lise.fill({ Username: "lise", Password: password });
+    await lise.enter({ Username: "lise", Password: password });
     await lise.press("Create account", "Your account");
     await lise.open(await application.begin({ acr_values: "2" }));
     await lise.expect("Confirm that it is you");

@@ -82,8 +82,8 @@ export class Person {
     await this.page.goto(String(url));
   }
 
-  /** Fills fields in by their labels. */
-  async fill(fields: Readonly<Record<string, string>>): Promise<void> {
+  /** Enters texts into fields, by their labels. */
+  async enter(fields: Readonly<Record<string, string>>): Promise<void> {
     for (const [label, value] of Object.entries(fields)) {
       await this.page.getByLabel(label).first().fill(value);
     }
