@@ -120,7 +120,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
       fields: { continue: target },
       isQuiet: true,
     })
-  }${hasPasskeys && (factors.length > 0 || level !== "2") && html`<p class="or">${signIn.or}</p>`}${
+  }${hasPasskeys && (factors.length > 0 || level !== "2") && html`<p class="or">${factors.length > 0 ? signIn.orCode : signIn.or}</p>`}${
     factors.length > 0
       ? askForCode(visit, {
           factors,

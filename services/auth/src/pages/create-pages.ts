@@ -11,6 +11,7 @@ import { listInteractionRoutes } from "./interaction.ts";
 import type { PageParts } from "./page-parts.ts";
 import { Pages } from "./pages.ts";
 import type { PagesParts } from "./pages.ts";
+import type { PageRoute } from "./route.ts";
 import { listRecoveryRoutes } from "./recovery.ts";
 import { listSecondFactorRoutes } from "./second-factor.ts";
 import { listSignInRoutes } from "./sign-in.ts";
@@ -31,22 +32,27 @@ export function createPages(
   const errors = new ErrorPage(options.frame);
   const parts: PageParts = { ...options, errors };
   return new Pages({
-    routes: [
-      ...listSignInRoutes(parts),
-      ...listSecondFactorRoutes(parts),
-      ...listConfirmRoutes(parts),
-      ...listSignUpRoutes(parts),
-      ...listRecoveryRoutes(parts),
-      ...listInteractionRoutes(parts),
-      ...listSignOutRoutes(parts),
-      ...listProfileRoutes(parts),
-      ...listSecurityRoutes(parts),
-      ...listCredentialRoutes(parts),
-      ...listAccessRoutes(parts),
-    ],
+    routes: listPageRoutes(parts),
     assets: options.frame.assets,
     visits: new VisitReader(options),
     errors,
     log: options.log,
   });
+}
+
+/** All routes. */
+export function listPageRoutes(parts: PageParts): PageRoute[] {
+  return [
+    ...listSignInRoutes(parts),
+    ...listSecondFactorRoutes(parts),
+    ...listConfirmRoutes(parts),
+    ...listSignUpRoutes(parts),
+    ...listRecoveryRoutes(parts),
+    ...listInteractionRoutes(parts),
+    ...listSignOutRoutes(parts),
+    ...listProfileRoutes(parts),
+    ...listSecurityRoutes(parts),
+    ...listCredentialRoutes(parts),
+    ...listAccessRoutes(parts),
+  ];
 }

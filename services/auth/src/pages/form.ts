@@ -28,8 +28,13 @@ export interface FieldOptions {
 export function field(messages: Messages, options: FieldOptions, problem?: Problem): Html {
   const { name, id = name, type = "text", hint, isCode } = options;
   const error = problem?.fields[name];
+  const hasErrors = problem !== undefined && Object.keys(problem.fields).length > 0;
+  // The first of them: browsers take no second one.
+  const hasFocus = hasErrors ? error !== undefined : options.isFirst === true;
+  // What is wrong says what would be right.
+  const shownHint = error === undefined ? hint : undefined;
   const described = [
-    hint === undefined ? "" : `${id}-hint`,
+    shownHint === undefined ? "" : `${id}-hint`,
     error === undefined ? "" : `${id}-error`,
   ]
     .filter((part) => part !== "")
@@ -38,7 +43,7 @@ export function field(messages: Messages, options: FieldOptions, problem?: Probl
     <label for="${id}"
       >${options.label}${options.isOptional === true && html` <span class="hint">${messages.optional}</span>`}</label
     >
-    ${hint !== undefined && html`<p class="hint" id="${id}-hint">${hint}</p>`}
+    ${shownHint !== undefined && html`<p class="hint" id="${id}-hint">${shownHint}</p>`}
     ${error !== undefined && html`<p class="error" id="${id}-error">${error}</p>`}
     <input
       id="${id}"
@@ -48,7 +53,7 @@ export function field(messages: Messages, options: FieldOptions, problem?: Probl
       ${
         options.value !== undefined && html` value="${options.value}"`
       }${options.isOptional !== true && html` required`}${
-        options.isFirst === true && html` autofocus`
+        hasFocus && html` autofocus`
       }${options.maxLength !== undefined && html` maxlength="${options.maxLength}"`}${
         described !== "" && html` aria-describedby="${described}"`
       }${error !== undefined && html` aria-invalid="true"`}${

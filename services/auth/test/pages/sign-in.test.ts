@@ -1,51 +1,29 @@
 // The pages for signing in, signing up and recovering, as a browser without scripts sees them.
 import assert from "node:assert/strict";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { generateSync } from "otplib";
 import { expectStatus, join, signIn, startWithAdmin, admin } from "../client.ts";
 import { stageKinds } from "../stage.ts";
 import type { Stage } from "../stage.ts";
+import { findLink, openPostBox } from "./post-box.ts";
+import type { PostBox } from "./post-box.ts";
 import { PageBrowser, readText } from "./page-browser.ts";
 import type { Page } from "./page-browser.ts";
 
 const password = "a long enough password";
-const mails: { to: string; text: string }[] = [];
-// The notification service's side of the wire.
-const post = createServer((request, response) => {
-  let text = "";
-  request.on("data", (chunk: Buffer) => (text += chunk.toString()));
-  request.on("end", () => {
-    mails.push(JSON.parse(text) as { to: string; text: string });
-    response.writeHead(200, { "Content-Type": "application/json" }).end('{"status":"sent"}');
-  });
-});
 let stage: Stage;
 
+let post: PostBox;
+
 before(async () => {
-  await new Promise<void>((resolve) => post.listen(0, "127.0.0.1", resolve));
-  const { port } = post.address() as AddressInfo;
+  post = await openPostBox();
   const settings = await stageKinds[0]!.prepare();
-  stage = await startWithAdmin({ ...settings, platform_notify_url: `http://127.0.0.1:${port}` });
+  stage = await startWithAdmin({ ...settings, platform_notify_url: post.url });
 });
 after(async () => {
   await stage.close();
   post.close();
 });
-
-async function waitForMail(to: string, after = 0): Promise<string> {
-  for (let round = 0; round < 300; round += 1) {
-    const mail = mails.slice(after).find((item) => item.to === to);
-    if (mail !== undefined) return mail.text;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`no mail to ${to}`);
-}
-
-function findLink(text: string): string {
-  return /http:\S+/.exec(text)![0];
-}
 
 async function signUp(browser: PageBrowser, username: string, email?: string): Promise<Page> {
   const page = await browser.open("/sign-up");
@@ -119,7 +97,7 @@ test("a sign-up that cannot be says at each field why", async () => {
 test("the address is confirmed by the link's button, once", async () => {
   const browser = new PageBrowser(stage);
   await signUp(browser, "ida", "ida@example.com");
-  const link = findLink(await waitForMail("ida@example.com"));
+  const link = findLink(await post.wait("ida@example.com"));
   const page = await browser.open(link);
   assert.match(readText(await browser.open("/account")), /ida@example\.com \(not confirmed yet\)/);
   assert.match(readText(await browser.submit(page)), /Your email address is confirmed/);
@@ -132,13 +110,14 @@ test("the address is confirmed by the link's button, once", async () => {
 test("a forgotten password is set anew by a link, which says nothing about who exists and works once", async () => {
   const browser = new PageBrowser(stage);
   await signUp(browser, "karl", "karl@example.com");
-  await browser.submit(await browser.open(findLink(await waitForMail("karl@example.com"))));
+  await browser.submit(await browser.open(findLink(await post.wait("karl@example.com"))));
   const stranger = new PageBrowser(stage);
-  const sent = mails.length;
   const ask = async (email: string): Promise<string> =>
     readText(await stranger.submit(await stranger.open("/recover"), { email }));
   assert.equal(await ask("nobody@example.com"), await ask("karl@example.com"));
-  const page = await stranger.open(findLink(await waitForMail("karl@example.com", sent)));
+  const page = await stranger.open(
+    findLink(await post.wait("karl@example.com", (text) => text.includes("/recover?"))),
+  );
   const weak = await stranger.submit(page, { password: "password" });
   assert.match(readText(weak), /Choose another password/);
   const next = "quite another password";

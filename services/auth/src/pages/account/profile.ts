@@ -25,8 +25,14 @@ export function listProfileRoutes(parts: PageParts): PageRoute[] {
       handle: async (visit, form) => {
         const name = (form.get("name") ?? "").trim().slice(0, nameCharsMax);
         await parts.users.change(visit.visitor.account.id, { name: name === "" ? null : name });
-        return { kind: "redirect", to: withQuery("/account", { done: "saved" }) };
+        return back("saved");
       },
+    },
+    {
+      method: "POST",
+      path: "/account/email/change",
+      access: "fresh",
+      handle: (visit, form) => changeEmail(parts, visit, (form.get("email") ?? "").trim()),
     },
     {
       method: "POST",
@@ -35,15 +41,36 @@ export function listProfileRoutes(parts: PageParts): PageRoute[] {
       handle: async (visit) => {
         const { account } = visit.visitor;
         const sent = await attempt(visit, () => parts.credentials.beginVerification(account));
-        return "problem" in sent
-          ? show(parts, visit, sent.problem)
-          : { kind: "redirect", to: withQuery("/account", { done: "link-sent" }) };
+        return "problem" in sent ? show(parts, visit, sent.problem) : back("link-sent");
       },
     },
   ];
 }
 
-function show(parts: PageParts, visit: SignedInVisit, problem?: Problem): Answer {
+// Whoever is asked to prove who they are comes back here.
+async function changeEmail(parts: PageParts, visit: SignedInVisit, email: string): Promise<Answer> {
+  const { account } = visit.visitor;
+  const changed = await attempt(
+    visit,
+    () => parts.credentials.change(account, { email: email === "" ? null : email }),
+    { conflict: visit.language.messages.problems.addressTaken },
+  );
+  if ("problem" in changed) return show(parts, visit, changed.problem, email);
+  if (email === "" || !parts.canSend) return back("saved");
+  const sent = await attempt(visit, () => parts.credentials.beginVerification(changed.value));
+  return back("problem" in sent ? "saved" : "link-sent");
+}
+
+function back(done: string): Answer {
+  return { kind: "redirect", to: withQuery("/account", { done }) };
+}
+
+function show(
+  parts: PageParts,
+  visit: SignedInVisit,
+  problem?: Problem,
+  email = visit.visitor.account.email,
+): Answer {
   const { messages, formatTime } = visit.language;
   const { account: words, fields } = messages;
   const { account } = visit.visitor;
@@ -69,7 +96,23 @@ function show(parts: PageParts, visit: SignedInVisit, problem?: Problem): Answer
           ${carryCsrf(visit)}${hidden({ back: "/account" })}${button(words.verify, { kind: "quiet" })}
         </form>`
       }
-    </section>
+    <details${problem?.fields["email"] !== undefined && html` open`}><summary>${words.changeEmail}</summary>
+<form method="post" action="/account/email/change" class="inline">
+${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
+    messages,
+    {
+      name: "email",
+      label: fields.email,
+      type: "email",
+      autocomplete: "email",
+      value: email,
+      isOptional: true,
+      maxLength: 254,
+    },
+    problem,
+  )}${button(words.save, { kind: "quiet" })}
+</form></details>
+</section>
     <section class="card">
       <form method="post" action="/account/profile">
         ${carryCsrf(visit)}${hidden({ back: "/account" })}${field(

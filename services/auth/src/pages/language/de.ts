@@ -84,6 +84,7 @@ export const de: Messages = {
     submit: "Anmelden",
     withPasskey: "Mit Passkey anmelden",
     or: "oder mit Passwort",
+    orCode: "oder mit Code",
     forgotten: "Passwort vergessen?",
     noAccount: "Noch kein Konto?",
     signUp: "Konto anlegen",
@@ -208,8 +209,8 @@ export const de: Messages = {
     verified: "bestätigt",
     unverified: "noch nicht bestätigt",
     verify: "Bestätigungslink schicken",
+    changeEmail: "Adresse ändern",
     noEmail: "keine",
-    sentTo: (to) => `Wir haben einen Link an ${to} geschickt.`,
   },
 
   security: {

@@ -83,6 +83,7 @@ export const en = {
     submit: "Sign in",
     withPasskey: "Sign in with a passkey",
     or: "or with your password",
+    orCode: "or with a code",
     forgotten: "Forgotten your password?",
     noAccount: "No account yet?",
     signUp: "Create one",
@@ -205,8 +206,8 @@ export const en = {
     verified: "confirmed",
     unverified: "not confirmed yet",
     verify: "Send the confirmation link",
+    changeEmail: "Change address",
     noEmail: "none",
-    sentTo: (to: string) => `We have sent a link to ${to}.`,
   },
 
   security: {
