@@ -22,6 +22,7 @@ const PROGRAMS: Record<string, readonly string[]> = {
   gate: ["taskset", "prlimit", "setpriv", "wrk", "nginx"],
   auth: ["taskset", "setpriv", "wrk"],
   vault: ["taskset", "prlimit", "setpriv", "wrk"],
+  pulse: ["taskset", "prlimit", "setpriv"],
 };
 
 const INTRO = `# Results

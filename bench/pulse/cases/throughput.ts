@@ -1,0 +1,78 @@
+// Messages in and out, durably, beside other brokers.
+import type { BenchCase, BenchContext } from "../../harness/case.ts";
+import type { BenchBroker } from "../brokers/broker.ts";
+import { nats } from "../brokers/nats.ts";
+import { makePlatformPulse } from "../brokers/platform-pulse.ts";
+import { rabbitmq } from "../brokers/rabbitmq.ts";
+import { BROKER_COLUMNS, loadOnce, runBrokers } from "../contest.ts";
+
+const FILL_SECONDS = 5;
+const batched = { connections: 4, window: 4, records: 100 };
+/** As many messages under way as with the batches. */
+const single = { connections: 4, window: 400, records: 1 };
+const waiting = { connections: 64, window: 1, records: 1 };
+
+const makeOurs = (context: BenchContext): BenchBroker[] => context.runtimes.map(makePlatformPulse);
+
+/** Kafka producers with batches of 100. */
+export const produce: BenchCase = {
+  name: "produce",
+  title: "1 KB messages in, batched or pipelined",
+  run: async (context) => ({
+    work: "1 600 messages of 1 KB under way over four connections. Ours: Kafka Produce with acks=all, 100 records a batch, 4 partitions, fdatasync before the answer. NATS: JetStream publish with acknowledgement, file store, synced every two minutes. RabbitMQ: STOMP SEND with receipt to a quorum queue.",
+    columns: BROKER_COLUMNS,
+    rows: await runBrokers(context, [
+      ...makeOurs(context).map((broker) => ({ broker, protocol: "kafka" as const, ...batched })),
+      { broker: nats, protocol: "nats", ...single },
+      { broker: rabbitmq, protocol: "stomp", ...single },
+    ]),
+    ratioColumns: ["mbPerS"],
+    goals: [
+      { column: "mbPerS", against: "nats-server", atLeast: 5 },
+      { column: "mbPerS", against: "rabbitmq", atLeast: 5 },
+    ],
+  }),
+};
+
+/** Kafka consumers that read what is in the page cache. */
+export const fetchBatches: BenchCase = {
+  name: "fetch",
+  title: "1 KB messages out to Kafka consumers",
+  run: async (context) => ({
+    work: "Four connections, a partition each, Fetch of up to 1 MiB one after another, from the beginning again at the end.",
+    columns: BROKER_COLUMNS,
+    rows: await runBrokers(
+      context,
+      makeOurs(context).map((broker) => ({
+        broker,
+        protocol: "fetch" as const,
+        connections: 4,
+        window: 1,
+        records: 1,
+      })),
+      async (running) => {
+        const fill = { broker: { name: "pulse" }, protocol: "kafka" as const, ...batched };
+        await loadOnce(context, fill, running, FILL_SECONDS);
+      },
+    ),
+    ratioColumns: [],
+    goals: [],
+  }),
+};
+
+/** Clients that wait for each answer. */
+export const publish: BenchCase = {
+  name: "publish",
+  title: "1 KB messages in, one at a time on 64 connections",
+  run: async (context) => ({
+    work: "64 connections that each wait until their message is stored. Ours: POST /api/v1/publish. NATS: JetStream publish, synced every two minutes. RabbitMQ: STOMP SEND with receipt to a quorum queue.",
+    columns: BROKER_COLUMNS,
+    rows: await runBrokers(context, [
+      ...makeOurs(context).map((broker) => ({ broker, protocol: "http" as const, ...waiting })),
+      { broker: nats, protocol: "nats", ...waiting },
+      { broker: rabbitmq, protocol: "stomp", ...waiting },
+    ]),
+    ratioColumns: ["perS"],
+    goals: [{ column: "perS", against: "rabbitmq", atLeast: 1 }],
+  }),
+};
