@@ -25,6 +25,8 @@ export type LoadSummary = { records: number; bytes: number; seconds: number; p99
 type Dialect = {
   greet: (socket: Socket) => Promise<void>;
   request: () => Buffer;
+  /** Bytes of the answer that begins here, where its first ones say so. */
+  measure?: (bytes: Buffer) => number;
   /** Takes one answer off the front; undefined if it is not whole yet. Throws if it is no good one. */
   take: (bytes: Buffer) => { used: number; bytes: number } | undefined;
 };
@@ -97,11 +99,17 @@ function runOne(
     socket.write(dialect.request());
   };
   return new Promise((resolve, reject) => {
-    let rest: Buffer = Buffer.alloc(0);
+    let chunks: Buffer[] = [];
+    let waiting = 0;
+    let wanted = 0;
     socket.on("error", reject);
     socket.on("close", () => reject(new Error("the broker closed the connection")));
     socket.on("data", (chunk: Buffer) => {
-      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+      chunks.push(chunk);
+      waiting += chunk.length;
+      // Joined when an answer may be whole: large ones come in many pieces.
+      if (waiting < wanted) return;
+      let rest = chunks.length === 1 ? chunk : Buffer.concat(chunks, waiting);
       try {
         for (let answer = dialect.take(rest); answer !== undefined; answer = dialect.take(rest)) {
           rest = rest.subarray(answer.used);
@@ -110,6 +118,9 @@ function runOne(
           if (now < until) send();
           else if (sentAt.length === 0) resolve();
         }
+        chunks = [rest];
+        waiting = rest.length;
+        wanted = dialect.measure?.(rest) ?? 0;
       } catch (error) {
         reject(error);
       }
@@ -130,7 +141,7 @@ function makeDialect(protocol: Protocol, index: number, records: number): Dialec
     case "nats":
       return speakNats(index, value);
     case "stomp":
-      return speakStomp(value);
+      return speakStomp(index, value);
     default:
       return protocol satisfies never;
   }
@@ -151,6 +162,7 @@ function speakKafkaProduce(partition: number, records: number, value: Buffer): D
   return {
     greet: quiet,
     request: () => frame,
+    measure: measureKafka,
     take: (bytes) => takeKafka(bytes, errorAt, () => 0),
   };
 }
@@ -168,6 +180,7 @@ function speakKafkaFetch(partition: number): Dialect {
       const head = [int32(-1), int32(500), int32(1), int32(fetchBytes), Buffer.from([0])];
       return kafkaFrame(1, 4, Buffer.concat([...head, ...place, offset, int32(fetchBytes)]));
     },
+    measure: measureKafka,
     take: (bytes) =>
       takeKafka(bytes, errorAt, (frame) => {
         const length = frame.readInt32BE(recordsAt);
@@ -181,6 +194,10 @@ function speakKafkaFetch(partition: number): Dialect {
         return Math.max(0, length);
       }),
   };
+}
+
+function measureKafka(bytes: Buffer): number {
+  return bytes.length < 4 ? 4 : 4 + bytes.readInt32BE(0);
 }
 
 function takeKafka(bytes: Buffer, errorAt: number, measure: (frame: Buffer) => number) {
@@ -238,15 +255,18 @@ function speakHttp(value: Buffer): Dialect {
 
 function speakNats(index: number, value: Buffer): Dialect {
   const inbox = `answers.${index}`;
+  // Sent once soon after the start; a missing answer is noticed after minutes only.
+  const ping = "PING\r\n";
   const request = Buffer.concat([
     Buffer.from(`PUB ${topicName} ${inbox} ${value.length}\r\n`),
     value,
     Buffer.from("\r\n"),
   ]);
   const takeMessage = (bytes: Buffer) => {
-    const lineEnd = bytes.indexOf("\r\n");
+    const begin = bytes.toString("latin1", 0, ping.length) === ping ? ping.length : 0;
+    const lineEnd = bytes.indexOf("\r\n", begin);
     if (lineEnd < 0) return undefined;
-    const line = bytes.toString("latin1", 0, lineEnd);
+    const line = bytes.toString("latin1", begin, lineEnd);
     if (!line.startsWith("MSG ")) throw new Error(line);
     const used = lineEnd + 2 + Number(line.slice(line.lastIndexOf(" "))) + 2;
     if (bytes.length < used) return undefined;
@@ -272,7 +292,7 @@ function speakNats(index: number, value: Buffer): Dialect {
 
 /* STOMP 1.2; RabbitMQ sends the receipt of a persistent message when the queue has confirmed it. */
 
-function speakStomp(value: Buffer): Dialect {
+function speakStomp(index: number, value: Buffer): Dialect {
   const request = Buffer.concat([
     Buffer.from(
       `SEND\ndestination:/queue/${topicName}\npersistent:true\nx-queue-type:quorum\nreceipt:1\ncontent-length:${value.length}\n\n`,
@@ -285,6 +305,10 @@ function speakStomp(value: Buffer): Dialect {
       socket.write("CONNECT\naccept-version:1.2\nhost:/\nlogin:guest\npasscode:guest\n\n\0");
       const [answer] = (await once(socket, "data")) as [Buffer];
       if (!answer.toString().startsWith("CONNECTED")) throw new Error(answer.toString());
+      if (index > 0) return;
+      // Makes the queue before everybody wants it at once.
+      socket.write(request);
+      await once(socket, "data");
     },
     request: () => request,
     take: (bytes) => {

@@ -28,7 +28,8 @@ export const produce: BenchCase = {
     ]),
     ratioColumns: ["mbPerS"],
     goals: [
-      { column: "mbPerS", against: "nats-server", atLeast: 5 },
+      // It does not sync, so there is no goal to set against it.
+      { column: "mbPerS", against: "nats-server" },
       { column: "mbPerS", against: "rabbitmq", atLeast: 5 },
     ],
   }),
