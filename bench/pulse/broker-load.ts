@@ -177,7 +177,7 @@ function speakKafkaFetch(partition: number): Dialect {
     greet: quiet,
     request: () => {
       offset.writeBigInt64BE(next);
-      const head = [int32(-1), int32(500), int32(1), int32(fetchBytes), Buffer.from([0])];
+      const head = [int32(-1), int32(0), int32(1), int32(fetchBytes), Buffer.from([0])];
       return kafkaFrame(1, 4, Buffer.concat([...head, ...place, offset, int32(fetchBytes)]));
     },
     measure: measureKafka,
