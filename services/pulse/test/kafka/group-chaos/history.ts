@@ -7,9 +7,10 @@ export class History {
   /** The highest commit that the broker has acknowledged, by partition. */
   readonly #committed: number[];
   readonly violations: string[] = [];
-  /** Counts the broker's starts: groups have their generations anew in each. */
-  era = 0;
-  #generation = 0;
+  /** Generations in the order in which their members heard of them. Numbers begin anew when a group was empty. */
+  readonly #generations: string[] = [];
+  /** The newest one, by its place in that order, that has committed. */
+  #newest = -1;
   commits = 0;
   rebalances = 0;
   refusedCommits = 0;
@@ -39,26 +40,30 @@ export class History {
     counts[offset] = (counts[offset] ?? 0) + 1;
   }
 
-  /** The newest generation that has committed, for a commit that is being sent. */
-  readNewest(): { era: number; generation: number } {
-    return { era: this.era, generation: this.#generation };
+  /** A member was let in; `leader` is the leader's id, which is never given twice. Gives the generation's place. */
+  enter(generation: number, leader: string): number {
+    const name = `${generation} of ${leader}`;
+    const place = this.#generations.lastIndexOf(name);
+    return place >= 0 ? place : this.#generations.push(name) - 1;
+  }
+
+  /** The place of the newest generation that has committed, for a commit that is being sent. */
+  readNewest(): number {
+    return this.#newest;
   }
 
   /** A commit was acknowledged; `newest` is what `readNewest` gave when it was sent. */
   commit(
     member: string,
-    generation: number,
+    place: number,
     offsets: readonly (readonly [partition: number, offset: number])[],
-    newest: { era: number; generation: number },
+    newest: number,
   ): void {
-    if (newest.era === this.era) {
-      if (generation < newest.generation) {
-        this.#blame(
-          `${member} committed in generation ${generation} after one of ${newest.generation}`,
-        );
-      }
-      this.#generation = Math.max(this.#generation, generation);
+    if (place < newest) {
+      const [own, later] = [this.#generations[place]!, this.#generations[newest]!];
+      this.#blame(`${member} committed in generation ${own} after one of ${later}`);
     }
+    this.#newest = Math.max(this.#newest, place);
     this.commits++;
     for (const [partition, offset] of offsets) {
       for (let at = this.#committed[partition]!; at < offset; at++) {
@@ -69,12 +74,6 @@ export class History {
       }
       this.#committed[partition] = Math.max(this.#committed[partition]!, offset);
     }
-  }
-
-  /** The broker was started again. */
-  restart(): void {
-    this.era++;
-    this.#generation = 0;
   }
 
   get committedTotal(): number {
