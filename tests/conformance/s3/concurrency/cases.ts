@@ -21,7 +21,9 @@ export const cases = casesOf(
     "a reader gets one put's bytes, never a mixture",
     async (scene) => {
       await scene.put("key", Buffer.alloc(SIZE, "a"));
-      const puts = [..."bcdef"].map((letter) => scene.put("key", Buffer.alloc(SIZE, letter)));
+      const puts = ["b", "c", "d", "e", "f"].map((letter) =>
+        scene.put("key", Buffer.alloc(SIZE, letter)),
+      );
       const reads = Array.from({ length: 12 }, () => readLetter(scene, "/key"));
       for (const letter of await Promise.all(reads)) assert.ok("abcdef".includes(letter));
       await Promise.all(puts);
@@ -31,7 +33,7 @@ export const cases = casesOf(
   [
     "of puts at the same time one is the object in the end, whole",
     async (scene) => {
-      const letters = [..."abcdefgh"];
+      const letters = ["a", "b", "c", "d", "e", "f", "g", "h"];
       const answers = await Promise.all(
         letters.map((letter) => scene.put("key", Buffer.alloc(SIZE, letter))),
       );
@@ -105,7 +107,8 @@ export const cases = casesOf(
       const answers = await Promise.all(
         Array.from({ length: 4 }, () => client.send("PUT", `/${bucket}-2`)),
       );
-      assert.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 409, 409, 409]);
+      assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+      assert.equal(answers.filter(({ status }) => status === 409).length, 3);
     },
   ],
   [
