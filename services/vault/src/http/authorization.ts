@@ -5,6 +5,7 @@ import { decodeUri } from "../sigv4/index.ts";
 import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
+import { decodeFieldText } from "../wire/fields.ts";
 import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
@@ -160,7 +161,8 @@ const CONDITION_FIELDS = [
 
 // Policies name a source as bucket/key, however the field spells it.
 function toPlainSource(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : decodeUri(text.replace(/^\//, "").replace(/\?.*$/s, ""));
+  if (text === undefined) return undefined;
+  return decodeUri(decodeFieldText(text).replace(/^\//, "").replace(/\?.*$/s, ""));
 }
 
 async function addExistingTags(

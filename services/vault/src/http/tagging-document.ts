@@ -1,6 +1,7 @@
 // Tags in fields and documents.
 import { parseQuery } from "../sigv4/index.ts";
 import { S3Error } from "../wire/error.ts";
+import { decodeFieldText } from "../wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 
 const KEY_CHARS_MAX = 128;
@@ -10,7 +11,7 @@ export const OBJECT_TAGS_MAX = 10;
 
 /** Reads `x-amz-tagging`: tags as a query. Throws InvalidTag. */
 export function readTagging(text: string): Record<string, string> {
-  return checkTags(parseQuery(text), OBJECT_TAGS_MAX);
+  return checkTags(parseQuery(decodeFieldText(text)), OBJECT_TAGS_MAX);
 }
 
 /** Reads a Tagging document. */
