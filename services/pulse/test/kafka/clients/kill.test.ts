@@ -70,9 +70,9 @@ function startConfluent(topic: string): Stream {
 /** Sends tens of numbers one after another; the client itself tries again. */
 function startLoop(send: (values: string[]) => Promise<unknown>, close: () => unknown): Stream {
   const acknowledged: number[] = [];
-  let isStopping = false;
+  const stopping = new AbortController();
   const done = (async () => {
-    for (let next = 0; !isStopping; next += 10) {
+    for (let next = 0; !stopping.signal.aborted; next += 10) {
       const numbers = Array.from({ length: 10 }, (_, at) => next + at);
       await send(numbers.map(String));
       acknowledged.push(...numbers);
@@ -84,7 +84,7 @@ function startLoop(send: (values: string[]) => Promise<unknown>, close: () => un
   done.catch(() => undefined);
   return {
     async stop() {
-      isStopping = true;
+      stopping.abort();
       await done;
       return acknowledged;
     },

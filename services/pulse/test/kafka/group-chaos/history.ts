@@ -1,5 +1,7 @@
 // What happened to the messages of a topic that a group reads, and what of it a broker may not let happen.
 
+const placesOfLife = 1_000_000;
+
 /** Judges from what members were told; messages are numbered by partition and offset without gaps. */
 export class History {
   /** How often each message was processed, by partition and offset. */
@@ -7,10 +9,12 @@ export class History {
   /** The highest commit that the broker has acknowledged, by partition. */
   readonly #committed: number[];
   readonly violations: string[] = [];
-  /** Generations in the order in which their members heard of them. Numbers begin anew when a group was empty. */
-  readonly #generations: string[] = [];
-  /** The newest one, by its place in that order, that has committed. */
-  #newest = -1;
+  /** The generation that a member was last let into. */
+  #generation = 0;
+  /** Counts the group's lives: an empty group is forgotten, and its numbers begin anew. */
+  #life = 0;
+  /** The newest generation that has committed. */
+  #newest = 0;
   commits = 0;
   rebalances = 0;
   refusedCommits = 0;
@@ -40,11 +44,11 @@ export class History {
     counts[offset] = (counts[offset] ?? 0) + 1;
   }
 
-  /** A member was let in; `leader` is the leader's id, which is never given twice. Gives the generation's place. */
-  enter(generation: number, leader: string): number {
-    const name = `${generation} of ${leader}`;
-    const place = this.#generations.lastIndexOf(name);
-    return place >= 0 ? place : this.#generations.push(name) - 1;
+  /** A member was let in. Gives the generation's place among those of all the group's lives. */
+  enter(generation: number): number {
+    if (generation < this.#generation) this.#life++;
+    this.#generation = generation;
+    return this.#life * placesOfLife + generation;
   }
 
   /** The place of the newest generation that has committed, for a commit that is being sent. */
@@ -60,7 +64,7 @@ export class History {
     newest: number,
   ): void {
     if (place < newest) {
-      const [own, later] = [this.#generations[place]!, this.#generations[newest]!];
+      const [own, later] = [place, newest].map((one) => one % placesOfLife);
       this.#blame(`${member} committed in generation ${own} after one of ${later}`);
     }
     this.#newest = Math.max(this.#newest, place);

@@ -38,7 +38,7 @@ export class ChaosMember {
   #memberId = "";
   #generation = -1;
   /** The generation's place in the history. */
-  #place = -1;
+  #place = 0;
   #stallMs = 0;
   #state: "running" | "leaving" | "dead" = "running";
   /** Where the next read of each assigned partition begins. */
@@ -124,7 +124,7 @@ export class ChaosMember {
     if (joined.errorCode !== none) return this.#refuse(joined.errorCode);
     this.#memberId = joined.memberId;
     this.#generation = joined.generationId;
-    this.#place = history.enter(joined.generationId, joined.leader);
+    this.#place = history.enter(joined.generationId);
     const isLeader = joined.leader === joined.memberId && !joined.skipAssignment;
     if (isLeader) history.rebalances++;
     await this.#rest();
