@@ -25,6 +25,7 @@ import { MultipartService } from "./multipart/multipart-service.ts";
 import { BodyOpener } from "./object/body.ts";
 import { ChecksumFactory } from "./object/checksum.ts";
 import { CopyService } from "./object/copy-service.ts";
+import { buildListResult } from "./object/list.ts";
 import { ObjectService, type ServiceEnvironment } from "./object/object-service.ts";
 import { PointReader } from "./object/point-reader.ts";
 import type { DriveState, Store, StoreStats } from "./store.ts";
@@ -254,7 +255,8 @@ class LocalStore implements Store {
   copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);
   listObjects: Store["listObjects"] = async (request) => {
     const { id } = this.#env.buckets.require(request.bucket);
-    return this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    const page = await this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    return buildListResult(page, request.maxKeys);
   };
   listVersions: Store["listVersions"] = async (request) => {
     const { id } = this.#env.buckets.require(request.bucket);
