@@ -195,8 +195,19 @@ async function takeDrives(
 
 // What is stored needs room on all drives alike: the fullest one decides.
 function readSpaceOfDrives(drives: DriveSet): DiskSpace {
-  const spaces = drives.present.map(({ folders }) => readDiskSpace(folders.root));
-  return spaces.reduce((least, space) => (space.freeBytes < least.freeBytes ? space : least));
+  const spaces = drives.present.flatMap(({ folders }) => {
+    try {
+      return [readDiskSpace(folders.root)];
+    } catch {
+      // It has just gone, which is noticed elsewhere.
+      return [];
+    }
+  });
+  const none = { freeBytes: 0, totalBytes: 0 };
+  return spaces.reduce(
+    (least, space) => (space.freeBytes < least.freeBytes ? space : least),
+    spaces[0] ?? none,
+  );
 }
 
 interface LocalStoreParts {
