@@ -64,8 +64,8 @@ export class StagedVault implements AsyncDisposable {
     return this.#process?.readOutput() ?? "";
   }
 
-  /** Starts it again, after `stop` or `kill`. */
-  async start(): Promise<void> {
+  /** Starts it again, after `stop` or `kill`; `env` is added to what it was launched with. */
+  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const launch = [...(this.#launch.wrapper ?? []), process.execPath, PROGRAM];
     const flags = [`--port=127.0.0.1:${this.port}`, `--admin-port=127.0.0.1:${this.adminPort}`];
     const staged = stageProcess({
@@ -79,6 +79,7 @@ export class StagedVault implements AsyncDisposable {
         PLATFORM_VAULT_DATA_DIR: this.dataDir,
         PLATFORM_VAULT_TENANT_RATE: "0",
         ...this.#launch.env,
+        ...env,
       },
     });
     this.#process = staged;

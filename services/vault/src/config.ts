@@ -31,6 +31,11 @@ const keys = {
   data_dir: key(z.string().min(1).default("./data"), {
     description: "Folder that everything is kept in.",
   }),
+  disk_reserve: key(z.int().min(0).optional(), {
+    description:
+      "Bytes of the disk that stay free: where less is left, nothing is stored (507), and reading and deleting go on. By default the larger of 1 GiB and 1 %.",
+    unit: "bytes",
+  }),
   access_key_id: key(
     z
       .string()

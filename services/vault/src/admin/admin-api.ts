@@ -7,9 +7,13 @@ import { accessKeySchema, secretKeySchema, userNameSchema } from "../access/dire
 import type { Directory, KeyRecord, UserRecord } from "../access/directory.ts";
 import { VERSION } from "../config.ts";
 import { StoreError } from "../store.ts";
-import type { Owner, Store } from "../store.ts";
+import type { NotificationRule, Owner, Store } from "../store.ts";
 import { toS3Error } from "../http/answer.ts";
-import { subscriptionSchema, toNotificationRule } from "../http/bucket/notification.ts";
+import {
+  subscriptionSchema,
+  toNotificationRule,
+  toSubscription,
+} from "../http/bucket/notification.ts";
 import type { ObjectApi } from "../http/context.ts";
 import { S3Error } from "../wire/error.ts";
 import { deriveWebhookSecret } from "../delivery/webhook.ts";
@@ -77,6 +81,7 @@ export function createAdminApi(options: AdminOptions): Api {
       createHealthRoute(options),
       ...createBucketRoutes(options),
       createSubscribeRoute(options),
+      createSubscriptionsRoute(options),
       ...createUserRoutes(options.directory),
       ...createKeyRoutes(options.directory),
       ...(options.sessions === undefined ? [] : createConsoleRoutes(options.sessions)),
@@ -179,12 +184,29 @@ function createSubscribeRoute({ api, masterKey }: AdminOptions): ApiRoute {
       if (rules.length >= 100)
         throw new PlatformError("conflict", "The bucket has 100 subscriptions already.");
       await asProblem(store.setBucketSetting(bucket, "notification", { rules: [...rules, rule] }));
-      const { kind, url } = rule.target as { kind: string; url: string };
-      const secret =
-        kind === "webhook" ? { secret: deriveWebhookSecret(masterKey, bucket, url) } : {};
-      return { id: rule.id, bucket, events: rule.events, ...secret };
+      return showSubscription(masterKey, bucket, rule);
     },
   });
+}
+
+function createSubscriptionsRoute({ api, masterKey }: AdminOptions): ApiRoute {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/events/subscriptions",
+    summary: "Subscriptions of a bucket, with the secrets that webhooks are signed with",
+    description: "Also those that were made with PutBucketNotificationConfiguration.",
+    query: z.object({ bucket: z.string().min(1).max(63) }),
+    handle: async ({ query: { bucket } }) => {
+      const rules = await asProblem(readRules(api.store, bucket));
+      return { subscriptions: rules.map((rule) => showSubscription(masterKey, bucket, rule)) };
+    },
+  });
+}
+
+function showSubscription(masterKey: Buffer, bucket: string, rule: NotificationRule) {
+  const { kind, url } = rule.target as { kind: string; url: string };
+  const secret = kind === "webhook" ? { secret: deriveWebhookSecret(masterKey, bucket, url) } : {};
+  return { ...toSubscription(bucket, rule), ...secret };
 }
 
 async function readRules(store: Store, bucket: string) {

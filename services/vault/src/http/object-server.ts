@@ -54,20 +54,18 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
 
 async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
-  let finished: FinishedRequest | undefined;
-  let request: S3Request | undefined;
+  const request = new S3Request(exchange, id, api.trustsPeer);
+  const finished: FinishedRequest = {
+    request,
+    operation: "Unknown",
+    bucketName: "",
+    key: "",
+    caller: undefined,
+    status: 0,
+    errorCode: undefined,
+  };
   let answer: S3Answer;
   try {
-    request = new S3Request(exchange, id, api.trustsPeer);
-    finished = {
-      request,
-      operation: "Unknown",
-      bucketName: "",
-      key: "",
-      caller: undefined,
-      status: 0,
-      errorCode: undefined,
-    };
     answer = await answerRequest(options, request, finished);
   } catch (thrown) {
     if (thrown instanceof ClientGone) {
@@ -77,20 +75,9 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       if (error.status >= 500) {
         api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
       }
-      if (finished !== undefined) finished.errorCode = error.code;
-      const isBuckets = error.status === 404 && finished?.key === "";
-      const bucketName = isBuckets ? finished?.bucketName : undefined;
-      answer = answerError(error, exchange.head.pathString(), id, bucketName);
+      finished.errorCode = error.code;
+      answer = answerError(error, request.rawPath, id);
     }
-  }
-  if (request === undefined || finished === undefined) {
-    // Only fields that contradict each other lead here: there is nothing to tell but the error.
-    exchange.respond({
-      status: answer.status,
-      headers: answer.headers ?? [],
-      body: answer.body ?? "",
-    });
-    return;
   }
   finished.status = answer.status;
   const crossOrigin = getCrossOriginHeaders(request, api.store.findBucket(finished.bucketName));
@@ -110,6 +97,7 @@ async function answerRequest(
 ): Promise<S3Answer> {
   const { api } = options;
   const { method, fields, rawPath, host } = request;
+  if (request.refusal !== undefined) throw request.refusal;
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
     const probe = options.answerProbe(rawPath);

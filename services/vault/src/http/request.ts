@@ -23,9 +23,10 @@ export class S3Request {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
+  /** Why the fields cannot be read; `fields` is empty then. */
+  readonly refusal: unknown;
   #query: RequestQuery | undefined;
 
-  /** Throws S3Error where the fields contradict each other. */
   constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
     const { head, connection } = exchange;
     this.exchange = exchange;
@@ -35,7 +36,12 @@ export class S3Request {
     this.rawPath = head.pathString();
     this.rawQuery = head.queryString() ?? "";
     this.host = head.hostString() ?? "";
-    this.fields = new RequestFields(head.fields.entries());
+    try {
+      this.fields = new RequestFields(head.fields.entries());
+    } catch (error) {
+      this.refusal = error;
+      this.fields = new RequestFields([]);
+    }
     const isTrusted = trustsPeer(connection.remoteAddress);
     const read = (name: string): string | undefined =>
       isTrusted ? this.fields.get(name)?.split(",").at(-1)?.trim() : undefined;

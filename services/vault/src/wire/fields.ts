@@ -13,12 +13,9 @@ export class RequestFields {
   readonly #folded = new Map<string, string>();
   /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
   readonly extensionNames: string[] = [];
-  /** Whether any `x-store-` name came: then answers carry both names. */
-  readonly usesStoreNames: boolean;
 
   /** Throws InvalidRequest where a name came in both spellings with different values. */
   constructor(pairs: Iterable<readonly [name: string, value: string]>) {
-    let usesStoreNames = false;
     for (const [given, value] of pairs) {
       const name = given.toLowerCase();
       const before = this.#raw.get(name);
@@ -27,10 +24,8 @@ export class RequestFields {
     for (const [name, value] of this.#raw) {
       const isStore = name.startsWith(STORE);
       if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
-      if (isStore) usesStoreNames = true;
       this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value);
     }
-    this.usesStoreNames = usesStoreNames;
   }
 
   get(name: string): string | undefined {
