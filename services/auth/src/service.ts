@@ -46,6 +46,8 @@ import { deriveCodeKey } from "./mfa/one-time-code.ts";
 import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { createCorePages } from "./pages/core-pages.ts";
+import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
 import { owaspCost, PasswordHasher } from "./password/hasher.ts";
 import type { PasswordCost } from "./password/hasher.ts";
@@ -166,6 +168,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     countSessions: () => sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
+  const policies = new MfaPolicies(database, clock);
+  const frame = createFrame(config.mfa_totp_issuer);
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -182,6 +186,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
+    pages: createCorePages(frame),
+    needsSecondFactor: async (userId, clientId) => {
+      const { roles } = await rbac.findRights({ kind: "user", id: userId });
+      return policies.requires(userId, roles, clientId);
+    },
     onSignOut: async (sid) => {
       await sessions.end(sid);
     },
@@ -232,7 +241,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: config.mfa_totp_issuer,
     count: metrics.countMfa,
   });
-  const policies = new MfaPolicies(database, clock);
   const secondFactor = new SecondFactor({
     factors,
     policies,
@@ -245,6 +253,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     notices,
   });
   const cookies = new Cookies(publicUrl);
+  const addresses = new ClientAddress(config.trusted_proxies);
   const identification = new Identification({
     publicUrl,
     accounts: users,
@@ -252,7 +261,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     rbac,
     oauth,
     cookies,
-    addresses: new ClientAddress(config.trusted_proxies),
+    addresses,
     now: () => clock.now(),
     sessionAbsoluteMs: config.session_absolute_ms,
   });
@@ -310,6 +319,31 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
       }),
     ],
   });
+  const pages = createPages({
+    frame,
+    cookies,
+    login,
+    secondFactor,
+    credentials,
+    passkeys,
+    factors,
+    policies,
+    rbac,
+    users,
+    accounts: users,
+    sessions,
+    oauth,
+    audit,
+    addresses,
+    publicUrl,
+    registration: config.registration,
+    canSend: config.platform_notify_url !== undefined,
+    sessionAbsoluteMs: config.session_absolute_ms,
+    secret: secrets.session,
+    notices,
+    log,
+    now: () => clock.now(),
+  });
   const stopSweeping = startSweeping(
     [
       () => sessions.sweep(),
@@ -320,7 +354,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     log,
   );
   lifecycle.onDrain("sweeps", stopSweeping);
-  front.open({ api, oauth });
+  front.open({ api, oauth, pages });
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));

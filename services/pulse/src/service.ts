@@ -12,6 +12,7 @@ import { systemClock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
+import { Compactor } from "./compact/compactor.ts";
 import { pulseVersion, type PulseConfig } from "./config.ts";
 import { DeadLetterBox } from "./deadletter/dead-letter-box.ts";
 import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
@@ -145,6 +146,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
   expiry.start(groups);
   delays.start();
+  const compactor = new Compactor({ store, topics, groups, expiry, onError });
+  compactor.start();
+  lifecycle.onDrain("compaction", () => compactor.stop());
   const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
   lifecycle.onDrain("dispatch", async () => {
     housekeeping.stop();

@@ -3,6 +3,7 @@ import { BlockList, isIP } from "node:net";
 import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
+import { SHARDS_MAX } from "./erasure/reed-solomon.ts";
 
 /** The vault's version: in health answers, `--version` and metrics. */
 export const VERSION = "2.0.0";
@@ -36,6 +37,21 @@ const keys = {
       "Bytes of the disk that stay free: where less is left, nothing is stored (507), and reading and deleting go on. By default the larger of 1 GiB and 1 %.",
     unit: "bytes",
   }),
+  drives: key(z.array(z.string().min(1)).max(SHARDS_MAX).default([]), {
+    description:
+      "Folders on drives of their own that objects are kept on, in an order that stays; what else the vault keeps is in data_dir.",
+  }),
+  drive_parity: key(
+    z
+      .int()
+      .min(1)
+      .max(SHARDS_MAX - 1)
+      .default(1),
+    {
+      description: "How many of the drives may be lost; chosen when the store is made.",
+      unit: "drives",
+    },
+  ),
   access_key_id: key(
     z
       .string()

@@ -68,6 +68,9 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     dataDir: config.data_dir,
     keys: createKeyProvider(masterKey),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
+    ...(config.drives.length === 0
+      ? {}
+      : { drives: { folders: config.drives, parity: config.drive_parity } }),
   });
   lifecycle.onDrain("store", () => store.close());
 

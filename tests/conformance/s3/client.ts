@@ -39,6 +39,8 @@ export interface Ask {
   time?: Date;
   region?: string;
   host?: string;
+  /** What is sent in place of what was signed. */
+  sendInstead?: { method: string; target: string };
   /** Changes the fields after they were signed. */
   spoil?: (headers: Record<string, string>) => void;
 }
@@ -92,7 +94,8 @@ export class Client {
   /** Sends a request; `target` is path and query exactly as they go out. */
   async send(method: string, target: string, ask: Ask = {}): Promise<Answer> {
     const { headers, body } = this.#build(method, target, ask);
-    return this.#exchange(method, target, headers, body);
+    const sent = ask.sendInstead ?? { method, target };
+    return this.#exchange(sent.method, sent.target, headers, body);
   }
 
   /** Target of a presigned URL. */

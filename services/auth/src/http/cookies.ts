@@ -31,4 +31,10 @@ export class Cookies {
 }
 
 /** The cookies there are. */
-export type CookieName = "platform_session" | "platform_device" | "platform_flow";
+export type CookieName =
+  | "platform_session"
+  | "platform_device"
+  /** Names the browser; what pages send back is bound to it. */
+  | "platform_browser"
+  /** A sign-in that waits for its second factor. */
+  | "platform_pending";

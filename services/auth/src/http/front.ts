@@ -1,4 +1,4 @@
-// The front handler: requests of the OAuth core go to it on node's own objects, everything else to the API.
+// The front handler: requests of the OAuth core and of the pages go there on node's own objects, the rest to the API.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Api } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
@@ -7,14 +7,16 @@ import type { Clock } from "@platform/kernel/time";
 import { parseTraceContext } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
 import type { OAuth } from "../oauth/port.ts";
+import type { Pages } from "../pages/pages.ts";
 
 /** What is behind the front once the service is composed. */
 export interface Faces {
   api: Api;
   oauth: Pick<OAuth, "handle" | "findRoute">;
+  pages: Pick<Pages, "handle" | "findRoute">;
 }
 
-/** What requests of the core are measured, traced and logged with, as the API does its own. */
+/** What their requests are measured, traced and logged with, as the API does its own. */
 export interface FrontParts {
   httpMetrics: HttpMetrics;
   tracer: Tracer;
@@ -44,12 +46,14 @@ export class Front {
       response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
       return true;
     }
-    const { oauth } = this.#faces;
     const path = (request.url ?? "/").split("?", 1)[0]!;
-    const route = oauth.findRoute(path);
-    if (route === undefined) return false;
-    this.#observe(request, response, path, route);
-    return oauth.handle(request, response);
+    for (const face of [this.#faces.oauth, this.#faces.pages]) {
+      const route = face.findRoute(path);
+      if (route === undefined) continue;
+      this.#observe(request, response, path, route);
+      return face.handle(request, response);
+    }
+    return false;
   };
 
   /** For `listenHttp`. */

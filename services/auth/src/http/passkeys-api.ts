@@ -8,6 +8,7 @@ import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials, Registration } from "../login/credentials.ts";
 import type { Login } from "../login/login.ts";
 import type { SecurityNotices } from "../login/security-notices.ts";
+import { assertion, credentialId, registration } from "../passkey/credential.ts";
 import type { Passkeys } from "../passkey/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
 import type { Account } from "../user/account.ts";
@@ -15,40 +16,6 @@ import type { Users } from "../user/users.ts";
 import { answerSignedIn, showUser } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
 import type { Identification } from "./principal.ts";
-
-const base64url = (max: number) =>
-  z
-    .string()
-    .max(max)
-    .regex(/^[\w-]+={0,2}$/);
-const credentialId = base64url(1400);
-const extras = {
-  type: z.literal("public-key"),
-  rawId: credentialId,
-  authenticatorAttachment: z.string().max(32).nullish(),
-  clientExtensionResults: z.record(z.string().max(64), z.unknown()).default({}),
-};
-const registration = z.object({
-  id: credentialId,
-  ...extras,
-  response: z.object({
-    clientDataJSON: base64url(8192),
-    attestationObject: base64url(32_768),
-    transports: z.array(z.string().max(32)).max(10).optional(),
-  }),
-});
-const assertion = z.object({
-  id: credentialId,
-  ...extras,
-  response: z.object({
-    clientDataJSON: base64url(8192),
-    authenticatorData: base64url(8192),
-    signature: base64url(8192),
-    userHandle: base64url(256)
-      .nullish()
-      .transform((handle) => handle ?? undefined),
-  }),
-});
 
 /** What these operations work with. */
 export interface PasskeysApiParts {

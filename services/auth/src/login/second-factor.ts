@@ -37,6 +37,13 @@ export interface FactorChallenge {
   enrolment_required?: true;
 }
 
+/** A sign-in that waits for its second factor. */
+export interface PendingSignIn {
+  kind: "login" | "enrol" | "step-up";
+  account: Account;
+  factors: readonly FactorItem[];
+}
+
 /** What a ticket stands for. */
 interface TicketPayload {
   kind: "login" | "enrol" | "step-up";
@@ -79,6 +86,15 @@ export class SecondFactor {
     }
     const proof = { amr: ["pwd"], acr: "1" };
     return { kind: "signed-in", signedIn: await login.open(account, proof, origin, purpose) };
+  }
+
+  /** What a token waits for; undefined where it is used, expired or none. It is left good. */
+  async describe(mfaToken: string): Promise<PendingSignIn | undefined> {
+    const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
+    if (ticket === undefined || ticket.attemptsLeft < 1) return undefined;
+    const account = await this.#findUser(ticket);
+    const factors = await this.#parts.factors.list(account.id);
+    return { kind: readPayload(ticket).kind, account, factors };
   }
 
   /** The user who may set up a factor with the token, because a policy asks them to. */
@@ -149,6 +165,7 @@ export class SecondFactor {
     session: SessionInfo,
     wanted: { acrValues: readonly string[]; maxAgeMs: number | undefined },
     nowMs: number,
+    purpose: SignInPurpose = {},
   ): Promise<FactorChallenge | undefined> {
     const needsSecond = wanted.acrValues.includes("2") && session.acr !== "2";
     const isOld = wanted.maxAgeMs !== undefined && nowMs - session.authTime > wanted.maxAgeMs;
@@ -157,7 +174,7 @@ export class SecondFactor {
     if (needsSecond && items.length === 0) {
       throw new PlatformError("conflict", "There is no second factor: set one up first.");
     }
-    return this.#ask(account.id, "step-up", {}, items, session.id);
+    return this.#ask(account.id, "step-up", purpose, items, session.id);
   }
 
   async #elevate(
@@ -181,7 +198,10 @@ export class SecondFactor {
       account,
       session: opened.session,
       sessionToken: opened.token,
-      tokens: await oauth.mintForLogin(account, opened.session, purpose.scope),
+      tokens:
+        purpose.mint === false
+          ? undefined
+          : await oauth.mintForLogin(account, opened.session, purpose.scope),
       deviceMark: login.createDeviceMark(account),
     };
   }

@@ -33,7 +33,7 @@ interface Face {
 const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
 // Pages of the core have no script but that which posts a form, whose digest the core adds.
 const contentPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /** Serves the core's paths. */
 export class FrontHandler {
@@ -150,6 +150,8 @@ export class FrontHandler {
     const provider = this.#parts.build();
     const documents = new Map<string, Buffer>();
     provider.use(async (ctx, next) => {
+      // The core would post a code in the address by a script; our page has it filled in instead.
+      if (ctx.method === "GET" && ctx.path === coreRoutes.code_verification) ctx.search = "";
       await next();
       await this.#complete(ctx as KoaContextWithOIDC, documents);
     });

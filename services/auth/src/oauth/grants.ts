@@ -1,5 +1,6 @@
 // What users have granted to clients, as they see it.
 import type { AdapterPayload, Provider } from "oidc-provider";
+import type { Consents } from "./consents.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { ClientCard, ClientGrant } from "./port.ts";
 import { platformClientId } from "./provider.ts";
@@ -18,13 +19,23 @@ export function describeClient(client: Client): ClientCard {
   };
 }
 
-/** The user's grants, one for each client, by name. Those to the service's own login are sessions, and left out. */
+/**
+ * The user's grants, one for each client, by name, with those that are remembered only. Those to the service's own login
+ * are sessions, and left out.
+ */
 export async function listGrants(
   provider: Provider,
   items: ItemStore,
+  consents: Consents,
   userId: string,
 ): Promise<ClientGrant[]> {
-  const payloads = await items.readGrantsOf(userId);
+  const remembered = (await consents.list(userId)).map((row) => ({
+    clientId: row.client_id,
+    openid: { scope: row.scopes },
+    iat: row.agreed_at / 1_000,
+    exp: row.expires_at / 1_000,
+  }));
+  const payloads: AdapterPayload[] = [...(await items.readGrantsOf(userId)), ...remembered];
   const byClient = Map.groupBy(payloads, ({ clientId }) => clientId ?? "");
   const grants: ClientGrant[] = [];
   for (const [clientId, given] of byClient) {

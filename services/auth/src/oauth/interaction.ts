@@ -2,9 +2,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { Consents } from "./consents.ts";
+import { firstParty } from "./client-metadata.ts";
 import { describeClient } from "./grants.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
+
+const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 
 type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
@@ -12,11 +16,18 @@ type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
+  readonly #consents: Consents;
   readonly #issuer: string;
 
-  constructor(parts: { getProvider: () => Provider; policy: TokenPolicy; issuer: string }) {
+  constructor(parts: {
+    getProvider: () => Provider;
+    policy: TokenPolicy;
+    consents: Consents;
+    issuer: string;
+  }) {
     this.#getProvider = parts.getProvider;
     this.#policy = parts.policy;
+    this.#consents = parts.consents;
     this.#issuer = parts.issuer;
   }
 
@@ -30,19 +41,37 @@ export class Interactions {
     const asked = readText(params["scope"])?.split(" ") ?? [];
     const missing = readMissing(details);
     const permitted = await this.#permit(client.scope, session?.accountId);
+    const isConsent = prompt.name === "consent";
+    const scopes = (
+      isConsent ? [...new Set([...missing.oidc, ...missing.resource])] : asked
+    ).filter((scope) => permitted.has(scope));
     return {
       uid,
-      prompt: prompt.name === "consent" ? "consent" : "login",
+      prompt: isConsent ? "consent" : "login",
       reasons: prompt.reasons,
       client: describeClient(client),
-      scopes: (prompt.name === "consent"
-        ? [...new Set([...missing.oidc, ...missing.resource])]
-        : asked
-      ).filter((scope) => permitted.has(scope)),
+      scopes,
       loginHint: readText(params["login_hint"]),
       acrValues: readText(params["acr_values"]),
       accountId: session?.accountId,
+      startedAt: (details.iat ?? 0) * 1_000,
+      redirectUri: readText(params["redirect_uri"]),
+      isAgreed: isConsent && (await this.#isAgreed(details, client, scopes)),
     };
+  }
+
+  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked.
+  async #isAgreed(
+    { prompt, session }: CoreInteraction,
+    client: { clientId: string; [name: string]: unknown },
+    scopes: readonly string[],
+  ): Promise<boolean> {
+    if (session?.accountId === undefined || !prompt.reasons.every((name) => rememberable.has(name)))
+      return false;
+    if (client[firstParty] === true) return true;
+    if (readMissingClaims(prompt).length > 0) return false;
+    const agreed = await this.#consents.find(session.accountId, client.clientId);
+    return scopes.every((scope) => agreed.has(scope));
   }
 
   /** Ends it; the returned URL goes on with the authorization. */
@@ -77,13 +106,13 @@ export class Interactions {
         return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
       }
       case "consent":
-        return { consent: { grantId: await this.#grant(details) } };
+        return { consent: { grantId: await this.#grant(details, outcome.isAsked) } };
       default:
         return outcome satisfies never;
     }
   }
 
-  async #grant(details: CoreInteraction): Promise<string> {
+  async #grant(details: CoreInteraction, isAsked: boolean): Promise<string> {
     const provider = this.#getProvider();
     const { grantId, session, params } = details;
     if (session?.accountId === undefined) {
@@ -103,6 +132,10 @@ export class Interactions {
     }
     if (claims.length > 0) grant.addOIDCClaims(claims);
     if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
+    if (isAsked) {
+      const agreed = [...oidc, ...resource].filter((scope) => permitted.has(scope));
+      await this.#consents.remember(session.accountId, String(params["client_id"]), agreed);
+    }
     return grant.save();
   }
 
@@ -125,6 +158,10 @@ export class Interactions {
       throw error;
     }
   }
+}
+
+function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[] {
+  return (prompt.details as { missingOIDCClaims?: string[] }).missingOIDCClaims ?? [];
 }
 
 function readMissing({ prompt }: CoreInteraction): {

@@ -20,10 +20,11 @@ import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
-import { plainPages } from "./pages.ts";
+import { Consents } from "./consents.ts";
 import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
+import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import { buildProvider, ttlSeconds } from "./provider.ts";
 import type { ClientCache, ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
@@ -67,7 +68,8 @@ export interface OAuthOptions {
   onSignOut: (sid: string) => Promise<void>;
   /** Called for every access token that was issued, by grant type. */
   onTokenIssued?: (grant: string) => void;
-  pages?: OAuthPages;
+  pages: OAuthPages;
+  needsSecondFactor: NeedsSecondFactor;
 }
 
 /** Starts the core; when this resolves, it answers. The key ring has been started before. */
@@ -129,7 +131,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     rotation,
     claims,
     exchange,
-    pages: options.pages ?? plainPages,
+    pages: options.pages,
+    needsSecondFactor: options.needsSecondFactor,
     clock,
     acrValues: options.acrValues,
     interactionPath: options.interactionPath,
@@ -159,7 +162,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       await options.onSignOut(sid);
     },
   });
-  const interactions = new Interactions({ getProvider, policy, issuer });
+  const consents = new Consents(database, clock);
+  const interactions = new Interactions({ getProvider, policy, consents, issuer });
   const mint = new LoginTokenMint({
     getProvider,
     policy,
@@ -179,6 +183,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const sweep = startTimer(sweepMs, "expired items cannot be deleted", log, async () => {
     await items.sweep();
     await revocations.sweep();
+    await consents.sweep();
   });
 
   return {
@@ -191,11 +196,18 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       interactions.finish(request, response, outcome),
     revokeSession: (sid) => revoker.revokeSession(sid),
     revokeUser: (userId) => revoker.revokeUser(userId),
-    listGrants: (userId) => listGrants(getProvider(), items, userId),
-    revokeGrants: (userId, clientId) => revoker.revokeGrantsTo(clientId, userId),
+    listGrants: (userId) => listGrants(getProvider(), items, consents, userId),
+    revokeGrants: async (userId, clientId) => {
+      const isForgotten = await consents.forget(userId, clientId);
+      const isRevoked = await revoker.revokeGrantsTo(clientId, userId);
+      return isForgotten || isRevoked;
+    },
     addClient: (metadata) => registry.add(metadata),
     listClients: (after, limit) => clients.list(after, limit),
-    deleteClient: (clientId) => registry.delete(clientId),
+    deleteClient: async (clientId) => {
+      await consents.forgetClient(clientId);
+      return registry.delete(clientId);
+    },
     createInitialAccessToken: (seconds) => registry.createInitialAccessToken(seconds),
     listKeys: () => keys.list(),
     rotateKeys: async (order) => {

@@ -50,14 +50,20 @@ export interface Interaction {
   acrValues: string | undefined;
   /** Of the user who is signed in already. */
   accountId: string | undefined;
+  /** When the request came, in ms: a sign-in from here on is one for it. */
+  startedAt: number;
+  /** Where the browser goes afterwards. */
+  redirectUri: string | undefined;
+  /** On a consent page: nobody has to be asked, because the client is the operator's own or was allowed as much before. */
+  isAgreed: boolean;
 }
 
 /** How an interaction ends. */
 export type InteractionOutcome =
   /** The user signed in with this session, or has been for long enough. */
   | { kind: "login"; session: SessionInfo }
-  /** The user grants what was asked for. */
-  | { kind: "consent" }
+  /** The user grants what was asked for; `isAsked` unless that was agreed before: only what people said is remembered. */
+  | { kind: "consent"; isAsked: boolean }
   /** The user does not want to: the client is told `access_denied`. */
   | { kind: "denied" };
 

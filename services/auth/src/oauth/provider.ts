@@ -4,7 +4,6 @@ import type { Clock } from "@platform/kernel/time";
 import {
   errors,
   ExternalSigningKey,
-  interactionPolicy,
   Provider,
   type Account,
   type AdapterFactory,
@@ -17,8 +16,11 @@ import type { SigningKey } from "../key/signing-key.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
-import type { OAuthPages } from "./pages.ts";
+import { firstParty, validateClientMetadata } from "./client-metadata.ts";
+import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
+import { buildPromptPolicy } from "./prompt-policy.ts";
+import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
 import { coreRoutes, ownRoutes } from "./routes.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
@@ -69,6 +71,8 @@ export interface ProviderParts {
   clock: Clock;
   /** Values of `acr` that sign-ins can reach. */
   acrValues: readonly string[];
+  /** Whether a policy asks that the user has a second factor for this client. */
+  needsSecondFactor: NeedsSecondFactor;
   /** Path of the page that signs a user in or asks for consent. */
   interactionPath: (uid: string) => string;
   /** Signs cookies. */
@@ -184,6 +188,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
         scope: [...policy.scopeNames].join(" "),
       },
     ],
+    extraClientMetadata: { properties: [firstParty], validator: validateClientMetadata },
     clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
     scopes: [...policy.scopeNames],
     claims: {
@@ -229,7 +234,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     discovery: { userinfo_endpoint: `${issuer}${ownRoutes.userinfo}` },
     interactions: {
       url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
-      policy: buildInteractionPolicy(parts.sessions),
+      policy: buildPromptPolicy(parts.sessions, parts.needsSecondFactor),
     },
     formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
     features: {
@@ -266,7 +271,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     },
     renderError: (ctx, out) => {
       ctx.type = "html";
-      ctx.body = parts.pages.error("This did not work", out.error_description ?? out.error);
+      ctx.body = parts.pages.error(ctx.req, out.error, out.error_description ?? "");
     },
     fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
@@ -281,63 +286,39 @@ function buildPageFeatures(
     ctx.body = page;
   };
   const nameClient = (ctx: KoaContextWithOIDC): string =>
-    ctx.oidc.client?.clientName ?? ctx.oidc.client?.clientId ?? "The device";
+    ctx.oidc.client?.clientName ?? ctx.oidc.client?.clientId ?? "";
+  // The core's own forms have no labels, and scripts in their attributes.
+  const readForm = (ctx: KoaContextWithOIDC, route: string): CoreForm => ({
+    action: ctx.oidc.urlFor(route),
+    xsrf: (ctx.oidc.session as unknown as { state: { secret: string } }).state.secret,
+  });
   return {
     rpInitiatedLogout: {
       enabled: true,
-      logoutSource: (ctx, form) => show(ctx, pages.signOut(form)),
-      postLogoutSuccessSource: (ctx) => show(ctx, pages.signedOut()),
+      logoutSource: (ctx) =>
+        show(ctx, pages.signOut(ctx.req, readForm(ctx, "end_session_confirm"))),
+      postLogoutSuccessSource: (ctx) => show(ctx, pages.signedOut(ctx.req)),
     },
     deviceFlow: {
       enabled: true,
       charset: "base-20",
       mask: "****-****",
-      userCodeInputSource: (ctx, form, _out, problem) =>
-        show(
-          ctx,
-          pages.deviceCode(
-            form,
-            problem === undefined ? undefined : "That did not work. Check the code and try again.",
-          ),
-        ),
-      userCodeConfirmSource: (ctx, form, _client, _info, code) =>
-        show(ctx, pages.confirmDevice(form, nameClient(ctx), code)),
-      successSource: (ctx) => show(ctx, pages.deviceDone(nameClient(ctx))),
+      userCodeInputSource: (ctx, _form, _out, problem) => {
+        const asked = new URL(ctx.originalUrl, "http://localhost").searchParams.get("user_code");
+        const entered = {
+          code: (problem as { userCode?: string } | undefined)?.userCode ?? asked ?? undefined,
+          isWrong: problem !== undefined,
+        };
+        show(ctx, pages.deviceCode(ctx.req, readForm(ctx, "code_verification"), entered));
+      },
+      userCodeConfirmSource: (ctx, _form, _client, _info, code) => {
+        const entered = String(ctx.oidc.params?.["user_code"]);
+        const device = { client: nameClient(ctx), code, entered };
+        show(ctx, pages.confirmDevice(ctx.req, readForm(ctx, "code_verification"), device));
+      },
+      successSource: (ctx) => show(ctx, pages.deviceDone(ctx.req, nameClient(ctx))),
     },
   };
-}
-
-// Beside the core's own reasons to ask for a sign-in: one whose session has ended, and RFC 9470's `acr_values`.
-function buildInteractionPolicy(sessions: SessionLookup): interactionPolicy.DefaultPolicy {
-  const { Check } = interactionPolicy;
-  const policy = interactionPolicy.base();
-  const login = policy.get("login");
-  if (login === undefined) throw new Error("the core has no login prompt");
-  login.checks.add(
-    new Check("session_ended", "the session has ended", async ({ oidc }) => {
-      const { accountId, uid } = oidc.session ?? {};
-      if (accountId === undefined || uid === undefined) return Check.NO_NEED_TO_PROMPT;
-      const session = oidc.account === undefined ? undefined : await sessions.find(uid);
-      const isSignedIn = session?.userId === accountId;
-      return isSignedIn ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
-    }),
-  );
-  login.checks.add(
-    new Check(
-      "acr_values",
-      "the requested authentication could not be reached",
-      "unmet_authentication_requirements",
-      ({ oidc }) => {
-        const wanted = oidc.params?.["acr_values"];
-        if (typeof wanted !== "string" || wanted === "" || oidc.session?.accountId === undefined) {
-          return Check.NO_NEED_TO_PROMPT;
-        }
-        const reached = wanted.split(" ").includes(oidc.acr ?? "");
-        return reached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
-      },
-    ),
-  );
-  return policy;
 }
 
 // Each use extends a refresh token, but never past the absolute end that began with the first of its family.

@@ -40,6 +40,16 @@ export interface IssuedRow {
   expires_at: number;
 }
 
+/** What a user has agreed that a client may have, whatever session it was in. */
+export interface ConsentRow {
+  account_id: string;
+  client_id: string;
+  /** Separated by spaces, sorted. */
+  scopes: string;
+  agreed_at: number;
+  expires_at: number;
+}
+
 /** What a revocation names. */
 export type RevocationKind = "jti" | "sid" | "sub" | "kid" | "client";
 
@@ -59,6 +69,7 @@ export interface OAuthTables {
   auth_oauth_items: ItemRow;
   auth_oauth_clients: ClientRow;
   auth_oauth_issued: IssuedRow;
+  auth_oauth_consents: ConsentRow;
   auth_revocations: RevocationRow;
   /** One row: the last place given out in the feed. Updating it makes revocations commit in their order. */
   auth_revocation_clock: { id: number; seq: number };
@@ -92,6 +103,17 @@ export const oauthMigrations: readonly Migration[] = [
       "create index auth_revocations_by_expiry on auth_revocations (expires_at)",
       `create table auth_revocation_clock (id ${t.integer} primary key check (id = 1), seq ${t.integer} not null)`,
       "insert into auth_revocation_clock (id, seq) values (1, 0)",
+    ],
+  },
+  {
+    id: "0002-consents",
+    statements: (t) => [
+      `create table auth_oauth_consents (
+        account_id ${t.text} not null references auth_users (id) on delete cascade,
+        client_id ${t.text} not null, scopes ${t.text} not null, agreed_at ${t.integer} not null,
+        expires_at ${t.integer} not null, primary key (account_id, client_id))`,
+      "create index auth_oauth_consents_by_client on auth_oauth_consents (client_id)",
+      "create index auth_oauth_consents_by_expiry on auth_oauth_consents (expires_at)",
     ],
   },
 ];

@@ -10,6 +10,8 @@ import type { SigningAlgorithm } from "../../src/key/schema.ts";
 import { createSecretBox } from "../../src/key/secret-box.ts";
 import { createOAuth } from "../../src/oauth/oauth.ts";
 import type { OAuth } from "../../src/oauth/port.ts";
+import { createCorePages } from "../../src/pages/core-pages.ts";
+import { createFrame } from "../../src/pages/create-pages.ts";
 import { createRbac } from "../../src/rbac/rights.ts";
 import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/schema.ts";
 import { createSessionLookup, type SessionInfo } from "../../src/session/session.ts";
@@ -95,6 +97,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     egressFetch: createEgress({ allowedNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 }),
     interactionPath: (uid) => `${interactionPath}${uid}`,
     acrValues: ["1", "2"],
+    pages: createCorePages(createFrame("Platform")),
+    needsSecondFactor: async () => false,
     onSignOut: async (sid) => {
       await database.db.deleteFrom("auth_sessions").where("id", "=", sid).execute();
     },
@@ -243,7 +247,7 @@ async function answerInteraction(
             kind: "login",
             session: await host.signIn({ acr: interaction.acrValues?.split(" ")[0] ?? "1" }),
           })
-        : await oauth.finishInteraction(request, response, { kind: "consent" });
+        : await oauth.finishInteraction(request, response, { kind: "consent", isAsked: true });
   response.writeHead(303, { Location: location }).end();
 }
 

@@ -107,6 +107,15 @@ export class Expiry {
     return this.#heap.length;
   }
 
+  /** The lowest offset of a partition that may still expire; undefined if there is none. */
+  lowestOf(partition: PartitionView): number | undefined {
+    let lowest: number | undefined;
+    for (const offset of this.#places.get(partition)?.waiting ?? []) {
+      if (offset < (lowest ?? Number.POSITIVE_INFINITY)) lowest = offset;
+    }
+    return lowest;
+  }
+
   /** What the entry of a message with a TTL has to hold as well. */
   draftMark(partition: PartitionView): Draft[] {
     const known = this.#places.get(partition);

@@ -119,6 +119,16 @@ export class Groups {
     return true;
   }
 
+  /** The lowest offset that a group of the topic has not acknowledged; undefined where there are no groups. */
+  lowestOf(topic: Topic, partition: number): number | undefined {
+    let lowest: number | undefined;
+    for (const group of this.list(topic)) {
+      const low = group.cursorOf(partition)?.low;
+      if (low !== undefined && low < (lowest ?? Number.POSITIVE_INFINITY)) lowest = low;
+    }
+    return lowest;
+  }
+
   /** Acknowledges an expired message for all groups: the drafts of that, and what to do when they are durable. */
   expire(topic: Topic, partition: number, offset: number): ExpiredForGroups {
     const drafts: Draft[] = [];

@@ -10,6 +10,10 @@ import { PriorityQueue } from "./priority-queue.ts";
 /** Messages that a subscription looks ahead for higher priorities, and their bytes. */
 export const lookaheadMax = 10_000;
 const lookaheadBytesMax = 4 * 1024 * 1024;
+/** Longest position of a pattern's subscription; it comes back as a header of a request. */
+const positionTextMax = 10_000;
+/** Topics of which a pattern's subscription tells the position with each message, on average. */
+const topicsPerEvent = 8;
 
 /** Where to begin: offsets by partition, -1 for the log's start, undefined for what comes from now on. */
 export type StartAt = (topic: Topic, partition: PartitionView) => number | undefined;
@@ -36,6 +40,7 @@ export class Subscription {
   readonly #isPattern: boolean;
   #hadRoom = true;
   #isClosed = false;
+  #sentSincePosition = Number.POSITIVE_INFINITY;
 
   constructor(feeds: Feeds, backlog: Backlog, sink: Sink, isPattern: boolean) {
     this.#feeds = feeds;
@@ -61,8 +66,13 @@ export class Subscription {
     }
   }
 
-  /** Where a new subscription would have to go on so that nothing is missed: `partition:offset`, comma separated. */
-  positionAfter(message: Message): string {
+  /**
+   * Where a new subscription would have to go on so that nothing is missed: `partition:offset`, comma separated; for
+   * a pattern `*` and then `topic:partition:offset` with the first eight hex digits of topics' ids. A pattern over many
+   * topics tells it with some messages only, and not at all where it would be too long: undefined.
+   */
+  positionAfter(message: Message): string | undefined {
+    if (this.#isPattern) return this.#positionOfAll();
     const places = this.#places.get(message.topic) ?? [];
     const own = `${message.partition}:${places[message.partition]!.done.low - 1}`;
     if (places.length === 1) return own;
@@ -102,6 +112,20 @@ export class Subscription {
     this.#places.clear();
   }
 
+  #positionOfAll(): string | undefined {
+    this.#sentSincePosition++;
+    if (this.#sentSincePosition < this.#places.size / topicsPerEvent) return undefined;
+    this.#sentSincePosition = 0;
+    let text = "";
+    for (const [topic, places] of this.#places) {
+      for (const { partition, done } of places) {
+        text += `${text === "" ? "*" : ","}${shortId(topic)}:${partition.index}:${done.low - 1}`;
+      }
+      if (text.length > positionTextMax) return undefined;
+    }
+    return text;
+  }
+
   #addPartition(topic: Topic, partition: PartitionView, startAt: StartAt): void {
     const places = this.#places.get(topic)!;
     const asked = startAt(topic, partition) ?? partition.durableEnd;
@@ -136,6 +160,11 @@ export class Subscription {
     this.#places.delete(topic);
     if (!this.#isPattern) this.#sink.end("the topic was deleted");
   }
+}
+
+/** The first eight hex digits of a topic's id: enough to tell a client's topics apart, and new ones of an old name. */
+export function shortId(topic: Topic): string {
+  return topic.stored.id.toString("hex", 0, 4);
 }
 
 /** Marks the offsets of a stretch that hold no message as done. */

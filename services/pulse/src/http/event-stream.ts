@@ -89,9 +89,11 @@ class EventStream implements Sink, SubscriberStream {
   }
 
   send(message: Message, done: () => void): void {
+    const { subscription } = this.#opened!;
     const id =
-      this.#opened?.subscription?.positionAfter(message) ??
-      `${message.partition}:${message.offset}`;
+      subscription === undefined
+        ? `${message.partition}:${message.offset}`
+        : subscription.positionAfter(message);
     this.#response.write(this.#frames.event(message, id), (error) => {
       if (error === null || error === undefined) done();
     });

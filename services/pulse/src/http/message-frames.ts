@@ -3,15 +3,15 @@ import { formatMessage, type Message } from "../publish/message.ts";
 
 /** Remembers the bytes of a message as long as somebody holds the message. */
 export class MessageFrames {
-  readonly #events = new WeakMap<Message, { id: string; frame: Buffer }>();
+  readonly #events = new WeakMap<Message, { id: string | undefined; frame: Buffer }>();
   readonly #lines = new WeakMap<Message, Buffer>();
 
-  /** One server-sent event. Subscribers that are up to date have the same id. */
-  event(message: Message, id: string): Buffer {
+  /** One server-sent event, with an id or without. Subscribers that are up to date have the same id. */
+  event(message: Message, id: string | undefined): Buffer {
     const known = this.#events.get(message);
-    if (known?.id === id) return known.frame;
+    if (known !== undefined && known.id === id) return known.frame;
     const frame = Buffer.concat([
-      Buffer.from(`id: ${id}\ndata: `),
+      Buffer.from(id === undefined ? "data: " : `id: ${id}\ndata: `),
       this.line(message),
       Buffer.from("\n\n"),
     ]);

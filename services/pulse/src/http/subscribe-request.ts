@@ -3,7 +3,13 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { PartitionView } from "@platform/log";
 import type { Member, Group } from "../dispatch/group.ts";
 import type { Groups } from "../dispatch/groups.ts";
-import type { Sink, StartAt, Subscription, Subscriptions } from "../dispatch/subscription.ts";
+import {
+  shortId,
+  type Sink,
+  type StartAt,
+  type Subscription,
+  type Subscriptions,
+} from "../dispatch/subscription.ts";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { compilePattern, isPattern } from "../topic/pattern.ts";
 import type { Tenant } from "../topic/name.ts";
@@ -109,16 +115,18 @@ function readFrom(from: string | null): StartAt {
   throw new PlatformError("validation_failed", "from is earliest, latest or an offset.");
 }
 
-// `partition:offset` of what was received last, for each partition, comma separated. A partition that is not named was
-// added later: it begins at its start.
+// What `Subscription.positionAfter` gave. What is not named was added later: it begins at its start.
 function readLastEventId(text: string): StartAt {
-  const places = new Map<number, number>();
-  for (const part of text.split(",")) {
-    const found = /^(\d{1,5}):(-1|\d{1,15})$/.exec(part.trim());
+  const isOfPattern = text.startsWith("*");
+  const form = isOfPattern ? /^([0-9a-f]{8}:\d{1,5}):(-1|\d{1,15})$/ : /^(\d{1,5}):(-1|\d{1,15})$/;
+  const places = new Map<string, number>();
+  for (const part of text.slice(isOfPattern ? 1 : 0).split(",")) {
+    const found = form.exec(part.trim());
     if (found === null) {
       throw new PlatformError("validation_failed", "Last-Event-ID is not one of this broker.");
     }
-    places.set(Number(found[1]), Number(found[2]) + 1);
+    places.set(found[1]!, Number(found[2]) + 1);
   }
-  return (_topic: Topic, { index }: PartitionView) => places.get(index) ?? 0;
+  return (topic: Topic, { index }: PartitionView) =>
+    places.get(isOfPattern ? `${shortId(topic)}:${index}` : String(index)) ?? 0;
 }

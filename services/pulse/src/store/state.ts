@@ -45,10 +45,10 @@ export class StateTable {
   /** The facts of one kind as found at the start; each kind can be taken once. */
   take(kind: string): StateEntry[] {
     const entries: StateEntry[] = [];
+    const prefix = JSON.stringify([kind]).slice(0, -1);
     for (const [text, value] of this.#found) {
-      const key = JSON.parse(text) as StateKey;
-      if (key[0] !== kind) continue;
-      entries.push({ key, value });
+      if (!text.startsWith(prefix)) continue;
+      entries.push({ key: JSON.parse(text) as StateKey, value });
       this.#found.delete(text);
     }
     return entries;

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { assemble, loop, shorten, trap } from "../fixture/transforms.ts";
 import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
 
 let pulse: PulseProcess;
@@ -79,27 +80,6 @@ test("schemas that could take for ever to check are refused", async () => {
     assert.equal(status, 400, JSON.stringify(schema).slice(0, 80));
   }
 });
-
-// (module) with a memory, `alloc` that answers 1024, and a `transform` of this body.
-function assemble(body: readonly number[]): Buffer {
-  const name = (text: string) => [text.length, ...Buffer.from(text)];
-  const exports = [3, ...name("memory"), 2, 0, ...name("alloc"), 0, 0, ...name("transform"), 0, 1];
-  const alloc = [0, 0x41, 0x80, 8, 0x0b];
-  const code = [2, alloc.length, ...alloc, body.length, ...body];
-  const sections = [
-    [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    [1, 12, 2, 0x60, 1, 0x7f, 1, 0x7f, 0x60, 2, 0x7f, 0x7f, 1, 0x7e],
-    [3, 3, 2, 0, 1],
-    [5, 3, 1, 0, 1],
-    [7, exports.length, ...exports],
-    [10, code.length, ...code],
-  ];
-  return Buffer.from(sections.flat());
-}
-// ptr << 32 | len - 1: drops the last byte.
-const shorten = [0, 0x20, 0, 0xad, 0x42, 0x20, 0x86, 0x20, 1, 0x41, 1, 0x6b, 0xad, 0x84, 0x0b];
-const trap = [0, 0, 0x0b];
-const loop = [0, 3, 0x40, 0x0c, 0, 0x0b, 0, 0x0b];
 
 const register = (topic: string, bytes: Buffer) =>
   pulse.get(`/api/v1/topics/${topic}/transform`, { method: "POST", body: new Uint8Array(bytes) });

@@ -27,6 +27,9 @@ export const authEntry: ServiceEntry = {
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
     },
   }),
-  describe: (context) => `docs ${formatUrl(getAddress(context, "auth_addr"))}/api/docs`,
+  describe: (context) => {
+    const url = formatUrl(getAddress(context, "auth_addr"));
+    return `account ${url}/account · docs ${url}/api/docs`;
+  },
   trials: () => [],
 };

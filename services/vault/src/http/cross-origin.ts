@@ -11,7 +11,7 @@ const VARY: Header = [
   "Origin, Access-Control-Request-Headers, Access-Control-Request-Method",
 ];
 
-/** The answer to OPTIONS; AccessForbidden as S3 has it (AccessDenied) where no rule fits. */
+/** The answer to OPTIONS; AccessForbidden where no rule fits. */
 export function answerPreflight(request: S3Request, bucket: Bucket | undefined): S3Answer {
   const { fields } = request;
   const origin = fields.get("origin");
@@ -26,10 +26,11 @@ export function answerPreflight(request: S3Request, bucket: Bucket | undefined):
     .filter((name) => name !== "");
   const rule = findRule(bucket, origin, method, wanted);
   if (rule === undefined) {
-    throw new S3Error("AccessDenied", {
+    throw new S3Error("AccessForbidden", {
       message:
         "CORSResponse: This CORS request is not allowed. This is usually because the evaluation of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.",
       headers: [VARY],
+      elements: [["Method", method]],
     });
   }
   const headers: Header[] = getRuleHeaders(rule, origin);

@@ -76,7 +76,9 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
         api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
       }
       finished.errorCode = error.code;
-      answer = answerError(error, request.rawPath, id);
+      const isBuckets = error.status === 404 && finished.key === "";
+      const bucketName = isBuckets ? finished.bucketName : undefined;
+      answer = answerError(error, request.rawPath, id, bucketName);
     }
   }
   finished.status = answer.status;
@@ -97,7 +99,7 @@ async function answerRequest(
 ): Promise<S3Answer> {
   const { api } = options;
   const { method, fields, rawPath, host } = request;
-  if (request.refusal !== undefined) throw request.refusal;
+  fields.requireConsistent();
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
     const probe = options.answerProbe(rawPath);

@@ -23,8 +23,6 @@ export class S3Request {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
-  /** Why the fields cannot be read; `fields` is empty then. */
-  readonly refusal: unknown;
   #query: RequestQuery | undefined;
 
   constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
@@ -36,12 +34,7 @@ export class S3Request {
     this.rawPath = head.pathString();
     this.rawQuery = head.queryString() ?? "";
     this.host = head.hostString() ?? "";
-    try {
-      this.fields = new RequestFields(head.fields.entries());
-    } catch (error) {
-      this.refusal = error;
-      this.fields = new RequestFields([]);
-    }
+    this.fields = new RequestFields(head.fields.entries());
     const isTrusted = trustsPeer(connection.remoteAddress);
     const read = (name: string): string | undefined =>
       isTrusted ? this.fields.get(name)?.split(",").at(-1)?.trim() : undefined;

@@ -36,6 +36,7 @@ export interface VersionRow {
   tags: string | null;
   retain_mode: RetentionMode | null;
   retain_until: number | null;
+  /** Legal hold: 0 never said, 1 on, 2 off. */
   hold: number;
   detail: string;
   marker?: number;
@@ -81,6 +82,12 @@ export function parseChecksum(text: string): ObjectChecksum {
   };
 }
 
+/** A legal hold as its column has it; null where nothing was said. */
+export function encodeHold(on: boolean | null): number {
+  if (on === null) return 0;
+  return on ? 1 : 2;
+}
+
 /** What callers see of a row. */
 export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boolean): ObjectInfo {
   const detail = JSON.parse(row.detail) as ObjectDetail;
@@ -96,8 +103,8 @@ export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boole
     headers: detail.headers ?? {},
     metadata: detail.metadata ?? {},
     tags: row.tags === null ? {} : (JSON.parse(row.tags) as Record<string, string>),
-    legalHold: row.hold === 1,
   };
+  if (row.hold !== 0) info.legalHold = row.hold === 1;
   if (row.checksum !== null) info.checksum = parseChecksum(row.checksum);
   if (row.owner !== null) info.owner = parseOwner(row.owner);
   if (row.retain_mode !== null && row.retain_until !== null) {

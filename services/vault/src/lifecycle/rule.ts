@@ -27,7 +27,24 @@ export function findDueBefore(days: number, nowMs: number): number {
   return Math.floor(nowMs / DAY_MS) * DAY_MS - days * DAY_MS;
 }
 
-/** When what began at `sinceMs` is due, for `x-amz-expiration`. */
+/** When the first of the rules expires a live object that began at `sinceMs`; undefined where none does. */
+export function findExpiration(
+  rules: readonly LifecycleRule[],
+  subject: FilterSubject,
+  sinceMs: number,
+): { atMs: number; ruleId: string } | undefined {
+  let first: { atMs: number; ruleId: string } | undefined;
+  for (const rule of rules) {
+    const { expiration } = rule;
+    if (!rule.enabled || expiration === undefined || !matchesFilter(rule, subject)) continue;
+    if (!("days" in expiration) && !("atMs" in expiration)) continue;
+    const atMs = "days" in expiration ? findDueDate(sinceMs, expiration.days) : expiration.atMs;
+    if (first === undefined || atMs < first.atMs) first = { atMs, ruleId: rule.id };
+  }
+  return first;
+}
+
+/** When what began at `sinceMs` is due. */
 export function findDueDate(sinceMs: number, days: number): number {
   return Math.ceil((sinceMs + days * DAY_MS) / DAY_MS) * DAY_MS;
 }

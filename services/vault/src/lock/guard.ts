@@ -15,7 +15,7 @@ export function requireDeletable(row: Protection, nowMs: number, bypassGovernanc
   if (!bypassGovernance) throw denied("governance retention");
 }
 
-/** Throws `AccessDenied` where the new retention would protect less than the one in force, and nobody may bypass it. */
+/** Throws `AccessDenied` where the new retention would end earlier or be of another mode, and nobody may bypass that. */
 export function requireRetentionChange(
   row: Protection,
   next: Retention | undefined,
@@ -28,7 +28,8 @@ export function requireRetentionChange(
     if (isShorter || next.mode !== "COMPLIANCE") throw denied("compliance retention");
     return;
   }
-  if (isShorter && !bypassGovernance) throw denied("governance retention");
+  const isChanged = isShorter || next.mode !== "GOVERNANCE";
+  if (isChanged && !bypassGovernance) throw denied("governance retention");
 }
 
 /** What the bucket gives a new version that brings no retention of its own. */

@@ -1,7 +1,7 @@
 // Changes to a version that leave its bytes alone, inside the writer: tags, ACL, retention, legal hold.
 import { emitEvent } from "../event/emit.ts";
 import type { Actor, ObjectEventName } from "../event/types.ts";
-import { encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
+import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import { requireRetentionChange } from "../lock/guard.ts";
 import type { Retention } from "../lock/types.ts";
@@ -61,7 +61,7 @@ export function applyAttribute(
       break;
     }
     case "legalHold":
-      set("hold = ?", change.on ? 1 : 0);
+      set("hold = ?", encodeHold(change.on));
       break;
     default:
       change satisfies never;

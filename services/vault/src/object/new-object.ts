@@ -24,7 +24,7 @@ export function buildAttributeColumns(attributes: ObjectAttributes): AttributeCo
     class: attributes.storageClass ?? "STANDARD",
     owner: owner === undefined ? null : JSON.stringify(owner),
     tags: tags === undefined || Object.keys(tags).length === 0 ? null : JSON.stringify(tags),
-    hold: attributes.legalHold === true,
+    hold: attributes.legalHold ?? null,
     detail: JSON.stringify(detail),
     ...(retention === undefined ? {} : { retention }),
   };

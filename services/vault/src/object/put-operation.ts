@@ -3,7 +3,7 @@ import { insertBlob, shareBlob } from "../blob/blob-rows.ts";
 import type { BlobId, BlobRecord } from "../blob/types.ts";
 import { emitEvent } from "../event/emit.ts";
 import type { Actor, ObjectEventName } from "../event/types.ts";
-import { encodeKey, type VersionRow } from "../index/records.ts";
+import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
 import type { BucketState, WriterContext } from "../index/writer-context.ts";
 import { computeDefaultRetention } from "../lock/guard.ts";
 import type { Retention } from "../lock/types.ts";
@@ -32,7 +32,8 @@ export interface NewObject {
   owner: string | null;
   tags: string | null;
   retention?: Retention;
-  hold: boolean;
+  /** Null where nothing was said. */
+  hold: boolean | null;
   detail: string;
   conditions?: WriteConditions;
   event: ObjectEventName;
@@ -122,7 +123,7 @@ export function placeObject(
     tags: object.tags,
     retain_mode: retention?.mode ?? null,
     retain_until: retention?.untilMs ?? null,
-    hold: object.hold ? 1 : 0,
+    hold: encodeHold(object.hold),
     detail: object.detail,
   });
   context.totals.storageBytes += object.size;
@@ -139,7 +140,7 @@ export function placeObject(
 
 function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {
   if (!state.bucket.objectLockEnabled) {
-    if (object.retention === undefined && !object.hold) return undefined;
+    if (object.retention === undefined && object.hold !== true) return undefined;
     throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
   return (

@@ -62,11 +62,15 @@ export function readChecksumClaim(
   }
   const asked = fields.get("x-amz-sdk-checksum-algorithm");
   const claim = found[0];
-  if (
-    asked !== undefined &&
-    claim !== undefined &&
-    readChecksumAlgorithm(asked) !== claim.algorithm
-  ) {
+  if (asked === undefined) return claim;
+  const algorithm = readChecksumAlgorithm(asked);
+  if (claim === undefined) {
+    throw new S3Error(
+      "InvalidRequest",
+      "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers were found.",
+    );
+  }
+  if (algorithm !== claim.algorithm) {
     throw new S3Error(
       "InvalidRequest",
       "Value for x-amz-sdk-checksum-algorithm header is invalid.",

@@ -7,6 +7,7 @@
 export const s3Errors = {
   AccessControlListNotSupported: [400, "The bucket does not allow ACLs."],
   AccessDenied: [403, "Access Denied"],
+  AccessForbidden: [403, "This CORS request is not allowed."],
   AuthorizationHeaderMalformed: [400, "The authorization header that you provided is not valid."],
   AuthorizationQueryParametersError: [400, "The authorization query parameters are not valid."],
   BadDigest: [

@@ -14,7 +14,8 @@ export class RequestFields {
   /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
   readonly extensionNames: string[] = [];
 
-  /** Throws InvalidRequest where a name came in both spellings with different values. */
+  #conflict: S3Error | undefined;
+
   constructor(pairs: Iterable<readonly [name: string, value: string]>) {
     for (const [given, value] of pairs) {
       const name = given.toLowerCase();
@@ -24,8 +25,14 @@ export class RequestFields {
     for (const [name, value] of this.#raw) {
       const isStore = name.startsWith(STORE);
       if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
-      this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value);
+      this.#conflict =
+        this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value) ?? this.#conflict;
     }
+  }
+
+  /** Throws InvalidRequest where a name came in both spellings with different values: call it before anything is read. */
+  requireConsistent(): void {
+    if (this.#conflict !== undefined) throw this.#conflict;
   }
 
   get(name: string): string | undefined {
@@ -43,7 +50,8 @@ export class RequestFields {
   /** Adds a trailer of the body; the same folding, the same conflict. */
   addTrailer(given: string, value: string): void {
     const name = foldName(given.toLowerCase());
-    this.#fold(name, value);
+    const conflict = this.#fold(name, value);
+    if (conflict !== undefined) throw conflict;
   }
 
   /** All fields under their folded names. */
@@ -51,14 +59,13 @@ export class RequestFields {
     return this.#folded.entries();
   }
 
-  #fold(name: string, value: string): void {
+  #fold(name: string, value: string): S3Error | undefined {
     const before = this.#folded.get(name);
-    if (before !== undefined && before !== value) {
-      throw new S3Error("InvalidRequest", {
-        message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
-      });
-    }
     this.#folded.set(name, value);
+    if (before === undefined || before === value) return undefined;
+    return new S3Error("InvalidRequest", {
+      message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
+    });
   }
 }
 

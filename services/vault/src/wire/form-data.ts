@@ -8,8 +8,13 @@ const PART_HEAD_BYTES_MAX = 4_096;
 const CRLF = Buffer.from("\r\n");
 const HEAD_END = Buffer.from("\r\n\r\n");
 
-/** The boundary of a Content-Type; MalformedPOSTRequest without one. */
+/** The boundary of a Content-Type; PreconditionFailed for another type, MalformedPOSTRequest without a boundary. */
 export function readBoundary(contentType: string): string {
+  if (!/^multipart\/form-data\b/i.test(contentType)) {
+    throw new S3Error("PreconditionFailed", {
+      elements: [["Condition", "Bucket POST must be of the enclosure-type multipart/form-data"]],
+    });
+  }
   const match = /^multipart\/form-data\s*;.*?\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(
     contentType,
   );

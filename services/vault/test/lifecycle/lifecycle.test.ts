@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
-import { findDueDate, type LifecycleRule } from "../../src/store.ts";
+import { findDueDate } from "../../src/lifecycle/rule.ts";
+import type { LifecycleRule } from "../../src/store.ts";
 import { makeStore, put } from "../store/fixture.ts";
 
 const DAY = 86_400_000;

@@ -10,6 +10,8 @@ import { receiveDocument } from "../payload.ts";
 
 const RULES_MAX = 100;
 const LIST_MAX = 200;
+// A star is a name's character (RFC 9110 section 5.1), but stands for any text in these rules.
+const HEADER_NAME = /^[!#$%&'+.^_`|~0-9A-Za-z-]{1,256}$/;
 const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "POST", "DELETE", "HEAD"]);
 
 /** One rule, as it is kept. */
@@ -88,6 +90,14 @@ function readRule(item: XmlElement): CorsRule {
       "AllowedOrigin and AllowedHeader can not have more than one wildcard.",
     );
   }
+  const exposed = texts("ExposeHeader");
+  const notExposed = exposed.find((name) => !HEADER_NAME.test(name));
+  if (notExposed !== undefined) {
+    throw new S3Error(
+      "InvalidRequest",
+      `ExposeHeader ${JSON.stringify(notExposed.slice(0, 64))} is no name of a header. Wildcards are not supported for ExposeHeader.`,
+    );
+  }
   const maxAge = item.findText("MaxAgeSeconds");
   if (maxAge !== undefined && !/^\d{1,9}$/.test(maxAge))
     throw malformedXml("MaxAgeSeconds is no number");
@@ -96,7 +106,7 @@ function readRule(item: XmlElement): CorsRule {
     origins,
     methods,
     headers: headers.map((name) => name.toLowerCase()),
-    exposed: texts("ExposeHeader"),
+    exposed,
     maxAgeSeconds: maxAge === undefined ? null : Number(maxAge),
   };
 }

@@ -56,7 +56,7 @@ export async function readAttributes(
     await askFor(context, "s3:PutObjectAcl");
     attributes.acl = acl;
   }
-  const retention = readRetentionFields(fields);
+  const retention = readRetentionFields(fields, context.api.clock.now());
   if (retention !== undefined) {
     await askFor(context, "s3:PutObjectRetention");
     attributes.retention = retention;
@@ -111,7 +111,7 @@ function readMetadata(fields: RequestFields): Record<string, string> {
   return Object.fromEntries(metadata);
 }
 
-function readRetentionFields(fields: RequestFields): Retention | undefined {
+function readRetentionFields(fields: RequestFields, nowMs: number): Retention | undefined {
   const mode = fields.get("x-amz-object-lock-mode");
   const until = fields.get("x-amz-object-lock-retain-until-date");
   if (mode === undefined && until === undefined) return undefined;
@@ -121,11 +121,11 @@ function readRetentionFields(fields: RequestFields): Retention | undefined {
       "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied",
     );
   }
-  return checkRetention(mode, until);
+  return checkRetention(mode, until, nowMs);
 }
 
-/** A retention as a field or a document gives it; InvalidArgument where it is none. */
-export function checkRetention(mode: string, until: string): Retention {
+/** A retention as a field or a document gives it; InvalidArgument where it is none, or over already. */
+export function checkRetention(mode: string, until: string, nowMs: number): Retention {
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") {
     throw new S3Error("InvalidArgument", "Unknown wormMode directive");
   }
@@ -135,6 +135,9 @@ export function checkRetention(mode: string, until: string): Retention {
       "InvalidArgument",
       "The retain until date must be provided in ISO 8601 format",
     );
+  }
+  if (untilMs <= nowMs) {
+    throw new S3Error("InvalidArgument", "The retain until date must be in the future!");
   }
   return { mode, untilMs };
 }

@@ -58,11 +58,7 @@ export const putObjectLegalHold: OperationHandler = async (context) => {
 
 function readRetention(mode: string, until: string, nowMs: number) {
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
-  const retention = checkRetention(mode, until);
-  if (retention.untilMs <= nowMs) {
-    throw new S3Error("InvalidArgument", "The retain until date must be in the future!");
-  }
-  return retention;
+  return checkRetention(mode, until, nowMs);
 }
 
 function requireLock(context: OperationContext): void {

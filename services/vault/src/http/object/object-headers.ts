@@ -5,7 +5,9 @@ import { S3Error } from "../../wire/error.ts";
 import type { Header } from "../answer.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
+import { getBucket } from "../context.ts";
 import type { OperationContext } from "../context.ts";
+import { findExpiration } from "../../store.ts";
 
 /** What a field's value may be (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
@@ -62,6 +64,7 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
     headers.push(["x-amz-object-lock-legal-hold", object.legalHold ? "ON" : "OFF"]);
   }
   headers.push(...getEncryptionHeaders(object.encryption));
+  if (object.isLatest) headers.push(...getExpirationHeaders(context, object));
   return headers;
 }
 
@@ -77,6 +80,21 @@ function readOverride({ query }: OperationContext, parameter: string): string | 
 /** Whether a request asks for overrides; anonymous ones may not. */
 export function hasOverrides(context: OperationContext): boolean {
   return OVERRIDES.some(([parameter]) => context.query.has(parameter));
+}
+
+/** `x-amz-expiration`, where a lifecycle rule will remove the object. */
+export function getExpirationHeaders(
+  context: OperationContext,
+  object: Pick<ObjectInfo, "key" | "sizeBytes" | "tags" | "modifiedMs">,
+): Header[] {
+  const { lifecycle } = getBucket(context).settings;
+  if (lifecycle === undefined) return [];
+  const found = findExpiration(lifecycle.rules, object, object.modifiedMs);
+  if (found === undefined) return [];
+  const date = new Date(found.atMs).toUTCString();
+  return [
+    ["x-amz-expiration", `expiry-date="${date}", rule-id="${encodeURIComponent(found.ruleId)}"`],
+  ];
 }
 
 /** A checksum as a field, with its type. */

@@ -13,8 +13,9 @@ import { authorize } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX } from "../payload.ts";
-import { getVersionHeaders } from "./address.ts";
+import { formatLocation, getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
+import { OBJECT_TAGS_MAX, parseTagging } from "./tagging.ts";
 
 /** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
 const FILE_BYTES_MAX = 64 * 1024 ** 2;
@@ -114,11 +115,28 @@ function* toFields(
 ): Generator<[string, string]> {
   for (const [name, value] of form) {
     if (name === "acl") yield ["x-amz-acl", value];
-    else if (name === "tagging" || name === "policy" || name === "x-amz-signature") continue;
+    else if (name === "tagging") yield ["x-amz-tagging", toTaggingField(value)];
+    else if (name === "policy" || name === "x-amz-signature") continue;
     else if (name.startsWith("x-amz-") || /^(?:content-|cache-control$|expires$)/.test(name))
-      yield [name, value];
+      yield [name, toFieldValue(name, value)];
   }
   if (!form.has("content-type") && fileType !== undefined) yield ["content-type", fileType];
+}
+
+// A form's tags are a document, not a query.
+function toTaggingField(document: string): string {
+  return new URLSearchParams(parseTagging(Buffer.from(document), OBJECT_TAGS_MAX)).toString();
+}
+
+// What is kept goes out in fields again: the bytes of UTF-8 as a PUT would bring them, and nothing that fields cannot hold.
+function toFieldValue(name: string, value: string): string {
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name) || /[^\P{Cc}\t]/u.test(value)) {
+    throw new S3Error("InvalidArgument", {
+      message: "A field of the form cannot be a header of the object.",
+      elements: [["ArgumentName", name.slice(0, 128)]],
+    });
+  }
+  return Buffer.from(value).toString("latin1");
 }
 
 function checkSize(policy: PostPolicy, size: number, isPartial: boolean): void {
@@ -141,7 +159,7 @@ function checkSize(policy: PostPolicy, size: number, isPartial: boolean): void {
 }
 
 function answerForm({ context, form }: Admitted, headers: Header[], etag: string): S3Answer {
-  const { bucketName, key, request } = context;
+  const { bucketName, key } = context;
   const redirect = form.get("success_action_redirect") ?? form.get("redirect");
   const url = redirect === undefined ? null : URL.parse(redirect);
   if (url !== null && (url.protocol === "http:" || url.protocol === "https:")) {
@@ -150,8 +168,7 @@ function answerForm({ context, form }: Admitted, headers: Header[], etag: string
     url.searchParams.set("etag", `"${etag}"`);
     return answerEmpty(303, [...headers, ["Location", url.href]]);
   }
-  const path = `/${bucketName}/${key.split("/").map(encodeURIComponent).join("/")}`;
-  const location = `${request.secure ? "https" : "http"}://${request.host}${path}`;
+  const location = formatLocation(context);
   headers.push(["Location", location]);
   const status = form.get("success_action_status");
   if (status === "200") return answerEmpty(200, headers);

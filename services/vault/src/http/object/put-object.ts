@@ -10,7 +10,7 @@ import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
-import { getChecksumHeaders } from "./object-headers.ts";
+import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 
 /** PutObject */
 export const putObject: OperationHandler = async (context) => {
@@ -30,7 +30,12 @@ export const putObject: OperationHandler = async (context) => {
   };
   const upload = api.store.beginPut(put);
   await receiveUpload(request, plan, upload);
-  return answerEmpty(200, getPutHeaders(context, await upload.commit()));
+  const result = await upload.commit();
+  const subject = { ...result, key: context.key, tags: put.tags ?? {} };
+  return answerEmpty(200, [
+    ...getPutHeaders(context, result),
+    ...getExpirationHeaders(context, subject),
+  ]);
 };
 
 /** What an answer tells of what was put. */

@@ -10,7 +10,8 @@ import { getAddress, getVersionHeaders } from "./address.ts";
 
 const KEY_CHARS_MAX = 128;
 const VALUE_CHARS_MAX = 256;
-const OBJECT_TAGS_MAX = 10;
+/** Tags of an object. */
+export const OBJECT_TAGS_MAX = 10;
 
 /** Reads `x-amz-tagging`: tags as a query. Throws InvalidTag. */
 export function readTagging(text: string): Record<string, string> {

@@ -1,0 +1,66 @@
+// When an authorization request has to wait for the user.
+import { interactionPolicy } from "oidc-provider";
+import type { SessionLookup } from "../session/session.ts";
+
+/** Whether a user must have shown a second factor for a client. */
+export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
+
+/**
+ * Beside the core's own reasons to ask for a sign-in: one whose session has ended, RFC 9470's `acr_values`, and policies
+ * that ask for a second factor.
+ */
+export function buildPromptPolicy(
+  sessions: SessionLookup,
+  needsSecondFactor: NeedsSecondFactor,
+): interactionPolicy.DefaultPolicy {
+  const { Check } = interactionPolicy;
+  const policy = interactionPolicy.base();
+  const login = policy.get("login");
+  if (login === undefined) throw new Error("the core has no login prompt");
+  login.checks.add(
+    new Check("session_ended", "the session has ended", async ({ oidc }) => {
+      const { accountId, uid } = oidc.session ?? {};
+      if (accountId === undefined || uid === undefined) return Check.NO_NEED_TO_PROMPT;
+      const session = oidc.account === undefined ? undefined : await sessions.find(uid);
+      const isSignedIn = session?.userId === accountId;
+      return isSignedIn ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
+    }),
+  );
+  login.checks.add(
+    new Check(
+      "acr_values",
+      "the requested authentication could not be reached",
+      "unmet_authentication_requirements",
+      ({ oidc }) => {
+        const wanted = oidc.params?.["acr_values"];
+        if (typeof wanted !== "string" || wanted === "" || oidc.session?.accountId === undefined) {
+          return Check.NO_NEED_TO_PROMPT;
+        }
+        const isReached = reachesAcr(wanted, oidc.acr ?? "");
+        return isReached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
+      },
+    ),
+  );
+  login.checks.add(
+    new Check(
+      "second_factor",
+      "the client needs a second factor",
+      "unmet_authentication_requirements",
+      async ({ oidc }) => {
+        const { accountId } = oidc.session ?? {};
+        if (accountId === undefined || oidc.acr === "2" || oidc.client === undefined) {
+          return Check.NO_NEED_TO_PROMPT;
+        }
+        const isNeeded = await needsSecondFactor(accountId, oidc.client.clientId);
+        return isNeeded ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT;
+      },
+    ),
+  );
+  return policy;
+}
+
+/** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */
+export function reachesAcr(acrValues: string, acr: string): boolean {
+  const wanted = acrValues.split(" ");
+  return wanted.includes(acr) || (acr === "2" && wanted.includes("1"));
+}

@@ -1,0 +1,194 @@
+// Who is in: the devices that are signed in, and the applications that were allowed something.
+import type { ClientGrant } from "../../oauth/port.ts";
+import type { SessionItem } from "../../session/sessions.ts";
+import { button, hidden } from "../form.ts";
+import { html } from "../html.ts";
+import type { Html } from "../html.ts";
+import { carryCsrf, showAccountPage } from "../page-parts.ts";
+import type { PageParts } from "../page-parts.ts";
+import { withQuery } from "../route.ts";
+import type { Answer, PageRoute, SignedInVisit } from "../route.ts";
+
+const sessionsPath = "/account/sessions";
+const applicationsPath = "/account/applications";
+
+/** The routes. */
+export function listAccessRoutes(parts: PageParts): PageRoute[] {
+  return [...listSessionRoutes(parts), ...listApplicationRoutes(parts)];
+}
+
+function listSessionRoutes(parts: PageParts): PageRoute[] {
+  const { credentials, sessions } = parts;
+  return [
+    {
+      method: "GET",
+      path: sessionsPath,
+      access: "signed-in",
+      handle: (visit) => showSessions(parts, visit),
+    },
+    {
+      method: "POST",
+      path: `${sessionsPath}/end`,
+      access: "signed-in",
+      handle: async (visit, form) => {
+        const { account } = visit.visitor;
+        const sid = form.get("id") ?? "";
+        if (await credentials.endSession(sid, account.id)) {
+          await record(parts, visit, "session.end", `session:${sid}`);
+        }
+        return back(sessionsPath, "session-ended");
+      },
+    },
+    {
+      method: "POST",
+      path: `${sessionsPath}/end-others`,
+      access: "signed-in",
+      handle: async (visit) => {
+        const { account, session } = visit.visitor;
+        for (const { id } of await sessions.list(account.id, session.id)) {
+          if (id === session.id) continue;
+          await credentials.endSession(id, account.id);
+          await record(parts, visit, "session.end", `session:${id}`);
+        }
+        return back(sessionsPath, "sessions-ended");
+      },
+    },
+    {
+      method: "POST",
+      path: `${sessionsPath}/end-all`,
+      access: "signed-in",
+      handle: async (visit) => {
+        const { account } = visit.visitor;
+        await credentials.invalidate(account.id);
+        await record(parts, visit, "session.invalidate", `user:${account.id}`);
+        visit.cookies.push(parts.cookies.format("platform_session", "", 0));
+        return back("/sign-in", "signed-out");
+      },
+    },
+  ];
+}
+
+function listApplicationRoutes(parts: PageParts): PageRoute[] {
+  return [
+    {
+      method: "GET",
+      path: applicationsPath,
+      access: "signed-in",
+      handle: (visit) => showApplications(parts, visit),
+    },
+    {
+      method: "POST",
+      path: `${applicationsPath}/revoke`,
+      access: "signed-in",
+      handle: async (visit, form) => {
+        const clientId = form.get("client") ?? "";
+        if (await parts.oauth.revokeGrants(visit.visitor.account.id, clientId)) {
+          await record(parts, visit, "grant.revoke", `client:${clientId}`);
+        }
+        return back(applicationsPath, "application-revoked");
+      },
+    },
+  ];
+}
+
+async function showSessions(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
+  const { messages } = visit.language;
+  const { sessions: words, account } = messages;
+  const { visitor } = visit;
+  const items = await parts.sessions.list(visitor.account.id, visitor.session.id);
+  const body = html`<section class="card">
+    <h2>${words.title}</h2>
+    <ul class="items">
+      ${items.map((item) => showSession(visit, item))}
+    </ul>
+    <div class="row">
+      ${
+        items.length > 1 &&
+        html`<form method="post" action="${sessionsPath}/end-others">
+          ${start(visit, sessionsPath)}${button(words.endOthers, { kind: "quiet" })}
+        </form>`
+      }
+      <form method="post" action="${sessionsPath}/end-all">
+        ${start(visit, sessionsPath)}${button(words.endAll, { kind: "danger" })}
+      </form>
+    </div>
+  </section>`;
+  return showAccountPage(parts, visit, "sessions", { title: account.sessions, body });
+}
+
+function showSession(visit: SignedInVisit, item: SessionItem): Html {
+  const { messages, formatTime } = visit.language;
+  const { sessions: words } = messages;
+  return html`<li>
+    <div class="text">
+      <strong
+        >${item.device}${item.current && html`<span class="badge">${words.current}</span>`}</strong
+      >
+      <span class="soft"
+        >${item.ip} · ${words.lastSeen(formatTime(item.last_seen_at))},
+        ${words.since(formatTime(item.created_at))}</span
+      >
+    </div>
+    ${
+      !item.current &&
+      html`<form method="post" action="${sessionsPath}/end">
+        ${start(visit, sessionsPath)}${hidden({ id: item.id })}${button(words.end, { kind: "danger", label: words.endNamed(item.device) })}
+      </form>`
+    }
+  </li>`;
+}
+
+async function showApplications(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
+  const { messages } = visit.language;
+  const { applications: words, account } = messages;
+  const items = await parts.oauth.listGrants(visit.visitor.account.id);
+  const body = html`<section class="card">
+    <h2>${words.title}</h2>
+    ${
+      items.length === 0
+        ? html`<p>${words.none}</p>`
+        : html`<ul class="items">
+            ${items.map((item) => showApplication(visit, item))}
+          </ul>`
+    }
+  </section>`;
+  return showAccountPage(parts, visit, "applications", { title: account.applications, body });
+}
+
+function showApplication(visit: SignedInVisit, { client, scopes, grantedAt }: ClientGrant): Html {
+  const { messages, formatTime } = visit.language;
+  const { applications: words } = messages;
+  const names = scopes.map((scope) =>
+    Object.hasOwn(messages.scopes, scope) ? messages.scopes[scope] : scope,
+  );
+  return html`<li>
+    <div class="text">
+      <strong>${client.name}</strong>
+      <span class="soft">${words.since(formatTime(new Date(grantedAt).toISOString()))}</span>
+      <ul class="grants">
+        ${names.map((name) => html`<li>${name}</li>`)}
+      </ul>
+    </div>
+    <form method="post" action="${applicationsPath}/revoke">
+      ${start(visit, applicationsPath)}${hidden({ client: client.id })}${button(words.revoke, { kind: "danger", label: words.revokeNamed(client.name) })}
+    </form>
+  </li>`;
+}
+
+function start(visit: SignedInVisit, path: string): Html {
+  return html`${carryCsrf(visit)}${hidden({ back: path })}`;
+}
+
+function back(path: string, done: string): Answer {
+  return { kind: "redirect", to: withQuery(path, { done }) };
+}
+
+async function record(
+  { audit }: PageParts,
+  visit: SignedInVisit,
+  action: string,
+  target: string,
+): Promise<void> {
+  const actor = `user:${visit.visitor.account.id}`;
+  await audit.record({ action, actor, target, ip: visit.origin.ip });
+}

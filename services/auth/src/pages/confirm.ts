@@ -1,0 +1,204 @@
+// Proving once more that it is you: before delicate changes, and where an application asks for a fresh or stronger sign-in.
+import { PlatformError } from "@platform/kernel/errors";
+import type { SignedIn } from "../login/login.ts";
+import { button, field, hidden } from "./form.ts";
+import { html } from "./html.ts";
+import { admit, attempt, carryCsrf, keepPending, passkeyForm, showPage } from "./page-parts.ts";
+import type { PageParts } from "./page-parts.ts";
+import type { Problem } from "./problem.ts";
+import { readContinue, withQuery } from "./route.ts";
+import type { Answer, Form, PageRoute, SignedInVisit } from "./route.ts";
+import { askForCode } from "./second-factor.ts";
+import { checkPasskey } from "./sign-in.ts";
+
+const path = "/confirm";
+
+/** What is asked on the page, and why. */
+interface ConfirmView {
+  target: string | undefined;
+  /** `2` where only a second step will do. */
+  level: string | undefined;
+  way?: string | undefined;
+  problem?: Problem | undefined;
+}
+
+/** The routes. */
+export function listConfirmRoutes(parts: PageParts): PageRoute[] {
+  return [
+    {
+      method: "GET",
+      path,
+      access: "signed-in",
+      handle: (visit) =>
+        show(parts, visit, {
+          target: readContinue(visit.query.get("continue")),
+          level: visit.query.get("level") === "2" ? "2" : undefined,
+          way: visit.query.get("way") ?? undefined,
+        }),
+    },
+    {
+      method: "POST",
+      path,
+      access: "signed-in",
+      handle: (visit, form) => confirm(parts, visit, form),
+    },
+    {
+      method: "POST",
+      path: `${path}/passkey`,
+      access: "signed-in",
+      handle: (visit, form) => confirmWithPasskey(parts, visit, form),
+    },
+    {
+      method: "POST",
+      path: `${path}/send`,
+      access: "signed-in",
+      handle: async (visit, form) => {
+        const target = readContinue(form.get("continue"));
+        const way = form.get("factor") ?? "";
+        const sent = await attempt(visit, async () =>
+          parts.secondFactor.send(await findChallenge(parts, visit), way),
+        );
+        return "problem" in sent
+          ? show(parts, visit, { target, level: undefined, problem: sent.problem })
+          : { kind: "redirect", to: withQuery(path, { way, continue: target }) };
+      },
+    },
+  ];
+}
+
+// The one of before is kept: codes that were sent are good for it alone.
+async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<string> {
+  const { secondFactor, cookies, now } = parts;
+  const { account, session } = visit.visitor;
+  const known = cookies.read(visit.headers, "platform_pending");
+  if (known !== undefined) {
+    const pending = await secondFactor.describe(known);
+    if (pending?.kind === "step-up" && pending.account.id === account.id) return known;
+  }
+  // However fresh the session is: whoever is here has been asked.
+  const wanted = { acrValues: [], maxAgeMs: -1 };
+  const challenge = await secondFactor.stepUp(account, session, wanted, now(), { mint: false });
+  if (challenge === undefined) throw new PlatformError("conflict");
+  keepPending(parts, visit, challenge.mfa_token);
+  return challenge.mfa_token;
+}
+
+async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): Promise<Answer> {
+  const { messages } = visit.language;
+  const { confirm: words, signIn, fields } = messages;
+  const { account } = visit.visitor;
+  const { target, level, problem } = view;
+  const [factors, passkeys] = await Promise.all([
+    parts.factors.list(account.id),
+    parts.passkeys.list(account.id),
+  ]);
+  const hasPasskeys = passkeys.length > 0;
+  const needsSetup = level === "2" && factors.length === 0 && !hasPasskeys;
+  const password = html`<form method="post" action="${path}">
+    ${carryCsrf(visit)}${hidden({ continue: target })}
+    ${field(
+      messages,
+      {
+        name: "password",
+        label: fields.password,
+        type: "password",
+        autocomplete: "current-password",
+        isFirst: true,
+        maxLength: 1024,
+      },
+      problem,
+    )}
+    <div class="full">${button(messages.factor.submit, { isFull: true })}</div>
+  </form>`;
+  const proofs = html`${
+    hasPasskeys &&
+    passkeyForm(visit, {
+      kind: "get",
+      action: `${path}/passkey`,
+      optionsPath: "/sign-in/passkey/options",
+      text: words.withPasskey,
+      fields: { continue: target },
+      isQuiet: true,
+    })
+  }${hasPasskeys && (factors.length > 0 || level !== "2") && html`<p class="or">${factors.length > 0 ? signIn.orCode : signIn.or}</p>`}${
+    factors.length > 0
+      ? askForCode(visit, {
+          factors,
+          way: view.way,
+          target,
+          action: path,
+          sendAction: `${path}/send`,
+          problem,
+        })
+      : level !== "2" && password
+  }`;
+  const setUp = html`<p>${words.noSecond}</p>
+    <p><a class="button full" href="/account/security">${words.setUp}</a></p>`;
+  const body = html`<p>${level === "2" ? words.strongerText : words.text}</p>
+    <p class="soft">${messages.signedInAs(account.username)}</p>
+    ${needsSetup ? setUp : proofs}
+    <div class="below">
+      <p>
+        <a href="${withQuery("/sign-in", { continue: target, as: "other" })}"
+          >${words.otherAccount}</a
+        >
+      </p>
+    </div>`;
+  return showPage(parts, visit, { title: words.title, problem, hasPasskeys, body });
+}
+
+async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
+  const { problems } = visit.language.messages;
+  const target = readContinue(form.get("continue"));
+  const code = form.get("code")?.trim();
+  const confirmed = await attempt(
+    visit,
+    async () => {
+      const token = await findChallenge(parts, visit);
+      const proof = code === undefined ? { password: form.get("password") ?? "" } : { code };
+      return parts.secondFactor.verify(token, proof, visit.origin);
+    },
+    { unauthorized: code === undefined ? problems.wrongCurrentPassword : problems.wrongCode },
+  );
+  if ("problem" in confirmed) {
+    const way = form.get("way");
+    return show(parts, visit, { target, level: undefined, way, problem: confirmed.problem });
+  }
+  return admit(parts, visit, confirmed.value, target ?? "/account");
+}
+
+async function confirmWithPasskey(
+  parts: PageParts,
+  visit: SignedInVisit,
+  form: Form,
+): Promise<Answer> {
+  const { account, session } = visit.visitor;
+  const { problems } = visit.language.messages;
+  const target = readContinue(form.get("continue"));
+  const checked = await checkPasskey(parts, visit, form);
+  const refuse = (problem: Problem): Promise<Answer> =>
+    show(parts, visit, { target, level: undefined, problem });
+  if ("problem" in checked) return refuse(checked.problem);
+  if (checked.value.account.id !== account.id) {
+    return refuse({ status: 422, text: problems.wrongPasskey, fields: {} });
+  }
+  const amr = [...new Set([...session.amr, ...checked.value.amr])];
+  const elevated = await elevate(parts, visit, amr);
+  return admit(parts, visit, elevated, target ?? "/account");
+}
+
+/** The visitor's session, once a second factor has been proved in it. */
+export async function elevate(
+  { sessions, login }: PageParts,
+  { visitor }: SignedInVisit,
+  amr: readonly string[],
+): Promise<Pick<SignedIn, "account" | "session" | "sessionToken" | "deviceMark">> {
+  const opened = await sessions.elevate(visitor.session.id, { amr, acr: "2" });
+  if (opened === undefined) throw new PlatformError("conflict", "The session has ended.");
+  return {
+    account: visitor.account,
+    session: opened.session,
+    sessionToken: opened.token,
+    deviceMark: login.createDeviceMark(visitor.account),
+  };
+}

@@ -1,0 +1,94 @@
+// Setting up a second factor: the QR code, the codes that are sent, the backup codes that are shown once.
+import type { FactorSetup } from "../mfa/factors.ts";
+import { button, field, hidden } from "./form.ts";
+import { html } from "./html.ts";
+import type { Part } from "./html.ts";
+import { carryCsrf, showPage } from "./page-parts.ts";
+import type { PageParts } from "./page-parts.ts";
+import type { Problem } from "./problem.ts";
+import type { Answer } from "./route.ts";
+import type { Visit } from "./visit.ts";
+
+/** Where the first code is posted to, and what goes along. */
+export interface FirstCode {
+  action: string;
+  continue: string | undefined;
+}
+
+/** The page with the QR code and the field for the first code. */
+export function showTotpSetup(
+  parts: PageParts,
+  visit: Visit,
+  setup: FactorSetup,
+  first: FirstCode,
+): Answer {
+  const { enrol } = visit.language.messages;
+  const { secret, qr } = setup as Extract<FactorSetup, { secret: string }>;
+  const groups = secret.match(/.{1,4}/g)?.join(" ");
+  const body = html`<p>${enrol.scan}</p>
+    <img class="qr" src="${qr}" alt="${enrol.qr}" />
+    <p class="hint">${enrol.key}</p>
+    <code class="secret">${groups}</code>
+    ${askForFirstCode(visit, setup.id, enrol.enterCode, first)}`;
+  return showPage(parts, visit, { title: enrol.totpTitle, body }, { hasImage: true });
+}
+
+/** The page for the first code alone: it was sent, or the QR code has been scanned already. */
+export function showFirstCode(
+  parts: PageParts,
+  visit: Visit,
+  id: string,
+  text: string,
+  first: FirstCode,
+  problem?: Problem,
+): Answer {
+  const { enrol } = visit.language.messages;
+  return showPage(parts, visit, {
+    title: enrol.sentTitle,
+    problem,
+    body: askForFirstCode(visit, id, text, first, problem),
+  });
+}
+
+/** The page with the backup codes, this once. */
+export function showBackupCodes(
+  parts: PageParts,
+  visit: Visit,
+  codes: readonly string[],
+  target: string,
+): Answer {
+  const { enrol } = visit.language.messages;
+  const body = html`<p>${enrol.codesText}</p>
+    <ul class="codes">
+      ${codes.map((code) => html`<li>${code}</li>`)}
+    </ul>
+    <p><a class="button full" href="${target}">${enrol.codesDone}</a></p>`;
+  return showPage(parts, visit, { title: enrol.codesTitle, body });
+}
+
+function askForFirstCode(
+  visit: Visit,
+  id: string,
+  text: string,
+  first: FirstCode,
+  problem?: Problem,
+): Part {
+  const { messages } = visit.language;
+  return html`<form method="post" action="${first.action}">
+    ${carryCsrf(visit)}${hidden({ factor_id: id, continue: first.continue })}
+    <p>${text}</p>
+    ${field(
+      messages,
+      {
+        name: "code",
+        label: messages.fields.code,
+        autocomplete: "one-time-code",
+        isFirst: true,
+        maxLength: 16,
+        isCode: "numeric",
+      },
+      problem,
+    )}
+    <div class="full">${button(messages.factor.submit, { isFull: true })}</div>
+  </form>`;
+}

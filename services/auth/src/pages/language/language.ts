@@ -1,0 +1,44 @@
+// The languages of the pages, and which one a browser gets.
+import { de } from "./de.ts";
+import { en } from "./en.ts";
+import type { Messages } from "./en.ts";
+
+/** A language with all sentences of the pages. */
+export interface Language {
+  /** BCP 47 tag, for `lang`. */
+  readonly tag: string;
+  readonly messages: Messages;
+  /** A time for people, in UTC: where they are is not known. */
+  readonly formatTime: (iso: string) => string;
+}
+
+const headerCharsMax = 256;
+const languages: readonly Language[] = [create("en", en), create("de", de)];
+
+/** The one of our languages that `Accept-Language` (RFC 9110 section 12.5.4) prefers; English where it names none. */
+export function chooseLanguage(acceptLanguage: string | undefined): Language {
+  const wanted = (acceptLanguage ?? "")
+    .slice(0, headerCharsMax)
+    .split(",")
+    .map((item) => {
+      const [range = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
+      const weight = parameters.find((part) => part.startsWith("q="));
+      return { range, weight: weight === undefined ? 1 : Number(weight.slice(2)) || 0 };
+    })
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight);
+  for (const { range } of wanted) {
+    const found = languages.find(({ tag }) => range === tag || range.startsWith(`${tag}-`));
+    if (found !== undefined) return found;
+  }
+  return languages[0]!;
+}
+
+function create(tag: string, messages: Messages): Language {
+  const format = new Intl.DateTimeFormat(tag === "en" ? "en-GB" : tag, {
+    dateStyle: "medium",
+    timeStyle: "short",
+    timeZone: "UTC",
+  });
+  return { tag, messages, formatTime: (iso) => `${format.format(new Date(iso))} UTC` };
+}

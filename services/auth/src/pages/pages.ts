@@ -1,0 +1,213 @@
+// The pages for people: finds the handler of a path, lets only our own forms in, and sends what it answers.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { PlatformError, toPlatformError } from "@platform/kernel/errors";
+import type { Logger } from "@platform/kernel/log";
+import { OAuthError, readForm } from "../oauth/endpoint.ts";
+import type { Asset, Assets } from "./assets.ts";
+import type { ErrorPage } from "./error-page.ts";
+import type { Answer, Form, PageRoute, SignedInVisit, Sources } from "./route.ts";
+import { readContinue, withQuery } from "./route.ts";
+import type { Visit, VisitReader } from "./visit.ts";
+
+const yearSeconds = 31_536_000;
+const noForm: Form = new Map();
+
+/** What the pages are made of. */
+export interface PagesParts {
+  routes: readonly PageRoute[];
+  assets: Assets;
+  visits: VisitReader;
+  errors: ErrorPage;
+  log: Logger;
+}
+
+/** Serves the pages. */
+export class Pages {
+  readonly #parts: PagesParts;
+  readonly #routes = new Map<string, Map<string, PageRoute>>();
+  readonly #assets: ReadonlyMap<string, Asset>;
+
+  constructor(parts: PagesParts) {
+    this.#parts = parts;
+    for (const route of parts.routes) {
+      const methods = this.#routes.get(route.path) ?? new Map<string, PageRoute>();
+      methods.set(route.method, route);
+      this.#routes.set(route.path, methods);
+    }
+    const { style, passkeyScript } = parts.assets;
+    this.#assets = new Map([style, passkeyScript].map((asset) => [asset.path, asset]));
+  }
+
+  /** The route of a path that `handle` takes over, for metrics and logs. */
+  findRoute(path: string): string | undefined {
+    return this.#assets.has(path) ? "/assets/{id}" : this.#find(path)?.path;
+  }
+
+  /** Takes over the requests of the pages' paths. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean {
+    const path = (request.url ?? "/").split("?", 1)[0]!;
+    const asset = this.#assets.get(path);
+    if (asset !== undefined) {
+      sendAsset(request, response, asset);
+      return true;
+    }
+    const route = this.#find(path);
+    if (route === undefined) return false;
+    this.#serve(route.methods, request, response).catch((error: unknown) => {
+      this.#parts.log.error("a page could not be sent", { path: route.path, error });
+      response.destroy();
+    });
+    return true;
+  }
+
+  #find(path: string): { path: string; methods: ReadonlyMap<string, PageRoute> } | undefined {
+    const exact = this.#routes.get(path);
+    if (exact !== undefined) return { path, methods: exact };
+    const cut = path.lastIndexOf("/");
+    if (!/^[\w-]{1,64}$/.test(path.slice(cut + 1))) return undefined;
+    const pattern = `${path.slice(0, cut)}/{id}`;
+    const methods = this.#routes.get(pattern);
+    return methods === undefined ? undefined : { path: pattern, methods };
+  }
+
+  async #serve(
+    methods: ReadonlyMap<string, PageRoute>,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const { visits, errors, log } = this.#parts;
+    const url = new URL(request.url ?? "/", "http://localhost");
+    const visit = await visits.read(request, response, url);
+    let answer: Answer;
+    try {
+      answer = await this.#answer(methods, visit);
+    } catch (error) {
+      const failure = toPlatformError(error);
+      if (failure.status === 500) log.error("a page failed", { path: visit.path, error });
+      const { Allow: allow } = failure.headers;
+      if (allow !== undefined) response.setHeader("Allow", allow);
+      if (failure.code === "payload_too_large") response.setHeader("Connection", "close");
+      answer = errors.show(visit.language, failure);
+    }
+    send(visit, answer);
+  }
+
+  async #answer(methods: ReadonlyMap<string, PageRoute>, visit: Visit): Promise<Answer> {
+    const { visits } = this.#parts;
+    const method = visit.request.method === "HEAD" ? "GET" : (visit.request.method ?? "GET");
+    const route = methods.get(method);
+    if (route === undefined) {
+      const allow = [...methods.keys()].join(", ");
+      throw new PlatformError("method_not_allowed", undefined, { headers: { Allow: allow } });
+    }
+    const form = method === "POST" ? await readPageForm(visit.request) : noForm;
+    if (method === "POST" && !visits.isOwnForm(visit, form.get("csrf")))
+      throw new ForeignFormError();
+    if (route.access === "public") return route.handle(visit, form);
+    const { visitor } = visit;
+    const back = method === "GET" ? visit.path : form.get("back");
+    const query = { continue: readContinue(back) };
+    if (visitor === undefined) return { kind: "redirect", to: withQuery("/sign-in", query) };
+    if (route.access === "fresh" && !visits.isFresh(visitor)) {
+      return { kind: "redirect", to: withQuery("/confirm", query) };
+    }
+    return route.handle(visit as SignedInVisit, form);
+  }
+}
+
+/** A form that did not come from a page of ours in this browser. */
+export class ForeignFormError extends PlatformError {
+  constructor() {
+    super("forbidden", "The form is not from a page of this browser's session.");
+    this.name = "ForeignFormError";
+  }
+}
+
+async function readPageForm(request: IncomingMessage): Promise<Form> {
+  try {
+    const form = await readForm(request);
+    for (const value of form.values()) {
+      // PostgreSQL cannot keep it in a text, and nobody means it.
+      if (value.includes("\0")) throw new OAuthError(400, "invalid_request", "U+0000 in a field");
+    }
+    return form;
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    throw new PlatformError(
+      error.status === 413 ? "payload_too_large" : "bad_request",
+      error.message,
+    );
+  }
+}
+
+function send({ request, response, cookies }: Visit, answer: Answer): void {
+  if (cookies.length > 0) response.appendHeader("Set-Cookie", cookies);
+  const isHead = request.method === "HEAD";
+  const headers = {
+    "Cache-Control": "no-store",
+    // Forms of ours must tell where they come from, and nobody else may learn where somebody was.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Content-Security-Policy": writePolicy(answer.kind === "page" ? answer.sources : undefined),
+  };
+  switch (answer.kind) {
+    case "redirect":
+      response.writeHead(303, { ...headers, Location: answer.to, "Content-Length": 0 }).end();
+      return;
+    case "json": {
+      const body = Buffer.from(JSON.stringify(answer.body));
+      response
+        .writeHead(200, {
+          ...headers,
+          "Content-Type": "application/json",
+          "Content-Length": body.length,
+        })
+        .end(body);
+      return;
+    }
+    case "page": {
+      const body = Buffer.from(answer.page.text);
+      response
+        .writeHead(answer.status ?? 200, {
+          ...headers,
+          ...(answer.retryAfter === undefined ? {} : { "Retry-After": answer.retryAfter }),
+          "Content-Type": "text/html; charset=utf-8",
+          "Content-Length": body.length,
+        })
+        .end(isHead ? undefined : body);
+      return;
+    }
+    default:
+      answer satisfies never;
+  }
+}
+
+function writePolicy(sources: Sources = {}): string {
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    ...(sources.hasScript === true ? ["script-src 'self'", "connect-src 'self'"] : []),
+    ...(sources.hasImage === true ? ["img-src data:"] : []),
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
+  if (request.method !== "GET" && request.method !== "HEAD") {
+    response.writeHead(405, { Allow: "GET", "Content-Length": 0 }).end();
+    return;
+  }
+  response
+    .writeHead(200, {
+      "Content-Type": asset.type,
+      "Content-Length": asset.content.length,
+      "Cache-Control": `public, max-age=${yearSeconds}, immutable`,
+      "X-Content-Type-Options": "nosniff",
+      "Cross-Origin-Resource-Policy": "same-origin",
+    })
+    .end(request.method === "HEAD" ? undefined : asset.content);
+}

@@ -1,0 +1,61 @@
+// What a page's handler is, and what it answers.
+import type { Html } from "./html.ts";
+import type { Visit, Visitor } from "./visit.ts";
+
+/** What a handler answers. */
+export type Answer =
+  | {
+      kind: "page";
+      page: Html;
+      status?: number;
+      retryAfter?: string | undefined;
+      sources?: Sources;
+    }
+  /** 303 to a path of ours, or to where the OAuth core says. */
+  | { kind: "redirect"; to: string }
+  | { kind: "json"; body: unknown };
+
+/** What a page loads beside the style sheet; everything else is refused by its Content-Security-Policy. */
+export interface Sources {
+  /** The passkey script, which talks to us. */
+  hasScript?: boolean;
+  /** Images in `data:` URLs. */
+  hasImage?: boolean;
+}
+
+/** A form's fields; one that is empty is not there. */
+export type Form = ReadonlyMap<string, string>;
+
+/** One page or form. `{id}` as the last segment stands for `[\w-]{1,64}`. */
+export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string } & (
+  | {
+      readonly access: "public";
+      readonly handle: (visit: Visit, form: Form) => Promise<Answer> | Answer;
+    }
+  /** `fresh` asks those to confirm that it is they who have not signed in for ten minutes. */
+  | {
+      readonly access: "signed-in" | "fresh";
+      readonly handle: (visit: SignedInVisit, form: Form) => Promise<Answer> | Answer;
+    }
+);
+
+/** A visit of somebody who is signed in. */
+export type SignedInVisit = Visit & { readonly visitor: Visitor };
+
+/** Where to after a sign-in: only paths that are ours, so that no link can lead anybody elsewhere. */
+export function readContinue(text: string | null | undefined): string | undefined {
+  const isOurs = /^\/(?:account(?:\/[a-z-]{1,32}){0,2}|interaction\/[\w-]{1,64})$/.test(text ?? "");
+  return isOurs ? (text ?? undefined) : undefined;
+}
+
+/** A path with a query of the parameters that are there. */
+export function withQuery(
+  path: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) query.set(name, value);
+  }
+  return query.size === 0 ? path : `${path}?${query.toString()}`;
+}

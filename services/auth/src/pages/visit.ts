@@ -1,0 +1,153 @@
+// One request of a browser: its language, its session, and the token that its forms must carry.
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Peer } from "@platform/kernel/http";
+import type { ClientAddress } from "../http/client-address.ts";
+import type { Cookies } from "../http/cookies.ts";
+import type { SessionInfo } from "../session/session.ts";
+import type { Origin, Sessions } from "../session/sessions.ts";
+import type { Account, Accounts } from "../user/account.ts";
+import { chooseLanguage } from "./language/language.ts";
+import type { Language } from "./language/language.ts";
+
+const browserIdBytes = 16;
+const browserId = /^[\w-]{22}$/;
+/** A sign-in this recent counts as fresh. */
+const freshMs = 600_000;
+
+/** Somebody who is signed in. */
+export interface Visitor {
+  readonly account: Account;
+  readonly session: SessionInfo;
+}
+
+/** A request as pages see it. */
+export interface Visit {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly headers: Headers;
+  /** The path without its query. */
+  readonly path: string;
+  readonly query: URLSearchParams;
+  readonly language: Language;
+  readonly origin: Origin;
+  /** Undefined where nobody is signed in. */
+  readonly visitor: Visitor | undefined;
+  /** For the hidden field `csrf`. */
+  readonly csrf: string;
+  /** `Set-Cookie` lines of the answer. */
+  readonly cookies: string[];
+}
+
+/** What visits are read with. */
+export interface VisitParts {
+  cookies: Cookies;
+  sessions: Sessions;
+  accounts: Accounts;
+  addresses: ClientAddress;
+  publicUrl: string;
+  now: () => number;
+  sessionAbsoluteMs: number;
+  /** Keys the CSRF tokens. */
+  secret: Buffer;
+}
+
+/** Reads visits. */
+export class VisitReader {
+  readonly #parts: VisitParts;
+  readonly #key: Buffer;
+
+  constructor(parts: VisitParts) {
+    this.#parts = parts;
+    this.#key = createHmac("sha256", parts.secret).update("page forms").digest();
+  }
+
+  /** Reads one. A browser that comes for the first time is named by a cookie; a session's token may be renewed. */
+  async read(request: IncomingMessage, response: ServerResponse, url: URL): Promise<Visit> {
+    const headers = toHeaders(request);
+    const cookies: string[] = [];
+    const visitor = await this.#findVisitor(headers, cookies);
+    return {
+      request,
+      response,
+      headers,
+      path: url.pathname,
+      query: url.searchParams,
+      language: chooseLanguage(request.headers["accept-language"]),
+      origin: {
+        ip: this.#parts.addresses.read(readPeer(request), headers.get("x-forwarded-for")),
+        userAgent: headers.get("user-agent") ?? "",
+      },
+      visitor,
+      csrf: this.#sign(this.#nameBrowser(headers, cookies), visitor),
+      cookies,
+    };
+  }
+
+  /**
+   * Whether a form comes from a page that this browser was given, in this session: browsers say where a request comes
+   * from, and the token cannot be known elsewhere.
+   */
+  isOwnForm(visit: Visit, token: string | undefined): boolean {
+    const { headers } = visit;
+    const site = headers.get("sec-fetch-site");
+    if (site !== null && site !== "same-origin") return false;
+    const origin = headers.get("origin");
+    if (origin !== null && origin !== this.#parts.publicUrl) return false;
+    const [given, right] = [Buffer.from(token ?? ""), Buffer.from(visit.csrf)];
+    return given.length === right.length && timingSafeEqual(given, right);
+  }
+
+  /** Whether the visitor has signed in, or confirmed that it is they, in the last ten minutes. */
+  isFresh({ session }: Visitor): boolean {
+    return this.#parts.now() - session.authTime <= freshMs;
+  }
+
+  async #findVisitor(headers: Headers, cookies: string[]): Promise<Visitor | undefined> {
+    const { sessions, accounts, sessionAbsoluteMs } = this.#parts;
+    const token = this.#parts.cookies.read(headers, "platform_session");
+    const found = token === undefined ? undefined : await sessions.use(token);
+    if (found === undefined) return undefined;
+    const account = await accounts.find(found.session.userId);
+    if (account === undefined || account.disabled) return undefined;
+    if (found.token !== undefined) {
+      cookies.push(this.#parts.cookies.format("platform_session", found.token, sessionAbsoluteMs));
+    }
+    return { account, session: found.session };
+  }
+
+  #nameBrowser(headers: Headers, cookies: string[]): string {
+    const known = this.#parts.cookies.read(headers, "platform_browser");
+    if (known !== undefined && browserId.test(known)) return known;
+    const name = randomBytes(browserIdBytes).toString("base64url");
+    cookies.push(this.#parts.cookies.format("platform_browser", name, undefined));
+    return name;
+  }
+
+  #sign(browser: string, visitor: Visitor | undefined): string {
+    return createHmac("sha256", this.#key)
+      .update(`${browser}\0${visitor?.session.id ?? ""}`)
+      .digest("base64url");
+  }
+}
+
+function toHeaders(request: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const name of [
+    "cookie",
+    "origin",
+    "sec-fetch-site",
+    "user-agent",
+    "x-forwarded-for",
+  ] as const) {
+    const value = request.headers[name];
+    if (value !== undefined) headers.set(name, String(value));
+  }
+  return headers;
+}
+
+function readPeer({ socket }: IncomingMessage): Peer {
+  return socket.remoteAddress === undefined
+    ? { kind: "unknown" }
+    : { kind: "tcp", address: socket.remoteAddress };
+}

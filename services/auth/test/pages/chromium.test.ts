@@ -1,0 +1,192 @@
+// People at a real browser: Chromium with its authenticator, and an application that signs them in with openid-client.
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { generateSync } from "otplib";
+import type { Browser } from "playwright-core";
+import { startWithAdmin } from "../client.ts";
+import { stageKinds } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+import { findChromiumSkip, Person, startChromium } from "./chromium.ts";
+import { findLink, openPostBox } from "./post-box.ts";
+import type { PostBox } from "./post-box.ts";
+import { startApplication } from "./relying-party.ts";
+
+const password = "a long enough password";
+
+describe("in Chromium", { skip: findChromiumSkip() ?? false }, () => {
+  let stage: Stage;
+  let post: PostBox;
+  let browser: Browser;
+  before(async () => {
+    post = await openPostBox();
+    const settings = await stageKinds[0]!.prepare();
+    stage = await startWithAdmin({ ...settings, platform_notify_url: post.url });
+    browser = await startChromium();
+  });
+  after(async () => {
+    await browser.close();
+    await stage.close();
+    post.close();
+  });
+
+  test("a person signs up, adds a passkey and a second step, and signs in with each of them", async () => {
+    const ada = await Person.begin(browser);
+    await ada.open(`${stage.publicUrl}/sign-up`);
+    await ada.expect("Create your account");
+    await ada.enter({ Username: "ada", "Email address": "ada@example.com", Password: "password" });
+    await ada.press("Create account", "There is a problem");
+    await ada.enter({ Password: password });
+    await ada.press("Create account", "Your account");
+
+    await ada.open(findLink(await post.wait("ada@example.com")));
+    await ada.press("Confirm address", "Thank you");
+
+    await ada.open(`${stage.publicUrl}/account/security`);
+    await ada.expect("Passkeys");
+    await ada.press("Add a passkey", "Passkeys");
+    await ada.page.getByText("The passkey is added.").waitFor();
+    await ada.press("Set up an authenticator app", "Set up an authenticator app");
+    const key = await ada.page.locator("code.secret").innerText();
+    const secret = key.replaceAll(" ", "");
+    const readCode = (): string =>
+      generateSync({ secret, epoch: Math.floor(stage.clock.now() / 1000) });
+    await ada.enter({ Code: "000000" });
+    await ada.press("Confirm", "There is a problem");
+    await ada.enter({ Code: readCode() });
+    await ada.press("Confirm", "Your backup codes");
+    await ada.page.getByRole("link", { name: "I have kept them" }).click();
+    await ada.expect("Second step");
+
+    await ada.open(`${stage.publicUrl}/sign-out`);
+    await ada.press("Sign out", "Sign in");
+    await ada.press("Sign in with a passkey", "Your account");
+    await ada.open(`${stage.publicUrl}/sign-out`);
+    await ada.press("Sign out", "Sign in");
+    await ada.enter({ Username: "ada", Password: "not that" });
+    await ada.press("Sign in", "There is a problem");
+    await ada.enter({ Password: password });
+    await ada.press("Sign in", "Confirm that it is you");
+    stage.clock.advance(60_000);
+    await ada.enter({ Code: readCode() });
+    await ada.press("Confirm", "Your account");
+
+    await ada.open(`${stage.publicUrl}/account/security`);
+    await ada.page.getByText("Rename").click();
+    await ada.enter({ Name: "My laptop" });
+    await ada.page.getByRole("button", { name: "New name for" }).click();
+    await ada.page.getByText("The passkey is renamed.").waitFor();
+    stage.clock.advance(11 * 60_000);
+    await ada.press("Remove My laptop", "Confirm that it is you");
+    await ada.press("Confirm with a passkey", "Passkeys");
+    await ada.press("Remove My laptop", "Passkeys");
+    await ada.page.getByText("The passkey is removed.").waitFor();
+    await ada.press("Remove Authenticator app", "Second step");
+    await ada.page.getByText("You have no second step yet.").waitFor();
+    await ada.end();
+  });
+
+  test("an application signs a person in, who agrees, is not asked again, and takes it back", async () => {
+    const application = await startApplication(stage, "Notes", {
+      policy_uri: "https://notes.example/privacy",
+    });
+    const grace = await Person.begin(browser);
+    await grace.open(`${stage.publicUrl}/sign-up`);
+    await grace.enter({ Username: "grace", Password: password });
+    await grace.press("Create account", "Your account");
+    await grace.open(`${stage.publicUrl}/sign-out`);
+    await grace.press("Sign out", "Sign in");
+
+    await grace.open(await application.begin({ prompt: "consent", login_hint: "grace" }));
+    await grace.expect("Sign in to continue to Notes");
+    await grace.enter({ Password: password });
+    await grace.page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await grace.expect("Allow Notes?");
+    assert.match(await grace.read(), /See your email address/);
+    await grace.page.getByRole("button", { name: "Allow", exact: true }).click();
+    await grace.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
+    const tokens = await application.finish(new URL(grace.page.url()));
+    assert.equal(tokens.claims()?.["preferred_username"], "grace");
+
+    await grace.open(await application.begin({ scope: "openid profile" }));
+    await grace.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
+    await application.finish(new URL(grace.page.url()));
+
+    const other = await Person.begin(browser);
+    await other.open(await application.begin({ scope: "openid email" }));
+    await other.enter({ Username: "grace", Password: password });
+    await other.page.getByRole("button", { name: "Sign in", exact: true }).click();
+    await other.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
+    await other.end();
+
+    await grace.open(`${stage.publicUrl}/account/sessions`);
+    await grace.expect("Where you are signed in");
+    assert.match(await grace.read(), /Chrome on Linux/);
+    await grace.open(`${stage.publicUrl}/account/applications`);
+    await grace.expect("Applications with access to your account");
+    await grace.page.getByRole("button", { name: "Take access away from Notes" }).click();
+    await grace.page.getByText("You have allowed no application.").waitFor();
+    await assert.rejects(application.refresh(tokens.refresh_token!), { error: "invalid_grant" });
+
+    await grace.open(await application.begin({ scope: "openid profile" }));
+    await grace.expect("Allow Notes?");
+    await grace.page.getByRole("button", { name: "Do not allow" }).click();
+    await grace.page.getByRole("heading", { name: "Back at Notes" }).waitFor();
+    assert.equal(new URL(grace.page.url()).searchParams.get("error"), "access_denied");
+    await grace.end();
+    application.close();
+  });
+
+  test("a person without scripts and in German signs up for an application, and recovers the account", async () => {
+    const application = await startApplication(stage, "Fotos", { first_party: true });
+    const karl = await Person.begin(browser, { hasScripts: false, locale: "de-AT" });
+    await karl.open(await application.begin());
+    await karl.page.getByRole("heading", { name: "Anmelden und weiter zu Fotos" }).waitFor();
+    await karl.page.getByRole("link", { name: "Konto anlegen" }).click();
+    await karl.page.getByLabel("Benutzername").fill("karl");
+    await karl.page.getByLabel("E-Mail-Adresse").fill("karl@example.com");
+    await karl.page.getByLabel("Passwort").fill(password);
+    await karl.page.getByRole("button", { name: "Konto anlegen" }).click();
+    await karl.page.getByRole("heading", { name: "Back at Fotos" }).waitFor();
+    const tokens = await application.finish(new URL(karl.page.url()));
+    assert.ok(tokens.claims()?.sub);
+
+    await karl.open(findLink(await post.wait("karl@example.com")));
+    await karl.page.getByRole("button", { name: "Adresse bestätigen" }).click();
+    await karl.page.getByRole("heading", { name: "Danke" }).waitFor();
+    await karl.open(`${stage.publicUrl}/recover`);
+    await karl.page.getByLabel("E-Mail-Adresse").fill("karl@example.com");
+    await karl.page.getByRole("button", { name: "Link schicken" }).click();
+    await karl.page.getByRole("heading", { name: "Sehen Sie in Ihr Postfach" }).waitFor();
+    const letter = await post.wait("karl@example.com", (text) => text.includes("/recover?"));
+    await karl.open(findLink(letter));
+    await karl.page.getByLabel("Neues Passwort").fill("ein ganz anderes Passwort");
+    await karl.page.getByRole("button", { name: "Passwort setzen" }).click();
+    await karl.page.getByText("Ihr Passwort ist gesetzt.").waitFor();
+    await karl.end();
+    application.close();
+  });
+
+  test("an application that asks for a second step gets one, set up on the way", async () => {
+    const application = await startApplication(stage, "Bank");
+    const lise = await Person.begin(browser);
+    await lise.open(`${stage.publicUrl}/sign-up`);
+    await lise.enter({ Username: "lise", Password: password });
+    await lise.press("Create account", "Your account");
+    await lise.open(await application.begin({ acr_values: "2" }));
+    await lise.expect("Confirm that it is you");
+    assert.match(await lise.read(), /no second step yet/);
+    await lise.open(`${stage.publicUrl}/account/security`);
+    await lise.press("Add a passkey", "Passkeys");
+    await lise.page.getByText("The passkey is added.").waitFor();
+    await lise.open(await application.begin({ acr_values: "2", scope: "openid" }));
+    await lise.expect("Confirm that it is you");
+    await lise.page.getByRole("button", { name: "Confirm with a passkey" }).click();
+    await lise.expect("Allow Bank?");
+    await lise.page.getByRole("button", { name: "Allow", exact: true }).click();
+    await lise.page.getByRole("heading", { name: "Back at Bank" }).waitFor();
+    const tokens = await application.finish(new URL(lise.page.url()));
+    assert.equal(tokens.claims()?.["acr"], "2");
+    await lise.end();
+    application.close();
+  });
+});

@@ -1,0 +1,73 @@
+// An application that signs people in with openid-client, with a page of its own for the way back.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import * as client from "openid-client";
+import type { Stage } from "../stage.ts";
+import { call, signIn, admin } from "../client.ts";
+
+/** A running application. */
+export interface Application {
+  clientId: string;
+  /** Where a person is sent to sign in; `more` are parameters of the request. */
+  begin(more?: Record<string, string>): Promise<URL>;
+  /** Redeems what the person came back with. */
+  finish(returned: URL): ReturnType<typeof client.authorizationCodeGrant>;
+  refresh(token: string): ReturnType<typeof client.refreshTokenGrant>;
+  close(): void;
+}
+
+/** Registers and starts one; `metadata` of RFC 7591 beside its name and address. */
+export async function startApplication(
+  stage: Stage,
+  name: string,
+  metadata: Record<string, unknown> = {},
+): Promise<Application> {
+  const server = createServer((_request, response) => {
+    response
+      .writeHead(200, { "Content-Type": "text/html" })
+      .end(`<!doctype html><html lang="en"><title>${name}</title><h1>Back at ${name}</h1></html>`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`;
+  const { token } = await signIn(stage, admin);
+  const { body } = await call(stage, "POST", "/api/v1/auth/clients", {
+    token,
+    body: {
+      client_name: name,
+      redirect_uris: [callback],
+      grant_types: ["authorization_code", "refresh_token"],
+      ...metadata,
+    },
+  });
+  const { client_id: clientId, client_secret: secret } = body as unknown as Record<string, string>;
+  const config = await client.discovery(new URL(stage.publicUrl), clientId!, secret, undefined, {
+    execute: [client.allowInsecureRequests],
+  });
+  let verifier = "";
+  let state = "";
+  return {
+    clientId: clientId!,
+    begin: async (more = {}) => {
+      verifier = client.randomPKCECodeVerifier();
+      state = client.randomState();
+      return client.buildAuthorizationUrl(config, {
+        redirect_uri: callback,
+        scope: "openid profile email offline_access",
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: "S256",
+        state,
+        ...more,
+      });
+    },
+    finish: (returned) =>
+      client.authorizationCodeGrant(config, returned, {
+        pkceCodeVerifier: verifier,
+        expectedState: state,
+      }),
+    refresh: (token) => client.refreshTokenGrant(config, token),
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}

@@ -1,0 +1,340 @@
+// POST Object: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-UsingHTTPPOST.html
+import assert from "node:assert/strict";
+import { assertEmpty, assertError, casesOf, md5, type Scene } from "../case.ts";
+import { signPolicy } from "../signature.ts";
+
+const BOUNDARY = "----boundary7MA4YWxk";
+const HOUR_MS = 3_600_000;
+
+interface Form {
+  /** Fields in order; the signed policy's are added where `conditions` are given. */
+  fields?: Record<string, string>;
+  conditions?: readonly unknown[];
+  expiration?: string;
+  policy?: object | string;
+  secretKey?: string;
+  file?: string | undefined;
+  fileName?: string;
+  fileType?: string;
+  /** Parts behind the file. */
+  after?: Record<string, string>;
+}
+
+function toPart(name: string, value: string): string {
+  return `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+}
+
+function toBody(
+  { file, fileName = "file.txt", fileType, after = {} }: Form,
+  fields: object,
+): string {
+  const parts = Object.entries(fields).map(([name, value]) => toPart(name, String(value)));
+  if (file !== undefined) {
+    const type = fileType === undefined ? "" : `\r\nContent-Type: ${fileType}`;
+    parts.push(
+      `--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="${fileName}"${type}\r\n\r\n${file}\r\n`,
+    );
+  }
+  for (const [name, value] of Object.entries(after)) parts.push(toPart(name, value));
+  return `${parts.join("")}--${BOUNDARY}--\r\n`;
+}
+
+/** Posts a form as a browser does: without any signature but the policy's. */
+function post(scene: Scene, given: Form) {
+  const { client, bucket, ask } = scene;
+  const form = { file: "hello", ...given };
+  const fields = { key: "key", ...form.fields };
+  const expiration = form.expiration ?? new Date(Date.now() + HOUR_MS).toISOString();
+  const isSigned = form.conditions !== undefined || form.policy !== undefined;
+  const credentials = { ...client.root, secretKey: form.secretKey ?? client.root.secretKey };
+  const now = new Date();
+  const unsigned = signPolicy("", credentials, now, "us-east-1");
+  const policy = form.policy ?? {
+    expiration,
+    conditions: [
+      { bucket },
+      { "x-amz-algorithm": unsigned["x-amz-algorithm"] },
+      { "x-amz-credential": unsigned["x-amz-credential"] },
+      { "x-amz-date": unsigned["x-amz-date"] },
+      ...(form.conditions ?? []),
+    ],
+  };
+  const signed = isSigned ? signPolicy(policy, credentials, now, "us-east-1") : {};
+  return ask("POST", "", {
+    as: "nobody",
+    headers: { "content-type": `multipart/form-data; boundary=${BOUNDARY}` },
+    body: toBody(form, { ...fields, ...signed }),
+  });
+}
+
+const ANY_KEY = ["starts-with", "$key", ""];
+
+/** The cases. */
+export const cases = casesOf(
+  "POST Object",
+  [
+    "stores the file and answers 204 with ETag and Location",
+    async (scene) => {
+      const answer = await post(scene, { conditions: [ANY_KEY] });
+      assertEmpty(answer, 204);
+      assert.equal(answer.headers["etag"], `"${md5("hello")}"`);
+      assert.equal(answer.headers["location"], `http://${scene.client.host}/${scene.bucket}/key`);
+      assert.equal((await scene.ask("GET", "/key")).text, "hello");
+    },
+  ],
+  [
+    "success_action_status of 201 answers a document",
+    async (scene) => {
+      const answer = await post(scene, {
+        fields: { key: "a b", success_action_status: "201" },
+        conditions: [ANY_KEY, { success_action_status: "201" }],
+      });
+      assert.equal(answer.status, 201, answer.text);
+      const { document } = answer;
+      assert.equal(document.name, "PostResponse");
+      assert.equal(document.get("Bucket"), scene.bucket);
+      assert.equal(document.get("Key"), "a b");
+      assert.equal(document.get("ETag"), `"${md5("hello")}"`);
+      assert.equal(document.get("Location"), `http://${scene.client.host}/${scene.bucket}/a%20b`);
+    },
+  ],
+  [
+    "success_action_status of 200 answers 200, any other 204",
+    async (scene) => {
+      for (const [asked, status] of [
+        ["200", 200],
+        ["404", 204],
+        ["", 204],
+      ] as const) {
+        const answer = await post(scene, {
+          fields: { success_action_status: asked },
+          conditions: [ANY_KEY, ["starts-with", "$success_action_status", ""]],
+        });
+        assertEmpty(answer, status);
+      }
+    },
+  ],
+  [
+    "success_action_redirect answers 303 with bucket, key and ETag",
+    async (scene) => {
+      const target = "https://app.example/done?a=1";
+      const answer = await post(scene, {
+        fields: { success_action_redirect: target },
+        conditions: [ANY_KEY, { success_action_redirect: target }],
+      });
+      assert.equal(answer.status, 303);
+      const url = new URL(answer.headers["location"]!);
+      assert.equal(url.origin + url.pathname, "https://app.example/done");
+      assert.equal(url.searchParams.get("a"), "1");
+      assert.equal(url.searchParams.get("bucket"), scene.bucket);
+      assert.equal(url.searchParams.get("key"), "key");
+      assert.equal(url.searchParams.get("etag"), `"${md5("hello")}"`);
+    },
+  ],
+  [
+    "${filename} in the key is the file's name",
+    async (scene) => {
+      const fields = { key: "uploads/${filename}" };
+      assertEmpty(await post(scene, { fields, fileName: "a b.txt", conditions: [ANY_KEY] }), 204);
+      assert.equal((await scene.ask("GET", "/uploads/a%20b.txt")).text, "hello");
+    },
+  ],
+  [
+    "keeps type, metadata, tags and ACL of the form",
+    async (scene) => {
+      const answer = await post(scene, {
+        fields: {
+          "Content-Type": "text/css",
+          "Cache-Control": "no-store",
+          "x-amz-meta-a": "1",
+          acl: "public-read",
+          tagging: "<Tagging><TagSet><Tag><Key>t</Key><Value>1</Value></Tag></TagSet></Tagging>",
+        },
+        conditions: [
+          ANY_KEY,
+          { "Content-Type": "text/css" },
+          { "Cache-Control": "no-store" },
+          { "x-amz-meta-a": "1" },
+          { acl: "public-read" },
+          ["starts-with", "$tagging", ""],
+        ],
+      });
+      assertEmpty(answer, 204);
+      const got = await scene.ask("GET", "/key", { as: "nobody" });
+      assert.equal(got.headers["content-type"], "text/css");
+      assert.equal(got.headers["cache-control"], "no-store");
+      assert.equal(got.headers["x-amz-meta-a"], "1");
+      assert.equal(got.headers["x-amz-tagging-count"], "1");
+    },
+  ],
+  [
+    "metadata that no header can hold does not make the object unreadable",
+    async (scene) => {
+      const answer = await post(scene, {
+        fields: { "x-amz-meta-a": "snow ☃\u0001" },
+        conditions: [ANY_KEY, ["starts-with", "$x-amz-meta-a", ""]],
+      });
+      if (answer.status === 204) {
+        assert.equal((await scene.ask("GET", "/key")).text, "hello");
+      } else {
+        assert.equal(answer.status, 400);
+      }
+    },
+  ],
+  [
+    "AccessDenied for a policy that has expired",
+    async (scene) => {
+      const expiration = new Date(Date.now() - HOUR_MS).toISOString();
+      const answer = await post(scene, { conditions: [ANY_KEY], expiration });
+      assertError(answer, 403, "AccessDenied");
+      assert.match(answer.document.get("Message")!, /expired/i);
+    },
+  ],
+  [
+    "AccessDenied for a value that a condition does not allow",
+    async (scene) => {
+      const conditions = [["starts-with", "$key", "user/"]];
+      assertError(await post(scene, { conditions }), 403, "AccessDenied");
+      const eq = [["eq", "$key", "other"]];
+      assertError(await post(scene, { conditions: eq }), 403, "AccessDenied");
+      assert.equal((await scene.ask("HEAD", "/key")).status, 404);
+    },
+  ],
+  [
+    "AccessDenied for a field that no condition speaks of",
+    async (scene) => {
+      const fields = { "x-amz-meta-a": "1" };
+      assertError(await post(scene, { fields, conditions: [ANY_KEY] }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "takes fields that begin with x-ignore- without a condition",
+    async (scene) => {
+      const fields = { "x-ignore-a": "1" };
+      assertEmpty(await post(scene, { fields, conditions: [ANY_KEY] }), 204);
+    },
+  ],
+  [
+    "takes names of fields in any case",
+    async (scene) => {
+      const fields = { "conTENT-tYPE": "text/css" };
+      const conditions = [ANY_KEY, ["starts-with", "$content-TYPE", "text/"]];
+      assertEmpty(await post(scene, { fields, conditions }), 204);
+      assert.equal((await scene.ask("HEAD", "/key")).headers["content-type"], "text/css");
+    },
+  ],
+  [
+    "EntityTooLarge and EntityTooSmall outside content-length-range, both ends included",
+    async (scene) => {
+      const toRange = (min: number, max: number) => [ANY_KEY, ["content-length-range", min, max]];
+      assertError(await post(scene, { conditions: toRange(0, 4) }), 400, "EntityTooLarge");
+      assertError(await post(scene, { conditions: toRange(6, 9) }), 400, "EntityTooSmall");
+      assert.equal((await scene.ask("HEAD", "/key")).status, 404);
+      assertEmpty(await post(scene, { conditions: toRange(5, 5) }), 204);
+    },
+  ],
+  [
+    "SignatureDoesNotMatch for another secret",
+    async (scene) => {
+      const answer = await post(scene, { conditions: [ANY_KEY], secretKey: "another" });
+      assertError(answer, 403, "SignatureDoesNotMatch");
+    },
+  ],
+  [
+    "InvalidPolicyDocument for what is no policy",
+    async (scene) => {
+      const bad = ["hello", "{}", { expiration: "x", conditions: [] }, { conditions: [] }];
+      for (const policy of bad) {
+        assertError(await post(scene, { policy }), 400, "InvalidPolicyDocument");
+      }
+    },
+  ],
+  [
+    "InvalidArgument for a policy without its signature",
+    async (scene) => {
+      const fields = { policy: Buffer.from("{}").toString("base64") };
+      assertError(await post(scene, { fields }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "InvalidArgument without a key",
+    async (scene) => {
+      const answer = await post(scene, { fields: { key: "" }, conditions: [] });
+      assertError(answer, 400, "InvalidArgument");
+    },
+  ],
+  [
+    "refuses a form without a file",
+    async (scene) => {
+      const answer = await post(scene, { conditions: [ANY_KEY], file: undefined });
+      assert.equal(answer.status, 400);
+      assert.equal((await scene.ask("HEAD", "/key")).status, 404);
+    },
+  ],
+  [
+    "stores an empty file",
+    async (scene) => {
+      assertEmpty(await post(scene, { conditions: [ANY_KEY], file: "" }), 204);
+      assert.equal((await scene.ask("HEAD", "/key")).headers["content-length"], "0");
+    },
+  ],
+  [
+    "keeps what looks like a boundary within the file",
+    async (scene) => {
+      const file = `a\r\n--${BOUNDARY.slice(0, -1)}\r\n\r\nb\r\n`;
+      assertEmpty(await post(scene, { conditions: [ANY_KEY], file }), 204);
+      assert.equal((await scene.ask("GET", "/key")).text, file);
+    },
+  ],
+  [
+    "ignores fields behind the file",
+    async (scene) => {
+      const after = { "x-amz-meta-late": "1" };
+      assertEmpty(await post(scene, { conditions: [ANY_KEY], after }), 204);
+      assert.equal((await scene.ask("HEAD", "/key")).headers["x-amz-meta-late"], undefined);
+    },
+  ],
+  [
+    "AccessDenied for a form without a policy where not everyone may put",
+    async (scene) => assertError(await post(scene, {}), 403, "AccessDenied"),
+  ],
+  [
+    "takes a form without a policy where everyone may put",
+    async (scene) => {
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "public-read-write" } });
+      assertEmpty(await post(scene, {}), 204);
+      assert.equal((await scene.ask("GET", "/key")).text, "hello");
+    },
+  ],
+  [
+    "MalformedPOSTRequest for a body that is no form",
+    async ({ ask }) => {
+      const headers = { "content-type": `multipart/form-data; boundary=${BOUNDARY}` };
+      const answer = await ask("POST", "", { as: "nobody", headers, body: "hello" });
+      assertError(answer, 400, "MalformedPOSTRequest");
+    },
+  ],
+  [
+    "PreconditionFailed for another type than a form's",
+    async ({ ask }) => {
+      const headers = { "content-type": "application/json" };
+      const answer = await ask("POST", "", { as: "nobody", headers, body: "{}" });
+      assertError(answer, 412, "PreconditionFailed");
+      assert.equal(
+        answer.document.get("Condition"),
+        "Bucket POST must be of the enclosure-type multipart/form-data",
+      );
+    },
+  ],
+  [
+    "NoSuchBucket where the bucket is not there",
+    async ({ client, bucket }) => {
+      const answer = await client.send("POST", `/${bucket}-not`, {
+        as: "nobody",
+        headers: { "content-type": `multipart/form-data; boundary=${BOUNDARY}` },
+        body: toBody({ file: "x" }, { key: "key" }),
+      });
+      assertError(answer, 404, "NoSuchBucket");
+    },
+  ],
+);
