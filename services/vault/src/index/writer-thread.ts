@@ -50,7 +50,13 @@ class GroupWriter {
   tidy(): void {
     if (this.#stopped !== undefined) return;
     const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size > WAL_BYTES_MAX) this.#connection.sql("pragma wal_checkpoint(restart)").get();
+    if (size <= WAL_BYTES_MAX) return;
+    try {
+      this.#connection.sql("pragma wal_checkpoint(restart)").get();
+    } catch (error) {
+      // On a full disk the WAL stays as long as it is; anything else ends writing.
+      this.#judge(error);
+    }
   }
 
   #commit({ operations, commit, sequence }: GroupRequest): {

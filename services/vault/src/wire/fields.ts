@@ -69,6 +69,11 @@ export class RequestFields {
   }
 }
 
+/** A field's value as UTF-8; values are read as latin1, a character for each byte. */
+export function decodeFieldText(value: string): string {
+  return Buffer.from(value, "latin1").toString("utf8");
+}
+
 /** The `x-amz-` name of a field's lower-case name. */
 export function foldName(name: string): string {
   return name.startsWith(STORE) ? AMZ + name.slice(STORE.length) : name;
