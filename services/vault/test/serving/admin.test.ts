@@ -1,7 +1,7 @@
 // The admin API, users and their keys, budgets and the access log on a running store.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { vaultRoot } from "../../../../tests/stage/vault.ts";
+import { vaultRoot } from "./staged-vault.ts";
 import type { Answer, Key } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
 

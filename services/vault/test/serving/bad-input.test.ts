@@ -5,7 +5,7 @@ import { readdirSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { vaultRoot } from "../../../../tests/stage/vault.ts";
+import { vaultRoot } from "./staged-vault.ts";
 import { encodeAwsChunked, hashHex, signRequest } from "../../src/sigv4/index.ts";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { StagedVault, vaultRoot, type VaultLaunch } from "../../../../tests/stage/vault.ts";
+import { StagedVault, vaultRoot, type VaultLaunch } from "./staged-vault.ts";
 import { S3TestClient } from "./s3-client.ts";
 
 const WAIT_MS = 60_000;
