@@ -7,7 +7,7 @@ import { html } from "../../src/pages/html.ts";
 import { chooseLanguage } from "../../src/pages/language/language.ts";
 import { listPageRoutes } from "../../src/pages/create-pages.ts";
 import type { PageParts } from "../../src/pages/page-parts.ts";
-import { readContinue } from "../../src/pages/route.ts";
+import { readContinue, withQuery } from "../../src/pages/route.ts";
 import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import type { Person } from "../client.ts";
 import { stageKinds } from "../stage.ts";
@@ -158,7 +158,7 @@ test("no link leads anybody elsewhere after a sign-in", async () => {
     "/api/v1/auth/oauth/logout",
   ]) {
     const browser = new PageBrowser(stage);
-    const page = await browser.open(`/sign-in?${new URLSearchParams({ continue: target })}`);
+    const page = await browser.open(withQuery("/sign-in", { continue: target }));
     const inside = await browser.submit(page, { username, password }, "/sign-in");
     assert.equal(inside.url.href, `${stage.publicUrl}/account`, target);
   }
@@ -177,9 +177,7 @@ test("what people enter is shown as text, whatever it is", async () => {
   const page = await browser.open("/sign-in");
   const wrong = await browser.submit(page, { username: hostile, password: "x" }, "/sign-in");
   assert.ok(wrong.text.includes(escaped) && !wrong.text.includes("<img src=x"), wrong.text);
-  const device = await browser.open(
-    `/api/v1/auth/device?${new URLSearchParams({ user_code: hostile })}`,
-  );
+  const device = await browser.open(withQuery("/api/v1/auth/device", { user_code: hostile }));
   assert.ok(device.text.includes(escaped) && !device.text.includes("<script>alert"), device.text);
   const application = await startApplication(stage, hostile);
   const asked = await browser.open(await application.begin({ login_hint: hostile }));
