@@ -272,7 +272,7 @@ test("a consent is for the browser that was asked, for what it was shown, and on
   const person = await join(stage, "agreeing");
   const browser = await enter(person);
   const asked = await browser.open(await application.begin({ scope: "openid profile" }));
-  assert.match(readText(asked), /Allow Notes\?/);
+  assert.match(readText(asked), /Allow Notes\?.*See your name, username and picture/);
 
   const stranger = await enter(await join(stage, "stranger"));
   const csrf = readCsrf(await stranger.open("/account"));
@@ -375,4 +375,31 @@ test("pages speak the language that the browser prefers", async () => {
   const page = await new PageBrowser(stage, "de").open("/sign-in");
   assert.match(page.text, /<html lang="de">/);
   assert.match(readText(page), /Mit Passkey anmelden/);
+});
+
+test("passwords are masked, may be pasted and filled in by password managers, and every account page has a way out", async () => {
+  const browser = await enter(await join(stage, "manager"));
+  const pages = ["/account", "/account/security", "/account/sessions", "/account/applications"];
+  for (const path of pages) {
+    assert.match((await browser.open(path)).text, /<a href="\/sign-out">Sign out<\/a>/, path);
+  }
+  const stranger = new PageBrowser(stage);
+  const forms = [
+    await stranger.open("/sign-in"),
+    await stranger.open("/sign-up"),
+    await stranger.open("/recover?token=none"),
+    await browser.open("/account/security"),
+    await browser.open("/confirm"),
+  ];
+  for (const { text, url } of forms) {
+    const inputs = [...text.matchAll(/<input[^>]*name="\w*password"[^>]*>/g)].map(
+      ([input]) => input,
+    );
+    assert.ok(inputs.length > 0, url.pathname);
+    for (const input of inputs) {
+      assert.match(input, /type="password"/);
+      assert.match(input, /autocomplete="(?:current|new)-password"/);
+      assert.doesNotMatch(input, /\son\w+=/, "no script keeps anybody from pasting");
+    }
+  }
 });
