@@ -1,5 +1,7 @@
 // Every case of the object store, in the order they are run and reported.
 import type { BenchCase } from "../harness/case.ts";
+import { million } from "./cases/million.ts";
+import { multipart } from "./cases/multipart.ts";
 import { getLarge, getSmall, listThousand, putLarge, putSmall } from "./cases/throughput.ts";
 
 export const VAULT_CASES: readonly BenchCase[] = [
@@ -8,4 +10,6 @@ export const VAULT_CASES: readonly BenchCase[] = [
   listThousand,
   putLarge,
   getLarge,
+  million,
+  multipart,
 ];

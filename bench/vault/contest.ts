@@ -142,7 +142,13 @@ async function fillStore({ origin, store }: Entrant, load: StoreLoad): Promise<v
   await Promise.all(Array.from({ length: FILL_CONNECTIONS }, lane));
 }
 
-function writeTargets(folder: string, host: string, store: ObjectStore, load: StoreLoad): string {
+/** Writes the requests to a file, signed; returns its path. */
+export function writeTargets(
+  folder: string,
+  host: string,
+  store: ObjectStore,
+  load: Pick<StoreLoad, "method" | "targets">,
+): string {
   const sign = createPresigner(host, store.credentials ?? CREDENTIALS);
   const lines = load.targets.map(({ path, query }) =>
     store.isStatic === true ? path : sign(load.method, path, query),

@@ -10,7 +10,7 @@ const login = "/api/v1/auth/login";
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`accounts on ${kind}`, { skip }, () => {
     test("the quickstart's paths register and sign in, and the token opens the account", async () => {
-      const stage = await startStage(await prepare());
+      const stage = await startStage({ ...(await prepare()), jwt_algorithm: "RS256" });
       const person = { username: "ada", password: "a fine long password" };
       const made = await expectStatus(201, stage, "POST", "/api/auth/register", { body: person });
       assert.deepEqual(Object.keys((made.body as never as { user: object }).user), [
@@ -59,7 +59,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         [{ ...good, username: "" }, /username/],
         [{ ...good, username: "a b" }, /letters, digits/],
         [{ ...good, username: "x".repeat(65) }, /1 to 64/],
-        [{ ...good, username: "a\u0000b" }, /letters, digits/],
+        [{ ...good, username: "a\u0000b" }, /U\+0000/],
         [{ ...good, email: "nobody" }, /email address/],
         [{ ...good, email: "a@b\r\nBcc: c@d" }, /email address/],
         [{ ...good, admin: true }, /admin/],

@@ -22,6 +22,7 @@ interface Operation {
   body: Schema | undefined;
   isBodyRequired: boolean;
   query: string[];
+  success: { status: number; required: readonly string[] };
 }
 
 /** Operations that anybody who has signed in may use on what is their own. */
@@ -108,10 +109,22 @@ async function readOperations(): Promise<Operation[]> {
           isGuarded: (operation["security"] as unknown as unknown[]).length > 0,
           body: content?.content["application/json"]?.schema,
           isBodyRequired: content?.required === true,
+          success: readSuccess(operation["responses"] as never),
           query: parameters.filter((item) => item.in === "query").map(({ name }) => name),
         };
       }),
   );
+}
+
+function readSuccess(
+  responses: Record<string, { content?: Record<string, { schema: { required?: string[] } }> }>,
+): Operation["success"] {
+  const [status = "", answer] =
+    Object.entries(responses).find(([code]) => code.startsWith("2")) ?? [];
+  return {
+    status: Number(status),
+    required: answer?.content?.["application/json"]?.schema.required ?? [],
+  };
 }
 
 async function send(operation: Operation, path: string, sent: Sent = {}, at = stage.url) {
@@ -162,6 +175,27 @@ describe("every operation of the API", () => {
     }
     for (const { name, isBodyRequired, isGuarded } of operations) {
       if (isGuarded && isBodyRequired && !own.has(name)) assert.ok(name in shapes, name);
+    }
+  });
+
+  test("answers what the API's document says, as far as it needs no parameters", async () => {
+    const { token } = await signIn(stage, admin);
+    const lists = operations.filter(
+      ({ name }) => name.startsWith("GET /api/v1/") && !name.includes("{"),
+    );
+    assert.ok(lists.length > 12);
+    for (const operation of lists) {
+      const answer = await send(operation, operation.path, { token });
+      const said = `${operation.name}: ${answer.status} ${answer.text.slice(0, 200)}`;
+      assert.equal(answer.status, operation.success.status, said);
+      const body = JSON.parse(answer.text) as Record<string, unknown>;
+      const required = operation.success.required;
+      assert.ok(required.length > 0, `${operation.name} is not documented`);
+      for (const member of required) assert.ok(member in body, `${member} of ${said}`);
+    }
+    for (const { name, method, success } of operations) {
+      const isSilent = success.status === 204;
+      assert.ok(!isSilent || method !== "GET", name);
     }
   });
 

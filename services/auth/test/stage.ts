@@ -81,7 +81,12 @@ export async function startStage(
   settings: Record<string, unknown>,
   options: Pick<AuthOptions, "passwordCost"> = {},
 ): Promise<Stage> {
-  const config = buildSchema(authDefinition.keys).parse({ addr: "127.0.0.1:0", ...settings });
+  const config = buildSchema(authDefinition.keys).parse({
+    addr: "127.0.0.1:0",
+    // An RSA key takes half a second to make.
+    jwt_algorithm: "ES256",
+    ...settings,
+  });
   const hooks: DrainHook[] = [];
   const stopping = new AbortController();
   const log: string[] = [];

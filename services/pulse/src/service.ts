@@ -12,16 +12,8 @@ import { systemClock } from "@platform/kernel/time";
 import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
 import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
-import { Compactor } from "./compact/compactor.ts";
+import { openBroker } from "./broker.ts";
 import { pulseVersion, type PulseConfig } from "./config.ts";
-import { DeadLetterBox } from "./deadletter/dead-letter-box.ts";
-import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
-import { Backlog } from "./dispatch/backlog.ts";
-import { Delays } from "./dispatch/delays.ts";
-import { Expiry } from "./dispatch/expiry.ts";
-import { Feeds } from "./dispatch/feed.ts";
-import { Groups } from "./dispatch/groups.ts";
-import { Subscriptions } from "./dispatch/subscription.ts";
 import { requireOperator } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
@@ -35,23 +27,8 @@ import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaFace } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
-import { MessageIds } from "./publish/message-ids.ts";
-import { Publisher } from "./publish/publisher.ts";
-import { RateLimit } from "./publish/rate-limit.ts";
-import { Sequences } from "./publish/sequences.ts";
-import { Schemas } from "./schema/schemas.ts";
-import { Offsets } from "./store/offsets.ts";
-import { StateTable } from "./store/state.ts";
-import { Store } from "./store/store.ts";
-import { Topics } from "./topic/topics.ts";
-import { Transforms } from "./transform/transforms.ts";
 import { readUsersFile } from "./user/users-file.ts";
 
-/** How often cursors of plain subscribers are written down, and state looked after. */
-const housekeepingMs = 1_000;
-/** How often retention drops old segments. */
-const retentionMs = 60_000;
-const offsetLimits = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
 const bodyBytesMax = 1024 * 1024;
 /** Room that the log needs beside a message for what the broker adds. */
 const batchBytesMax = 8 * 1024 * 1024;
@@ -63,7 +40,6 @@ export type PulseOptions = { config: PulseConfig; log: Logger; lifecycle: Lifecy
 export async function startPulse({ config, log, lifecycle }: PulseOptions): Promise<void> {
   const clock = systemClock;
   const idSource = createIdSource();
-  const onError = (error: unknown) => log.error("background work failed", { error });
   const tls = readTls(config);
   if (config.kafka_tls_addr !== undefined && tls === undefined) {
     throw new Error("kafka_tls_addr needs tls_cert_file and tls_key_file");
@@ -80,28 +56,18 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     batchBytesMax,
     onEvent: (event) => logEvent(log, event),
   });
-  const store = new Store(journal);
-  lifecycle.onDrain("log", () => store.close());
+  lifecycle.onDrain("log", () => journal.close());
   const { recovery } = journal;
   log.info("log opened", { ...recovery, quarantined: recovery.quarantined.length });
 
-  const state = await StateTable.open(store);
-  const topics = new Topics(journal, {
-    topicsPerTenantMax: config.topics_per_tenant_max,
-    partitionsMax: config.partitions_max,
-  });
-  const offsets = Offsets.open(store, state, topics, offsetLimits);
-  const deadLetters = new DeadLetterWriter(store, state, topics);
-  const schemas = new Schemas(store, state, topics);
-
   const registry = new MetricRegistry();
   registry.collect(createProcessCollector({ service: "pulse", version: pulseVersion }));
-  let expired = 0;
   const metrics: PulseMetrics = new PulseMetrics(registry, {
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
     subscribers: () => subscribers.count,
-    deadLetters: () => publisher.counts.deadLettered + kafka.counts.deadLettered + expired,
+    deadLetters: () =>
+      publisher.counts.deadLettered + kafka.counts.deadLettered + broker.counts.expired,
   });
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -109,55 +75,18 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     outputBytesMax: config.message_bytes_max,
   });
   lifecycle.onDrain("transforms", () => guests.close());
-  const transforms = new Transforms(store, state, topics, guests, (run) => metrics.observeRun(run));
-
-  const backlog = new Backlog(store, state, topics, config.backpressure_limit);
-  const expiry = new Expiry({
-    store,
-    state,
-    topics,
-    backlog,
-    deadLetters,
+  const broker = await openBroker({
+    journal,
+    guests,
+    limits: config,
     clock,
-    onExpired: () => expired++,
-    onError,
-  });
-  await expiry.open();
-  const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
-  const feeds = new Feeds(store, topics, onError);
-  const subscriptions = new Subscriptions(feeds, topics, backlog);
-  const groups = new Groups({ store, state, topics, offsets, feeds, backlog, onError });
-  const publisher: Publisher = new Publisher({
-    store,
-    topics,
-    rate: new RateLimit(clock, config.publish_rate, config.publish_capacity),
-    ids: await MessageIds.open(store, clock, config.message_ids_max),
-    sequences: new Sequences(state, config.producers_max),
-    schemas,
-    transforms,
-    backlog,
-    delays,
-    expiry,
-    deadLetters,
     idSource,
-    clock,
-    messageBytesMax: config.message_bytes_max,
+    onTransform: (run) => metrics.observeRun(run),
+    onError: (error) => log.error("background work failed", { error }),
   });
-  const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
-  expiry.start(groups);
-  delays.start();
-  const compactor = new Compactor({ store, topics, groups, expiry, onError });
-  compactor.start();
-  lifecycle.onDrain("compaction", () => compactor.stop());
-  const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
-  lifecycle.onDrain("dispatch", async () => {
-    housekeeping.stop();
-    await delays.stop();
-    await expiry.stop();
-    feeds.close();
-    await groups.close();
-    await Promise.all([backlog.save(), expiry.save()]);
-  });
+  lifecycle.onDrain("broker", () => broker.close());
+  const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
+  const { subscriptions, groups, publisher, box } = broker;
 
   const kafka: KafkaFace = await KafkaFace.open({
     store,
@@ -291,33 +220,6 @@ async function listenKafka(
 function toAdvertised({ kafka_advertised }: PulseConfig) {
   if (kafka_advertised?.host === undefined) return undefined;
   return { host: kafka_advertised.host, port: kafka_advertised.port };
-}
-
-function startHousekeeping(parts: {
-  store: Store;
-  state: StateTable;
-  backlog: Backlog;
-  expiry: Expiry;
-  onError: (error: unknown) => void;
-}): { stop: () => void } {
-  const { store, state, backlog, expiry, onError } = parts;
-  let isBusy = false;
-  const often = setInterval(() => {
-    if (isBusy) return;
-    isBusy = true;
-    Promise.all([backlog.save(), expiry.save(), state.compactIfDue()])
-      .catch(onError)
-      .finally(() => {
-        isBusy = false;
-      });
-  }, housekeepingMs);
-  const seldom = setInterval(() => store.log.applyRetention(), retentionMs);
-  return {
-    stop: () => {
-      clearInterval(often);
-      clearInterval(seldom);
-    },
-  };
 }
 
 function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undefined {

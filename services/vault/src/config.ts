@@ -3,6 +3,7 @@ import { BlockList, isIP } from "node:net";
 import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
+import { SHARDS_MAX } from "./erasure/reed-solomon.ts";
 
 /** The vault's version: in health answers, `--version` and metrics. */
 export const VERSION = "2.0.0";
@@ -31,6 +32,21 @@ const keys = {
   data_dir: key(z.string().min(1).default("./data"), {
     description: "Folder that everything is kept in.",
   }),
+  drives: key(z.array(z.string().min(1)).max(SHARDS_MAX).default([]), {
+    description:
+      "Folders on drives of their own that objects are kept on, in an order that stays; what else the vault keeps is in data_dir.",
+  }),
+  drive_parity: key(
+    z
+      .int()
+      .min(1)
+      .max(SHARDS_MAX - 1)
+      .default(1),
+    {
+      description: "How many of the drives may be lost; chosen when the store is made.",
+      unit: "drives",
+    },
+  ),
   access_key_id: key(
     z
       .string()

@@ -1,14 +1,21 @@
 // The store on local disks: how its rooms are put together, from top to bottom.
-import { Worker } from "node:worker_threads";
+import { mkdirSync } from "node:fs";
 import { createIdSource } from "@platform/kernel/ids";
 import { systemClock, type Clock } from "@platform/kernel/time";
-import { BlobStore } from "./blob/blob-store.ts";
+import { BlobStore, clearStaging } from "./blob/blob-store.ts";
 import { StoreFolders } from "./blob/disk.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
+import { FrameMemory } from "./blob/frame-memory.ts";
 import { FreeSpace, readDiskSpace, type DiskSpace } from "./blob/free-space.ts";
 import { BucketsFile } from "./bucket/buckets-file.ts";
 import { BucketCatalogue } from "./bucket/catalogue.ts";
+import { Drive } from "./drive/drive.ts";
+import { DriveSet } from "./drive/drive-set.ts";
+import { Healer } from "./drive/healer.ts";
+import { DriveKeeper } from "./drive/keeper.ts";
+import { openDrives, type DriveOptions, type OpenedDrives } from "./drive/open-drives.ts";
 import { StoredOutbox } from "./event/outbox.ts";
+import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./index/reader-pool.ts";
 import { openIndexReader, type IndexConnection } from "./index/schema.ts";
 import { lockStore } from "./index/store-lock.ts";
@@ -20,12 +27,14 @@ import { ChecksumFactory } from "./object/checksum.ts";
 import { CopyService } from "./object/copy-service.ts";
 import { ObjectService, type ServiceEnvironment } from "./object/object-service.ts";
 import { PointReader } from "./object/point-reader.ts";
-import type { Store, StoreStats } from "./store.ts";
+import type { DriveState, Store, StoreStats } from "./store.ts";
 
 /** How a store is opened; everything but the folder has a default. */
 export interface StoreOptions {
-  /** The folder that everything lies in; made if it is missing. */
+  /** The folder that everything lies in; made if it is missing. With several drives, only a copy of the buckets. */
   dataDir: string;
+  /** Several drives instead of the one folder: what is on them outlives the loss of some. */
+  drives?: DriveOptions;
   /** Keys of `SSE-S3`; without them it is refused. */
   keys?: KeyProvider;
   clock?: Clock;
@@ -65,6 +74,8 @@ export interface StoreOptions {
   scrubEveryMs?: number;
   /** How fast. Default 16 MiB/s. */
   scrubBytesPerSecond?: number;
+  /** How fast a drive is healed. Default 64 MiB/s. */
+  healBytesPerSecond?: number;
 }
 
 const MIB = 1024 * 1024;
@@ -73,13 +84,15 @@ const MIB = 1024 * 1024;
 export async function openStore(options: StoreOptions): Promise<Store> {
   const clock = options.clock ?? systemClock;
   const ids = createIdSource({ clock });
-  const folders = new StoreFolders(options.dataDir);
-  const toSync = folders.make();
-  const unlock = lockStore(folders.lock);
+  const memory = new FrameMemory();
+  const opened = await takeDrives(options, () => ids.token(24), memory);
+  const { drives, locks, current } = opened;
   try {
     const checksums = await ChecksumFactory.create();
+    const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const writer = await IndexWriter.open({
-      path: folders.index,
+      replicas: current.map(toReplica),
+      ...(drives.isErasureCoded ? { replicasMin: drives.parity + 1 } : {}),
       waitingMax: options.waitingWritersMax ?? 10_000,
       limits: {
         pendingEventsMax: options.pendingEventsMax ?? 100_000,
@@ -87,14 +100,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         partBytesMin: options.partBytesMin ?? 5 * MIB,
       },
     });
-    const index = openIndexReader(folders.index);
+    const { path } = toReplica(current[0]!);
+    const index = drives.isErasureCoded ? new FailoverIndex(path) : openIndexReader(path);
+    const readers = new ReaderPool(
+      path,
+      options.readerThreads ?? 1,
+      options.waitingReadersMax ?? 1_000,
+    );
     const freeSpace = new FreeSpace(
-      options.readSpace ?? (() => readDiskSpace(options.dataDir)),
+      options.readSpace ?? (() => readSpaceOfDrives(drives)),
       () => clock.monotonicMs(),
       options.reserveBytes,
     );
     const blobs = new BlobStore({
-      folders,
+      drives,
+      memory,
       freeSpace,
       generation: writer.ready.generation,
       inlineBytesMax: options.inlineBytesMax ?? 16 * 1024,
@@ -102,39 +122,80 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
       stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
       stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
-      openFilesMax: options.openFilesMax ?? 1_000,
     });
-    blobs.clearStaging();
-    for (const folder of toSync) await blobs.folderSync.sync(folder);
+    for (const drive of drives.present) clearStaging(drive);
     const points = new PointReader(index);
     const bodies = new BodyOpener(blobs, points, options.keys);
+    const bucketsFile = new BucketsFile(new StoreFolders(options.dataDir).buckets);
     const environment: ServiceEnvironment = {
       blobs,
       checksums,
       keys: options.keys,
-      buckets: new BucketCatalogue(writer, new BucketsFile(folders.buckets), () => clock.now()),
+      buckets: new BucketCatalogue(writer, bucketsFile, () => clock.now()),
       writer,
-      readers: new ReaderPool(
-        folders.index,
-        options.readerThreads ?? 1,
-        options.waitingReadersMax ?? 1_000,
-      ),
+      readers,
       points,
       bodies,
       now: () => clock.now(),
       takeVersionId: () => ids.token(24),
     };
+    const keeper =
+      index instanceof FailoverIndex
+        ? new DriveKeeper({
+            blobs,
+            writer,
+            index,
+            readers,
+            healer: new Healer(environment, index, options.healBytesPerSecond ?? 64 * MIB),
+            identity: opened.identity,
+            locks,
+            checkEveryMs: options.drives?.checkEveryMs ?? 1_000,
+          })
+        : undefined;
+    await keeper?.start(current);
     const maintenance = {
       lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
       compactEveryMs: options.compactEveryMs ?? 60_000,
       scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
       scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
     };
-    return new LocalStore({ environment, index, freeSpace, unlock, maintenance });
+    const unlock = () => {
+      for (const release of locks.values()) release();
+    };
+    return new LocalStore({ environment, index, freeSpace, unlock, maintenance, keeper });
   } catch (error) {
-    unlock();
+    for (const release of locks.values()) release();
     throw error;
   }
+}
+
+// One folder is a drive without an identity: it is whatever lies there.
+async function takeDrives(
+  options: StoreOptions,
+  takeId: () => string,
+  memory: FrameMemory,
+): Promise<OpenedDrives> {
+  const openFilesMax = options.openFilesMax ?? 1_000;
+  if (options.drives !== undefined) {
+    mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+    return openDrives(options.drives, takeId, openFilesMax, memory);
+  }
+  const drive = new Drive(0, new StoreFolders(options.dataDir), openFilesMax, memory);
+  const toSync = drive.folders.make();
+  const locks = new Map([[0, lockStore(drive.folders.lock)]]);
+  for (const folder of toSync) await drive.folderSync.sync(folder);
+  return {
+    drives: new DriveSet([drive], 1, 0),
+    identity: { format: 1, store: "", drives: 1, data: 1, parity: 0 },
+    locks,
+    current: [0],
+  };
+}
+
+// What is stored needs room on all drives alike: the fullest one decides.
+function readSpaceOfDrives(drives: DriveSet): DiskSpace {
+  const spaces = drives.present.map(({ folders }) => readDiskSpace(folders.root));
+  return spaces.reduce((least, space) => (space.freeBytes < least.freeBytes ? space : least));
 }
 
 interface LocalStoreParts {
@@ -143,6 +204,7 @@ interface LocalStoreParts {
   freeSpace: FreeSpace;
   unlock: () => void;
   maintenance: MaintenanceOptions;
+  keeper: DriveKeeper | undefined;
 }
 
 class LocalStore implements Store {
@@ -152,14 +214,14 @@ class LocalStore implements Store {
   readonly #objects: ObjectService;
   readonly #copies: CopyService;
   readonly #uploads: MultipartService;
-  readonly #checkpoints: Worker;
-  readonly #checkpointsEnded: Promise<unknown>;
+  readonly #keeper: DriveKeeper | undefined;
   readonly #index: IndexConnection;
   readonly #freeSpace: FreeSpace;
   readonly #unlock: () => void;
   #closing: Promise<void> | undefined;
 
-  constructor({ environment, index, freeSpace, unlock, maintenance }: LocalStoreParts) {
+  constructor({ environment, index, freeSpace, unlock, maintenance, keeper }: LocalStoreParts) {
+    this.#keeper = keeper;
     this.#env = environment;
     this.#index = index;
     this.#freeSpace = freeSpace;
@@ -168,14 +230,8 @@ class LocalStore implements Store {
     this.#objects = new ObjectService(environment);
     this.#copies = new CopyService(environment, this.#objects);
     this.#uploads = new MultipartService(environment, this.#copies, index);
-    this.maintenance = new StoreMaintenance(environment, index, maintenance);
+    this.maintenance = new StoreMaintenance(environment, index, maintenance, keeper);
     this.maintenance.start();
-    this.#checkpoints = new Worker(new URL("./index/checkpoint-thread.ts", import.meta.url), {
-      workerData: { path: environment.blobs.folders.index },
-    });
-    // Without checkpoints the writer takes the WAL back by itself: slower, not wrong.
-    this.#checkpoints.on("error", () => undefined);
-    this.#checkpointsEnded = new Promise((resolve) => this.#checkpoints.once("exit", resolve));
   }
 
   createBucket: Store["createBucket"] = (request) => this.#env.buckets.create(request);
@@ -241,13 +297,17 @@ class LocalStore implements Store {
       commitSeconds: writer.commitMs / 1000,
       stagingBytes: blobs.budget.taken,
       waitingWriters: writer.waiting,
-      openFiles: blobs.files.count,
+      openFiles: blobs.openFiles,
       pendingEvents: totals.pendingEvents,
       droppedEvents: totals.droppedEvents,
-      corruptBlocks: blobs.reader.corruptBlocks,
+      corruptBlocks: blobs.corruptBlocks,
       garbageBytes: this.maintenance.readGarbageBytes(),
       freeBytes: this.#freeSpace.freeBytes,
     };
+  }
+
+  listDrives(): DriveState[] {
+    return this.#keeper?.list() ?? [];
   }
 
   check(): string | undefined {
@@ -264,13 +324,12 @@ class LocalStore implements Store {
 
   async #close(): Promise<void> {
     this.events.close();
+    await this.#keeper?.stop();
     await this.maintenance.stop();
     await this.#env.buckets.close();
     await this.#env.blobs.close();
     await this.#env.writer.close();
     await this.#env.readers.close();
-    this.#checkpoints.postMessage("close");
-    await this.#checkpointsEnded;
     this.#index.close();
     this.#unlock();
   }

@@ -2,6 +2,7 @@
 import { Compactor } from "./blob/compactor.ts";
 import { GarbageCollector } from "./blob/garbage-collector.ts";
 import { Scrubber, type ScrubReport } from "./blob/scrubber.ts";
+import type { DriveKeeper } from "./drive/keeper.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle/engine.ts";
 import type { ServiceEnvironment } from "./object/object-service.ts";
@@ -25,6 +26,7 @@ export class StoreMaintenance implements Maintenance {
   readonly #compactor: Compactor;
   readonly #scrubber: Scrubber;
   readonly #options: MaintenanceOptions;
+  readonly #keeper: DriveKeeper | undefined;
   readonly #timers: NodeJS.Timeout[] = [];
   #compacting: Promise<number> | undefined;
   #scrubbing: Promise<ScrubReport> | undefined;
@@ -33,12 +35,14 @@ export class StoreMaintenance implements Maintenance {
     environment: ServiceEnvironment,
     index: IndexConnection,
     options: MaintenanceOptions,
+    keeper: DriveKeeper | undefined,
   ) {
+    this.#keeper = keeper;
     this.#options = options;
     this.#lifecycle = new LifecycleEngine(environment, options.lifecycleEveryMs);
     this.#collector = new GarbageCollector(environment, index);
     this.#compactor = new Compactor(environment, index);
-    this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond);
+    this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, keeper?.healer);
   }
 
   start(): void {
@@ -86,6 +90,10 @@ export class StoreMaintenance implements Maintenance {
       this.#scrubbing = undefined;
     });
     return this.#scrubbing;
+  }
+
+  checkDrives(): Promise<void> {
+    return this.#keeper?.check() ?? Promise.resolve();
   }
 
   /** Bytes in segments that nothing refers to. */

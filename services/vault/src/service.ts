@@ -64,7 +64,13 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     config.master_key === undefined
       ? loadMasterKey(join(config.data_dir, "access", "master.key"))
       : Buffer.from(config.master_key, "base64");
-  const store = await openStore({ dataDir: config.data_dir, keys: createKeyProvider(masterKey) });
+  const store = await openStore({
+    dataDir: config.data_dir,
+    keys: createKeyProvider(masterKey),
+    ...(config.drives.length === 0
+      ? {}
+      : { drives: { folders: config.drives, parity: config.drive_parity } }),
+  });
   lifecycle.onDrain("store", () => store.close());
 
   const directory = new Directory({

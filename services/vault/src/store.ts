@@ -37,6 +37,7 @@ import type {
   Upload,
 } from "./object/types.ts";
 import type { ScrubReport } from "./blob/scrubber.ts";
+import type { DriveState } from "./drive/keeper.ts";
 import type { LifecycleReport } from "./lifecycle/engine.ts";
 import type { StoreError } from "./store-error.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "./version/types.ts";
@@ -48,7 +49,7 @@ export type * from "./lock/types.ts";
 export type * from "./multipart/types.ts";
 export type * from "./object/types.ts";
 export type * from "./version/types.ts";
-export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./store-error.ts";
+export { StoreError, type StoreErrorCode } from "./store-error.ts";
 
 /**
  * An object store on local disks, with the semantics of the object API. Everything that resolves is durable; everything
@@ -131,6 +132,8 @@ export interface Store {
   readonly events: EventOutbox;
   /** Totals and gauges of now, for metrics. */
   readStats(): StoreStats;
+  /** Several drives as they are, by slot; empty where everything lies in one folder. */
+  listDrives(): readonly DriveState[];
   /** A health check: what is wrong in a few words, or undefined. */
   check(): string | undefined;
   /** Waits for what is under way and closes; further calls reject with `ServiceUnavailable`. */
@@ -147,6 +150,8 @@ export interface Maintenance {
   compact(): Promise<number>;
   /** Reads everything against its checksums and removes files that nothing refers to. */
   scrub(): Promise<ScrubReport>;
+  /** Looks at each of several drives: leaves out what is gone, takes back what has returned, heals what lacks something. */
+  checkDrives(): Promise<void>;
 }
 
 /** What the store counts. Totals are since the start, the rest is of now. */
@@ -173,6 +178,6 @@ export interface StoreStats {
   freeBytes: number;
 }
 export { findExpiration } from "./lifecycle/rule.ts";
-export type { LifecycleReport, ScrubReport };
-export { rebuildIndex, type RebuildReport } from "./index/rebuild.ts";
+export type { DriveState, LifecycleReport, ScrubReport };
+export { rebuildIndex } from "./index/rebuild.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

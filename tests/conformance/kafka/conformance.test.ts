@@ -8,12 +8,24 @@ import { describeFailure, settleLedger } from "../ledger.ts";
 import { administrationCases } from "./administration.ts";
 import { setScene, type Case } from "./case.ts";
 import { groupCases } from "./groups.ts";
+import { membershipCases } from "./membership.ts";
+import { readingCases } from "./reading.ts";
 import { recordCases } from "./records.ts";
+import { versionCases } from "./versions.ts";
+import { writingCases } from "./writing.ts";
 
 /** By request and title: the versions that pass, and those that fail with the reason. */
 type Ledger = Record<string, { passes: string; fails?: Record<string, string> }>;
 
-const cases: readonly Case[] = [...administrationCases, ...recordCases, ...groupCases];
+const cases: readonly Case[] = [
+  ...versionCases,
+  ...administrationCases,
+  ...recordCases,
+  ...writingCases,
+  ...readingCases,
+  ...groupCases,
+  ...membershipCases,
+];
 const outcomes = new Map<string, Map<number, string | undefined>>();
 
 let stage: KafkaStage;

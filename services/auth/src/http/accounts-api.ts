@@ -11,6 +11,7 @@ import type { SecondFactor } from "../login/second-factor.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
+import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./answers.ts";
 import type { Cookies } from "./cookies.ts";
 import { nameActor, platformClient } from "./principal.ts";
 import type { Identification } from "./principal.ts";
@@ -91,6 +92,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
         invitation: token.optional(),
       }),
       problems: { 409: "The name is taken", 403: "Registration is not open" },
+      answer: userAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         return { user: showUser(await credentials.register(exchange.body, origin)) };
@@ -107,6 +109,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
         403: "A second factor is needed: `mfa_token`, `factors`",
         429: "Too many failed attempts",
       },
+      answer: signedIn,
       handle: async (exchange) => {
         const { body, headers, answerHeaders } = exchange;
         const origin = identification.readOrigin(exchange);
@@ -127,6 +130,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       summary: "Make the first administrator, with the link that the first start has printed",
       status: 201,
       body: z.strictObject({ token, username: text(256), password, email: text(254).optional() }),
+      answer: userAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const { token: link, ...registration } = exchange.body;
@@ -139,6 +143,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       path: "/api/v1/auth/email/verify/finish",
       summary: "Verify an address by the link that was sent to it",
       body: z.strictObject({ token }),
+      answer: z.object({ verified: z.boolean() }),
       handle: async (exchange) => {
         await credentials.finishVerification(
           exchange.body.token,
@@ -155,6 +160,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       status: 202,
       body: z.strictObject({ email: text(254) }),
       problems: { 409: "No notification service is configured" },
+      answer: z.object({ status: z.string() }),
       handle: async (exchange) => {
         await credentials.beginRecovery(exchange.body.email, identification.readOrigin(exchange));
         return { status: "accepted" };
@@ -166,6 +172,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       path: "/api/v1/auth/recovery/finish",
       summary: "Set a new password by the link that was sent",
       body: z.strictObject({ token, new_password: password }),
+      answer: userAnswer,
       handle: async (exchange) => {
         const { body } = exchange;
         const origin = identification.readOrigin(exchange);
@@ -185,6 +192,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/account",
       summary: "Who I am and what I may do",
+      answer: whoAnswer,
       handle: (exchange) => {
         const principal = identification.require(exchange);
         const { account, rights } = principal;
@@ -211,6 +219,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
           .nullable()
           .optional(),
       }),
+      answer: userAnswer,
       handle: async (exchange) => {
         const { account } =
           exchange.body.email === undefined
@@ -224,6 +233,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/grants",
       summary: "What I have granted to applications",
+      answer: grantsAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         const grants = await oauth.listGrants(account.id);
@@ -266,6 +276,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       path: "/api/v1/auth/password/change",
       summary: "Change my password; other sessions end",
       body: z.strictObject({ current_password: password.optional(), new_password: password }),
+      answer: z.object({ changed: z.boolean() }),
       handle: async (exchange) => {
         const { current_password: current = "", new_password: next } = exchange.body;
         // Whoever has no password yet proves themselves by a fresh sign-in instead.
@@ -284,6 +295,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       path: "/api/v1/auth/email/verify/begin",
       summary: "Send a link to my address that verifies it",
       status: 202,
+      answer: sentAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         await credentials.beginVerification(account);

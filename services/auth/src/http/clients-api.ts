@@ -5,6 +5,7 @@ import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { OAuth } from "../oauth/port.ts";
+import { client, clientsAnswer, keysAnswer } from "./answers.ts";
 import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
@@ -30,6 +31,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       path: "/api/v1/auth/clients",
       summary: "Clients, by id, without their secrets",
       query: pageQuery,
+      answer: clientsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
         const { limit, cursor } = exchange.query;
@@ -47,6 +49,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       summary: "Register a client (metadata of RFC 7591); the answer holds its secret",
       status: 201,
       body: z.record(z.string().max(128), z.unknown()),
+      answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const client = await oauth.addClient(exchange.body);
@@ -87,6 +90,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       summary: "A token that lets its holder register clients for a time",
       status: 201,
       body: z.strictObject({ expires_in: z.int().min(60).max(31_536_000).default(3600) }),
+      answer: z.object({ token: z.string(), expires_in: z.int() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { expires_in } = exchange.body;
@@ -104,6 +108,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/keys",
       summary: "Signing keys, the newest first",
+      answer: keysAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "keys:write");
         return { keys: await oauth.listKeys() };
@@ -118,6 +123,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
         mode: z.enum(["scheduled", "immediate"]).default("scheduled"),
         revoke_kid: z.string().min(1).max(128).optional(),
       }),
+      answer: z.object({ kid: z.string() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "keys:write");
         const { mode, revoke_kid: revokeKid } = exchange.body;

@@ -81,6 +81,7 @@ export class Front {
       span.setAttribute("http.response.status_code", status);
       if (status >= 500) span.setStatus("error", "internal");
       span.end();
+      if (!log.isOn("info")) return;
       const { traceId, spanId } = span.context;
       const fields = { trace_id: traceId, span_id: spanId, method, path: route, route, status };
       log.info("request", { ...fields, duration_ms: durationMs });

@@ -10,6 +10,15 @@ import type { Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail } from "../user/username.ts";
+import {
+  codeAnswer,
+  factorSetup,
+  factorsAnswer,
+  policiesAnswer,
+  policyAnswer,
+  sentAnswer,
+  stepUpAnswer,
+} from "./answers.ts";
 import { answerSignedIn } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
 import { nameActor } from "./principal.ts";
@@ -63,6 +72,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         mfa_token: mfaToken.optional(),
       }),
       problems: { 409: "`channel_unavailable`: no notification service is configured" },
+      answer: factorSetup,
       handle: async (exchange) => {
         const { body } = exchange;
         const account =
@@ -87,6 +97,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
       path: "/api/v1/auth/mfa/send",
       summary: "Send a code of an email or SMS factor",
       body: z.strictObject({ mfa_token: mfaToken, factor_id: id }),
+      answer: sentAnswer,
       handle: async ({ body }) => ({
         sent_to: await secondFactor.send(body.mfa_token, body.factor_id),
       }),
@@ -102,6 +113,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         code: code.optional(),
         password: z.string().min(1).max(1024).optional(),
       }),
+      answer: codeAnswer,
       handle: async (exchange) => {
         const { body, answerHeaders } = exchange;
         const origin = identification.readOrigin(exchange);
@@ -148,6 +160,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
         max_age: z.int().min(0).max(31_536_000).optional(),
       }),
       problems: { 409: "There is no second factor" },
+      answer: stepUpAnswer,
       handle: async (exchange) => {
         const { account, session } = identification.requireUser(exchange);
         if (session === undefined) {
@@ -167,6 +180,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/mfa/factors",
       summary: "My factors",
+      answer: factorsAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         return { factors: await factors.list(account.id) };
@@ -198,6 +212,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       method: "POST",
       path: "/api/v1/auth/mfa/backup-codes",
       summary: "New backup codes; those of before are void",
+      answer: z.object({ backup_codes: z.array(z.string()) }),
       handle: async (exchange) => {
         const { account } = identification.requireFreshUser(exchange);
         const codes = await factors.renewBackupCodes(account.id);
@@ -223,6 +238,7 @@ function listPolicyOperations({ identification, policies, audit }: MfaApiParts):
       method: "GET",
       path,
       summary: "Who must have a second factor",
+      answer: policiesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { policies: await policies.list() };
@@ -235,6 +251,7 @@ function listPolicyOperations({ identification, policies, audit }: MfaApiParts):
       summary: "Make or replace a policy",
       status: 201,
       body: z.strictObject({ scope, subject, required: z.boolean() }),
+      answer: policyAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         await policies.put(exchange.body);

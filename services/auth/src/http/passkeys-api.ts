@@ -13,6 +13,13 @@ import type { Passkeys } from "../passkey/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
+import {
+  challengeAnswer,
+  newPasskeyAnswer,
+  passkeyAnswer,
+  passkeysAnswer,
+  signedIn,
+} from "./answers.ts";
 import { answerSignedIn, showUser } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
 import type { Identification } from "./principal.ts";
@@ -49,6 +56,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
         username: z.string().min(1).max(256).optional(),
       }),
       problems: { 403: "It is not your account" },
+      answer: challengeAnswer,
       handle: async (exchange) => {
         const { user_id: userId, invitation, username } = exchange.body;
         if (invitation !== undefined) {
@@ -74,6 +82,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
       summary: "The new credential, as the browser gives it",
       status: 201,
       body: registration,
+      answer: newPasskeyAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as RegistrationResponseJSON;
@@ -104,6 +113,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
       path: "/api/v1/auth/passkey/login/begin",
       summary: "Options to sign in with a passkey, without a name",
       body: z.object({ username: z.string().max(256).optional() }).optional(),
+      answer: challengeAnswer,
       handle: async () => ({ challenge: await passkeys.beginLogin() }),
     }),
     defineRoute({
@@ -111,6 +121,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
       path: "/api/v1/auth/passkey/login/finish",
       summary: "The signed challenge, as the browser gives it; answers as a login does",
       body: assertion,
+      answer: signedIn,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as AuthenticationResponseJSON;
@@ -138,6 +149,7 @@ function listOwnPasskeys({
       method: "GET",
       path: "/api/v1/auth/passkeys",
       summary: "My passkeys",
+      answer: passkeysAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         return { passkeys: await passkeys.list(account.id) };
@@ -150,6 +162,7 @@ function listOwnPasskeys({
       summary: "Rename a passkey of mine",
       params,
       body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
+      answer: passkeyAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
         const item = await passkeys.rename(account.id, exchange.params.id, exchange.body.name);

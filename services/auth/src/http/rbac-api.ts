@@ -9,6 +9,7 @@ import { policyLimits } from "../rbac/policy-store.ts";
 import type { ListChange, PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import type { SubjectKind } from "../rbac/schema.ts";
+import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./answers.ts";
 import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
@@ -64,6 +65,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/rbac/roles",
       summary: "All roles",
+      answer: rolesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { roles: await policy.listRoles() };
@@ -82,6 +84,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
         description,
       }),
       problems: { 409: "It exists, or would inherit from itself" },
+      answer: role,
       handle: (exchange) =>
         write(exchange, "role.create", `role:${exchange.body.name}`, async (grantor) => {
           await policy.createRole(exchange.body, grantor);
@@ -94,6 +97,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
       path: "/api/v1/rbac/roles/{role}",
       summary: "One role",
       params,
+      answer: role,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return policy.findRole(exchange.params.role);
@@ -118,6 +122,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
         summary: `${verb} permissions of a role`,
         params,
         body: z.strictObject({ permissions }),
+        answer: role,
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.permissions.${change}`, `role:${role}`, async (grantor) => {
@@ -134,6 +139,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
         params,
         body: z.strictObject({ parents: roles }),
         problems: { 409: "It would inherit from itself" },
+        answer: role,
         handle: (exchange) => {
           const { role } = exchange.params;
           return write(exchange, `role.parents.${change}`, `role:${role}`, async (grantor) => {
@@ -165,6 +171,7 @@ function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectK
       path: `/api/v1/rbac/${path}/{id}/roles`,
       summary: `Roles of a ${kind}`,
       params,
+      answer: bindingAnswer,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const isOwn = principal.kind === kind && principal.id === exchange.params.id;
@@ -184,6 +191,7 @@ function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectK
           403: "You lack what you would give or take",
           409: "No administrator would be left",
         },
+        answer: bindingAnswer,
         handle: (exchange) => {
           const subject = exchange.params.id;
           return write(exchange, `binding.${change}`, `${kind}:${subject}`, async (grantor) => {
@@ -211,6 +219,7 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
       method: "GET",
       path: "/api/v1/auth/scopes",
       summary: "Scopes, and the permissions of which one is enough to be given each",
+      answer: scopesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
         return { scopes: await rbac.listScopes() };
@@ -223,6 +232,7 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
       summary: "Make or replace a scope",
       status: 201,
       body: z.strictObject({ name: scopeName, permissions: permissions.min(1), description }),
+      answer: scope,
       handle: (exchange) =>
         write(exchange, "scope.put", `scope:${exchange.body.name}`, async (grantor) => {
           await policy.putScope(exchange.body, grantor);

@@ -7,6 +7,7 @@ import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";
+import { sessionsAnswer } from "./answers.ts";
 import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
@@ -32,6 +33,7 @@ export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
       path: "/api/v1/sessions",
       summary: "Live sessions: mine, or with sessions:read those of a user",
       query: z.strictObject({ user_id: id.optional() }),
+      answer: sessionsAnswer,
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const userId = exchange.query.user_id;
@@ -77,6 +79,7 @@ export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
       path: "/api/v1/sessions/invalidate",
       summary: "End all sessions, grants and tokens of a user",
       body: z.strictObject({ user_id: id.optional() }),
+      answer: z.object({ invalidated: z.int() }),
       handle: async (exchange) => {
         const principal = identification.require(exchange);
         const userId = exchange.body.user_id ?? principal.account?.id;

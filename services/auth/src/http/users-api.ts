@@ -12,6 +12,15 @@ import { formatTime } from "../session/sessions.ts";
 import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
+import {
+  eventsAnswer,
+  groupAnswer,
+  groupsAnswer,
+  membersAnswer,
+  sentAnswer,
+  userAnswer,
+  usersAnswer,
+} from "./answers.ts";
 import { showUser } from "./accounts-api.ts";
 import { nameActor } from "./principal.ts";
 import type { Identification, Principal } from "./principal.ts";
@@ -54,6 +63,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/users",
       summary: "Users, by name",
       query: pageQuery,
+      answer: usersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const { limit, cursor } = exchange.query;
@@ -77,6 +87,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         name: text(256).optional(),
       }),
       problems: { 409: "The name is taken" },
+      answer: userAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const account = await credentials.create(exchange.body);
@@ -90,6 +101,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/users/{id}",
       summary: "One user",
       params,
+      answer: userAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const account = await users.find(exchange.params.id);
@@ -110,6 +122,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         disabled: z.boolean().optional(),
       }),
       problems: { 409: "No administrator would be left" },
+      answer: userAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -151,6 +164,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       status: 202,
       params,
       problems: { 409: "The user has no address, or no notification service is configured" },
+      answer: sentAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
@@ -188,6 +202,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/invitations",
       summary: "Issue an invitation for one registration within a week",
       status: 201,
+      answer: z.object({ token: z.string(), url: z.string() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const token = await credentials.issueInvitation();
@@ -211,6 +226,7 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/groups",
       summary: "Groups, by name",
       query: pageQuery,
+      answer: groupsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const { limit, cursor } = exchange.query;
@@ -230,6 +246,7 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       summary: "Make a group",
       status: 201,
       body: z.strictObject({ name: z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,127}$/u) }),
+      answer: groupAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const group = await groups.create(exchange.body.name);
@@ -257,6 +274,7 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       summary: "Members of a group, by id",
       params,
       query: pageQuery,
+      answer: membersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const { limit, cursor } = exchange.query;
@@ -299,6 +317,7 @@ function listAuditOperations({ identification, audit }: UsersApiParts): ApiRoute
         target: z.string().max(512).optional(),
         action: z.string().max(64).optional(),
       }),
+      answer: eventsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
         const { limit, cursor, target, action } = exchange.query;
@@ -319,6 +338,7 @@ function listAuditOperations({ identification, audit }: UsersApiParts): ApiRoute
       method: "GET",
       path: "/api/v1/audit/verification",
       summary: "Whether the chain of the audit log is whole",
+      answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
         const { events, ...verdict } = await audit.verify();

@@ -136,10 +136,15 @@ export class Store {
     this.#wake(partition);
   }
 
-  /** Finishes what waits, then closes the log. */
-  async close(): Promise<void> {
+  /** Finishes what waits; afterwards nobody is woken any more. */
+  async finish(): Promise<void> {
     while (this.#isFlushing) await new Promise((resolve) => setImmediate(resolve));
     this.#unwatch();
+  }
+
+  /** Finishes what waits, then closes the log. */
+  async close(): Promise<void> {
+    await this.finish();
     await this.log.close();
   }
 

@@ -44,14 +44,15 @@ export class AdminGuard {
     const body = await readBody(request);
     const url = new URL(request.url);
     const fields = new RequestFields(request.headers);
-    const signed = verify(() =>
-      this.#options.verifier.verify({
+    const signed = verify(() => {
+      fields.requireConsistent();
+      return this.#options.verifier.verify({
         method: request.method,
         rawPath: url.pathname,
         query: parseQuery(url.search.slice(1)),
         fields,
-      }),
-    );
+      });
+    });
     if (signed.kind !== "signed" || signed.owner.kind !== "root") {
       throw new PlatformError(
         "forbidden",

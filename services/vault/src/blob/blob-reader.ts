@@ -1,7 +1,7 @@
 // Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
 import { StoreError } from "../store-error.ts";
 import { readAll, type StoreFolders } from "./disk.ts";
-import { FrameMemory } from "./frame-memory.ts";
+import type { FrameMemory } from "./frame-memory.ts";
 import { BLOCK_BYTES, findCorruptBlock, FRAME_BYTES, locateFrame } from "./layout.ts";
 import type { FileLease, OpenFiles } from "./open-files.ts";
 import type { BlobRecord } from "./types.ts";
@@ -32,12 +32,13 @@ const GAP_BYTES_MAX = 128 * 1024;
 export class BlobReader {
   readonly #folders: StoreFolders;
   readonly #files: OpenFiles;
-  readonly #memory = new FrameMemory();
+  readonly #memory: FrameMemory;
   corruptBlocks = 0;
 
-  constructor(folders: StoreFolders, files: OpenFiles) {
+  constructor(folders: StoreFolders, files: OpenFiles, memory: FrameMemory) {
     this.#folders = folders;
     this.#files = files;
+    this.#memory = memory;
   }
 
   /** Opens a blob that is not of parts. Rejects with `ENOENT` where its file is gone. */
@@ -57,11 +58,6 @@ export class BlobReader {
         isOpen = false;
       },
     };
-  }
-
-  /** Takes a chunk back that nobody looks at any more; chunks that are not given back are fine as well. */
-  recycle(chunk: Buffer): void {
-    this.#memory.recycle(chunk);
   }
 
   async *#read(

@@ -2,7 +2,10 @@
 import { rmSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { StoreError } from "../store-error.ts";
-import { BlobReader, type OpenBlob } from "./blob-reader.ts";
+import type { DriveSet } from "../drive/drive-set.ts";
+import type { Drive } from "../drive/drive.ts";
+import { ReedSolomon } from "../erasure/reed-solomon.ts";
+import type { OpenBlob } from "./blob-reader.ts";
 import {
   createBlobWriter,
   translateDiskError,
@@ -10,17 +13,22 @@ import {
   type NewBlob,
   type WriterEnvironment,
 } from "./blob-writer.ts";
-import { FolderSync, type StoreFolders } from "./disk.ts";
+import { openCopy, type DamageListener } from "./copy-reader.ts";
+import type { FrameMemory } from "./frame-memory.ts";
+import { Leases } from "./leases.ts";
 import { encodeHead, encodeTrailer } from "./layout.ts";
-import { OpenFiles } from "./open-files.ts";
 import { SegmentWriter } from "./segment-writer.ts";
+import { ShardBlob } from "./shard-reader.ts";
+import { ShardWriter } from "./shard-writer.ts";
 import type { FreeSpace } from "./free-space.ts";
 import { StagingBudget } from "./staging-budget.ts";
 import type { BlobId, BlobRecord } from "./types.ts";
 
 /** Bounds and sizes of the bytes' store. */
 export interface BlobStoreOptions {
-  folders: StoreFolders;
+  drives: DriveSet;
+  /** That of the drives' readers. */
+  memory: FrameMemory;
   freeSpace: FreeSpace;
   /** Of this start: from the index. */
   generation: number;
@@ -29,7 +37,6 @@ export interface BlobStoreOptions {
   segmentBytesMax: number;
   stagingBytesMax: number;
   stagingWaitersMax: number;
-  openFilesMax: number;
 }
 
 // A number is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
@@ -37,35 +44,37 @@ const IDS_PER_GENERATION = 2 ** 32;
 
 /** The bytes of a store. */
 export class BlobStore {
-  readonly folders: StoreFolders;
-  readonly folderSync = new FolderSync();
+  readonly drives: DriveSet;
+  readonly code: ReedSolomon;
   readonly segments: SegmentWriter;
-  readonly files: OpenFiles;
-  readonly reader: BlobReader;
   readonly budget: StagingBudget;
   /** Blobs and segments of this start have this number or a higher one. */
   readonly firstId: number;
+  /** Bodies from their first byte to their commit. What began without a drive may lack something on it when it is done. */
+  readonly writes = new Leases();
+  /** A copy or a shard could not be read. */
+  onDamage: DamageListener = () => undefined;
+  readonly #memory: FrameMemory;
   readonly #freeSpace: FreeSpace;
   readonly #environment: WriterEnvironment;
   #nextId: number;
 
   constructor(options: BlobStoreOptions) {
-    this.folders = options.folders;
+    const { drives } = options;
+    this.drives = drives;
+    this.code = new ReedSolomon(drives.data, drives.parity);
+    this.#memory = options.memory;
     this.#freeSpace = options.freeSpace;
     this.firstId = options.generation * IDS_PER_GENERATION;
     this.#nextId = this.firstId;
-    this.segments = new SegmentWriter(
-      this.folders,
-      this.folderSync,
-      this.firstId,
-      options.segmentBytesMax,
-    );
-    this.files = new OpenFiles(options.openFilesMax);
-    this.reader = new BlobReader(this.folders, this.files);
+    this.segments = new SegmentWriter(drives, this.firstId, options.segmentBytesMax);
     this.budget = new StagingBudget(options.stagingBytesMax, options.stagingWaitersMax);
+    const [first] = drives.all;
     this.#environment = {
-      folders: this.folders,
-      folderSync: this.folderSync,
+      drives,
+      code: this.code,
+      folders: first!.folders,
+      folderSync: first!.folderSync,
       segments: this.segments,
       budget: this.budget,
       frames: [],
@@ -74,11 +83,12 @@ export class BlobStore {
     };
   }
 
-  /** Removes what uploads have left behind when the process ended. */
-  clearStaging(): void {
-    for (const name of readdirSync(this.folders.staging)) {
-      rmSync(join(this.folders.staging, name), { force: true });
-    }
+  get openFiles(): number {
+    return this.drives.all.reduce((sum, { files }) => sum + files.count, 0);
+  }
+
+  get corruptBlocks(): number {
+    return this.drives.all.reduce((sum, { reader }) => sum + reader.corruptBlocks, 0);
   }
 
   /** A number for a new blob. */
@@ -96,6 +106,8 @@ export class BlobStore {
       );
     }
     this.#freeSpace.require(blob.stored);
+    const isLarge = blob.stored > this.#environment.segmentRecordBytesMax;
+    if (isLarge && this.drives.isErasureCoded) return new ShardWriter(this.#environment, blob);
     return createBlobWriter(this.#environment, blob);
   }
 
@@ -119,14 +131,39 @@ export class BlobStore {
     }
   }
 
-  /** Opens a blob for reading. */
+  /** Opens a blob that is not of parts. Rejects with `ENOENT` where its bytes are gone. */
   open(blob: BlobRecord): Promise<OpenBlob> {
-    return this.reader.open(blob);
+    const [first] = this.drives.all;
+    if (!this.drives.isErasureCoded || blob.place.kind === "inline")
+      return first!.reader.open(blob);
+    if (isInSegment(blob)) return openCopy(this.drives, blob, this.onDamage);
+    return this.openShards(blob).open();
+  }
+
+  /** The shards of a blob. */
+  openShards(blob: BlobRecord): ShardBlob {
+    return new ShardBlob(blob, this.drives, this.code, (damage) => this.onDamage(damage));
+  }
+
+  /** Takes back a chunk that was read and that nobody looks at any more. */
+  recycle(chunk: Buffer): void {
+    this.#memory.recycle(chunk);
   }
 
   /** Closes files when they are no longer in use. */
   async close(): Promise<void> {
     await this.segments.close();
-    this.files.close();
+    for (const { files } of this.drives.all) files.close();
   }
+}
+
+/** Removes what uploads have left behind on a drive when the process ended. */
+export function clearStaging({ folders }: Drive): void {
+  for (const name of readdirSync(folders.staging)) {
+    rmSync(join(folders.staging, name), { force: true });
+  }
+}
+
+function isInSegment(blob: BlobRecord): blob is BlobRecord & { place: { kind: "segment" } } {
+  return blob.place.kind === "segment";
 }

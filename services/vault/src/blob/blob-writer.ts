@@ -19,17 +19,14 @@ import {
   sealFrame,
 } from "./layout.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
-import type { StagingBudget } from "./staging-budget.ts";
+import type { ShardEnvironment } from "./shard-writer.ts";
 import type { BlobId, BlobPlace } from "./types.ts";
 
 /** What writers share. */
-export interface WriterEnvironment {
+export interface WriterEnvironment extends ShardEnvironment {
   folders: StoreFolders;
   folderSync: FolderSync;
   segments: SegmentWriter;
-  budget: StagingBudget;
-  /** Frames that were used and may be used again. */
-  frames: Buffer[];
   inlineBytesMax: number;
   segmentRecordBytesMax: number;
 }

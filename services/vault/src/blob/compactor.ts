@@ -1,6 +1,7 @@
 // Gives back the room of deleted bodies in segments: what is still alive moves to the open segment, the old one goes.
 import type { IndexConnection } from "../index/schema.ts";
 import type { CollectorEnvironment } from "./garbage-collector.ts";
+import type { FileLease } from "./open-files.ts";
 import { scanRecords } from "./record-scan.ts";
 
 /** A segment is compacted when less than this share of it is alive. */
@@ -38,7 +39,8 @@ export class Compactor {
   // garbage collector removes the file, after those who read it.
   async #compact(segment: number): Promise<number> {
     const { blobs, writer } = this.#env;
-    const lease = await blobs.files.use(blobs.folders.segment(segment));
+    const lease = await this.#open(segment);
+    if (lease === undefined) return 0;
     let moved = 0;
     let copied = 0;
     try {
@@ -46,8 +48,11 @@ export class Compactor {
         if (!this.#isAlive(record.id, segment, record.framesAt)) continue;
         const bytes = await record.read();
         if (bytes === undefined) continue;
-        const at = await blobs.segments.append([bytes]);
+        const endWrite = blobs.writes.begin();
+        let pinned: number | undefined;
         try {
+          const at = await blobs.segments.append([bytes]);
+          pinned = at.segment;
           const result = await writer.submit({
             type: "moveBlob",
             blob: record.id,
@@ -56,7 +61,8 @@ export class Compactor {
           });
           if (result.moved) moved += 1;
         } finally {
-          blobs.segments.unpin(at.segment);
+          if (pinned !== undefined) blobs.segments.unpin(pinned);
+          endWrite();
         }
         copied += bytes.length;
         if (copied < PAUSE_EVERY_BYTES) continue;
@@ -67,6 +73,19 @@ export class Compactor {
       lease.release();
     }
     return moved;
+  }
+
+  // With several drives the first copy; what is damaged in it is left where it is, for the scrubber to heal.
+  async #open(segment: number): Promise<FileLease | undefined> {
+    for (const drive of this.#env.blobs.drives.rank(segment)) {
+      if (!drive.isPresent) continue;
+      try {
+        return await drive.files.use(drive.folders.segment(segment));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      }
+    }
+    return undefined;
   }
 
   #isAlive(blob: number, segment: number, position: number): boolean {

@@ -3,7 +3,6 @@ import {
   close,
   fdatasync,
   fsync,
-  ftruncate,
   mkdirSync,
   open,
   read,
@@ -30,8 +29,6 @@ const openWithMode = promisify(open) as (
 export const closeFile: (fd: number) => Promise<void> = promisify(close);
 /** Brings a file's data, and its length, to the disk. */
 export const syncData: (fd: number) => Promise<void> = promisify(fdatasync);
-/** Cuts a file. */
-export const truncateFile: (fd: number, length: number) => Promise<void> = promisify(ftruncate);
 /** Renames a file. */
 export const renameFile: (from: string, to: string) => Promise<void> = promisify(rename);
 /** Removes a file. */
@@ -180,7 +177,8 @@ export class FolderSync {
   }
 }
 
-async function syncFolder(folder: string): Promise<void> {
+/** Brings the entries of a folder to the disk. */
+export async function syncFolder(folder: string): Promise<void> {
   const fd = await openFile(folder, "r");
   try {
     await syncAll(fd);

@@ -82,16 +82,17 @@ export class GarbageCollector {
   }
 
   async #remove({ blobs, segments }: Batch): Promise<void> {
-    const { folders, files } = this.#env.blobs;
-    const paths = [
-      ...blobs.map((id) => folders.file(id)),
-      ...segments.map((id) => folders.segment(id)),
-    ];
-    for (const path of paths) {
-      files.forget(path);
-      await removeFile(path).catch((error: NodeJS.ErrnoException) => {
-        if (error.code !== "ENOENT") throw error;
-      });
+    for (const { folders, files } of this.#env.blobs.drives.present) {
+      const paths = [
+        ...blobs.map((id) => folders.file(id)),
+        ...segments.map((id) => folders.segment(id)),
+      ];
+      for (const path of paths) {
+        files.forget(path);
+        await removeFile(path).catch((error: NodeJS.ErrnoException) => {
+          if (error.code !== "ENOENT") throw error;
+        });
+      }
     }
     await this.#env.writer.submit({ type: "forgetGarbage", blobs, segments });
   }

@@ -1,12 +1,8 @@
 // Appends records to the open segment: what waits is written together and shares one sync.
-import {
-  closeFile,
-  openFile,
-  syncData,
-  writeAll,
-  type FolderSync,
-  type StoreFolders,
-} from "./disk.ts";
+import type { Drive } from "../drive/drive.ts";
+import { isFull, type DriveSet } from "../drive/drive-set.ts";
+import { StoreError } from "../store-error.ts";
+import { closeFile, openFile, syncData, writeAll } from "./disk.ts";
 import { encodeSegmentHead, SEGMENT_HEAD_BYTES } from "./layout.ts";
 
 interface Waiter {
@@ -22,15 +18,25 @@ export interface SegmentPosition {
   position: number;
 }
 
+interface OpenSegment {
+  id: number;
+  copies: { drive: Drive; fd: number }[];
+  end: number;
+  isNew: boolean;
+}
+
 const GROUP_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Writes segments. Every start of the store begins a new one; a full one is never touched again. */
+/**
+ * Writes segments. Every start of the store begins a new one; a full one is never touched again. With several drives it is
+ * written to as many as may be lost and one more; when one of them fails, what waits goes to a new segment on the others.
+ */
 export class SegmentWriter {
-  readonly #folders: StoreFolders;
-  readonly #folderSync: FolderSync;
+  readonly #drives: DriveSet;
   readonly #bytesMax: number;
   #nextId: number;
-  #open: { id: number; fd: number; end: number; isNew: boolean } | undefined;
+  #open: OpenSegment | undefined;
+  #mustRoll = false;
   #waiting: Waiter[] = [];
   #running: Promise<void> | undefined;
   #stopped: Error | undefined;
@@ -38,11 +44,16 @@ export class SegmentWriter {
   readonly #pins = new Map<number, number>();
 
   /** `firstId` must be above all segments that there ever were. */
-  constructor(folders: StoreFolders, folderSync: FolderSync, firstId: number, bytesMax: number) {
-    this.#folders = folders;
-    this.#folderSync = folderSync;
+  constructor(drives: DriveSet, firstId: number, bytesMax: number) {
+    this.#drives = drives;
     this.#nextId = firstId;
     this.#bytesMax = bytesMax;
+  }
+
+  /** Ends the open segment: what comes next goes to a new one. */
+  roll(): void {
+    this.#mustRoll = true;
+    this.#start();
   }
 
   /** Why nothing can be written any more, if so. */
@@ -68,17 +79,20 @@ export class SegmentWriter {
     const bytes = buffers.reduce((sum, buffer) => sum + buffer.length, 0);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ buffers, bytes, resolve, reject });
-      this.#running ??= this.#run().finally(() => {
-        this.#running = undefined;
-      });
+      this.#start();
     });
   }
 
   /** Waits for what is under way and closes the file. */
   async close(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
-    if (this.#open !== undefined) await closeFile(this.#open.fd);
-    this.#open = undefined;
+    await this.#closeOpen();
+  }
+
+  #start(): void {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
   }
 
   async #run(): Promise<void> {
@@ -90,6 +104,18 @@ export class SegmentWriter {
         for (const waiter of group) waiter.reject(error);
       }
     }
+    if (!this.#mustRoll) return;
+    await this.#closeOpen();
+    // What came meanwhile.
+    if (this.#waiting.length > 0) await this.#run();
+  }
+
+  // What was acknowledged is synced: a close that fails loses nothing.
+  async #closeOpen(): Promise<void> {
+    const open = this.#open;
+    this.#open = undefined;
+    this.#mustRoll = false;
+    for (const { fd } of open?.copies ?? []) await closeFile(fd).catch(() => undefined);
   }
 
   #takeGroup(): Waiter[] {
@@ -104,21 +130,51 @@ export class SegmentWriter {
   }
 
   async #write(group: Waiter[]): Promise<void> {
-    const open = await this.#openSegment();
-    const start = open.end;
-    await writeAll(
-      open.fd,
-      group.flatMap(({ buffers }) => buffers),
-      start,
-    );
+    const buffers = group.flatMap((waiter) => waiter.buffers);
+    for (;;) {
+      const open = await this.#openSegment();
+      const results = await Promise.allSettled(
+        open.copies.map((copy) => this.#writeCopy(open, copy, buffers)),
+      );
+      const failed = results.flatMap((result, index) =>
+        result.status === "rejected"
+          ? [{ copy: open.copies[index]!, reason: result.reason as unknown }]
+          : [],
+      );
+      if (failed.length === 0) {
+        this.#settle(open, group);
+        return;
+      }
+      // Nothing may follow what is half there on some drive.
+      if (this.#drives.isErasureCoded) this.#mustRoll = true;
+      const full = failed.find(({ reason }) => isFull(reason));
+      if (full !== undefined || !this.#drives.isErasureCoded) throw (full ?? failed[0]!).reason;
+      for (const { copy, reason } of failed) {
+        this.#drives.fail(copy.drive, reason instanceof Error ? reason.message : String(reason));
+      }
+    }
+  }
+
+  async #writeCopy(
+    open: OpenSegment,
+    { drive, fd }: OpenSegment["copies"][number],
+    buffers: readonly Uint8Array[],
+  ): Promise<void> {
+    if (!drive.isPresent) throw new Error(drive.absence);
+    await writeAll(fd, buffers, open.end);
     try {
-      await syncData(open.fd);
-      if (open.isNew) await this.#folderSync.sync(this.#folders.segments);
+      await syncData(fd);
+      if (open.isNew) await drive.folderSync.sync(drive.folders.segments);
     } catch (error) {
       // What a failed sync has left on the disk is unknown, and asking again would hide it.
-      this.#stopped = error instanceof Error ? error : new Error(String(error));
+      if (!this.#drives.isErasureCoded) {
+        this.#stopped = error instanceof Error ? error : new Error(String(error));
+      }
       throw error;
     }
+  }
+
+  #settle(open: OpenSegment, group: readonly Waiter[]): void {
     open.isNew = false;
     for (const waiter of group) {
       this.#pins.set(open.id, (this.#pins.get(open.id) ?? 0) + 1);
@@ -127,21 +183,43 @@ export class SegmentWriter {
     }
   }
 
-  async #openSegment() {
-    if (this.#open !== undefined && this.#open.end < this.#bytesMax) return this.#open;
-    const full = this.#open;
-    this.#open = undefined;
-    if (full !== undefined) await closeFile(full.fd);
-    const id = this.#nextId;
-    this.#nextId += 1;
-    const fd = await openFile(this.#folders.segment(id), "wx");
-    try {
-      await writeAll(fd, [encodeSegmentHead(id)], 0);
-    } catch (error) {
-      await closeFile(fd);
-      throw error;
+  async #openSegment(): Promise<OpenSegment> {
+    const current = this.#open;
+    if (current !== undefined && current.end < this.#bytesMax && !this.#mustRoll) return current;
+    await this.#closeOpen();
+    for (;;) {
+      const id = this.#nextId;
+      this.#nextId += 1;
+      const wanted = this.#drives.parity + 1;
+      const drives = this.#drives
+        .rank(id)
+        .filter((drive) => drive.isPresent)
+        .slice(0, wanted);
+      if (drives.length < wanted) {
+        throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
+      }
+      const copies = await this.#create(id, drives);
+      if (copies === undefined) continue;
+      this.#open = { id, copies, end: SEGMENT_HEAD_BYTES, isNew: true };
+      return this.#open;
     }
-    this.#open = { id, fd, end: SEGMENT_HEAD_BYTES, isNew: true };
-    return this.#open;
+  }
+
+  // Undefined where a drive has failed meanwhile: then others are chosen.
+  async #create(id: number, drives: readonly Drive[]): Promise<OpenSegment["copies"] | undefined> {
+    const copies: OpenSegment["copies"] = [];
+    for (const drive of drives) {
+      try {
+        const fd = await openFile(drive.folders.segment(id), "wx");
+        copies.push({ drive, fd });
+        await writeAll(fd, [encodeSegmentHead(id)], 0);
+      } catch (error) {
+        for (const { fd } of copies) await closeFile(fd).catch(() => undefined);
+        if (isFull(error) || !this.#drives.isErasureCoded) throw error;
+        this.#drives.fail(drive, error instanceof Error ? error.message : String(error));
+        return undefined;
+      }
+    }
+    return copies;
   }
 }

@@ -1,12 +1,14 @@
 // Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
 import { actionTable } from "../access/action.ts";
 import type { AccessQuestion } from "../access/authorizer.ts";
+import { decodeUri } from "../sigv4/index.ts";
 import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
+import { decodeFieldText } from "../wire/fields.ts";
 import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
-import { readTagging } from "./object/tagging.ts";
+import { readTagging } from "./tagging-document.ts";
 
 /** Something other than the operation itself that a request needs a permission for. */
 export interface ExtraQuestion {
@@ -18,8 +20,14 @@ export interface ExtraQuestion {
   acl?: AccessQuestion["acl"];
 }
 
-/** Throws AccessDenied unless the caller may carry the operation out. */
-export async function authorize(context: OperationContext): Promise<void> {
+/**
+ * Throws AccessDenied unless the caller may carry the operation out. `tags` are those that the request's body brings, for
+ * operations that ask when they have read it.
+ */
+export async function authorize(
+  context: OperationContext,
+  tags?: Readonly<Record<string, string>>,
+): Promise<void> {
   const { caller, bucket, api } = context;
   // What most requests are: nothing of the following can matter.
   if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
@@ -32,7 +40,7 @@ export async function authorize(context: OperationContext): Promise<void> {
     bucket,
     bucketName: context.bucketName,
     key: context.key,
-    values: await readConditionValues(context),
+    values: await readConditionValues(context, tags),
   };
   if (rule.acl?.[0] === "bucket") question.acl = { of: "bucket", permission: rule.acl[1] };
   if (api.authorizer.isAllowed(question)) return;
@@ -86,7 +94,10 @@ async function findObject(context: OperationContext, versionId: string | undefin
 }
 
 /** The condition keys of a request, in lower case. */
-async function readConditionValues(context: OperationContext): Promise<Map<string, string[]>> {
+async function readConditionValues(
+  context: OperationContext,
+  bodyTags?: Readonly<Record<string, string>>,
+): Promise<Map<string, string[]>> {
   const { api, request, caller, fields, query } = context;
   const values = new Map<string, string[]>();
   const set = (name: string, value: string | undefined): void => {
@@ -119,9 +130,10 @@ async function readConditionValues(context: OperationContext): Promise<Map<strin
   set("s3:object-lock-mode", fields.get("x-amz-object-lock-mode"));
   set("s3:object-lock-retain-until-date", fields.get("x-amz-object-lock-retain-until-date"));
   set("s3:object-lock-legal-hold", fields.get("x-amz-object-lock-legal-hold"));
+  set("s3:x-amz-copy-source", toPlainSource(fields.get("x-amz-copy-source")));
   const tagging = fields.get("x-amz-tagging");
-  if (tagging !== undefined) {
-    const tags = readTagging(tagging);
+  const tags = bodyTags ?? (tagging === undefined ? undefined : readTagging(tagging));
+  if (tags !== undefined) {
     for (const [name, value] of Object.entries(tags)) set(`s3:requestobjecttag/${name}`, value);
     values.set("s3:requestobjecttagkeys", Object.keys(tags));
   }
@@ -135,13 +147,23 @@ const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" 
 const CONDITION_FIELDS = [
   "x-amz-acl",
   "x-amz-content-sha256",
-  "x-amz-copy-source",
+  "x-amz-grant-full-control",
+  "x-amz-grant-read",
+  "x-amz-grant-read-acp",
+  "x-amz-grant-write",
+  "x-amz-grant-write-acp",
   "x-amz-metadata-directive",
   "x-amz-server-side-encryption",
   "x-amz-server-side-encryption-customer-algorithm",
   "x-amz-storage-class",
   "x-amz-website-redirect-location",
 ];
+
+// Policies name a source as bucket/key, however the field spells it.
+function toPlainSource(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  return decodeUri(decodeFieldText(text).replace(/^\//, "").replace(/\?.*$/s, ""));
+}
 
 async function addExistingTags(
   context: OperationContext,

@@ -58,7 +58,12 @@ function collectStore(store: Store): MetricFamily[] {
     help,
     samples: [{ labels: [], value }],
   });
+  const drives = store.listDrives();
+  const countDrives = (state: (typeof drives)[number]["state"]) =>
+    drives.filter((drive) => drive.state === state).length;
   return [
+    gauge("drives_absent", "Drives that take no part.", countDrives("absent")),
+    gauge("drives_healing", "Drives that lack something still.", countDrives("healing")),
     gauge("buckets_total", "Buckets.", stats.buckets),
     gauge("objects_total", "Live objects.", stats.objects),
     gauge("storage_bytes", "Bytes of all versions and parts.", stats.storageBytes),

@@ -41,7 +41,11 @@ const ANONYMOUS: Caller = { kind: "anonymous" };
 /** Operations on what need not be there. */
 const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
 /** Operations whose bodies say who sends them, or which keys they are about: they ask the authorizer themselves. */
-const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set(["PostObject", "DeleteObjects"]);
+const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
+  "PostObject",
+  "DeleteObjects",
+  "PutObjectTagging",
+]);
 
 /** Makes the engine's handler for the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
@@ -54,20 +58,18 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
 
 async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
-  let finished: FinishedRequest | undefined;
-  let request: S3Request | undefined;
+  const request = new S3Request(exchange, id, api.trustsPeer);
+  const finished: FinishedRequest = {
+    request,
+    operation: "Unknown",
+    bucketName: "",
+    key: "",
+    caller: undefined,
+    status: 0,
+    errorCode: undefined,
+  };
   let answer: S3Answer;
   try {
-    request = new S3Request(exchange, id, api.trustsPeer);
-    finished = {
-      request,
-      operation: "Unknown",
-      bucketName: "",
-      key: "",
-      caller: undefined,
-      status: 0,
-      errorCode: undefined,
-    };
     answer = await answerRequest(options, request, finished);
   } catch (thrown) {
     if (thrown instanceof ClientGone) {
@@ -77,20 +79,11 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       if (error.status >= 500) {
         api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
       }
-      if (finished !== undefined) finished.errorCode = error.code;
-      const isBuckets = error.status === 404 && finished?.key === "";
-      const bucketName = isBuckets ? finished?.bucketName : undefined;
+      finished.errorCode = error.code;
+      const isBuckets = error.status === 404 && finished.key === "";
+      const bucketName = isBuckets ? finished.bucketName : undefined;
       answer = answerError(error, exchange.head.pathString(), id, bucketName);
     }
-  }
-  if (request === undefined || finished === undefined) {
-    // Only fields that contradict each other lead here: there is nothing to tell but the error.
-    exchange.respond({
-      status: answer.status,
-      headers: answer.headers ?? [],
-      body: answer.body ?? "",
-    });
-    return;
   }
   finished.status = answer.status;
   const crossOrigin = getCrossOriginHeaders(request, api.store.findBucket(finished.bucketName));
@@ -110,6 +103,7 @@ async function answerRequest(
 ): Promise<S3Answer> {
   const { api } = options;
   const { method, fields, rawPath, host } = request;
+  fields.requireConsistent();
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
     const probe = options.answerProbe(rawPath);
@@ -144,6 +138,8 @@ async function answerRequest(
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
   finished.caller = caller;
   takeBudget(api, request, caller);
+  requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
+  requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
   const context: OperationContext = {
     api,
     request,
@@ -159,6 +155,12 @@ async function answerRequest(
   };
   if (!ASKING_THEMSELVES.has(resolved.name)) await authorize(context);
   return await operations[resolved.name](context);
+}
+
+// A client that names whose bucket it means must not reach another's; here all belong to the one account.
+function requireOwner(api: ObjectApi, accountId: string | undefined): void {
+  if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
+  throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
 }
 
 function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): void {

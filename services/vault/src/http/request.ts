@@ -25,7 +25,6 @@ export class S3Request {
   readonly body: RequestBody;
   #query: RequestQuery | undefined;
 
-  /** Throws S3Error where the fields contradict each other. */
   constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
     const { head, connection } = exchange;
     this.exchange = exchange;

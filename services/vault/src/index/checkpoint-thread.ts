@@ -15,7 +15,12 @@ if (port !== null) {
   const checkpoint = database.prepare("pragma wal_checkpoint(passive)");
   const timer = setInterval(() => {
     const { size } = statSync(`${path}-wal`, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size >= WAL_BYTES_MIN) checkpoint.get();
+    if (size < WAL_BYTES_MIN) return;
+    try {
+      checkpoint.get();
+    } catch {
+      // The disk is full, or fails: commits stay in the WAL, where the next round finds them, and the writer its errors.
+    }
   }, CHECK_EVERY_MS);
   port.on("message", () => {
     clearInterval(timer);

@@ -5,6 +5,7 @@ import {
   applyDeleteBucket,
 } from "../bucket/bucket-operations.ts";
 import { applyForgetGarbage, applyMoveBlob } from "../blob/blob-operations.ts";
+import { applyMarkDrive } from "../drive/drive-operations.ts";
 import { applyAcknowledgeEvents } from "../event/acknowledge-operation.ts";
 import { applyCompleteUpload } from "../multipart/complete-operation.ts";
 import {
@@ -35,6 +36,7 @@ export const operationHandlers = {
   acknowledgeEvents: applyAcknowledgeEvents,
   forgetGarbage: applyForgetGarbage,
   moveBlob: applyMoveBlob,
+  markDrive: applyMarkDrive,
   restoreBuckets: applyRestoreBuckets,
   restoreObject: applyRestoreObject,
 };

@@ -17,19 +17,44 @@ interface Reader {
 
 /** Reader threads. */
 export class ReaderPool {
-  readonly #readers: Reader[];
+  /** Asked for another copy of the index where one could not be read; `switchTo` is to be called before it returns true. */
+  onFailure: () => boolean = () => false;
+  readonly #threads: number;
   readonly #waitingMax: number;
+  #readers: Reader[];
   #nextId = 1;
   #isClosed = false;
 
   /** `waitingMax` queries may wait in all; one more is refused with `SlowDown`. */
   constructor(path: string, threads: number, waitingMax: number) {
+    this.#threads = threads;
     this.#waitingMax = waitingMax;
     this.#readers = Array.from({ length: threads }, () => startReader(path));
   }
 
+  /** Goes on with another copy of the index; what was asked of the one before is answered by it. */
+  switchTo(path: string): void {
+    const before = this.#readers;
+    this.#readers = Array.from({ length: this.#threads }, () => startReader(path));
+    for (const { worker } of before) worker.postMessage("close");
+  }
+
   /** Runs a query. */
-  query<Name extends QueryName>(
+  async query<Name extends QueryName>(
+    name: Name,
+    ...values: QueryArguments<Name>
+  ): Promise<QueryResult<Name>> {
+    const readers = this.#readers;
+    try {
+      return await this.#ask(name, ...values);
+    } catch (error) {
+      const isLost = error instanceof StoreError && error.code === "InternalError";
+      if (!isLost || (readers === this.#readers && !this.onFailure())) throw error;
+      return this.#ask(name, ...values);
+    }
+  }
+
+  #ask<Name extends QueryName>(
     name: Name,
     ...values: QueryArguments<Name>
   ): Promise<QueryResult<Name>> {

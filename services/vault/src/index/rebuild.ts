@@ -53,7 +53,7 @@ export async function rebuildIndex(dataDir: string): Promise<RebuildReport> {
     const movedTo = moveAway(folders);
     const lastId = records.reduce((max, { blob }) => Math.max(max, blob.id), lastSegment(folders));
     const writer = await IndexWriter.open({
-      path: folders.index,
+      replicas: [{ slot: 0, path: folders.index }],
       waitingMax: Number.MAX_SAFE_INTEGER,
       limits: {
         pendingEventsMax: 0,

@@ -102,11 +102,15 @@ create table events (id integer primary key autoincrement, record text not null)
 
 /** A connection with its prepared statements. */
 export class IndexConnection {
-  readonly database: DatabaseSync;
+  #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(database: DatabaseSync) {
-    this.database = database;
+    this.#database = database;
+  }
+
+  get database(): DatabaseSync {
+    return this.#database;
   }
 
   /** The prepared form of `sql`; texts come from the code alone, so there are only so many. */
@@ -117,6 +121,14 @@ export class IndexConnection {
       this.#statements.set(text, statement);
     }
     return statement;
+  }
+
+  /** Goes on with another connection; the one before is closed. */
+  protected replace(database: DatabaseSync): void {
+    const before = this.#database;
+    this.#statements.clear();
+    this.#database = database;
+    before.close();
   }
 
   /** Closes the connection. */

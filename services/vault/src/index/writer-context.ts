@@ -47,10 +47,12 @@ export class WriterContext {
   #seq: number;
   #seqEnd: number;
 
-  constructor(connection: IndexConnection, limits: WriterLimits) {
+  /** `generation` is given to a copy of the index that joins a start which is under way. */
+  constructor(connection: IndexConnection, limits: WriterLimits, generation?: number) {
     this.#connection = connection;
     this.limits = limits;
-    this.generation = Math.max(this.#readMeta("generation"), limits.generationMin ?? 0) + 1;
+    this.generation =
+      generation ?? Math.max(this.#readMeta("generation"), limits.generationMin ?? 0) + 1;
     this.#seq = this.#readMeta("sequence");
     this.#seqEnd = this.#seq;
     this.#connection.database.exec("begin immediate");
@@ -88,6 +90,18 @@ export class WriterContext {
     return state;
   }
 
+  /** The last number in the order of operations. */
+  get sequence(): number {
+    return this.#seq;
+  }
+
+  /** Goes on from another number; what is reserved is reserved anew when it is reached. */
+  set sequence(sequence: number) {
+    if (sequence === this.#seq) return;
+    this.#seq = sequence;
+    this.#seqEnd = Math.min(this.#seqEnd, sequence);
+  }
+
   /** The next number in the order of commits; numbers of undone operations are not used again. */
   nextSequence(): number {
     if (this.#seq >= this.#seqEnd) {
@@ -106,6 +120,27 @@ export class WriterContext {
     this.#writeMeta("storage_bytes", this.totals.storageBytes);
     this.#writeMeta("dropped_events", this.totals.droppedEvents);
     this.#savedTotals = now;
+  }
+
+  /** Writes the number of a group; part of it. */
+  saveCommit(commit: number): void {
+    this.#writeMeta("commit", commit);
+  }
+
+  readCommit(): number {
+    return this.#readMeta("commit");
+  }
+
+  /** Notes whether a drive lacks something. */
+  markDrive(slot: number, isBehind: boolean): void {
+    this.#writeMeta(`drive_behind_${slot}`, isBehind ? 1 : 0);
+  }
+
+  /** The drives that lack something. */
+  readDrivesBehind(): number[] {
+    return this.sql("select name from meta where name like 'drive_behind_%' and value = 1")
+      .all()
+      .map((row) => Number(String(row["name"]).slice("drive_behind_".length)));
   }
 
   #describeTotals(): string {

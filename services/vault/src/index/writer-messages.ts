@@ -7,6 +7,8 @@ import type { BucketState, IndexTotals, WriterLimits } from "./writer-context.ts
 export interface WriterData {
   path: string;
   limits: WriterLimits;
+  /** Of a start that is under way already. */
+  generation?: number;
 }
 
 /** The first message of the writer. */
@@ -14,11 +16,21 @@ export interface WriterReady {
   generation: number;
   buckets: BucketState[];
   totals: IndexTotals;
+  /** Number of the last group that was committed. */
+  commit: number;
+  /** The last number in the order of operations. */
+  sequence: number;
+  /** Drives that lack something. */
+  drivesBehind: number[];
 }
 
 /** Operations that are committed together. */
 export interface GroupRequest {
   operations: Operation[];
+  /** Of this group; they rise. */
+  commit: number;
+  /** Where the order of operations goes on, so that all copies of the index number them alike. */
+  sequence: number;
 }
 
 /** What became of one operation. */
@@ -29,6 +41,9 @@ export type Outcome =
 /** What became of a group; outcomes in the order of its operations. */
 export interface GroupResponse {
   outcomes: Outcome[];
+  /** Whether the group is on the disk; outcomes tell what became of each operation. */
+  isCommitted: boolean;
+  sequence: number;
   totals: IndexTotals;
   commitMs: number;
   /** Set when the writer has stopped for good. */

@@ -5,7 +5,13 @@ import { StoreError } from "../store-error.ts";
 import { applyOperation, type Operation } from "./operation.ts";
 import { openIndexWriter, WAL_BYTES_MAX, type IndexConnection } from "./schema.ts";
 import { WriterContext } from "./writer-context.ts";
-import type { GroupRequest, GroupResponse, Outcome, WriterData } from "./writer-messages.ts";
+import type {
+  GroupRequest,
+  GroupResponse,
+  Outcome,
+  WriterData,
+  WriterReady,
+} from "./writer-messages.ts";
 
 const SQLITE_FULL = 13;
 
@@ -22,12 +28,18 @@ class GroupWriter {
     this.#walPath = walPath;
   }
 
-  run({ operations }: GroupRequest): GroupResponse {
+  run(request: GroupRequest): GroupResponse {
     const begun = performance.now();
-    const outcomes = this.#stopped === undefined ? this.#commit(operations) : undefined;
+    const failure = this.#stopped;
+    const { outcomes, isCommitted } =
+      failure === undefined
+        ? this.#commit(request)
+        : { outcomes: request.operations.map(() => describeError(failure)), isCommitted: false };
     const stopped = this.#stopped;
     return {
-      outcomes: outcomes ?? operations.map(() => describeError(stopped)),
+      outcomes,
+      isCommitted,
+      sequence: this.#context.sequence,
       totals: { ...this.#context.totals },
       commitMs: performance.now() - begun,
       stopped: stopped?.message,
@@ -38,22 +50,33 @@ class GroupWriter {
   tidy(): void {
     if (this.#stopped !== undefined) return;
     const { size } = statSync(this.#walPath, { throwIfNoEntry: false }) ?? { size: 0 };
-    if (size > WAL_BYTES_MAX) this.#connection.sql("pragma wal_checkpoint(restart)").get();
+    if (size <= WAL_BYTES_MAX) return;
+    try {
+      this.#connection.sql("pragma wal_checkpoint(restart)").get();
+    } catch (error) {
+      // On a full disk the WAL stays as long as it is; anything else ends writing.
+      this.#judge(error);
+    }
   }
 
-  #commit(operations: readonly Operation[]): Outcome[] {
+  #commit({ operations, commit, sequence }: GroupRequest): {
+    outcomes: Outcome[];
+    isCommitted: boolean;
+  } {
     const { database } = this.#connection;
     try {
       this.#connection.sql("begin immediate").run();
+      this.#context.sequence = sequence;
       const outcomes = operations.map((operation) => this.#apply(operation));
       this.#context.saveTotals();
+      this.#context.saveCommit(commit);
       this.#connection.sql("commit").run();
-      return outcomes;
+      return { outcomes, isCommitted: true };
     } catch (error) {
       const failure = this.#judge(error);
       if (database.isTransaction) database.exec("rollback");
       if (this.#stopped === undefined) this.#context.reload();
-      return operations.map(() => describeError(failure));
+      return { outcomes: operations.map(() => describeError(failure)), isCommitted: false };
     }
   }
 
@@ -98,9 +121,9 @@ function describeError(error: unknown): Outcome {
 function start(): void {
   const port = parentPort;
   if (port === null) return;
-  const { path, limits } = workerData as WriterData;
+  const { path, limits, generation } = workerData as WriterData;
   const connection = openIndexWriter(path);
-  const context = new WriterContext(connection, limits);
+  const context = new WriterContext(connection, limits, generation);
   const writer = new GroupWriter(connection, context, `${path}-wal`);
   port.on("message", (request: GroupRequest | "close") => {
     if (request === "close") {
@@ -115,7 +138,10 @@ function start(): void {
     generation: context.generation,
     buckets: [...context.buckets.values()],
     totals: context.totals,
-  });
+    commit: context.readCommit(),
+    sequence: context.sequence,
+    drivesBehind: context.readDrivesBehind(),
+  } satisfies WriterReady);
 }
 
 start();

@@ -140,15 +140,18 @@ export class MultipartService {
       const nowMs = now();
       const named = this.#nameBlobs(request);
       // What is needed to find the object again without an index; it is referred to only if the completion succeeds.
-      const manifest = await blobs.appendManifest(blobId, {
-        bucket: request.bucket,
-        key: request.key,
-        versionId,
-        at: nowMs,
-        parts: named.parts,
-        ...named.description,
-      });
+      const endWrite = blobs.writes.begin();
+      let pinned: number | undefined;
       try {
+        const manifest = await blobs.appendManifest(blobId, {
+          bucket: request.bucket,
+          key: request.key,
+          versionId,
+          at: nowMs,
+          parts: named.parts,
+          ...named.description,
+        });
+        pinned = manifest.segment;
         const outcome = await writer.submit({
           type: "completeUpload",
           request,
@@ -160,7 +163,8 @@ export class MultipartService {
         });
         if ("result" in outcome) return outcome.result;
       } finally {
-        blobs.segments.unpin(manifest.segment);
+        if (pinned !== undefined) blobs.segments.unpin(pinned);
+        endWrite();
       }
     }
     throw new StoreError("SlowDown", "The parts change faster than they can be completed");

@@ -61,6 +61,7 @@ export class BodyUpload<Result> implements Upload<Result> {
   readonly #states = new Map<ChecksumAlgorithm, ChecksumState>();
   readonly #commit: (body: StoredBody) => Promise<Result>;
   readonly #unpin: (segment: number) => void;
+  readonly #endWrite: () => void;
   #bytes = 0;
   #state: State = "open";
   #digests: BodyDigests | undefined;
@@ -86,6 +87,7 @@ export class BodyUpload<Result> implements Upload<Result> {
         ? request.description
         : { ...request.description, size: contentLength, cipher: this.#cipher };
     this.#writer = blobs.begin({ id: this.#id, stored: this.#stored, description });
+    this.#endWrite = blobs.writes.begin();
     for (const algorithm of [request.checksum, ...(request.digests ?? [])]) {
       if (algorithm === undefined || this.#states.has(algorithm)) continue;
       this.#states.set(algorithm, checksums.start(algorithm));
@@ -130,7 +132,7 @@ export class BodyUpload<Result> implements Upload<Result> {
     const etag = this.#chooseEtag(digests);
     const checksum = this.#chooseChecksum(digests);
     const summary: RecordSummary = { etag, ...(checksum === undefined ? {} : { checksum }) };
-    const { place, extent } = await this.#writer.seal(summary);
+    const { place, extent } = await this.#seal(summary);
     const blob: BlobRecord = {
       id: this.#id,
       size: this.#bytes,
@@ -152,6 +154,16 @@ export class BodyUpload<Result> implements Upload<Result> {
       throw error;
     } finally {
       if (place.kind === "segment") this.#unpin(place.segment);
+      this.#endWrite();
+    }
+  }
+
+  async #seal(summary: RecordSummary) {
+    try {
+      return await this.#writer.seal(summary);
+    } catch (error) {
+      this.#endWrite();
+      throw error;
     }
   }
 
@@ -161,6 +173,7 @@ export class BodyUpload<Result> implements Upload<Result> {
     // States of WebAssembly go back to where they came from.
     for (const state of this.#states.values()) state.digest();
     this.#states.clear();
+    this.#endWrite();
     await this.#writer.discard();
   }
 

@@ -7,6 +7,7 @@ import {
   openBlobKey,
   type KeyProvider,
 } from "../blob/encryption.ts";
+import { Leases } from "../blob/leases.ts";
 import type { BlobRecord } from "../blob/types.ts";
 import type { PointReader } from "./point-reader.ts";
 
@@ -16,33 +17,6 @@ interface Piece {
   start: number;
   end: number;
   key: Buffer | undefined;
-}
-
-/** Readers under way, so that files are not removed under those that will still open them. */
-export class ReaderLeases {
-  #oldest = 1;
-  #next = 1;
-  readonly #active = new Set<number>();
-
-  /** Begins a reader; call the result when it is done. */
-  begin(): () => void {
-    const ticket = this.#next;
-    this.#next += 1;
-    this.#active.add(ticket);
-    return () => {
-      this.#active.delete(ticket);
-    };
-  }
-
-  /** A mark of now: whoever reads at this moment is done when `isPast` says so. */
-  mark(): number {
-    return this.#next;
-  }
-
-  isPast(mark: number): boolean {
-    this.#oldest = this.#active.values().next().value ?? this.#next;
-    return this.#oldest >= mark;
-  }
 }
 
 /** A body that is open for reading; its bytes are `start` up to `end`. */
@@ -89,7 +63,7 @@ export class OpenBody {
 
   /** Takes back a chunk that nobody looks at any more. */
   recycle(chunk: Buffer): void {
-    this.#blobs.reader.recycle(chunk);
+    this.#blobs.recycle(chunk);
   }
 
   /** Gives the file back. */
@@ -103,7 +77,7 @@ export class OpenBody {
 
 /** Opens bodies. */
 export class BodyOpener {
-  readonly leases = new ReaderLeases();
+  readonly leases = new Leases();
   readonly #blobs: BlobStore;
   readonly #points: PointReader;
   readonly #keys: KeyProvider | undefined;

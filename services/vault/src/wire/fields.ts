@@ -16,7 +16,8 @@ export class RequestFields {
   /** Whether any `x-store-` name came: then answers carry both names. */
   readonly usesStoreNames: boolean;
 
-  /** Throws InvalidRequest where a name came in both spellings with different values. */
+  #conflict: S3Error | undefined;
+
   constructor(pairs: Iterable<readonly [name: string, value: string]>) {
     let usesStoreNames = false;
     for (const [given, value] of pairs) {
@@ -28,9 +29,15 @@ export class RequestFields {
       const isStore = name.startsWith(STORE);
       if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
       if (isStore) usesStoreNames = true;
-      this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value);
+      this.#conflict =
+        this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value) ?? this.#conflict;
     }
     this.usesStoreNames = usesStoreNames;
+  }
+
+  /** Throws InvalidRequest where a name came in both spellings with different values: call it before anything is read. */
+  requireConsistent(): void {
+    if (this.#conflict !== undefined) throw this.#conflict;
   }
 
   get(name: string): string | undefined {
@@ -48,7 +55,8 @@ export class RequestFields {
   /** Adds a trailer of the body; the same folding, the same conflict. */
   addTrailer(given: string, value: string): void {
     const name = foldName(given.toLowerCase());
-    this.#fold(name, value);
+    const conflict = this.#fold(name, value);
+    if (conflict !== undefined) throw conflict;
   }
 
   /** All fields under their folded names. */
@@ -56,15 +64,19 @@ export class RequestFields {
     return this.#folded.entries();
   }
 
-  #fold(name: string, value: string): void {
+  #fold(name: string, value: string): S3Error | undefined {
     const before = this.#folded.get(name);
-    if (before !== undefined && before !== value) {
-      throw new S3Error("InvalidRequest", {
-        message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
-      });
-    }
     this.#folded.set(name, value);
+    if (before === undefined || before === value) return undefined;
+    return new S3Error("InvalidRequest", {
+      message: `The fields ${name} and ${STORE}${name.slice(AMZ.length)} contradict each other.`,
+    });
   }
+}
+
+/** A field's value as UTF-8; values are read as latin1, a character for each byte. */
+export function decodeFieldText(value: string): string {
+  return Buffer.from(value, "latin1").toString("utf8");
 }
 
 /** The `x-amz-` name of a field's lower-case name. */

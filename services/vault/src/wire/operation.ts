@@ -171,7 +171,7 @@ export function readQuery(raw: string): RequestQuery {
  * The bucket and key of a target: by the Host, where that is a name below `domain`, else by the path. Throws InvalidURI.
  */
 export function readAddress(rawPath: string, host: string, domain: string | undefined): Address {
-  const hosted = domain === undefined ? undefined : readHostedBucket(host, domain);
+  const hosted = readHostedBucket(host, domain);
   if (hosted !== undefined) {
     const key = decodeUri(rawPath.slice(1));
     return { level: key === "" ? "bucket" : "object", bucket: hosted, key };
@@ -184,7 +184,8 @@ export function readAddress(rawPath: string, host: string, domain: string | unde
 }
 
 /** The bucket that a Host names below `domain`; undefined where it names none. */
-function readHostedBucket(host: string, domain: string): string | undefined {
+export function readHostedBucket(host: string, domain: string | undefined): string | undefined {
+  if (domain === undefined) return undefined;
   const name = host.replace(/:\d+$/, "").toLowerCase();
   return name.endsWith(`.${domain}`) ? name.slice(0, -domain.length - 1) : undefined;
 }

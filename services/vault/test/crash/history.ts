@@ -90,6 +90,9 @@ function groupByKey(lines: readonly HistoryLine[]): Map<string, Operation[]> {
   return byKey;
 }
 
+/** A disk that is full refuses, and changes nothing. */
+export const FULL = "InsufficientStorage";
+
 // Operations on the key came one after another; only the last one may have no answer.
 function judgeSequence(
   operations: readonly Operation[],
@@ -102,6 +105,7 @@ function judgeSequence(
     const after = kind === "delete" ? "nothing" : `${operation.operation}`;
     const mustFail = kind === "put-if-wrong" || (kind === "put-if-none" && state !== "nothing");
     if (end === undefined) return new Set(mustFail ? [state] : [state, after]);
+    if (end.code === FULL) continue;
     const expected = !mustFail
       ? undefined
       : kind === "put-if-wrong" && state === "nothing"
@@ -117,7 +121,7 @@ function judgeSequence(
 
 function judgeContest(operations: readonly Operation[], wrong: string[]): Set<string> {
   const winners = operations.filter(({ end }) => end !== undefined && end.code === undefined);
-  const losers = operations.filter(({ end }) => end?.code !== undefined);
+  const losers = operations.filter(({ end }) => end?.code !== undefined && end.code !== FULL);
   if (winners.length > 1) wrong.push(`${operations[0]?.key} was made ${winners.length} times`);
   for (const { end } of losers) {
     if (end?.code !== "PreconditionFailed") wrong.push(`a contest was lost with ${end?.code}`);

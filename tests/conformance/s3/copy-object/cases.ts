@@ -108,6 +108,15 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a source whose letters are bytes of UTF-8 and not encoded",
+    async (scene) => {
+      await scene.putAll("grün");
+      const source = Buffer.from("grün").toString("latin1");
+      assert.equal((await copy(scene, source, "copy")).status, 200);
+      assert.equal((await scene.ask("GET", "/copy")).text, "grün");
+    },
+  ],
+  [
     "NoSuchKey for a source that is not there",
     async (scene) => assertError(await copy(scene, "missing", "b"), 404, "NoSuchKey"),
   ],

@@ -42,6 +42,16 @@ export const cases = casesOf(
     },
   ],
   [
+    "is not quiet about what it did not delete",
+    async (scene) => {
+      await scene.put("a", "1");
+      const item = "<Object><Key>a</Key><ETag>other</ETag></Object>";
+      const result = await remove(scene, `<Delete>${item}<Quiet>true</Quiet></Delete>`);
+      assert.equal(result.get("Error/Code"), "PreconditionFailed");
+      assert.equal((await scene.ask("GET", "/a")).text, "1");
+    },
+  ],
+  [
     "takes a body whose hash is signed, without any other digest",
     async ({ ask, putAll }) => {
       await putAll("a");

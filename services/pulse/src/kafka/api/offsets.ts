@@ -15,12 +15,12 @@ import { principalOf } from "../server/session.ts";
 /** The routes about offsets of the log. */
 export function offsetRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(listOffsets, async ({ topics }, { session }) => {
+    route(listOffsets, async ({ topics }, { session, version }) => {
       const { tenant } = principalOf(session);
       const answers = topics.map(async ({ name, partitions }) => {
         const stored = findTopic(broker.topics, tenant, name)?.stored;
         const found = partitions.map((asked) =>
-          listOne(broker, stored?.partitions[asked.partitionIndex], asked),
+          listOne(broker, stored?.partitions[asked.partitionIndex], asked, version),
         );
         return { name, partitions: await Promise.all(found) };
       });
@@ -64,17 +64,29 @@ type ListedOffset = {
   leaderEpoch: number;
 };
 
+/** From which version on each timestamp with a meaning of its own may be asked for. */
+const timestampVersions: ReadonlyMap<number, number> = new Map([
+  [listOffsetsTimestamps.latest, 0],
+  [listOffsetsTimestamps.earliest, 0],
+  [listOffsetsTimestamps.maxTimestamp, 7],
+  [listOffsetsTimestamps.earliestLocal, 8],
+]);
+
 const nothing = { timestamp: -1, offset: -1, leaderEpoch: -1 };
 
 async function listOne(
   broker: KafkaBroker,
   view: PartitionView | undefined,
   asked: { partitionIndex: number; currentLeaderEpoch: number; timestamp: number },
+  version: number,
 ) {
   const { partitionIndex, timestamp } = asked;
   const errorCode = checkEpoch(view, asked.currentLeaderEpoch);
   if (view === undefined || errorCode !== errorCodes.none) {
     return { partitionIndex, errorCode, ...nothing };
+  }
+  if (timestamp < 0 && version < (timestampVersions.get(timestamp) ?? Number.POSITIVE_INFINITY)) {
+    return { partitionIndex, errorCode: errorCodes.unsupportedVersion, ...nothing };
   }
   try {
     return { partitionIndex, ...(await findOffset(broker, view, timestamp)) };
@@ -104,7 +116,6 @@ async function findOffset(
       return { errorCode, ...(found ?? nothing) };
     }
     default: {
-      if (timestamp < 0) return { errorCode: errorCodes.invalidRequest, ...nothing };
       const found = await broker.store.log.findTimestamp(view, timestamp);
       if (found === undefined) return { errorCode, ...nothing };
       return { errorCode, ...found, leaderEpoch: epochAt(view, found.offset) };

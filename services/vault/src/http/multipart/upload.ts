@@ -8,7 +8,7 @@ import { answerEmpty, answerXml } from "../answer.ts";
 import type { Header } from "../answer.ts";
 import { getActor, getOwner } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
-import { getVersionHeaders } from "../object/address.ts";
+import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
 import { getEncryptionHeaders } from "../object/encryption.ts";
@@ -109,12 +109,8 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   if (conditions !== undefined) request.conditions = conditions;
   const result = await api.store.completeUpload(request);
   const { key, bucketName } = context;
-  const path = `/${bucketName}/${key.split("/").map(encodeURIComponent).join("/")}`;
   const inner =
-    tag(
-      "Location",
-      `${context.request.secure ? "https" : "http"}://${context.request.host}${path}`,
-    ) +
+    tag("Location", formatLocation(context)) +
     tag("Bucket", bucketName) +
     tag("Key", key) +
     tag("ETag", `"${result.etag}"`) +

@@ -8,7 +8,7 @@ import { getBucket, getOwner } from "../context.ts";
 import type { OperationContext } from "../context.ts";
 import { requirePermission } from "../authorization.ts";
 import { readEncryption } from "./encryption.ts";
-import { readTagging } from "./tagging.ts";
+import { readTagging } from "../tagging-document.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
 const METADATA_BYTES_MAX = 8_192;

@@ -13,9 +13,9 @@ import { authorize } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX } from "../payload.ts";
-import { getVersionHeaders } from "./address.ts";
+import { formatLocation, getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
-import { OBJECT_TAGS_MAX, parseTagging } from "./tagging.ts";
+import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 
 /** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
 const FILE_BYTES_MAX = 64 * 1024 ** 2;
@@ -159,7 +159,7 @@ function checkSize(policy: PostPolicy, size: number, isPartial: boolean): void {
 }
 
 function answerForm({ context, form }: Admitted, headers: Header[], etag: string): S3Answer {
-  const { bucketName, key, request } = context;
+  const { bucketName, key } = context;
   const redirect = form.get("success_action_redirect") ?? form.get("redirect");
   const url = redirect === undefined ? null : URL.parse(redirect);
   if (url !== null && (url.protocol === "http:" || url.protocol === "https:")) {
@@ -168,8 +168,7 @@ function answerForm({ context, form }: Admitted, headers: Header[], etag: string
     url.searchParams.set("etag", `"${etag}"`);
     return answerEmpty(303, [...headers, ["Location", url.href]]);
   }
-  const path = `/${bucketName}/${key.split("/").map(encodeURIComponent).join("/")}`;
-  const location = `${request.secure ? "https" : "http"}://${request.host}${path}`;
+  const location = formatLocation(context);
   headers.push(["Location", location]);
   const status = form.get("success_action_status");
   if (status === "200") return answerEmpty(200, headers);

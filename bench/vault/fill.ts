@@ -1,0 +1,35 @@
+// Fills a store with a million small objects, in this process: what is measured is the store that they lie in.
+import { openStore } from "../../services/vault/src/store.ts";
+
+/** Folders, and keys in each. */
+export const FOLDERS = 1_000;
+export const KEYS_PER_FOLDER = 1_000;
+const LANES = 500;
+
+/** `folder-0042/key-0007` */
+export function nameKey(folder: number, key: number): string {
+  return `folder-${String(folder).padStart(4, "0")}/key-${String(key).padStart(4, "0")}`;
+}
+
+/** Puts them all into the bucket `bench`; resolves to objects a second. */
+export async function fillMillion(dataDir: string): Promise<number> {
+  const store = await openStore({ dataDir });
+  const owner = { id: "bench", displayName: "bench" };
+  await store.createBucket({ bucket: "bench", owner, region: "us-east-1" });
+  const body = Buffer.from("sixteen bytes...");
+  let next = 0;
+  const lane = async () => {
+    while (next < FOLDERS * KEYS_PER_FOLDER) {
+      const number = next++;
+      const key = nameKey(Math.floor(number / KEYS_PER_FOLDER), number % KEYS_PER_FOLDER);
+      const upload = store.beginPut({ bucket: "bench", key, contentLength: body.length, owner });
+      await upload.write(body);
+      await upload.commit();
+    }
+  };
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: LANES }, lane));
+  const seconds = (performance.now() - begun) / 1000;
+  await store.close();
+  return (FOLDERS * KEYS_PER_FOLDER) / seconds;
+}

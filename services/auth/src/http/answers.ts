@@ -1,0 +1,236 @@
+// What the operations answer, for the API's document and its readers.
+import { z } from "zod";
+
+const time = z.string().meta({ format: "date-time" });
+const texts = z.array(z.string()).readonly();
+const cursor = z.string().nullable();
+
+/** A user as `showUser` makes it. */
+export const user = z
+  .object({
+    id: z.string(),
+    username: z.string(),
+    email: z.string().optional(),
+    email_verified: z.boolean().optional(),
+    name: z.string().optional(),
+    picture: z.string().optional(),
+    tenant: z.string().optional(),
+    disabled: z.boolean().optional(),
+    created_at: time,
+  })
+  .meta({ id: "User" });
+
+/** `{user}`. */
+export const userAnswer = z.object({ user });
+
+/** What a sign-in answers; the members of a token are there where tokens are wanted. */
+export const signedIn = z
+  .object({
+    access_token: z.string().optional(),
+    token: z.string().optional().meta({ description: "The same as access_token." }),
+    token_type: z.string().optional(),
+    expires_in: z.int().optional().meta({ description: "Seconds." }),
+    refresh_token: z.string().optional(),
+    scope: z.string().optional(),
+    session_token: z.string(),
+    user,
+  })
+  .meta({ id: "SignedIn" });
+
+/** Who is asking. */
+export const whoAnswer = z.object({
+  actor: z.string(),
+  user: user.optional(),
+  roles: texts,
+  effective_permissions: texts,
+});
+
+/** One's grants to applications. */
+export const grantsAnswer = z.object({
+  grants: z.array(
+    z.object({
+      client_id: z.string(),
+      client_name: z.string(),
+      client_uri: z.string().optional(),
+      scopes: texts,
+      granted_at: time,
+      expires_at: time,
+    }),
+  ),
+});
+
+/** Live sessions. */
+export const sessionsAnswer = z.object({
+  sessions: z
+    .array(
+      z
+        .object({
+          id: z.string(),
+          device: z.string(),
+          user_agent: z.string(),
+          ip: z.string(),
+          created_at: time,
+          last_seen_at: time,
+          expires_at: time,
+          current: z.boolean(),
+          amr: texts,
+        })
+        .meta({ id: "Session" }),
+    )
+    .readonly(),
+});
+
+const factor = z
+  .object({
+    id: z.string(),
+    type: z.string(),
+    name: z.string(),
+    sent_to: z.string().optional(),
+    created_at: time,
+    last_used_at: time.nullable(),
+  })
+  .meta({ id: "Factor" });
+
+/** One's factors. */
+export const factorsAnswer = z.object({ factors: z.array(factor) });
+
+/** A factor that is being set up: an authenticator app, or one that codes are sent to. */
+export const factorSetup = z.union([
+  z.object({
+    id: z.string(),
+    secret: z.string(),
+    otpauth_uri: z.string(),
+    qr: z.string().meta({ description: "A data URL of the QR code." }),
+    backup_codes: z.array(z.string()),
+  }),
+  z.object({ id: z.string(), sent_to: z.string() }),
+]);
+
+/** A right code: somebody is signed in, or a factor is confirmed. */
+export const codeAnswer = z.union([signedIn, z.object({ verified: z.boolean() })]);
+
+/** What a step up needs, if anything. */
+export const stepUpAnswer = z.object({
+  satisfied: z.boolean(),
+  challenge: z
+    .object({
+      mfa_token: z.string(),
+      factors: z.array(factor.omit({ created_at: true, last_used_at: true })),
+      enrolment_required: z.boolean().optional(),
+    })
+    .optional(),
+});
+
+/** Whom codes, links and recoveries were sent to. */
+export const sentAnswer = z.object({ sent_to: z.string().optional() });
+
+const policy = z
+  .object({
+    scope: z.enum(["group", "role", "client"]),
+    subject: z.string(),
+    required: z.boolean(),
+  })
+  .meta({ id: "MfaPolicy" });
+
+/** A policy. */
+export const policyAnswer = policy;
+/** All policies. */
+export const policiesAnswer = z.object({ policies: z.array(policy).readonly() });
+
+/** Options for the browser's `navigator.credentials`. */
+export const challengeAnswer = z.object({
+  challenge: z.object({ publicKey: z.unknown() }),
+});
+
+const passkey = z
+  .object({
+    id: z.string(),
+    name: z.string(),
+    synced: z.boolean(),
+    created_at: time,
+    last_used_at: time.nullable(),
+  })
+  .meta({ id: "Passkey" });
+
+/** A new passkey and whose it is. */
+export const newPasskeyAnswer = z.object({ passkey, user });
+/** `{passkey}`. */
+export const passkeyAnswer = z.object({ passkey });
+/** One's passkeys. */
+export const passkeysAnswer = z.object({ passkeys: z.array(passkey) });
+
+/** Metadata of RFC 7591. */
+export const client = z.record(z.string(), z.unknown()).meta({ id: "Client" });
+/** A page of clients. */
+export const clientsAnswer = z.object({ clients: z.array(client).readonly(), next_cursor: cursor });
+
+/** Signing keys. */
+export const keysAnswer = z.object({
+  keys: z.array(
+    z
+      .object({
+        kid: z.string(),
+        algorithm: z.string(),
+        state: z.enum(["pending", "active", "retired", "revoked"]),
+        created_at: time,
+        activates_at: time,
+        expires_at: time.optional(),
+      })
+      .meta({ id: "SigningKey" }),
+  ),
+});
+
+/** A role. */
+export const role = z
+  .object({
+    name: z.string(),
+    description: z.string(),
+    permissions: texts,
+    parents: texts,
+    builtin: z.boolean(),
+  })
+  .meta({ id: "Role" });
+/** All roles. */
+export const rolesAnswer = z.object({ roles: z.array(role).readonly() });
+
+/** Roles of a subject, with `user_id`, `group_id` or `client_id`; effective permissions of users and clients. */
+export const bindingAnswer = z.looseObject({
+  roles: texts,
+  effective_permissions: texts.optional(),
+});
+
+/** A scope. */
+export const scope = z
+  .object({ name: z.string(), description: z.string(), permissions: texts })
+  .meta({ id: "Scope" });
+/** All scopes. */
+export const scopesAnswer = z.object({ scopes: z.array(scope).readonly() });
+
+/** A page of users. */
+export const usersAnswer = z.object({ users: z.array(user).readonly(), next_cursor: cursor });
+
+const group = z
+  .object({ id: z.string(), name: z.string(), created_at: time })
+  .meta({ id: "Group" });
+/** `{group}`. */
+export const groupAnswer = z.object({ group });
+/** A page of groups. */
+export const groupsAnswer = z.object({ groups: z.array(group).readonly(), next_cursor: cursor });
+/** A page of users' ids. */
+export const membersAnswer = z.object({ members: texts, next_cursor: cursor });
+
+/** A page of the audit log. */
+export const eventsAnswer = z.object({
+  events: z
+    .array(
+      z.looseObject({
+        seq: z.int(),
+        at: time,
+        action: z.string(),
+        actor: z.string(),
+        detail: z.unknown(),
+      }),
+    )
+    .readonly(),
+  next_cursor: cursor,
+});

@@ -1,0 +1,165 @@
+// The broker without its faces: everything between the log and those who speak to clients.
+import type { IdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import type { Log } from "@platform/log";
+import type { GuestPool } from "@platform/wasm";
+import { Compactor } from "./compact/compactor.ts";
+import { DeadLetterBox } from "./deadletter/dead-letter-box.ts";
+import { DeadLetterWriter } from "./deadletter/dead-letter-writer.ts";
+import { Backlog } from "./dispatch/backlog.ts";
+import { Delays } from "./dispatch/delays.ts";
+import { Expiry } from "./dispatch/expiry.ts";
+import { Feeds } from "./dispatch/feed.ts";
+import { Groups } from "./dispatch/groups.ts";
+import { Subscriptions } from "./dispatch/subscription.ts";
+import { MessageIds } from "./publish/message-ids.ts";
+import { Publisher } from "./publish/publisher.ts";
+import { RateLimit } from "./publish/rate-limit.ts";
+import { Sequences } from "./publish/sequences.ts";
+import { Schemas } from "./schema/schemas.ts";
+import { Offsets } from "./store/offsets.ts";
+import { StateTable } from "./store/state.ts";
+import { Store } from "./store/store.ts";
+import { Topics } from "./topic/topics.ts";
+import { Transforms, type TransformObserver } from "./transform/transforms.ts";
+
+/** How often cursors of plain subscribers are written down, and state looked after. */
+const housekeepingMs = 1_000;
+/** How often retention drops old segments. */
+const retentionMs = 60_000;
+const offsetLimits = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
+
+/** Bounds, named as the configuration names them. */
+export type BrokerLimits = {
+  topics_per_tenant_max: number;
+  partitions_max: number;
+  backpressure_limit: number;
+  publish_rate: number;
+  publish_capacity: number;
+  message_bytes_max: number;
+  message_ids_max: number;
+  producers_max: number;
+};
+
+/** What a broker is made of. The log and the pool stay the caller's to close. */
+export type BrokerOptions = {
+  journal: Log;
+  guests: GuestPool;
+  limits: BrokerLimits;
+  clock: Clock;
+  idSource: IdSource;
+  onTransform: TransformObserver;
+  /** Called with failures of what nobody awaits. */
+  onError: (error: unknown) => void;
+};
+
+/** A broker at work. */
+export type Broker = Awaited<ReturnType<typeof openBroker>>;
+
+/** Reads back what the log holds and begins to deliver what is due. Rejects with the log's errors. */
+export async function openBroker(options: BrokerOptions) {
+  const { journal, guests, limits, clock, idSource, onError } = options;
+  const store = new Store(journal);
+  const state = await StateTable.open(store);
+  const topics = new Topics(journal, {
+    topicsPerTenantMax: limits.topics_per_tenant_max,
+    partitionsMax: limits.partitions_max,
+  });
+  const offsets = Offsets.open(store, state, topics, offsetLimits);
+  const deadLetters = new DeadLetterWriter(store, state, topics);
+  const schemas = new Schemas(store, state, topics);
+  const transforms = new Transforms(store, state, topics, guests, options.onTransform);
+  const backlog = new Backlog(store, state, topics, limits.backpressure_limit);
+  const counts = { expired: 0 };
+  const onExpired = () => counts.expired++;
+  const expiry = new Expiry({
+    store,
+    state,
+    topics,
+    backlog,
+    deadLetters,
+    clock,
+    onExpired,
+    onError,
+  });
+  await expiry.open();
+  const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
+  const feeds = new Feeds(store, topics, onError);
+  const subscriptions = new Subscriptions(feeds, topics, backlog);
+  const groups = new Groups({ store, state, topics, offsets, feeds, backlog, onError });
+  const publisher = new Publisher({
+    store,
+    topics,
+    rate: new RateLimit(clock, limits.publish_rate, limits.publish_capacity),
+    ids: await MessageIds.open(store, clock, limits.message_ids_max),
+    sequences: new Sequences(state, limits.producers_max),
+    schemas,
+    transforms,
+    backlog,
+    delays,
+    expiry,
+    deadLetters,
+    idSource,
+    clock,
+    messageBytesMax: limits.message_bytes_max,
+  });
+  const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
+  const compactor = new Compactor({ store, topics, groups, expiry, onError });
+  expiry.start(groups);
+  delays.start();
+  compactor.start();
+  const housekeeping = startHousekeeping({ store, state, backlog, expiry, onError });
+  return {
+    store,
+    state,
+    topics,
+    offsets,
+    schemas,
+    transforms,
+    deadLetters,
+    backlog,
+    subscriptions,
+    groups,
+    publisher,
+    box,
+    counts,
+    /** Stops what runs by itself and writes down what is left; the log stays open. */
+    async close(): Promise<void> {
+      housekeeping.stop();
+      await compactor.stop();
+      await delays.stop();
+      await expiry.stop();
+      feeds.close();
+      await groups.close();
+      await Promise.all([backlog.save(), expiry.save()]);
+      await store.finish();
+    },
+  };
+}
+
+function startHousekeeping(parts: {
+  store: Store;
+  state: StateTable;
+  backlog: Backlog;
+  expiry: Expiry;
+  onError: (error: unknown) => void;
+}): { stop: () => void } {
+  const { store, state, backlog, expiry, onError } = parts;
+  let isBusy = false;
+  const often = setInterval(() => {
+    if (isBusy) return;
+    isBusy = true;
+    Promise.all([backlog.save(), expiry.save(), state.compactIfDue()])
+      .catch(onError)
+      .finally(() => {
+        isBusy = false;
+      });
+  }, housekeepingMs);
+  const seldom = setInterval(() => store.log.applyRetention(), retentionMs);
+  return {
+    stop: () => {
+      clearInterval(often);
+      clearInterval(seldom);
+    },
+  };
+}

@@ -1,0 +1,105 @@
+// What happened to the messages of a topic that a group reads, and what of it a broker may not let happen.
+
+/** Judges from what members were told; messages are numbered by partition and offset without gaps. */
+export class History {
+  /** How often each message was processed, by partition and offset. */
+  readonly #processed: number[][];
+  /** The highest commit that the broker has acknowledged, by partition. */
+  readonly #committed: number[];
+  readonly violations: string[] = [];
+  /** Counts the broker's starts: groups have their generations anew in each. */
+  era = 0;
+  #generation = 0;
+  commits = 0;
+  rebalances = 0;
+  refusedCommits = 0;
+
+  constructor(partitions: number) {
+    this.#processed = Array.from({ length: partitions }, () => []);
+    this.#committed = Array.from({ length: partitions }, () => 0);
+  }
+
+  /** What was committed when a member asks where to begin. */
+  readCommitted(): number[] {
+    return [...this.#committed];
+  }
+
+  /** A member was told where to begin; `before` is what was committed when it asked. */
+  begin(member: string, partition: number, offset: number, before: readonly number[]): void {
+    if (offset < before[partition]!) {
+      this.#blame(`${member} begins ${partition} at ${offset}, committed was ${before[partition]}`);
+    }
+  }
+
+  process(member: string, partition: number, offset: number, value: string): void {
+    if (value !== `${partition}:${offset}`) {
+      this.#blame(`${member} read "${value}" at ${partition}:${offset}`);
+    }
+    const counts = this.#processed[partition]!;
+    counts[offset] = (counts[offset] ?? 0) + 1;
+  }
+
+  /** The newest generation that has committed, for a commit that is being sent. */
+  readNewest(): { era: number; generation: number } {
+    return { era: this.era, generation: this.#generation };
+  }
+
+  /** A commit was acknowledged; `newest` is what `readNewest` gave when it was sent. */
+  commit(
+    member: string,
+    generation: number,
+    offsets: readonly (readonly [partition: number, offset: number])[],
+    newest: { era: number; generation: number },
+  ): void {
+    if (newest.era === this.era) {
+      if (generation < newest.generation) {
+        this.#blame(
+          `${member} committed in generation ${generation} after one of ${newest.generation}`,
+        );
+      }
+      this.#generation = Math.max(this.#generation, generation);
+    }
+    this.commits++;
+    for (const [partition, offset] of offsets) {
+      for (let at = this.#committed[partition]!; at < offset; at++) {
+        if (this.#processed[partition]![at] === undefined) {
+          this.#blame(`${partition}:${at} was committed and never processed`);
+          break;
+        }
+      }
+      this.#committed[partition] = Math.max(this.#committed[partition]!, offset);
+    }
+  }
+
+  /** The broker was started again. */
+  restart(): void {
+    this.era++;
+    this.#generation = 0;
+  }
+
+  get committedTotal(): number {
+    return this.#committed.reduce((sum, offset) => sum + offset, 0);
+  }
+
+  /** Whether everything up to `ends` was committed. */
+  isDone(ends: readonly number[]): boolean {
+    return ends.every((end, partition) => this.#committed[partition]! >= end);
+  }
+
+  /** How many were processed once, and how many times more than once all others were. */
+  count(): { messages: number; repetitions: number } {
+    let messages = 0;
+    let repetitions = 0;
+    for (const counts of this.#processed) {
+      for (const count of counts) {
+        messages++;
+        repetitions += (count ?? 0) - 1;
+      }
+    }
+    return { messages, repetitions };
+  }
+
+  #blame(text: string): void {
+    if (this.violations.length < 20) this.violations.push(text);
+  }
+}

@@ -1,0 +1,47 @@
+// How a body is cut into shards.
+//
+//   stripe  = unit of shard 0 │ unit of shard 1 │ … │ units of parity
+//   body    = stripe of k MiB │ stripe of k MiB │ … │ the rest, in k units of the same length, zeros at its end
+//
+// A shard is a record of its own, in a file of its own: its units one after another are the record's data, so that each full
+// unit is one frame.
+import { FRAME_BYTES } from "./layout.ts";
+
+/** What each shard's description has beside the body's. */
+export interface ShardDescription {
+  /** Two digits, so that all heads are of the same length. */
+  index: string;
+  data: number;
+  parity: number;
+  /** Stored bytes of the whole body. */
+  stored: number;
+}
+
+/** A stripe: where it begins in the body and in each shard, its data bytes, and the length of its units. */
+export interface Stripe {
+  start: number;
+  shardStart: number;
+  dataBytes: number;
+  unitBytes: number;
+}
+
+/** The stripe that holds the data byte `offset` of a body of `stored` bytes in `data` shards. */
+export function locateStripe(stored: number, data: number, offset: number): Stripe {
+  const stripeBytes = data * FRAME_BYTES;
+  const number = Math.floor(offset / stripeBytes);
+  const start = number * stripeBytes;
+  const dataBytes = Math.min(stripeBytes, stored - start);
+  return {
+    start,
+    shardStart: number * FRAME_BYTES,
+    dataBytes,
+    unitBytes: Math.ceil(dataBytes / data),
+  };
+}
+
+/** Bytes of each shard's data. */
+export function measureShard(stored: number, data: number): number {
+  if (stored === 0) return 0;
+  const last = locateStripe(stored, data, stored - 1);
+  return last.shardStart + last.unitBytes;
+}

@@ -1,0 +1,168 @@
+// Reads a body out of its shards: from those of data where they are whole, from any k otherwise.
+import type { Drive } from "../drive/drive.ts";
+import type { DriveSet } from "../drive/drive-set.ts";
+import type { ReedSolomon } from "../erasure/reed-solomon.ts";
+import { StoreError } from "../store-error.ts";
+import type { OpenBlob } from "./blob-reader.ts";
+import type { DamageListener } from "./copy-reader.ts";
+import { locateStripe, measureShard, type Stripe } from "./shard-layout.ts";
+import type { BlobRecord } from "./types.ts";
+
+/** The shards of one body, opened as they are needed. */
+export class ShardBlob implements OpenBlob {
+  readonly inline = undefined;
+  readonly #blob: BlobRecord;
+  readonly #code: ReedSolomon;
+  readonly #drives: readonly Drive[];
+  readonly #onDamage: DamageListener;
+  readonly #opening = new Map<number, Promise<OpenBlob>>();
+  // Shards that could not be read; they are not tried again.
+  readonly #lost = new Set<number>();
+  #isClosed = false;
+
+  constructor(blob: BlobRecord, drives: DriveSet, code: ReedSolomon, onDamage: DamageListener) {
+    this.#blob = blob;
+    this.#code = code;
+    this.#drives = drives.rankShards(blob.id);
+    this.#onDamage = onDamage;
+  }
+
+  /** Rejects with `ENOENT` where no drive has a shard: the body is gone. */
+  async open(): Promise<this> {
+    for (const [shard, drive] of this.#drives.entries()) {
+      if (!drive.isPresent) continue;
+      try {
+        await this.#use(shard);
+        return this;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") return this;
+      }
+    }
+    throw Object.assign(new Error("no drive has a shard of the body"), { code: "ENOENT" });
+  }
+
+  async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
+    let ahead: Promise<Buffer[]> | undefined;
+    for (let at = start; at < end;) {
+      const stripe = this.#locate(at);
+      const stop = Math.min(end, stripe.start + stripe.dataBytes);
+      const units = await (ahead ?? this.#readStripe(stripe, at, stop));
+      ahead = undefined;
+      if (stop < end) {
+        const next = this.#locate(stop);
+        ahead = this.#readStripe(next, stop, Math.min(end, next.start + next.dataBytes));
+        // It may fail while nobody looks; whoever awaits it later hears of it.
+        ahead.catch(() => undefined);
+      }
+      yield* units;
+      at = stop;
+    }
+  }
+
+  /** The shard `index` as it should be, unit after unit, out of other shards. */
+  async *rebuild(index: number): AsyncGenerator<Buffer, void, undefined> {
+    this.#lost.add(index);
+    const shardBytes = measureShard(this.#blob.stored, this.#code.data);
+    for (let at = 0; at < shardBytes;) {
+      const stripe = this.#locate(Math.min(this.#blob.stored - 1, at * this.#code.data));
+      yield await this.#reconstruct(index, stripe, 0, stripe.unitBytes);
+      at += stripe.unitBytes;
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const opening of this.#opening.values()) {
+      opening.then(
+        (open) => open.close(),
+        () => undefined,
+      );
+    }
+  }
+
+  #locate(offset: number): Stripe {
+    return locateStripe(this.#blob.stored, this.#code.data, offset);
+  }
+
+  // The data bytes `from` to `to` of the body, all in this stripe, one buffer a unit.
+  #readStripe(stripe: Stripe, from: number, to: number): Promise<Buffer[]> {
+    const first = Math.floor((from - stripe.start) / stripe.unitBytes);
+    const last = Math.floor((to - 1 - stripe.start) / stripe.unitBytes);
+    return Promise.all(
+      Array.from({ length: last - first + 1 }, (_, count) => {
+        const unit = first + count;
+        const unitStart = stripe.start + unit * stripe.unitBytes;
+        const begin = Math.max(from - unitStart, 0);
+        const end = Math.min(to - unitStart, stripe.unitBytes);
+        return this.#readUnit(unit, stripe, begin, end);
+      }),
+    );
+  }
+
+  async #readUnit(shard: number, stripe: Stripe, begin: number, end: number): Promise<Buffer> {
+    const bytes = await this.#tryShard(shard, stripe, begin, end);
+    return bytes ?? this.#reconstruct(shard, stripe, begin, end);
+  }
+
+  async #reconstruct(shard: number, stripe: Stripe, begin: number, end: number): Promise<Buffer> {
+    const present = new Map<number, Buffer>();
+    const candidates = this.#drives.map((_, index) => index).filter((index) => index !== shard);
+    while (present.size < this.#code.data) {
+      const wanted = candidates.splice(0, this.#code.data - present.size);
+      if (wanted.length === 0) {
+        throw new StoreError(
+          "InternalError",
+          `Too few shards are readable (blob ${this.#blob.id.toString(16)})`,
+        );
+      }
+      const found = await Promise.all(
+        wanted.map((index) => this.#tryShard(index, stripe, begin, end)),
+      );
+      for (const [index, bytes] of found.entries()) {
+        if (bytes !== undefined) present.set(wanted[index]!, bytes);
+      }
+    }
+    const bytes = Buffer.allocUnsafeSlow(end - begin);
+    this.#code.reconstruct(shard, present, bytes);
+    return bytes;
+  }
+
+  async #tryShard(
+    shard: number,
+    stripe: Stripe,
+    begin: number,
+    end: number,
+  ): Promise<Buffer | undefined> {
+    const drive = this.#drives[shard]!;
+    if (this.#lost.has(shard) || !drive.isPresent) return undefined;
+    try {
+      const open = await this.#use(shard);
+      const pieces: Buffer[] = [];
+      const { shardStart } = stripe;
+      for await (const piece of open.read(shardStart + begin, shardStart + end)) pieces.push(piece);
+      return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+    } catch {
+      // Whatever is wrong with it: it is left out here, and looked at by the healer.
+      this.#lost.add(shard);
+      if (drive.isPresent) this.#onDamage({ blob: this.#blob, slot: drive.slot });
+      return undefined;
+    }
+  }
+
+  #use(shard: number): Promise<OpenBlob> {
+    let opening = this.#opening.get(shard);
+    if (opening === undefined) {
+      const drive = this.#drives[shard]!;
+      opening = drive.isPresent
+        ? drive.reader.open({
+            ...this.#blob,
+            stored: measureShard(this.#blob.stored, this.#code.data),
+          })
+        : Promise.reject(new Error(drive.absence));
+      opening.catch(() => undefined);
+      this.#opening.set(shard, opening);
+    }
+    return opening;
+  }
+}

@@ -1,0 +1,74 @@
+// The drives of a store: which of them are there, and where among them things belong.
+import { createHash } from "node:crypto";
+import type { Drive } from "./drive.ts";
+
+/** Hears of drives that are lost. */
+export interface DriveSetListener {
+  /** A drive has failed, or was taken away. */
+  onAbsent(drive: Drive, reason: string): void;
+}
+
+/**
+ * All drives of a store, by slot. Things belong to slots by rendezvous hashing (Thaler and Ravishankar, 1996): the order of
+ * the slots for a number never changes, whatever drive fills them.
+ */
+export class DriveSet {
+  readonly all: readonly Drive[];
+  /** Shards that large bodies are cut into: so many of data, and of parity. One and none on a single drive. */
+  readonly data: number;
+  readonly parity: number;
+  listener: DriveSetListener | undefined;
+
+  constructor(all: readonly Drive[], data: number, parity: number) {
+    this.all = all;
+    this.data = data;
+    this.parity = parity;
+  }
+
+  /** Whether large bodies are cut into shards. */
+  get isErasureCoded(): boolean {
+    return this.all.length > 1;
+  }
+
+  get present(): readonly Drive[] {
+    return this.all.filter((drive) => drive.isPresent);
+  }
+
+  /** All drives in the order in which they are to have what has this number. */
+  rank(id: number): Drive[] {
+    if (this.all.length === 1) return [...this.all];
+    return this.all
+      .map((drive) => ({ drive, weight: weigh(drive.slot, id) }))
+      .sort((a, b) => b.weight - a.weight || a.drive.slot - b.drive.slot)
+      .map(({ drive }) => drive);
+  }
+
+  /** The drives of a body's shards, by shard. */
+  rankShards(id: number): Drive[] {
+    return this.rank(id).slice(0, this.data + this.parity);
+  }
+
+  /** The drives that are to have a segment. */
+  rankCopies(segment: number): Drive[] {
+    return this.rank(segment).slice(0, this.parity + 1);
+  }
+
+  /** A drive has failed: from now on it is left out. */
+  fail(drive: Drive, reason: string): void {
+    if (!drive.isPresent) return;
+    drive.absence = reason;
+    drive.losses += 1;
+    drive.files.close();
+    this.listener?.onAbsent(drive, reason);
+  }
+}
+
+/** Whether an error says that a drive is full, not that it is broken. */
+export function isFull(error: unknown): boolean {
+  const code = (error as NodeJS.ErrnoException | undefined)?.code;
+  return code === "ENOSPC" || code === "EDQUOT" || code === "InsufficientStorage";
+}
+
+function weigh(slot: number, id: number): number {
+  return createHash("md5").update(`${slot}/${id}`).digest().readUInt32BE(0);
+}

@@ -1,0 +1,164 @@
+// Finds the drives of a store at its start: who they are, which are there, and which copy of the index is the newest.
+import { existsSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { StoreFolders } from "../blob/disk.ts";
+import type { FrameMemory } from "../blob/frame-memory.ts";
+import { lockStore } from "../index/store-lock.ts";
+import { readCommitNumber } from "../index/snapshot.ts";
+import { StoreError } from "../store-error.ts";
+import { Drive } from "./drive.ts";
+import { DriveSet } from "./drive-set.ts";
+import {
+  isEmptyDrive,
+  isReplacement,
+  readIdentity,
+  REPLACEMENT_MARK,
+  writeIdentity,
+  type DriveIdentity,
+} from "./identity.ts";
+
+/** Several drives: a folder each, in the order of their slots. */
+export interface DriveOptions {
+  folders: readonly string[];
+  /** Drives that may be lost. Default 1. */
+  parity?: number;
+  /** Shards of data that large bodies are cut into. Default: as many as there are drives without parity. */
+  data?: number;
+  /** How often drives are looked at, in ms. Default 1 s. */
+  checkEveryMs?: number;
+}
+
+/** The drives as found. */
+export interface OpenedDrives {
+  drives: DriveSet;
+  identity: Omit<DriveIdentity, "slot">;
+  /** The ways to let go of the drives, by slot. */
+  locks: Map<number, () => void>;
+  /** Slots whose copy of the index is the newest. */
+  current: number[];
+}
+
+/** Takes the drives that are there. Rejects where they are not enough, or belong to other stores. */
+export async function openDrives(
+  options: DriveOptions,
+  takeId: () => string,
+  openFilesMax: number,
+  memory: FrameMemory,
+): Promise<OpenedDrives> {
+  const { folders } = options;
+  const parity = options.parity ?? 1;
+  const data = options.data ?? folders.length - parity;
+  if (parity < 1 || data < 1 || data + parity > folders.length) {
+    throw refuse(`${folders.length} drives cannot hold ${data}+${parity} shards`);
+  }
+  const known = folders.map(tryReadIdentity).find((found) => found !== undefined);
+  const isNew = folders.every((folder) => isEmptyDrive(folder) || isUnused(folder));
+  if (known === undefined && !isNew) {
+    throw refuse("a new store needs folders on all of its drives, with nothing in them");
+  }
+  const identity: Omit<DriveIdentity, "slot"> = {
+    format: 1,
+    store: known?.store ?? takeId(),
+    drives: folders.length,
+    data,
+    parity,
+  };
+  const all = folders.map(
+    (folder, slot) => new Drive(slot, new StoreFolders(folder), openFilesMax, memory),
+  );
+  const drives = new DriveSet(all, data, parity);
+  const locks = new Map<number, () => void>();
+  try {
+    for (const drive of all) {
+      drive.absence = await takeDrive(drive, identity, isNew, locks);
+    }
+    return { drives, identity, locks, current: findCurrent(drives, isNew) };
+  } catch (error) {
+    for (const unlock of locks.values()) unlock();
+    throw error;
+  }
+}
+
+/** Takes one drive: makes sure of who it is, locks it. Resolves to why it cannot be taken, or to undefined. */
+export async function takeDrive(
+  drive: Drive,
+  identity: Omit<DriveIdentity, "slot">,
+  isNew: boolean,
+  locks: Map<number, () => void>,
+): Promise<string | undefined> {
+  const { folders, slot } = drive;
+  const { root } = folders;
+  if (!existsSync(root)) return "its folder is missing";
+  let own = tryReadIdentity(root);
+  if (own === undefined && (isNew || isReplacement(root))) {
+    own = { ...identity, slot };
+    await writeIdentity(root, own);
+    rmSync(join(root, REPLACEMENT_MARK), { force: true });
+  }
+  const absence = judgeIdentity(own, identity, slot);
+  if (absence !== undefined) return absence;
+  const toSync = folders.make();
+  locks.set(slot, lockStore(folders.lock));
+  for (const folder of toSync) await drive.folderSync.sync(folder);
+  return undefined;
+}
+
+/** The identity of a drive; undefined where there is none, or it cannot be read. */
+export function tryReadIdentity(folder: string): DriveIdentity | undefined {
+  try {
+    return readIdentity(folder);
+  } catch {
+    // A drive that fails is a drive that is not there.
+    return undefined;
+  }
+}
+
+/** Why a drive is not the one that belongs in a slot, or undefined. */
+export function judgeIdentity(
+  found: DriveIdentity | undefined,
+  wanted: Omit<DriveIdentity, "slot">,
+  slot: number,
+): string | undefined {
+  if (found === undefined) {
+    return `its folder is not a drive of this store; put a file named ${REPLACEMENT_MARK} into it, empty otherwise, to make it one`;
+  }
+  if (found.store !== wanted.store) return "it belongs to another store";
+  if (found.slot !== slot) return `it is drive ${found.slot}, not ${slot}`;
+  const isSame =
+    found.drives === wanted.drives && found.data === wanted.data && found.parity === wanted.parity;
+  return isSame
+    ? undefined
+    : `it was made for ${found.drives} drives with ${found.data}+${found.parity} shards`;
+}
+
+// Its making was cut short: it has an identity and nothing else.
+function isUnused(folder: string): boolean {
+  const { index, segments } = new StoreFolders(folder);
+  if (tryReadIdentity(folder) === undefined || existsSync(index)) return false;
+  return !existsSync(segments) || readdirSync(segments).length === 0;
+}
+
+// What was acknowledged is on parity + 1 drives at least: where no more than `parity` are missing, one of the others has it.
+function findCurrent(drives: DriveSet, isNew: boolean): number[] {
+  const { present, all, parity } = drives;
+  if (present.length < all.length - parity) {
+    const reasons = all
+      .filter(({ absence }) => absence !== undefined)
+      .map(({ folders, absence }) => `${folders.root}: ${absence}`);
+    throw refuse(`too few drives are there (${reasons.join("; ")})`);
+  }
+  if (isNew) return present.map(({ slot }) => slot);
+  const commits = present.flatMap(({ slot, folders }) => {
+    const commit = readCommitNumber(folders.index);
+    return commit === undefined ? [] : [{ slot, commit }];
+  });
+  if (commits.length < all.length - parity) {
+    throw refuse("too few drives have an index that can be read");
+  }
+  const newest = Math.max(...commits.map(({ commit }) => commit));
+  return commits.filter(({ commit }) => commit === newest).map(({ slot }) => slot);
+}
+
+function refuse(reason: string): StoreError {
+  return new StoreError("ServiceUnavailable", reason);
+}

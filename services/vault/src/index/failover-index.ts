@@ -1,0 +1,56 @@
+// The event loop's connection to the index where there are several copies: when one cannot be read, the next one is.
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { IndexConnection, openIndexReader } from "./schema.ts";
+
+/** Reads from one copy at a time. */
+export class FailoverIndex extends IndexConnection {
+  /** Asked for another copy where one could not be read; `switchTo` is to be called before it returns true. */
+  onFailure: () => boolean = () => false;
+  #path: string;
+
+  constructor(path: string) {
+    super(openDatabase(path));
+    this.#path = path;
+  }
+
+  get path(): string {
+    return this.#path;
+  }
+
+  /** Goes on with another copy. */
+  switchTo(path: string): void {
+    this.replace(openDatabase(path));
+    this.#path = path;
+  }
+
+  override sql(text: string): StatementSync {
+    const again = <Result>(work: (statement: StatementSync) => Result): Result => {
+      try {
+        return work(super.sql(text));
+      } catch (error) {
+        if (!isDiskFailure(error) || !this.onFailure()) throw error;
+        return work(super.sql(text));
+      }
+    };
+    type Values = Parameters<StatementSync["get"]>;
+    // Only what reads is used here, and rows of `iterate` are few: they are read at once.
+    return {
+      get: (...values: Values) => again((statement) => statement.get(...values)),
+      all: (...values: Values) => again((statement) => statement.all(...values)),
+      iterate: (...values: Values) => again((statement) => statement.all(...values)).values(),
+    } as unknown as StatementSync;
+  }
+}
+
+// SQLITE_IOERR, SQLITE_CORRUPT, SQLITE_CANTOPEN, SQLITE_NOTADB (https://sqlite.org/rescode.html)
+const DISK_FAILURES = new Set([10, 11, 14, 26]);
+
+/** Whether an error says that the file of the index cannot be read. */
+export function isDiskFailure(error: unknown): boolean {
+  const code = (error as { errcode?: unknown } | undefined)?.errcode;
+  return typeof code === "number" && DISK_FAILURES.has(code & 0xff);
+}
+
+function openDatabase(path: string): DatabaseSync {
+  return openIndexReader(path).database;
+}

@@ -1,0 +1,242 @@
+// Further cases of groups and of the administration: several at once, static members, checks without a change.
+import assert from "node:assert/strict";
+import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
+import {
+  alterConfigs,
+  createPartitions,
+  describeConfigs,
+  describeGroups,
+  heartbeat,
+  incrementalAlterConfigs,
+  joinGroup,
+  leaveGroup,
+  offsetCommit,
+  offsetFetch,
+  syncGroup,
+} from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
+import type { KafkaClient } from "../../../services/pulse/test/kafka/client.ts";
+import { casesOf, type Case, type Scene } from "./case.ts";
+
+const topicResource = 2;
+
+async function join(client: KafkaClient, groupId: string, instanceId: string | null, version = 5) {
+  const body = {
+    groupId,
+    sessionTimeoutMs: 20_000,
+    rebalanceTimeoutMs: 20_000,
+    memberId: "",
+    groupInstanceId: version >= 5 ? instanceId : null,
+    protocolType: "consumer",
+    protocols: [{ name: "range", metadata: Buffer.from("m") }],
+  };
+  const first = await client.ask(joinGroup, version, body);
+  if (first.errorCode !== errorCodes.memberIdRequired) return first;
+  return client.ask(joinGroup, version, { ...body, memberId: first.memberId });
+}
+
+/** A group of one static member that has its assignment. */
+async function settle({ client, createName }: Scene) {
+  const groupId = createName("group");
+  const { memberId, generationId } = await join(client, groupId, "one");
+  const claim = { groupId, generationId, memberId, groupInstanceId: "one" };
+  const assignments = [{ memberId, assignment: Buffer.from("a") }];
+  await client.ask(syncGroup, 5, { ...claim, assignments });
+  return claim;
+}
+
+async function readRetention({ client }: Scene, name: string): Promise<string | null> {
+  const { results } = await client.ask(describeConfigs, 4, {
+    resources: [
+      { resourceType: topicResource, resourceName: name, configurationKeys: ["retention.ms"] },
+    ],
+    includeSynonyms: false,
+  });
+  return results[0]!.configs[0]!.value;
+}
+
+/** The cases. */
+export const membershipCases: readonly Case[] = [
+  ...casesOf("JoinGroup", [
+    [0, 9],
+    "brings a second member into a new generation; only the leader is told who is there",
+    async ({ client, version, stage, createName }) => {
+      const groupId = createName("group");
+      const leader = await join(client, groupId, null, version);
+      const other = await stage.connect();
+      const entering = join(other, groupId, null, version);
+      const claim = { groupId, generationId: leader.generationId, memberId: leader.memberId };
+      let errorCode: number = errorCodes.none;
+      while (errorCode !== errorCodes.rebalanceInProgress) {
+        ({ errorCode } = await client.ask(heartbeat, 4, claim));
+      }
+      const again = await client.ask(joinGroup, version, {
+        groupId,
+        sessionTimeoutMs: 20_000,
+        rebalanceTimeoutMs: 20_000,
+        memberId: leader.memberId,
+        protocolType: "consumer",
+        protocols: [{ name: "range", metadata: Buffer.from("m") }],
+      });
+      const second = await entering;
+      assert.equal(again.generationId, second.generationId);
+      assert.equal(second.leader, leader.memberId);
+      assert.deepEqual([again.members.length, second.members.length], [2, 0]);
+    },
+  ]),
+  ...casesOf("Heartbeat", [
+    [3, 4],
+    "FENCED_INSTANCE_ID for a member whose name another one has taken over",
+    async (scene) => {
+      const claim = await settle(scene);
+      const other = await scene.stage.connect();
+      await join(other, claim.groupId, "one");
+      const { errorCode } = await scene.client.ask(heartbeat, scene.version, claim);
+      assert.equal(errorCode, errorCodes.fencedInstanceId);
+    },
+  ]),
+  ...casesOf("SyncGroup", [
+    [3, 5],
+    "FENCED_INSTANCE_ID for a member whose name another one has taken over",
+    async (scene) => {
+      const claim = await settle(scene);
+      await join(await scene.stage.connect(), claim.groupId, "one");
+      const body = { ...claim, assignments: [] };
+      const { errorCode } = await scene.client.ask(syncGroup, scene.version, body);
+      assert.equal(errorCode, errorCodes.fencedInstanceId);
+    },
+  ]),
+  ...casesOf("LeaveGroup", [
+    [3, 5],
+    "lets several members go at once, each with its own error, also by name",
+    async (scene) => {
+      const { groupId } = await settle(scene);
+      const { errorCode, members } = await scene.client.ask(leaveGroup, scene.version, {
+        groupId,
+        members: [
+          { memberId: "nobody", groupInstanceId: null },
+          { memberId: "", groupInstanceId: "one" },
+          { memberId: "", groupInstanceId: "two" },
+        ],
+      });
+      assert.equal(errorCode, 0);
+      assert.deepEqual(
+        members.map((member) => member.errorCode),
+        [errorCodes.unknownMemberId, 0, errorCodes.unknownMemberId],
+      );
+    },
+  ]),
+  ...casesOf("OffsetCommit", [
+    [7, 9],
+    "FENCED_INSTANCE_ID for a member whose name another one has taken over",
+    async (scene) => {
+      const claim = await settle(scene);
+      const { name } = await scene.createTopic();
+      await join(await scene.stage.connect(), claim.groupId, "one");
+      const partitions = [{ partitionIndex: 0, committedOffset: 1, committedMetadata: null }];
+      const { topics } = await scene.client.ask(offsetCommit, scene.version, {
+        ...claim,
+        topics: [{ name, partitions }],
+      });
+      assert.equal(topics[0]!.partitions[0]!.errorCode, errorCodes.fencedInstanceId);
+    },
+  ]),
+  ...casesOf(
+    "OffsetFetch",
+    [
+      [8, 9],
+      "answers for several groups, with nothing for those that are not there",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        const names = [scene.createName("group"), scene.createName("group")];
+        const partitions = [{ partitionIndex: 0, committedOffset: 5, committedMetadata: null }];
+        await scene.client.ask(offsetCommit, 8, {
+          groupId: names[0]!,
+          memberId: "",
+          generationId: -1,
+          topics: [{ name, partitions }],
+        });
+        const { groups } = await scene.client.ask(offsetFetch, scene.version, {
+          groups: [
+            { groupId: names[0]!, topics: null },
+            { groupId: names[1]!, topics: null },
+            { groupId: names[1]!, topics: [{ name, partitionIndexes: [0, 9] }] },
+          ],
+        });
+        assert.deepEqual(
+          groups.map(({ errorCode }) => errorCode),
+          [0, 0, 0],
+        );
+        assert.equal(groups[0]!.topics[0]!.partitions[0]!.committedOffset, 5);
+        assert.deepEqual(groups[1]!.topics, []);
+        const unknown = groups[2]!.topics[0]!.partitions.map((one) => one.committedOffset);
+        assert.deepEqual(unknown, [-1, -1]);
+      },
+    ],
+    [
+      [2, 7],
+      "gives nothing for null topics of a group that is not there",
+      async ({ client, version, createName }) => {
+        const body = { groupId: createName("group"), topics: null };
+        const { topics, errorCode } = await client.ask(offsetFetch, version, body);
+        assert.deepEqual([topics, errorCode], [[], 0]);
+      },
+    ],
+  ),
+  ...casesOf("DescribeGroups", [
+    [3, 5],
+    "says nothing of operations that it knows no rights for",
+    async ({ client, version }) => {
+      const body = { groups: ["none"], includeAuthorizedOperations: true };
+      const { groups } = await client.ask(describeGroups, version, body);
+      assert.equal(groups[0]!.authorizedOperations, -2147483648);
+    },
+  ]),
+  ...casesOf("AlterConfigs", [
+    [0, 2],
+    "changes nothing if it is only to check, and says what would be wrong",
+    async (scene) => {
+      const { name } = await scene.createTopic();
+      for (const [value, expected] of [
+        ["1000", errorCodes.none],
+        ["soon", errorCodes.invalidConfig],
+      ] as const) {
+        const configs = [{ name: "retention.ms", value }];
+        const resources = [{ resourceType: topicResource, resourceName: name, configs }];
+        const body = { resources, validateOnly: true };
+        const { responses } = await scene.client.ask(alterConfigs, scene.version, body);
+        assert.equal(responses[0]!.errorCode, expected);
+      }
+      assert.equal(await readRetention(scene, name), "-1");
+    },
+  ]),
+  ...casesOf("IncrementalAlterConfigs", [
+    [0, 1],
+    "changes nothing if it is only to check, and says what would be wrong",
+    async (scene) => {
+      const { name } = await scene.createTopic();
+      for (const [value, expected] of [
+        ["1000", errorCodes.none],
+        ["soon", errorCodes.invalidConfig],
+      ] as const) {
+        const configs = [{ name: "retention.ms", configOperation: 0, value }];
+        const resources = [{ resourceType: topicResource, resourceName: name, configs }];
+        const body = { resources, validateOnly: true };
+        const { responses } = await scene.client.ask(incrementalAlterConfigs, scene.version, body);
+        assert.equal(responses[0]!.errorCode, expected);
+      }
+      assert.equal(await readRetention(scene, name), "-1");
+    },
+  ]),
+  ...casesOf("CreatePartitions", [
+    [0, 3],
+    "adds nothing if it is only to check",
+    async ({ client, version, stage, createTopic }) => {
+      const { name } = await createTopic();
+      const topics = [{ name, count: 3, assignments: null }];
+      const body = { topics, timeoutMs: 1000, validateOnly: true };
+      const { results } = await client.ask(createPartitions, version, body);
+      assert.equal(results[0]!.errorCode, 0);
+      assert.equal(stage.broker.topics.get("", name).stored.partitions.length, 1);
+    },
+  ]),
+];

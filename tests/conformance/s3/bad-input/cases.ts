@@ -1,0 +1,216 @@
+// Requests that are wrong in ways that no operation has to itself: https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { assertEmpty, assertError, casesOf } from "../case.ts";
+
+const UNBUILT = [
+  ["GET", "?analytics&id=a"],
+  ["GET", "?inventory&id=a"],
+  ["GET", "?metrics&id=a"],
+  ["GET", "?intelligent-tiering&id=a"],
+  ["PUT", "?metadataTable"],
+  ["POST", "/key?restore"],
+  ["PUT", "/key?unheard-of"],
+  ["DELETE", "?unheard-of"],
+] as const;
+
+const MISPLACED = [
+  ["PATCH", "/key"],
+  ["POST", "/key"],
+  ["PATCH", ""],
+  ["POST", "?versioning"],
+  ["DELETE", "?versioning"],
+  ["DELETE", "/key?acl"],
+] as const;
+
+/** The cases. */
+export const cases = casesOf(
+  "Bad input",
+  [
+    "operations that are not built are NotImplemented and never taken for others",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      for (const [method, target] of UNBUILT) {
+        assertError(await ask(method, target), 501, "NotImplemented");
+      }
+      assert.equal((await ask("GET", "/key")).text, "x");
+    },
+  ],
+  [
+    "MethodNotAllowed for methods that an object or a bucket does not have",
+    async ({ ask }) => {
+      for (const [method, target] of MISPLACED) {
+        assertError(await ask(method, target), 405, "MethodNotAllowed");
+      }
+    },
+  ],
+  [
+    "InvalidArgument for two subresources at once",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      assertError(await ask("GET", "/key?acl&tagging"), 400, "InvalidArgument");
+      assertError(await ask("GET", "?versioning&policy"), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "InvalidURI for a percent sign that two hexadecimal digits do not follow",
+    async ({ client, bucket }) => {
+      for (const key of ["%", "%zz", "a%2"]) {
+        const answer = await client.send("GET", `/${bucket}/${key}`, { as: "nobody" });
+        assertError(answer, 400, "InvalidURI");
+      }
+    },
+  ],
+  [
+    "InvalidURI for a path that is no UTF-8",
+    async ({ client, bucket }) => {
+      for (const key of ["%C3", "%E2%28%A1", "%ED%A0%80"]) {
+        const answer = await client.send("GET", `/${bucket}/${key}`, { as: "nobody" });
+        assertError(answer, 400, "InvalidURI");
+      }
+    },
+  ],
+  [
+    "MalformedXML for entities that are declared, whatever they would become",
+    async ({ ask }) => {
+      const bomb = '<!DOCTYPE a [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>';
+      const file = '<!DOCTYPE a [<!ENTITY a SYSTEM "file:///etc/passwd">]>';
+      for (const head of [bomb, file]) {
+        const body = `${head}<Tagging><TagSet><Tag><Key>&a;</Key><Value>v</Value></Tag></TagSet></Tagging>`;
+        const answer = await ask("PUT", "?tagging", { body });
+        assertError(answer, 400, "MalformedXML");
+        assert.ok(!answer.text.includes("root:"));
+      }
+    },
+  ],
+  [
+    "MalformedXML for what is nested too deeply, is no UTF-8, or does not end",
+    async ({ ask }) => {
+      const deep = "<a>".repeat(5_000);
+      const bodies = [deep, Buffer.from([0x3c, 0x61, 0x3e, 0xff, 0xfe]), "<Tagging><TagSet>", "<"];
+      for (const body of bodies) {
+        assertError(await ask("PUT", "?tagging", { body }), 400, "MalformedXML");
+      }
+    },
+  ],
+  [
+    "takes documents with a declaration, comments, CDATA, prefixes and character references",
+    async ({ ask }) => {
+      const body =
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!-- a --><s:Tagging xmlns:s="http://s3.amazonaws.com/doc/2006-03-01/"><s:TagSet><s:Tag><s:Key><![CDATA[k]]></s:Key><s:Value>&#118;</s:Value></s:Tag></s:TagSet></s:Tagging>\n';
+      assert.equal((await ask("PUT", "?tagging", { body })).status, 204);
+      const { document } = await ask("GET", "?tagging");
+      assert.equal(document.get("TagSet/Tag/Key"), "k");
+      assert.equal(document.get("TagSet/Tag/Value"), "v");
+    },
+  ],
+  [
+    "refuses a document above a megabyte",
+    async ({ ask }) => {
+      const body = `<Tagging>${" ".repeat(1_100_000)}</Tagging>`;
+      assertError(await ask("PUT", "?tagging", { body }), 400, "MaxMessageLengthExceeded");
+    },
+  ],
+  [
+    "a body that breaks off leaves nothing",
+    async ({ ask, client, bucket }) => {
+      const target = client.presign("PUT", `/${bucket}/key`);
+      const socket = connect(client.port, "127.0.0.1");
+      socket.write(
+        `PUT ${target} HTTP/1.1\r\nHost: ${client.host}\r\nContent-Length: 100\r\n\r\nhalf`,
+      );
+      await sleep(20);
+      socket.destroy();
+      assertError(await ask("GET", "/key"), 404, "NoSuchKey");
+      assert.deepEqual((await ask("GET")).document.texts("Contents/Key"), []);
+    },
+  ],
+  [
+    "two lengths of one body are 400, and nothing is stored",
+    async ({ ask, client, bucket }) => {
+      const target = client.presign("PUT", `/${bucket}/key`);
+      const answer = await client.sendRaw(
+        `PUT ${target} HTTP/1.1\r\nHost: ${client.host}\r\nContent-Length: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab`,
+      );
+      assert.match(answer, /^HTTP\/1.1 400 /);
+      assert.equal((await ask("HEAD", "/key")).status, 404);
+    },
+  ],
+  [
+    "two framings of one body are 400",
+    async ({ client, bucket }) => {
+      const target = client.presign("PUT", `/${bucket}/key`);
+      const answer = await client.sendRaw(
+        `PUT ${target} HTTP/1.1\r\nHost: ${client.host}\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n0\r\n\r\n`,
+      );
+      assert.match(answer, /^HTTP\/1.1 400 /);
+    },
+  ],
+  [
+    "gives each request an id of its own",
+    async ({ ask }) => {
+      const answers = await Promise.all(Array.from({ length: 10 }, () => ask("HEAD")));
+      assert.equal(new Set(answers.map(({ headers }) => headers["x-amz-request-id"])).size, 10);
+    },
+  ],
+  [
+    "answers Date and Server, and nothing of the machine",
+    async ({ ask }) => {
+      const { headers, text } = await ask("GET", "/key");
+      assert.ok(Math.abs(Date.parse(headers["date"]!) - Date.now()) < 60_000);
+      assert.equal(headers["server"], "platform-vault");
+      assert.ok(!/\/tmp|sqlite|\.ts\b/i.test(text));
+    },
+  ],
+  [
+    "keeps a connection after an error, the body that nobody wanted read away",
+    async ({ client, bucket }) => {
+      const target = client.presign("PUT", `/${bucket}-not/key`);
+      const put = `PUT ${target} HTTP/1.1\r\nHost: ${client.host}\r\nContent-Length: 5\r\n\r\nhello`;
+      const get = `GET /healthz HTTP/1.1\r\nHost: ${client.host}\r\nConnection: close\r\n\r\n`;
+      const answer = await client.sendRaw(put + get);
+      assert.match(answer, /^HTTP\/1.1 404 [\s\S]*NoSuchBucket[\s\S]*HTTP\/1.1 200 /);
+    },
+  ],
+  [
+    "/healthz needs no signature, and with one is a bucket like any other",
+    async ({ client }) => {
+      const probe = await client.send("GET", "/healthz", { as: "nobody" });
+      assert.equal(probe.status, 200);
+      assert.equal((JSON.parse(probe.text) as { status: string }).status, "UP");
+      assertError(await client.send("GET", "/healthz"), 404, "NoSuchBucket");
+    },
+  ],
+  [
+    "what an error repeats of the request is escaped",
+    async ({ client, bucket }) => {
+      const answer = await client.send("GET", `/${bucket}/a&b'c`);
+      assertError(answer, 404, "NoSuchKey");
+      assert.equal(answer.document.get("Key"), "a&b'c");
+    },
+  ],
+  [
+    "control characters of keys come back escaped",
+    async ({ ask, put }) => {
+      await put("a%01b", "x");
+      assert.equal((await ask("GET", "/a%01b")).text, "x");
+      assert.match((await ask("GET")).text, /a&#x1;b/);
+      const encoded = await ask("GET", "?encoding-type=url");
+      assert.equal(encoded.document.get("Contents/Key"), "a%01b");
+    },
+  ],
+  [
+    "answers HTTP/1.0",
+    async ({ client, bucket, put }) => {
+      await put("key", "hello");
+      const target = client.presign("GET", `/${bucket}/key`);
+      const answer = await client.sendRaw(`GET ${target} HTTP/1.0\r\nHost: ${client.host}\r\n\r\n`);
+      assert.match(answer, /^HTTP\/1\.[01] 200 [\s\S]*hello$/);
+    },
+  ],
+  [
+    "an error of HEAD has no body",
+    async ({ ask }) => assertEmpty(await ask("HEAD", "/key?acl"), 405),
+  ],
+);
