@@ -262,17 +262,21 @@ export class Delays {
     let bytes = 0;
     const append = async (offset: number) => {
       const drafts = delivered.map(({ draft }) => draft);
-      for (const { draft, expiresAt } of delivered) {
-        if (expiresAt !== undefined) drafts.push(...expiry.draftMark(draft.partition));
-      }
+      const expiring = delivered.map(({ draft, expiresAt }) =>
+        expiresAt === undefined ? undefined : expiry.begin(draft.partition),
+      );
+      for (const entry of expiring) drafts.push(...(entry?.drafts ?? []));
       drafts.push(state.draftJson(["delay", minute.number], { slot, offset } satisfies Drained));
-      const places = await store.append(drafts);
+      const places = await store.append(drafts).catch((error: unknown) => {
+        for (const entry of expiring) entry?.release();
+        throw error;
+      });
       minute.drained = { slot, offset };
       for (const [index, { topic, draft, expiresAt }] of delivered.entries()) {
         const place = places[index]!;
         backlog.noteDelayed(topic, -1);
         backlog.noteStored(topic, draft.partition.index, place);
-        if (expiresAt !== undefined) expiry.note(draft.partition, place, expiresAt);
+        if (expiresAt !== undefined) expiring[index]!.settle(place, expiresAt);
       }
       delivered = [];
       bytes = 0;

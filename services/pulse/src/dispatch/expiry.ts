@@ -40,9 +40,21 @@ type StoredPlace = { low: number; expired: number[] };
 type Place = {
   partition: PartitionView;
   waiting: Set<number>;
+  /** Offsets at or below what is being stored or expired right now: the stored place may not pass them. */
+  underWay: Set<{ low: number }>;
   expired: Set<number>;
+  /** Whether the partition's fact is durable. */
+  isMarked: boolean;
   markedAt: number;
   isUnsaved: boolean;
+};
+
+/** A message with a TTL on its way into the log; ended by `settle` when it is durable, or by `release`. */
+export type ExpiringEntry = {
+  /** What its entry has to hold as well. */
+  drafts: Draft[];
+  settle: (offset: number, expiresAt: number) => void;
+  release: () => void;
 };
 
 type Item = { at: number; offset: number; place: Place };
@@ -82,12 +94,13 @@ export class Expiry {
       if (topic === undefined || partition === undefined) continue;
       const stored = readJson(value) as StoredPlace;
       const place = this.#makePlace(partition);
+      place.isMarked = true;
       for (const offset of stored.expired) place.expired.add(offset);
       const from = Math.max(partition.logStart, Math.min(stored.low, partition.durableEnd));
       for await (const record of readRecords(store, partition, from)) {
         const { expiresAt, offset } = toMessage(topic, partition.index, record);
         if (expiresAt === undefined || place.expired.has(offset)) continue;
-        this.note(partition, offset, expiresAt);
+        this.#note(place, offset, expiresAt);
       }
     }
   }
@@ -116,21 +129,21 @@ export class Expiry {
     return lowest;
   }
 
-  /** What the entry of a message with a TTL has to hold as well. */
-  draftMark(partition: PartitionView): Draft[] {
-    const known = this.#places.get(partition);
-    if (known !== undefined) {
-      known.markedAt = this.#parts.clock.monotonicMs();
-      return [];
-    }
-    return [this.#draftPlace(this.#makePlace(partition), partition.durableEnd)];
-  }
-
-  /** A message that can expire is durable. */
-  note(partition: PartitionView, offset: number, expiresAt: number): void {
+  /** Begins to store a message with a TTL; its entry has to be handed to the log in the same turn. */
+  begin(partition: PartitionView): ExpiringEntry {
     const place = this.#places.get(partition) ?? this.#makePlace(partition);
-    place.waiting.add(offset);
-    push(this.#heap, { at: expiresAt, offset, place });
+    place.markedAt = this.#parts.clock.monotonicMs();
+    const bound = { low: partition.durableEnd };
+    place.underWay.add(bound);
+    return {
+      drafts: place.isMarked ? [] : [this.#draftPlace(place)],
+      settle: (offset, expiresAt) => {
+        place.underWay.delete(bound);
+        place.isMarked = true;
+        if (partition.live) this.#note(place, offset, expiresAt);
+      },
+      release: () => void place.underWay.delete(bound),
+    };
   }
 
   /** Writes down where nothing is left; now and then. */
@@ -138,7 +151,8 @@ export class Expiry {
     const drafts: Draft[] = [];
     const now = this.#parts.clock.monotonicMs();
     for (const [partition, place] of this.#places) {
-      if (place.waiting.size === 0 && now - place.markedAt > quietMs) {
+      const isEmpty = place.waiting.size === 0 && place.underWay.size === 0;
+      if (isEmpty && now - place.markedAt > quietMs) {
         this.#places.delete(partition);
         drafts.push(this.#parts.state.draft(keyOf(partition), null));
       } else if (place.isUnsaved) drafts.push(this.#draftPlace(place));
@@ -146,11 +160,18 @@ export class Expiry {
     await this.#parts.store.append(drafts);
   }
 
+  #note(place: Place, offset: number, expiresAt: number): void {
+    place.waiting.add(offset);
+    push(this.#heap, { at: expiresAt, offset, place });
+  }
+
   #makePlace(partition: PartitionView): Place {
     const place: Place = {
       partition,
       waiting: new Set(),
+      underWay: new Set(),
       expired: new Set(),
+      isMarked: false,
       markedAt: this.#parts.clock.monotonicMs(),
       isUnsaved: false,
     };
@@ -158,9 +179,10 @@ export class Expiry {
     return place;
   }
 
-  #draftPlace(place: Place, otherwise = place.partition.durableEnd): Draft {
-    let low = otherwise;
+  #draftPlace(place: Place): Draft {
+    let low = place.partition.durableEnd;
     for (const offset of place.waiting) if (offset < low) low = offset;
+    for (const bound of place.underWay) if (bound.low < low) low = bound.low;
     for (const offset of place.expired) if (offset < low) place.expired.delete(offset);
     place.isUnsaved = false;
     const stored: StoredPlace = { low, expired: [...place.expired] };
@@ -179,6 +201,7 @@ export class Expiry {
   async #expireDue(): Promise<void> {
     const now = this.#parts.clock.now();
     const items: Item[] = [];
+    const bounds: { place: Place; low: number }[] = [];
     while (items.length < expireMax && this.#heap.length > 0 && this.#heap[0]!.at <= now) {
       items.push(pop(this.#heap));
     }
@@ -188,6 +211,10 @@ export class Expiry {
       const expired: { topic: Topic; item: Item; apply: () => void }[] = [];
       for (const item of items) {
         const { place, offset } = item;
+        // Until its dead letter is durable, a restart has to find it.
+        const bound = { place, low: offset };
+        bounds.push(bound);
+        place.underWay.add(bound);
         place.waiting.delete(offset);
         place.isUnsaved = true;
         const topic = this.#parts.topics.ofPartition(place.partition);
@@ -218,6 +245,8 @@ export class Expiry {
         push(this.#heap, item);
       }
       await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+    } finally {
+      for (const bound of bounds) bound.place.underWay.delete(bound);
     }
   }
 

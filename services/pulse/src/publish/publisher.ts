@@ -5,7 +5,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { RecordHeader } from "@platform/log/batch";
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { DelayDraft, Delays } from "../dispatch/delays.ts";
-import type { Expiry } from "../dispatch/expiry.ts";
+import type { ExpiringEntry, Expiry } from "../dispatch/expiry.ts";
 import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { sizeOf, type Draft, type Store } from "../store/store.ts";
@@ -90,6 +90,7 @@ type Prepared = {
   drafts: Draft[];
   place: { draft: Draft; partition: number; expiresAt: number | undefined } | undefined;
   due: DelayDraft | undefined;
+  expiring: ExpiringEntry | undefined;
 };
 
 /** Publishes. Errors are PlatformErrors; in a call of several messages they carry the `index` of the culprit. */
@@ -181,6 +182,7 @@ export class Publisher {
       drafts: [],
       place: undefined,
       due: undefined,
+      expiring: undefined,
     };
   }
 
@@ -262,7 +264,7 @@ export class Publisher {
   async #draft(prepared: Prepared): Promise<void> {
     for (const { drafts } of prepared.claims) prepared.drafts.push(...drafts);
     if (prepared.outcome !== undefined) return;
-    const { clock, delays, expiry } = this.#parts;
+    const { clock, delays } = this.#parts;
     const { input, topic, messageId, payload } = prepared;
     const now = clock.now();
     const { delayMs = 0, ttlMs } = input;
@@ -289,7 +291,6 @@ export class Publisher {
     };
     prepared.place = { draft, partition, expiresAt: facts.expiresAt };
     prepared.drafts.unshift(draft);
-    if (facts.expiresAt !== undefined) prepared.drafts.push(...expiry.draftMark(draft.partition));
   }
 
   async #append(fresh: readonly Prepared[], also: readonly Draft[]): Promise<void> {
@@ -300,7 +301,15 @@ export class Publisher {
         `Messages of one call may have ${entryBytesMax} bytes together.`,
       );
     }
-    const offsets = await this.#parts.store.append(drafts);
+    const expiring = fresh.filter(({ place }) => place?.expiresAt !== undefined);
+    for (const prepared of expiring) {
+      prepared.expiring = this.#parts.expiry.begin(prepared.place!.draft.partition);
+      drafts.push(...prepared.expiring.drafts);
+    }
+    const offsets = await this.#parts.store.append(drafts).catch((error: unknown) => {
+      for (const prepared of expiring) prepared.expiring?.release();
+      throw error;
+    });
     const offsetOf = new Map(drafts.map((draft, index) => [draft, offsets[index]!]));
     for (const prepared of fresh) {
       prepared.outcome ??= this.#conclude(prepared, offsetOf);
@@ -316,8 +325,8 @@ export class Publisher {
   }
 
   #conclude(prepared: Prepared, offsetOf: ReadonlyMap<Draft, number>): PublishOutcome {
-    const { topic, messageId, payload, place, due } = prepared;
-    const { backlog, delays, expiry } = this.#parts;
+    const { topic, messageId, payload, place, due, expiring } = prepared;
+    const { backlog, delays } = this.#parts;
     const common = { topic: topic.name, messageId, payload };
     if (due !== undefined) {
       delays.note(due, offsetOf.get(due.draft)!);
@@ -327,7 +336,7 @@ export class Publisher {
     const { draft, partition, expiresAt } = place!;
     const offset = offsetOf.get(draft)!;
     backlog.noteStored(topic, partition, offset);
-    if (expiresAt !== undefined) expiry.note(draft.partition, offset, expiresAt);
+    if (expiresAt !== undefined) expiring?.settle(offset, expiresAt);
     return { kind: "stored", ...common, partition, offset };
   }
 }
