@@ -1,7 +1,15 @@
 // Every case of the message broker, in the order they are run and reported.
 import type { BenchCase } from "../harness/case.ts";
+import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
 import { fetchBatches, produce, publish } from "./cases/throughput.ts";
 
-export const PULSE_CASES: readonly BenchCase[] = [produce, fetchBatches, publish, log, memory];
+export const PULSE_CASES: readonly BenchCase[] = [
+  produce,
+  fetchBatches,
+  publish,
+  log,
+  kafka,
+  memory,
+];

@@ -36,6 +36,11 @@ before(async () => {
     },
   });
   await awaitPort(auth, port);
+  const deadline = Date.now() + 30_000;
+  while (!(await fetch(`${issuer}/readyz`)).ok) {
+    assert.ok(Date.now() < deadline, auth.readOutput());
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
   const upstream = await stage.startUpstream("orders");
   // The example as it stands in the guide, at this test's addresses.
   const example = JSON.parse(

@@ -5,6 +5,7 @@ import type { BenchContext, Workspace } from "../../harness/case.ts";
 import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
 
 const BIN = fileURLToPath(new URL("../../../bin/platform-auth.js", import.meta.url));
+const READY_TIMEOUT_MS = 30_000;
 const ADMIN = { username: "bench", password: "correct horse battery staple" };
 
 /** A running service and its client. */
@@ -40,6 +41,7 @@ export async function startPlatformAuth(
     }),
   );
   await waitForPort(started, port);
+  await waitUntilReady(origin);
   const login = await post(`${origin}/api/auth/login`, ADMIN);
   const client = await post(
     `${origin}/api/v1/auth/clients`,
@@ -52,6 +54,14 @@ export async function startPlatformAuth(
     clientId: String(client["client_id"]),
     clientSecret: String(client["client_secret"]),
   };
+}
+
+async function waitUntilReady(origin: string): Promise<void> {
+  const deadline = Date.now() + READY_TIMEOUT_MS;
+  while (!(await fetch(`${origin}/readyz`)).ok) {
+    if (Date.now() > deadline) throw new Error("platform-auth does not get ready");
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
 }
 
 async function post(url: string, body: unknown, token?: string): Promise<Record<string, unknown>> {

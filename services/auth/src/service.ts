@@ -354,8 +354,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     log,
   );
   lifecycle.onDrain("sweeps", stopSweeping);
-  front.open({ api, oauth, pages });
+  // Before anybody is answered: who is told that the service is there signs in with the configured name at once.
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
+  front.open({ api, oauth, pages });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });

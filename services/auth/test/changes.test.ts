@@ -164,6 +164,17 @@ for (const { kind, skip, prepare } of stageKinds) {
         await expectStatus(401, stage, "GET", account, { token: old });
       }
       await signIn(stage, ada);
+
+      // What administrators do to others they do to themselves after a fresh sign-in only.
+      const { id: self, session } = await signIn(stage, admin);
+      stage.clock.advance(11 * 60_000);
+      await expectStatus(401, stage, "DELETE", `/api/v1/users/${self}/factors`, { token: session });
+      const email = { token: session, body: { email: "root@example.org" } };
+      await expectStatus(401, stage, "PATCH", `/api/v1/users/${self}`, email);
+      await expectStatus(200, stage, "PATCH", `/api/v1/users/${ada.id}`, {
+        token: session,
+        body: { email: "ada@example.org" },
+      });
       await stage.close();
     });
   });

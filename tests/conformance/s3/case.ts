@@ -23,7 +23,13 @@ export interface Scene {
   /** Switches versioning of the bucket. */
   setVersioning: (status: "Enabled" | "Suspended") => Promise<void>;
   /** Makes a user with these policies; gives its key. */
-  createUser: (...statements: object[]) => Promise<Credentials>;
+  createUser: (...statements: object[]) => Promise<User>;
+}
+
+/** A user with a key. */
+export interface User extends Credentials {
+  /** The name, as policies have it. */
+  user: string;
 }
 
 /** One case. It throws where the store does not do what the title says. */
@@ -83,7 +89,7 @@ export async function setScene(stage: VaultStage): Promise<Scene> {
   return scene;
 }
 
-async function createUser(stage: VaultStage, statements: object[]): Promise<Credentials> {
+async function createUser(stage: VaultStage, statements: object[]): Promise<User> {
   const name = `user-${randomUUID().slice(0, 8)}`;
   const policies =
     statements.length === 0 ? {} : { p: { Version: "2012-10-17", Statement: statements } };
@@ -102,7 +108,7 @@ async function createUser(stage: VaultStage, statements: object[]): Promise<Cred
     "access_key" | "secret_key",
     string
   >;
-  return { accessKey, secretKey };
+  return { accessKey, secretKey, user: name };
 }
 
 /** An error as the reference's "Error responses" has it: status, document, and the same request id in both places. */

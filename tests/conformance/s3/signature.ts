@@ -15,7 +15,7 @@ export interface Signing {
   path: string;
   /** As it is sent, without the question mark. */
   query: string;
-  /** The fields to sign, lower case. */
+  /** The fields to sign, lower case; a character for each byte. */
   headers: Readonly<Record<string, string>>;
   payloadHash: string;
   credentials: Credentials;
@@ -69,7 +69,7 @@ export function sign(signing: Signing): Signature {
   const timestamp = toTimestamp(signing.time);
   const scope = `${timestamp.slice(0, 8)}/${signing.region}/s3/aws4_request`;
   const key = deriveKey(signing.credentials.secretKey, scope);
-  const text = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256(canonical)}`;
+  const text = `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${sha256(Buffer.from(canonical, "latin1"))}`;
   return { signature: hmac(key, text).toString("hex"), scope, timestamp, signedHeaders, key };
 }
 

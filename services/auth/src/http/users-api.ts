@@ -56,6 +56,14 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
   const tag = "Users";
   const record = createRecorder(parts);
   const params = z.object({ id });
+  // A permission does not spare administrators what everybody needs to change how they sign in themselves.
+  const requireFreshForSelf = (
+    exchange: Exchange<unknown, unknown, unknown>,
+    principal: Principal,
+    userId: string,
+  ): void => {
+    if (principal.account?.id === userId) identification.requireFreshUser(exchange);
+  };
   return [
     defineRoute({
       tag,
@@ -127,6 +135,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
         const { body } = exchange;
+        if (body.email !== undefined) requireFreshForSelf(exchange, principal, userId);
         await users.requireManageable(userId, principal.rights);
         const before = await users.find(userId);
         if (before === undefined) throw new PlatformError("not_found", "There is no such user.");
@@ -186,6 +195,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
+        requireFreshForSelf(exchange, principal, userId);
         await users.requireManageable(userId, principal.rights);
         const account = await users.find(userId);
         if (account === undefined) throw new PlatformError("not_found", "There is no such user.");

@@ -98,6 +98,11 @@ onEachDatabase((makeUrl) => {
     const { access_token } = await obtainTokens(host, app, { scope: "openid orders.read" });
     const less = await swap(access_token, service, { scope: "orders.read orders.write profile" });
     assert.equal(less.body["scope"], "orders.read");
+    // What the client and the roles permit is not enough: the user has not given it to this token.
+    const { access_token: narrow } = await obtainTokens(host, app, { scope: "openid" });
+    const more = await swap(narrow, service, { scope: "orders.read" });
+    assert.deepEqual([more.status, more.body["error"]], [400, "invalid_scope"]);
+    assert.equal((await swap(narrow, service)).body["scope"], "openid");
     for (const scope of ["orders.write", "profile", "offline_access"]) {
       const { status, body } = await swap(access_token, service, { scope });
       assert.deepEqual([status, body["error"]], [400, "invalid_scope"], scope);

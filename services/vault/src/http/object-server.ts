@@ -41,7 +41,11 @@ const ANONYMOUS: Caller = { kind: "anonymous" };
 /** Operations on what need not be there. */
 const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
 /** Operations whose bodies say who sends them, or which keys they are about: they ask the authorizer themselves. */
-const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set(["PostObject", "DeleteObjects"]);
+const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
+  "PostObject",
+  "DeleteObjects",
+  "PutObjectTagging",
+]);
 
 /** Makes the engine's handler for the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
@@ -78,7 +82,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       finished.errorCode = error.code;
       const isBuckets = error.status === 404 && finished.key === "";
       const bucketName = isBuckets ? finished.bucketName : undefined;
-      answer = answerError(error, exchange.head.pathString(), id, bucketName);
+      answer = answerError(error, request.rawPath, id, bucketName);
     }
   }
   finished.status = answer.status;
@@ -134,6 +138,8 @@ async function answerRequest(
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
   finished.caller = caller;
   takeBudget(api, request, caller);
+  requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
+  requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
   const context: OperationContext = {
     api,
     request,
@@ -149,6 +155,12 @@ async function answerRequest(
   };
   if (!ASKING_THEMSELVES.has(resolved.name)) await authorize(context);
   return await operations[resolved.name](context);
+}
+
+// A client that names whose bucket it means must not reach another's; here all belong to the one account.
+function requireOwner(api: ObjectApi, accountId: string | undefined): void {
+  if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
+  throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
 }
 
 function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): void {

@@ -46,6 +46,10 @@ export const s3Errors = {
     "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting",
   ],
   InvalidBucketName: [400, "The specified bucket is not valid."],
+  InvalidBucketOwnerAWSAccountID: [
+    400,
+    "The value of the expected bucket owner parameter must be an AWS Account ID.",
+  ],
   InvalidBucketState: [409, "The request is not valid with the current state of the bucket."],
   InvalidDigest: [400, "The Content-MD5 or checksum value that you specified is not valid."],
   InvalidEncryptionAlgorithmError: [

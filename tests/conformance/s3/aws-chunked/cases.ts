@@ -207,6 +207,27 @@ export const cases = casesOf(
     },
   ],
   [
+    "comes in chunks of HTTP as well, as SDKs send streams",
+    async (scene) => {
+      const trailers = { "x-amz-checksum-crc32": CRC32 };
+      const headers = { "transfer-encoding": "chunked", "content-encoding": "aws-chunked" };
+      const chunks = { pieces: ["12345", "6789"], isSigned: false, trailers };
+      const answer = await put(scene, chunks, headers);
+      assert.equal(answer.status, 200, answer.text);
+      await assertStored(scene, CHECK);
+    },
+  ],
+  [
+    "Content-MD5 is that of what is decoded",
+    async (scene) => {
+      const chunks = { pieces: ["12345", "6789"], isSigned: true };
+      const good = await put(scene, chunks, { "content-md5": digest("md5", CHECK) });
+      assert.equal(good.status, 200, good.text);
+      const bad = await put(scene, chunks, { "content-md5": digest("md5", "other") });
+      assertError(bad, 400, "BadDigest");
+    },
+  ],
+  [
     "refuses a trailer that was not announced, and an announced one that does not come",
     async (scene) => {
       const unannounced = await put(scene, {

@@ -108,6 +108,15 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a source whose letters are bytes of UTF-8 and not encoded",
+    async (scene) => {
+      await scene.putAll("grün");
+      const source = Buffer.from("grün").toString("latin1");
+      assert.equal((await copy(scene, source, "copy")).status, 200);
+      assert.equal((await scene.ask("GET", "/copy")).text, "grün");
+    },
+  ],
+  [
     "NoSuchKey for a source that is not there",
     async (scene) => assertError(await copy(scene, "missing", "b"), 404, "NoSuchKey"),
   ],
@@ -344,6 +353,24 @@ export const cases = casesOf(
       const as = await scene.createUser({ Effect: "Allow", Action: "s3:GetObject", Resource });
       const headers = { "x-amz-copy-source": `${scene.bucket}/open/a` };
       assertError(await scene.ask("PUT", "/open/b", { as, headers }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "AccessDenied for who may not read the source's tags, unless they stay behind",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-tagging": "t=1" });
+      await scene.put("untagged", "x");
+      const Resource = `arn:aws:s3:::${scene.bucket}/*`;
+      const Action = ["s3:GetObject", "s3:PutObject"];
+      const as = await scene.createUser({ Effect: "Allow", Action, Resource });
+      const send = (source: string, more: Record<string, string> = {}) => {
+        const headers = { "x-amz-copy-source": `${scene.bucket}/${source}`, ...more };
+        return scene.ask("PUT", "/b", { as, headers });
+      };
+      assertError(await send("a"), 403, "AccessDenied");
+      assert.equal((await send("a", { "x-amz-tagging-directive": "REPLACE" })).status, 200);
+      assert.equal((await scene.ask("HEAD", "/b")).headers["x-amz-tagging-count"], undefined);
+      assert.equal((await send("untagged")).status, 200);
     },
   ],
   [

@@ -343,6 +343,24 @@ export const cases = casesOf(
     },
   ],
   [
+    "gives large objects to many readers at once",
+    async ({ ask, put }) => {
+      const body = Buffer.from(Array.from({ length: 700_000 }, (_, index) => (index * 13) % 249));
+      await put("key", body);
+      const answers = await Promise.all(Array.from({ length: 8 }, () => ask("GET", "/key")));
+      assert.ok(answers.every((answer) => answer.body.equals(body)));
+    },
+  ],
+  [
+    "tells of no legal hold and no retention where nobody set one",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      const { headers } = await ask("GET", "/key");
+      const names = Object.keys(headers).filter((name) => name.includes("object-lock"));
+      assert.deepEqual(names, []);
+    },
+  ],
+  [
     "AccessDenied without a signature",
     async ({ ask, put }) => {
       await put("key", "hello");

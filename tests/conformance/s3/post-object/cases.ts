@@ -1,7 +1,7 @@
 // POST Object: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-UsingHTTPPOST.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, md5, type Scene } from "../case.ts";
-import { signPolicy } from "../signature.ts";
+import { signPolicy, type Credentials } from "../signature.ts";
 
 const BOUNDARY = "----boundary7MA4YWxk";
 const HOUR_MS = 3_600_000;
@@ -13,6 +13,8 @@ interface Form {
   expiration?: string;
   policy?: object | string;
   secretKey?: string;
+  /** Who signs; the root user by default. */
+  as?: Credentials;
   file?: string | undefined;
   fileName?: string;
   fileType?: string;
@@ -46,7 +48,8 @@ function post(scene: Scene, given: Form) {
   const fields = { key: "key", ...form.fields };
   const expiration = form.expiration ?? new Date(Date.now() + HOUR_MS).toISOString();
   const isSigned = form.conditions !== undefined || form.policy !== undefined;
-  const credentials = { ...client.root, secretKey: form.secretKey ?? client.root.secretKey };
+  const signer = form.as ?? client.root;
+  const credentials = { ...signer, secretKey: form.secretKey ?? signer.secretKey };
   const now = new Date();
   const unsigned = signPolicy("", credentials, now, "us-east-1");
   const policy = form.policy ?? {
@@ -231,6 +234,48 @@ export const cases = casesOf(
       assertError(await post(scene, { conditions: toRange(6, 9) }), 400, "EntityTooSmall");
       assert.equal((await scene.ask("HEAD", "/key")).status, 404);
       assertEmpty(await post(scene, { conditions: toRange(5, 5) }), 204);
+    },
+  ],
+  [
+    "AccessDenied for a policy of another bucket",
+    async (scene) => {
+      const conditions = [ANY_KEY, { bucket: "another" }];
+      assertError(await post(scene, { conditions }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "AccessDenied for a condition on a field that the form does not have",
+    async (scene) => {
+      const conditions = [ANY_KEY, { "x-amz-meta-a": "1" }];
+      assertError(await post(scene, { conditions }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "InvalidPolicyDocument for conditions that are none, and names in another case",
+    async (scene) => {
+      const expiration = new Date(Date.now() + HOUR_MS).toISOString();
+      const bad = [
+        { expiration, conditions: [["content-length-range", 0]] },
+        { expiration, conditions: [["content-length-range", -1, 0]] },
+        { expiration, conditions: [["matches", "$key", ".*"]] },
+        { expiration, conditions: ["key"] },
+        { expiration, CONDITIONS: [] },
+        { EXPIRATION: expiration, conditions: [] },
+        { expiration },
+      ];
+      for (const policy of bad) {
+        assertError(await post(scene, { policy }), 400, "InvalidPolicyDocument");
+      }
+    },
+  ],
+  [
+    "asks the policies of who signed the form",
+    async (scene) => {
+      const Resource = `arn:aws:s3:::${scene.bucket}/open/*`;
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:PutObject", Resource });
+      const toForm = (key: string) => ({ as, fields: { key }, conditions: [ANY_KEY] });
+      assertEmpty(await post(scene, toForm("open/a")), 204);
+      assertError(await post(scene, toForm("closed/a")), 403, "AccessDenied");
     },
   ],
   [

@@ -93,6 +93,23 @@ export const cases = casesOf(
     },
   ],
   [
+    "an empty filter is for all objects",
+    async (scene) => {
+      assertEmpty(await put(scene, RULE.replace(ALL, "<Filter/>")), 200);
+      assert.equal((await read(scene)).get("Rule/Expiration/Days"), "30");
+    },
+  ],
+  [
+    "keeps a transition",
+    async (scene) => {
+      const inner = "<Transition><Days>30</Days><StorageClass>GLACIER</StorageClass></Transition>";
+      assertEmpty(await put(scene, RULE.replace(DAYS, inner)), 200);
+      const found = await read(scene);
+      assert.equal(found.get("Rule/Transition/Days"), "30");
+      assert.equal(found.get("Rule/Transition/StorageClass"), "GLACIER");
+    },
+  ],
+  [
     "gives a rule without an id one",
     async (scene) => {
       await put(scene, `${ENABLED}${ALL}${DAYS}`);

@@ -220,6 +220,19 @@ export const cases = casesOf(
     },
   ],
   [
+    "governance is lifted only by who bypasses it, compliance never",
+    async (scene) => {
+      const body = "<Retention/>";
+      const governed = await lock(scene, "GOVERNANCE");
+      const target = "/key?retention";
+      assertError(await governed.ask("PUT", target, { body }), 403, "AccessDenied");
+      assertEmpty(await governed.ask("PUT", target, { body, headers: BYPASS }), 200);
+      assertError(await governed.ask("GET", target), 404, "NoSuchObjectLockConfiguration");
+      const bound = await lock(scene, "COMPLIANCE");
+      assertError(await bound.ask("PUT", target, { body, headers: BYPASS }), 403, "AccessDenied");
+    },
+  ],
+  [
     "an upload in parts is retained as it was begun",
     async (scene) => {
       const { ask } = await lock(scene);

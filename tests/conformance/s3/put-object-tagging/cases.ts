@@ -167,6 +167,23 @@ export const cases = casesOf(
     },
   ],
   [
+    "an empty header is no tags",
+    async ({ ask, put }) => {
+      await put("key", "x", { "x-amz-tagging": "" });
+      assert.deepEqual((await ask("GET", "/key?tagging")).document.all("TagSet/Tag"), []);
+    },
+  ],
+  [
+    "a header may bring a key without a value, and letters that are not encoded",
+    async ({ ask, put }) => {
+      const text = Buffer.from("alone&farbe=grün").toString("latin1");
+      await put("key", "x", { "x-amz-tagging": text });
+      const { document } = await ask("GET", "/key?tagging");
+      assert.deepEqual(document.texts("TagSet/Tag/Key"), ["alone", "farbe"]);
+      assert.deepEqual(document.texts("TagSet/Tag/Value"), ["", "grün"]);
+    },
+  ],
+  [
     "InvalidTag for a header that repeats a key",
     async ({ ask }) => {
       const headers = { "x-amz-tagging": "a=1&a=2" };

@@ -54,7 +54,5 @@ export const deleteBucketPolicy: OperationHandler = async (context) => {
 export const getBucketPolicyStatus: OperationHandler = (context) => {
   const policy = context.api.authorizer.getBucketPolicy(getBucket(context));
   if (policy === undefined) throw new S3Error("NoSuchBucketPolicy");
-  return answerXml(
-    xmlDocument("PolicyStatus", tag("IsPublic", policy.isPublic ? "TRUE" : "FALSE")),
-  );
+  return answerXml(xmlDocument("PolicyStatus", tag("IsPublic", policy.isPublic)));
 };

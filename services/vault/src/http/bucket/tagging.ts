@@ -3,7 +3,7 @@ import { S3Error } from "../../wire/error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
-import { formatTagging, parseTagging } from "../object/tagging.ts";
+import { formatTagging, parseTagging } from "../tagging-document.ts";
 import { receiveDocument } from "../payload.ts";
 
 const BUCKET_TAGS_MAX = 50;

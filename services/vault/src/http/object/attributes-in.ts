@@ -8,7 +8,7 @@ import { getBucket, getOwner } from "../context.ts";
 import type { OperationContext } from "../context.ts";
 import { requirePermission } from "../authorization.ts";
 import { readEncryption } from "./encryption.ts";
-import { readTagging } from "./tagging.ts";
+import { readTagging } from "../tagging-document.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
 const METADATA_BYTES_MAX = 8_192;
@@ -89,11 +89,10 @@ export function readContentHeaders(fields: RequestFields): ContentHeaders {
   take("content-language", (value) => (headers.contentLanguage = value));
   take("expires", (value) => (headers.expires = value));
   take("content-encoding", (value) => {
-    const rest = value
-      .split(",")
-      .map((name) => name.trim())
-      .filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
-    if (rest.length > 0) headers.contentEncoding = rest.join(",");
+    const names = value.split(",").map((name) => name.trim());
+    const rest = names.filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
+    if (rest.length === names.length) headers.contentEncoding = value;
+    else if (rest.length > 0) headers.contentEncoding = rest.join(",");
   });
   return headers;
 }

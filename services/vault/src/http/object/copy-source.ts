@@ -3,6 +3,7 @@ import { StoreError } from "../../store.ts";
 import type { CopyRequest } from "../../store.ts";
 import { decodeUri } from "../../sigv4/index.ts";
 import { S3Error } from "../../wire/error.ts";
+import { decodeFieldText } from "../../wire/fields.ts";
 import { requirePermission } from "../authorization.ts";
 import type { OperationContext } from "../context.ts";
 import { readConditions } from "./conditions.ts";
@@ -11,7 +12,7 @@ import { readCustomerKey } from "./encryption.ts";
 /** Reads and authorizes the source of a copy. */
 export async function readCopySource(context: OperationContext): Promise<CopyRequest["source"]> {
   const { fields, api } = context;
-  const text = fields.get("x-amz-copy-source") ?? "";
+  const text = decodeFieldText(fields.get("x-amz-copy-source") ?? "");
   const match = /^\/?([^/?]+)\/(.+?)(?:\?versionId=([^&]*))?$/s.exec(text);
   if (match === null) {
     throw new S3Error(
@@ -24,7 +25,7 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   const versionId = match[3] === undefined || match[3] === "" ? undefined : decodeUri(match[3]);
   const bucket = api.store.headBucket(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
-  await requirePermission(context, { action, bucket, bucketName, key });
+  await requirePermission(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };
   if (versionId !== undefined) source.versionId = versionId;
   const conditions = readConditions(fields, "x-amz-copy-source-");

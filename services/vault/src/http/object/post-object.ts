@@ -15,7 +15,7 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX } from "../payload.ts";
 import { formatLocation, getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
-import { OBJECT_TAGS_MAX, parseTagging } from "./tagging.ts";
+import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 
 /** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
 const FILE_BYTES_MAX = 64 * 1024 ** 2;

@@ -1,5 +1,6 @@
 // PutObject
 import type { PutRequest } from "../../store.ts";
+import { S3Error } from "../../wire/error.ts";
 import { answerEmpty } from "../answer.ts";
 import type { Header } from "../answer.ts";
 import { getActor } from "../context.ts";
@@ -15,6 +16,8 @@ import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
 /** PutObject */
 export const putObject: OperationHandler = async (context) => {
   const { api, request, fields } = context;
+  // It would append where this replaces.
+  if (fields.has("x-amz-write-offset-bytes")) throw new S3Error("NotImplemented");
   const plan = planPayload(request, context.payload);
   const conditions = readWriteConditions(fields);
   const put: PutRequest = {

@@ -1,67 +1,13 @@
-// Tags of objects and buckets: the field, the document, the operations.
+// GetObjectTagging, PutObjectTagging and DeleteObjectTagging
 import { answerEmpty, answerXml } from "../answer.ts";
+import { authorize } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
-import { parseQuery } from "../../sigv4/index.ts";
-import { S3Error } from "../../wire/error.ts";
-import { parseXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
+import { OBJECT_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 
-const KEY_CHARS_MAX = 128;
-const VALUE_CHARS_MAX = 256;
-/** Tags of an object. */
-export const OBJECT_TAGS_MAX = 10;
-
-/** Reads `x-amz-tagging`: tags as a query. Throws InvalidTag. */
-export function readTagging(text: string): Record<string, string> {
-  return checkTags(parseQuery(text), OBJECT_TAGS_MAX);
-}
-
-/** Reads a Tagging document. */
-export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
-  const set = parseXml(body, "Tagging").find("TagSet");
-  if (set === undefined) throw new S3Error("MalformedXML");
-  const pairs = set
-    .list("Tag")
-    .map((item) => [item.getText("Key"), item.getText("Value")] as const);
-  return checkTags(pairs, tagsMax);
-}
-
-/** A Tagging document. */
-export function formatTagging(tags: Readonly<Record<string, string>>): string {
-  const items = Object.entries(tags).map(([key, value]) =>
-    wrap("Tag", tag("Key", key) + tag("Value", value)),
-  );
-  return xmlDocument("Tagging", wrap("TagSet", items.join("")));
-}
-
-function checkTags(
-  pairs: readonly (readonly [string, string])[],
-  tagsMax: number,
-): Record<string, string> {
-  if (pairs.length > tagsMax) {
-    throw new S3Error(
-      tagsMax === OBJECT_TAGS_MAX ? "BadRequest" : "InvalidTag",
-      `Object tags cannot be greater than ${tagsMax}`,
-    );
-  }
-  // A tag may be named like a member that every object has.
-  const tags = Object.create(null) as Record<string, string>;
-  for (const [key, value] of pairs) {
-    if (key === "" || key.length > KEY_CHARS_MAX)
-      throw new S3Error("InvalidTag", "The TagKey you have provided is invalid");
-    if (value.length > VALUE_CHARS_MAX)
-      throw new S3Error("InvalidTag", "The TagValue you have provided is invalid");
-    if (!/^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u.test(key + value) || /^aws:/i.test(key)) {
-      throw new S3Error("InvalidTag", "The TagKey or TagValue you have provided is invalid");
-    }
-    if (key in tags)
-      throw new S3Error("InvalidTag", "Cannot provide multiple Tags with the same key");
-    tags[key] = value;
-  }
-  return { ...tags };
-}
+const TAGGING_BYTES_MAX = 65_536;
 
 /** GetObjectTagging */
 export const getObjectTagging: OperationHandler = async (context) => {
@@ -69,10 +15,13 @@ export const getObjectTagging: OperationHandler = async (context) => {
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
 };
 
-/** PutObjectTagging */
+/** PutObjectTagging: policies may look at the tags, so the authorizer is asked when they have been read. */
 export const putObjectTagging: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context.request, context.payload, {
+    bytesMax: TAGGING_BYTES_MAX,
+  });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
+  await authorize(context, tags);
   const done = await context.api.store.setObjectTags(getAddress(context), tags, getActor(context));
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
