@@ -16,6 +16,7 @@ import {
   eventsAnswer,
   groupAnswer,
   groupsAnswer,
+  invitationsAnswer,
   membersAnswer,
   sentAnswer,
   userAnswer,
@@ -212,12 +213,49 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/invitations",
       summary: "Issue an invitation for one registration within a week",
       status: 201,
-      answer: z.object({ token: z.string(), url: z.string() }),
+      answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
-        const token = await credentials.issueInvitation();
-        await record(exchange, principal, "invitation.issue", "");
-        return { token, url: `${publicUrl}/sign-up?invitation=${token}` };
+        const { id: invitation, token } = await credentials.issueInvitation();
+        await record(exchange, principal, "invitation.issue", `invitation:${invitation}`);
+        return { id: invitation, token, url: `${publicUrl}/sign-up?invitation=${token}` };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/invitations",
+      summary: "Invitations that nobody has used yet, without their tokens",
+      query: pageQuery,
+      answer: invitationsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const { limit, cursor } = exchange.query;
+        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
+        const items = await credentials.listInvitations(limit + 1, after);
+        const page = buildPage(items, limit, (item) => [item.id]);
+        const invitations = page.items.map(({ createdAt, expiresAt, ...item }) => ({
+          ...item,
+          created_at: formatTime(createdAt),
+          expires_at: formatTime(expiresAt),
+        }));
+        return { invitations, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/invitations/{id}",
+      summary: "Take an invitation back",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const invitation = exchange.params.id;
+        if (!(await credentials.revokeInvitation(invitation))) {
+          throw new PlatformError("not_found", "There is no such invitation.");
+        }
+        await record(exchange, principal, "invitation.revoke", `invitation:${invitation}`);
+        return undefined;
       },
     }),
   ];
