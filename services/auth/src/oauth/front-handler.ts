@@ -103,7 +103,10 @@ export class FrontHandler {
         return endpoints.serveFeed(request, response);
       default:
     }
-    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", contentPolicy);
+    if (path !== coreRoutes.token) {
+      response.setHeader("Content-Security-Policy", contentPolicy);
+      if (!documentPaths.has(path)) response.setHeader("Cache-Control", "no-store");
+    }
     await face.callback(request, response);
   }
 

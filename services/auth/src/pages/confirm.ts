@@ -118,7 +118,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
       optionsPath: "/sign-in/passkey/options",
       text: words.withPasskey,
       fields: { continue: target },
-      isQuiet: true,
+      isQuiet: factors.length > 0 || level !== "2",
     })
   }${hasPasskeys && (factors.length > 0 || level !== "2") && html`<p class="or">${factors.length > 0 ? signIn.orCode : signIn.or}</p>`}${
     factors.length > 0

@@ -149,8 +149,9 @@ onEachDatabase((makeUrl) => {
       });
       const polled = client.pollDeviceAuthorizationGrant(config, { ...begun, interval: 0.1 });
       const browser = new Browser();
-      const page = await browser.open(begun.verification_uri_complete!);
-      await browser.submit(page, {});
+      const filledIn = await browser.open(begun.verification_uri_complete!);
+      const compared = await browser.submit(filledIn, {});
+      await browser.submit(compared, {});
       const tokens = await polled;
       assert.equal(tokens.claims()?.sub, userId);
       assert.ok(tokens.refresh_token);

@@ -14,7 +14,8 @@ const flags = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const waitMs = 30_000;
+// Longer than a busy machine needs.
+const waitMs = 60_000;
 /** Folder for pictures of every page: narrow and wide, light and dark. */
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
@@ -29,7 +30,11 @@ export function findChromiumSkip(): string | undefined {
 
 /** Starts it. */
 export function startChromium(): Promise<Browser> {
-  return chromium.launch({ executablePath: findChromium() ?? "/usr/bin/chromium", args: flags });
+  return chromium.launch({
+    executablePath: findChromium() ?? "/usr/bin/chromium",
+    args: flags,
+    timeout: 2 * waitMs,
+  });
 }
 
 /** A person at the browser, with a device that holds passkeys. */

@@ -80,7 +80,7 @@ export class PageBrowser {
       }
       const response = await this.#send(next.method, next.url, next.body, headers);
       const text = await response.text();
-      const forward = /<meta http-equiv="refresh" content="0; url=([^"]*)">/.exec(text)?.[1];
+      const forward = /<meta http-equiv="refresh" content="0; url=([^"]*)"/.exec(text)?.[1];
       const location = response.headers.get("location") ?? forward?.replaceAll("&amp;", "&");
       if (location === undefined) {
         return { url: next.url, status: response.status, headers: response.headers, text };

@@ -28,6 +28,8 @@ export async function startApplication(
       .end(`<!doctype html><html lang="en"><title>${name}</title><h1>Back at ${name}</h1></html>`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  // A test that fails does not get to close it.
+  server.unref();
   const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`;
   const { token } = await signIn(stage, admin);
   const { body } = await call(stage, "POST", "/api/v1/auth/clients", {

@@ -20,11 +20,12 @@ export const de: Messages = {
     newPassword: "Neues Passwort",
     currentPassword: "Bisheriges Passwort",
     passwordRule:
-      "8 bis 128 Zeichen. Kein verbreitetes Passwort, nicht Ihr Name und nicht Ihre E-Mail-Adresse.",
+      "8 bis 128 Zeichen. Kein verbreitetes Passwort, nichts aus Ihrem Namen, Ihrer Adresse oder dem Namen dieses Dienstes.",
     email: "E-Mail-Adresse",
     emailHint: "Damit Sie ein neues Passwort setzen können, falls Sie Ihres vergessen.",
     phone: "Telefonnummer",
-    phoneHint: "Mit Landesvorwahl, zum Beispiel +49 1512 3456789.",
+    phoneHint:
+      "Mit Landesvorwahl, zum Beispiel +49 1512 3456789. SMS lassen sich abfangen: Eine Authenticator-App oder ein Passkey ist sicherer.",
     name: "Voller Name",
     code: "Code",
     deviceName: "Name",
@@ -36,7 +37,7 @@ export const de: Messages = {
     email: "Geben Sie eine E-Mail-Adresse ein, zum Beispiel name@example.com.",
     phone: "Geben Sie eine Telefonnummer mit Landesvorwahl ein, zum Beispiel +49 1512 3456789.",
     password:
-      "Wählen Sie ein anderes Passwort: 8 bis 128 Zeichen, kein verbreitetes, nicht Ihr Name und nicht Ihre Adresse.",
+      "Wählen Sie ein anderes Passwort: 8 bis 128 Zeichen, kein verbreitetes, nichts aus Ihrem Namen, Ihrer Adresse oder dem Namen dieses Dienstes.",
     required: (label) => `Bitte ausfüllen: ${label}.`,
     tooLong: (label) => `Zu lang: ${label}.`,
     wrongPassword: "Der Benutzername oder das Passwort ist falsch.",
@@ -172,7 +173,7 @@ export const de: Messages = {
     openid: "Wissen, wer Sie sind (Ihre Benutzerkennung)",
     profile: "Ihren Namen, Benutzernamen und Ihr Bild sehen",
     email: "Ihre E-Mail-Adresse sehen",
-    offline_access: "Den Zugang behalten, auch wenn Sie nicht da sind",
+    offline_access: "Den Zugang behalten, auch wenn Sie nicht da sind, höchstens 90 Tage lang",
   },
 
   device: {

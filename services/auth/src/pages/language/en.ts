@@ -21,11 +21,13 @@ export const en = {
     password: "Password",
     newPassword: "New password",
     currentPassword: "Current password",
-    passwordRule: "8 to 128 characters. Not a common password, and not your name or email address.",
+    passwordRule:
+      "8 to 128 characters. Not a common password, nothing made of your name, your address or this service’s name.",
     email: "Email address",
     emailHint: "To set a new password should you forget yours.",
     phone: "Phone number",
-    phoneHint: "With the country, for example +49 1512 3456789.",
+    phoneHint:
+      "With the country, for example +49 1512 3456789. SMS can be intercepted: an authenticator app or a passkey is safer.",
     name: "Full name",
     code: "Code",
     deviceName: "Name",
@@ -37,7 +39,7 @@ export const en = {
     email: "Enter an email address, for example name@example.com.",
     phone: "Enter a phone number with its country, for example +49 1512 3456789.",
     password:
-      "Choose another password: 8 to 128 characters, not a common one, not your name or address.",
+      "Choose another password: 8 to 128 characters, not a common one, nothing made of your name, your address or this service’s name.",
     required: (label: string) => `Fill in: ${label}.`,
     tooLong: (label: string) => `Too long: ${label}.`,
     wrongPassword: "The username or the password is wrong.",
@@ -169,7 +171,7 @@ export const en = {
     openid: "Know who you are (your user id)",
     profile: "See your name, username and picture",
     email: "See your email address",
-    offline_access: "Keep its access while you are away",
+    offline_access: "Keep its access while you are away, for 90 days at most",
   } as Readonly<Record<string, string>>,
 
   device: {

@@ -1,6 +1,7 @@
 """confluent_kafka (librdkafka) put to work: see clients.test.ts for the arguments."""
 import json
 import sys
+import threading
 import time
 
 from confluent_kafka import Consumer, Producer, libversion, version
@@ -30,6 +31,34 @@ elif command == "produce":
     left = producer.flush(20)
     if failed or left:
         sys.exit(f"not delivered: {failed} {left}")
+elif command == "stream":
+    # Writes numbers until its input ends; says which ones were acknowledged.
+    (topic,) = rest
+    acknowledged = []
+    failed = []
+    producer = Producer(
+        {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, "log_level": 0}
+    )
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+
+    def note(number):
+        def on_delivery(error, _):
+            if error:
+                failed.append(str(error))
+            else:
+                acknowledged.append(number)
+
+        return on_delivery
+
+    number = 0
+    while not ended.is_set():
+        producer.produce(topic, value=str(number), on_delivery=note(number))
+        producer.poll(0)
+        number += 1
+        time.sleep(0.001)
+    left = producer.flush(60)
+    print(json.dumps({"acknowledged": acknowledged, "failed": failed, "left": left}))
 elif command == "consume":
     topic, group, count = rest
     consumer = Consumer(

@@ -74,7 +74,6 @@ test(
         restartAtMs += restartEveryMs;
         counts.restarts++;
         await stage.restart();
-        history.restart();
       }
       if (history.committedTotal > progress) {
         progress = history.committedTotal;

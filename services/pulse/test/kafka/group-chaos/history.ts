@@ -1,5 +1,7 @@
 // What happened to the messages of a topic that a group reads, and what of it a broker may not let happen.
 
+const placesOfLife = 1_000_000;
+
 /** Judges from what members were told; messages are numbered by partition and offset without gaps. */
 export class History {
   /** How often each message was processed, by partition and offset. */
@@ -7,9 +9,12 @@ export class History {
   /** The highest commit that the broker has acknowledged, by partition. */
   readonly #committed: number[];
   readonly violations: string[] = [];
-  /** Counts the broker's starts: groups have their generations anew in each. */
-  era = 0;
+  /** The generation that a member was last let into. */
   #generation = 0;
+  /** Counts the group's lives: an empty group is forgotten, and its numbers begin anew. */
+  #life = 0;
+  /** The newest generation that has committed. */
+  #newest = 0;
   commits = 0;
   rebalances = 0;
   refusedCommits = 0;
@@ -39,26 +44,30 @@ export class History {
     counts[offset] = (counts[offset] ?? 0) + 1;
   }
 
-  /** The newest generation that has committed, for a commit that is being sent. */
-  readNewest(): { era: number; generation: number } {
-    return { era: this.era, generation: this.#generation };
+  /** A member was let in. Gives the generation's place among those of all the group's lives. */
+  enter(generation: number): number {
+    if (generation < this.#generation) this.#life++;
+    this.#generation = generation;
+    return this.#life * placesOfLife + generation;
+  }
+
+  /** The place of the newest generation that has committed, for a commit that is being sent. */
+  readNewest(): number {
+    return this.#newest;
   }
 
   /** A commit was acknowledged; `newest` is what `readNewest` gave when it was sent. */
   commit(
     member: string,
-    generation: number,
+    place: number,
     offsets: readonly (readonly [partition: number, offset: number])[],
-    newest: { era: number; generation: number },
+    newest: number,
   ): void {
-    if (newest.era === this.era) {
-      if (generation < newest.generation) {
-        this.#blame(
-          `${member} committed in generation ${generation} after one of ${newest.generation}`,
-        );
-      }
-      this.#generation = Math.max(this.#generation, generation);
+    if (place < newest) {
+      const [own, later] = [place, newest].map((one) => one % placesOfLife);
+      this.#blame(`${member} committed in generation ${own} after one of ${later}`);
     }
+    this.#newest = Math.max(this.#newest, place);
     this.commits++;
     for (const [partition, offset] of offsets) {
       for (let at = this.#committed[partition]!; at < offset; at++) {
@@ -69,12 +78,6 @@ export class History {
       }
       this.#committed[partition] = Math.max(this.#committed[partition]!, offset);
     }
-  }
-
-  /** The broker was started again. */
-  restart(): void {
-    this.era++;
-    this.#generation = 0;
   }
 
   get committedTotal(): number {

@@ -37,6 +37,8 @@ export class ChaosMember {
   #client: KafkaClient | undefined;
   #memberId = "";
   #generation = -1;
+  /** The generation's place in the history. */
+  #place = 0;
   #stallMs = 0;
   #state: "running" | "leaving" | "dead" = "running";
   /** Where the next read of each assigned partition begins. */
@@ -122,6 +124,7 @@ export class ChaosMember {
     if (joined.errorCode !== none) return this.#refuse(joined.errorCode);
     this.#memberId = joined.memberId;
     this.#generation = joined.generationId;
+    this.#place = history.enter(joined.generationId);
     const isLeader = joined.leader === joined.memberId && !joined.skipAssignment;
     if (isLeader) history.rebalances++;
     await this.#rest();
@@ -239,7 +242,7 @@ export class ChaosMember {
       history.refusedCommits++;
       return this.#refuse(errorCode);
     }
-    history.commit(this.name, this.#generation, changed, newest);
+    history.commit(this.name, this.#place, changed, newest);
     for (const [partition, offset] of changed) this.#committed.set(partition, offset);
     return true;
   }
