@@ -1,4 +1,4 @@
-// Operations of administrators on users, groups and invitations, and the audit log.
+// Operations of administrators on users, groups and invitations.
 import { PlatformError } from "@platform/kernel/errors";
 import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
 import type { ApiRoute, Exchange } from "@platform/kernel/http";
@@ -13,7 +13,6 @@ import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
 import {
-  eventsAnswer,
   groupAnswer,
   groupsAnswer,
   invitationsAnswer,
@@ -45,11 +44,7 @@ export interface UsersApiParts {
 
 /** The operations. */
 export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
-  return [
-    ...listUserRecordOperations(parts),
-    ...listGroupOperations(parts),
-    ...listAuditOperations(parts),
-  ];
+  return [...listUserRecordOperations(parts), ...listGroupOperations(parts)];
 }
 
 function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
@@ -350,51 +345,6 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
         },
       }),
     ),
-  ];
-}
-
-function listAuditOperations({ identification, audit }: UsersApiParts): ApiRoute[] {
-  const tag = "Audit";
-  return [
-    defineRoute({
-      tag,
-      method: "GET",
-      path: "/api/v1/audit",
-      summary: "The audit log, newest first",
-      query: pageQuery.extend({
-        target: z.string().max(512).optional(),
-        action: z.string().max(64).optional(),
-      }),
-      answer: eventsAnswer,
-      handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
-        const { limit, cursor, target, action } = exchange.query;
-        const before =
-          cursor === undefined ? undefined : decodeCursor(cursor, z.tuple([z.int()]))[0];
-        const rows = await audit.list({ before, limit: limit + 1, target, action });
-        const page = buildPage(rows, limit, ({ seq }) => [seq]);
-        const events = page.items.map(({ at, detail, ...row }) => ({
-          ...row,
-          at: formatTime(at),
-          detail: JSON.parse(detail) as unknown,
-        }));
-        return { events, next_cursor: page.next_cursor };
-      },
-    }),
-    defineRoute({
-      tag,
-      method: "GET",
-      path: "/api/v1/audit/verification",
-      summary: "Whether the chain of the audit log is whole",
-      answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
-      handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
-        const { events, ...verdict } = await audit.verify();
-        return verdict.intact
-          ? { intact: true, events }
-          : { intact: false, events, broken_at: verdict.brokenAt };
-      },
-    }),
   ];
 }
 
