@@ -32,6 +32,11 @@ const keys = {
   data_dir: key(z.string().min(1).default("./data"), {
     description: "Folder that everything is kept in.",
   }),
+  disk_reserve: key(z.int().min(0).optional(), {
+    description:
+      "Bytes of the disk that stay free: where less is left, nothing is stored (507), and reading and deleting go on. By default the larger of 1 GiB and 1 %.",
+    unit: "bytes",
+  }),
   drives: key(z.array(z.string().min(1)).max(SHARDS_MAX).default([]), {
     description:
       "Folders on drives of their own that objects are kept on, in an order that stays; what else the vault keeps is in data_dir.",

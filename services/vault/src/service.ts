@@ -67,6 +67,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
   const store = await openStore({
     dataDir: config.data_dir,
     keys: createKeyProvider(masterKey),
+    ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     ...(config.drives.length === 0
       ? {}
       : { drives: { folders: config.drives, parity: config.drive_parity } }),

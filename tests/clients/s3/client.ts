@@ -1,7 +1,7 @@
 // What a real S3 client is to these tests: found or not, of a version, put to work.
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
-import type { StagedVault } from "../../stage/vault.ts";
+import type { StagedVault } from "../../../services/vault/test/serving/staged-vault.ts";
 
 const TIMEOUT_MS = 60_000;
 const run = promisify(execFile);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { vaultRoot } from "../../stage/vault.ts";
+import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
 import { assertSameTree, readVersionOf, runProgram, type RealS3Client } from "./client.ts";
 
 const PYTHON = "/usr/bin/python3";

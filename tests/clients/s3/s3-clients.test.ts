@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { StagedVault, vaultRoot } from "../../stage/vault.ts";
+import { StagedVault, vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts";
 import type { RealS3Client, S3Scene } from "./client.ts";
 import { programs } from "./programs.ts";
 import { libraries } from "./sdk.ts";

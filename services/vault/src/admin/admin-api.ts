@@ -3,18 +3,15 @@ import { PlatformError } from "@platform/kernel/errors";
 import { createApi, defineRoute } from "@platform/kernel/http";
 import type { Api, ApiOptions, ApiRoute, Peer } from "@platform/kernel/http";
 import { z } from "zod";
-import { accessKeySchema, secretKeySchema, userNameSchema } from "../access/directory.ts";
-import type { Directory, KeyRecord, UserRecord } from "../access/directory.ts";
+import type { Directory } from "../access/directory.ts";
 import { VERSION } from "../config.ts";
-import { StoreError } from "../store.ts";
-import type { Owner, Store } from "../store.ts";
-import { toS3Error } from "../http/answer.ts";
-import { subscriptionSchema, toNotificationRule } from "../http/bucket/notification.ts";
 import type { ObjectApi } from "../http/context.ts";
-import { S3Error } from "../wire/error.ts";
-import { deriveWebhookSecret } from "../delivery/webhook.ts";
+import type { Owner } from "../store.ts";
 import type { AdminGuard } from "./admin-guard.ts";
 import { requireSameOrigin } from "./admin-guard.ts";
+import { createKeyRoutes, createUserRoutes } from "./directory-routes.ts";
+import { createEventRoutes } from "./event-routes.ts";
+import { asProblem } from "./problem.ts";
 import type { ConsoleSessions } from "./sessions.ts";
 
 /** What the API is made of. */
@@ -33,29 +30,12 @@ export interface AdminOptions extends Pick<
 }
 
 const bucketNameBody = z.strictObject({ name: z.string().min(1).max(63) });
-const keyBody = z.strictObject({
-  user: userNameSchema,
-  access_key: accessKeySchema.optional(),
-  secret_key: secretKeySchema.optional(),
-  description: z.string().max(256).optional(),
-});
-const keyChange = z.strictObject({
-  enabled: z.boolean().optional(),
-  description: z.string().max(256).optional(),
-});
-const userBody = z.strictObject({
-  enabled: z.boolean().default(true),
-  policies: z.record(z.string().min(1).max(128), z.record(z.string(), z.unknown())).default({}),
-  namespaces: z.array(z.string().min(1).max(128)).max(100).default([]),
-});
 const loginBody = z.union([
   z.strictObject({ access_key: z.string().max(256), secret_key: z.string().max(256) }),
   z
     .strictObject({ username: z.string().max(256), password: z.string().max(256) })
     .transform(({ username, password }) => ({ access_key: username, secret_key: password })),
 ]);
-const userParams = z.object({ name: userNameSchema });
-const keyParams = z.object({ access_key: accessKeySchema });
 const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/backup", "Back up"],
   ["POST", "/admin/backup/restore", "Restore a backup"],
@@ -63,7 +43,7 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["GET", "/admin/federation", "List federation rules"],
   ["POST", "/admin/batch", "Start a batch job"],
   ["GET", "/admin/batch/{id}", "State of a batch job"],
-  ["GET", "/ui", "Web console"],
+  ["GET", "/ui/", "Web console"],
 ];
 
 /** Makes the API; its fetch checks signatures before the rest sees a request. */
@@ -76,7 +56,7 @@ export function createAdminApi(options: AdminOptions): Api {
     routes: [
       createHealthRoute(options),
       ...createBucketRoutes(options),
-      createSubscribeRoute(options),
+      ...createEventRoutes(options),
       ...createUserRoutes(options.directory),
       ...createKeyRoutes(options.directory),
       ...(options.sessions === undefined ? [] : createConsoleRoutes(options.sessions)),
@@ -161,126 +141,6 @@ function createBucketRoutes({ api, owner }: AdminOptions): ApiRoute[] {
   ];
 }
 
-function createSubscribeRoute({ api, masterKey }: AdminOptions): ApiRoute {
-  return defineRoute({
-    method: "POST",
-    path: "/api/v1/events/subscribe",
-    summary: "Add a notification subscription",
-    description: "The answer holds the secret that webhooks are signed with.",
-    body: subscriptionSchema,
-    status: 201,
-    handle: async ({ body }) => {
-      const bucket = body.bucket ?? "";
-      const { store } = api;
-      const rule = await asProblem(
-        Promise.resolve().then(() => toNotificationRule(body, "objstore", api.eventPolicy)),
-      );
-      const rules = (await asProblem(readRules(store, bucket))).filter(({ id }) => id !== rule.id);
-      if (rules.length >= 100)
-        throw new PlatformError("conflict", "The bucket has 100 subscriptions already.");
-      await asProblem(store.setBucketSetting(bucket, "notification", { rules: [...rules, rule] }));
-      const { kind, url } = rule.target as { kind: string; url: string };
-      const secret =
-        kind === "webhook" ? { secret: deriveWebhookSecret(masterKey, bucket, url) } : {};
-      return { id: rule.id, bucket, events: rule.events, ...secret };
-    },
-  });
-}
-
-async function readRules(store: Store, bucket: string) {
-  return store.headBucket(bucket).settings.notification?.rules ?? [];
-}
-
-function createUserRoutes(directory: Directory): ApiRoute[] {
-  const tag = "Users";
-  return [
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/users",
-      summary: "All users",
-      tag,
-      handle: () => ({ users: directory.listUsers().map(showUser) }),
-    }),
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/users/{name}",
-      summary: "One user",
-      tag,
-      params: userParams,
-      handle: ({ params }) => showUser(directory.getUser(params.name)),
-    }),
-    defineRoute({
-      method: "PUT",
-      path: "/api/v1/users/{name}",
-      summary: "Make or replace a user",
-      tag,
-      params: userParams,
-      body: userBody,
-      handle: ({ params, body }) =>
-        asProblem(
-          Promise.resolve().then(() => showUser(directory.putUser({ name: params.name, ...body }))),
-        ),
-    }),
-    defineRoute({
-      method: "DELETE",
-      path: "/api/v1/users/{name}",
-      summary: "Delete a user with its keys",
-      tag,
-      params: userParams,
-      handle: ({ params }) => directory.deleteUser(params.name),
-    }),
-  ];
-}
-
-function createKeyRoutes(directory: Directory): ApiRoute[] {
-  const tag = "Keys";
-  return [
-    defineRoute({
-      method: "GET",
-      path: "/api/v1/keys",
-      summary: "All access keys, without their secrets",
-      tag,
-      query: z.object({ user: userNameSchema.optional() }),
-      handle: ({ query }) => ({ keys: directory.listKeys(query.user).map(showKey) }),
-    }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/keys",
-      summary: "Make an access key",
-      description: "The secret is in this answer and never again.",
-      tag,
-      body: keyBody,
-      status: 201,
-      handle: ({ body }) => {
-        const key = directory.createKey({
-          user: body.user,
-          accessKey: body.access_key,
-          secretKey: body.secret_key,
-          description: body.description,
-        });
-        return { ...showKey(key), secret_key: key.secretKey };
-      },
-    }),
-    defineRoute({
-      method: "PATCH",
-      path: "/api/v1/keys/{access_key}",
-      summary: "Switch an access key on or off",
-      tag,
-      params: keyParams,
-      body: keyChange,
-      handle: ({ params, body }) => showKey(directory.updateKey(params.access_key, body)),
-    }),
-    defineRoute({
-      method: "DELETE",
-      path: "/api/v1/keys/{access_key}",
-      summary: "Delete an access key",
-      tag,
-      params: keyParams,
-      handle: ({ params }) => directory.deleteKey(params.access_key),
-    }),
-  ];
-}
-
 function createConsoleRoutes(sessions: ConsoleSessions): ApiRoute[] {
   const tag = "Console";
   return [
@@ -341,39 +201,4 @@ function createMissingRoute([method, path, summary]: (typeof NOT_YET)[number]): 
 
 function namePeer(peer: Peer): string {
   return peer.kind === "tcp" ? peer.address : peer.kind;
-}
-
-function showUser(user: UserRecord) {
-  const { createdMs, ...rest } = user;
-  return { ...rest, created_at: new Date(createdMs).toISOString() };
-}
-
-function showKey(key: KeyRecord) {
-  const { accessKey, user, enabled, description, createdMs } = key;
-  return {
-    access_key: accessKey,
-    user,
-    enabled,
-    description,
-    created_at: new Date(createdMs).toISOString(),
-  };
-}
-
-/** What the store and policies refuse, as problems. */
-async function asProblem<T>(work: Promise<T>): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    if (!(error instanceof StoreError || error instanceof S3Error)) throw error;
-    const { status, code, message } = toS3Error(error);
-    const kinds = {
-      404: "not_found",
-      409: "conflict",
-      403: "forbidden",
-      507: "insufficient_storage",
-    } as const;
-    const kind =
-      kinds[status as keyof typeof kinds] ?? (status < 500 ? "validation_failed" : "unavailable");
-    throw new PlatformError(kind, `${code}: ${message}`);
-  }
 }

@@ -10,12 +10,18 @@ import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
 
-/** Something other than the operation itself that a request needs a permission for. */
-export interface ExtraQuestion {
-  action: string;
+/** What a permission is for. */
+interface Subject {
   bucket: Bucket | undefined;
   bucketName: string;
+  /** "" on bucket level. */
   key: string;
+  versionId?: string | undefined;
+}
+
+/** Something other than the operation itself that a request needs a permission for. */
+export interface ExtraQuestion extends Subject {
+  action: string;
   /** The permission of an ACL that is enough as well. */
   acl?: AccessQuestion["acl"];
 }
@@ -33,19 +39,21 @@ export async function authorize(
   if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
   const rule = actionTable[context.name];
   const versionId = readVersionId(context.query);
+  const { bucketName, key } = context;
+  const subject: Subject = { bucket, bucketName, key, versionId };
   const action = versionId === undefined ? rule.action : (rule.versionAction ?? rule.action);
   const question: AccessQuestion = {
     caller,
     action,
     bucket,
-    bucketName: context.bucketName,
-    key: context.key,
-    values: await readConditionValues(context, tags),
+    bucketName,
+    key,
+    values: await readConditionValues(context, subject, tags),
   };
   if (rule.acl?.[0] === "bucket") question.acl = { of: "bucket", permission: rule.acl[1] };
   if (api.authorizer.isAllowed(question)) return;
   if (rule.acl?.[0] === "object" && bucket !== undefined) {
-    const objectAcl = await readObjectAcl(context, versionId);
+    const objectAcl = (await findObject(context, subject))?.acl;
     question.acl = { of: "object", permission: rule.acl[1], objectAcl };
     if (api.authorizer.isAllowed(question)) return;
   }
@@ -59,7 +67,9 @@ export async function isPermitted(
 ): Promise<boolean> {
   const { caller, api } = context;
   if (caller.kind === "root" && extra.bucket?.settings.policy === undefined) return true;
-  return api.authorizer.isAllowed({ caller, ...extra, values: await readConditionValues(context) });
+  const { versionId: _, ...question } = extra;
+  const values = await readConditionValues(context, extra);
+  return api.authorizer.isAllowed({ caller, ...question, values });
 }
 
 /** As `isPermitted`; throws AccessDenied. */
@@ -70,16 +80,7 @@ export async function requirePermission(
   if (!(await isPermitted(context, extra))) throw new S3Error("AccessDenied");
 }
 
-async function readObjectAcl(
-  context: OperationContext,
-  versionId: string | undefined,
-): Promise<unknown> {
-  const info = await findObject(context, versionId);
-  return info?.acl;
-}
-
-async function findObject(context: OperationContext, versionId: string | undefined) {
-  const { api, bucketName, key } = context;
+async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
     const found = await api.store.headObject({
       bucket: bucketName,
@@ -96,6 +97,7 @@ async function findObject(context: OperationContext, versionId: string | undefin
 /** The condition keys of a request, in lower case. */
 async function readConditionValues(
   context: OperationContext,
+  subject: Subject,
   bodyTags?: Readonly<Record<string, string>>,
 ): Promise<Map<string, string[]>> {
   const { api, request, caller, fields, query } = context;
@@ -125,7 +127,7 @@ async function readConditionValues(
   );
   set("s3:signatureversion", caller.kind === "anonymous" ? undefined : "AWS4-HMAC-SHA256");
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
-  set("s3:versionid", query.get("versionId"));
+  set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
   set("s3:object-lock-mode", fields.get("x-amz-object-lock-mode"));
   set("s3:object-lock-retain-until-date", fields.get("x-amz-object-lock-retain-until-date"));
@@ -137,7 +139,7 @@ async function readConditionValues(
     for (const [name, value] of Object.entries(tags)) set(`s3:requestobjecttag/${name}`, value);
     values.set("s3:requestobjecttagkeys", Object.keys(tags));
   }
-  await addExistingTags(context, values);
+  await addExistingTags(context, subject, values);
   return values;
 }
 
@@ -167,15 +169,17 @@ function toPlainSource(text: string | undefined): string | undefined {
 
 async function addExistingTags(
   context: OperationContext,
+  subject: Subject,
   values: Map<string, string[]>,
 ): Promise<void> {
-  const { bucket, caller, api, key } = context;
+  const { caller, api } = context;
+  const { bucket, key } = subject;
   if (key === "" || bucket === undefined) return;
   const isAsked =
     api.authorizer.getBucketPolicy(bucket)?.usesExistingTags === true ||
     (caller.kind === "user" && caller.policies.some((policy) => policy.usesExistingTags));
   if (!isAsked) return;
-  const info = await findObject(context, readVersionId(context.query));
+  const info = await findObject(context, subject);
   for (const [name, value] of Object.entries(info?.tags ?? {})) {
     values.set(`s3:existingobjecttag/${name}`, [value]);
   }

@@ -71,7 +71,9 @@ function findRule(
     (rule) =>
       rule.methods.includes(method) &&
       rule.origins.some((pattern) => matchesOne(pattern, origin)) &&
-      wanted.every((name) => rule.headers.some((pattern) => matchesOne(pattern, name))),
+      wanted.every((name) =>
+        rule.headers.some((pattern) => matchesOne(pattern.toLowerCase(), name)),
+      ),
   );
 }
 

@@ -82,7 +82,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       finished.errorCode = error.code;
       const isBuckets = error.status === 404 && finished.key === "";
       const bucketName = isBuckets ? finished.bucketName : undefined;
-      answer = answerError(error, exchange.head.pathString(), id, bucketName);
+      answer = answerError(error, request.rawPath, id, bucketName);
     }
   }
   finished.status = answer.status;

@@ -13,13 +13,10 @@ export class RequestFields {
   readonly #folded = new Map<string, string>();
   /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
   readonly extensionNames: string[] = [];
-  /** Whether any `x-store-` name came: then answers carry both names. */
-  readonly usesStoreNames: boolean;
 
   #conflict: S3Error | undefined;
 
   constructor(pairs: Iterable<readonly [name: string, value: string]>) {
-    let usesStoreNames = false;
     for (const [given, value] of pairs) {
       const name = given.toLowerCase();
       const before = this.#raw.get(name);
@@ -28,11 +25,9 @@ export class RequestFields {
     for (const [name, value] of this.#raw) {
       const isStore = name.startsWith(STORE);
       if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
-      if (isStore) usesStoreNames = true;
       this.#conflict =
         this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value) ?? this.#conflict;
     }
-    this.usesStoreNames = usesStoreNames;
   }
 
   /** Throws InvalidRequest where a name came in both spellings with different values: call it before anything is read. */

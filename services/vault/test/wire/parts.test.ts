@@ -16,7 +16,6 @@ describe("x-store- names", () => {
     ]);
     assert.equal(fields.get("x-amz-meta-a"), "1");
     assert.deepEqual(fields.extensionNames, ["x-store-meta-a", "x-amz-acl"]);
-    assert.ok(fields.usesStoreNames);
   });
 
   test("may repeat the x-amz- name's value but not contradict it", () => {

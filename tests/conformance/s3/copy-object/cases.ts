@@ -356,6 +356,24 @@ export const cases = casesOf(
     },
   ],
   [
+    "AccessDenied for who may not read the source's tags, unless they stay behind",
+    async (scene) => {
+      await scene.put("a", "x", { "x-amz-tagging": "t=1" });
+      await scene.put("untagged", "x");
+      const Resource = `arn:aws:s3:::${scene.bucket}/*`;
+      const Action = ["s3:GetObject", "s3:PutObject"];
+      const as = await scene.createUser({ Effect: "Allow", Action, Resource });
+      const send = (source: string, more: Record<string, string> = {}) => {
+        const headers = { "x-amz-copy-source": `${scene.bucket}/${source}`, ...more };
+        return scene.ask("PUT", "/b", { as, headers });
+      };
+      assertError(await send("a"), 403, "AccessDenied");
+      assert.equal((await send("a", { "x-amz-tagging-directive": "REPLACE" })).status, 200);
+      assert.equal((await scene.ask("HEAD", "/b")).headers["x-amz-tagging-count"], undefined);
+      assert.equal((await send("untagged")).status, 200);
+    },
+  ],
+  [
     "takes x-store-copy-source",
     async ({ ask, bucket, put }) => {
       await put("a", "x");

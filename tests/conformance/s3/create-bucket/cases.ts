@@ -170,6 +170,23 @@ export const cases = casesOf(
     },
   ],
   [
+    "AccessDenied for ACL, ownership or object lock without the permissions for those",
+    async ({ client, createUser }) => {
+      const as = await createUser({ Effect: "Allow", Action: "s3:CreateBucket", Resource: "*" });
+      const asked: Record<string, string>[] = [
+        { "x-amz-acl": "public-read" },
+        { "x-amz-object-ownership": "ObjectWriter" },
+        { "x-amz-bucket-object-lock-enabled": "true" },
+      ];
+      for (const headers of asked) {
+        const name = createName();
+        assertError(await client.send("PUT", `/${name}`, { as, headers }), 403, "AccessDenied");
+        assert.equal((await client.send("HEAD", `/${name}`)).status, 404);
+      }
+      assert.equal((await client.send("PUT", `/${createName()}`, { as })).status, 200);
+    },
+  ],
+  [
     "is allowed by a user's policy for the names that it lists",
     async ({ client, createUser }) => {
       const name = createName();

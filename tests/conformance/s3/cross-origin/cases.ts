@@ -20,7 +20,7 @@ function preflight({ ask }: Scene, origin: string, method: string, headers?: str
   });
 }
 
-const RULE = `<AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET</AllowedMethod><AllowedOrigin>${ORIGIN}</AllowedOrigin><AllowedHeader>content-*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><ExposeHeader>x-amz-version-id</ExposeHeader><MaxAgeSeconds>90</MaxAgeSeconds>`;
+const RULE = `<AllowedMethod>PUT</AllowedMethod><AllowedMethod>GET</AllowedMethod><AllowedOrigin>${ORIGIN}</AllowedOrigin><AllowedHeader>Content-*</AllowedHeader><ExposeHeader>ETag</ExposeHeader><ExposeHeader>x-amz-version-id</ExposeHeader><MaxAgeSeconds>90</MaxAgeSeconds>`;
 
 /** The cases. */
 export const cases = casesOf(

@@ -203,6 +203,34 @@ export const cases = casesOf(
     },
   ],
   [
+    "lets who may bypass governance of some keys do so for those alone",
+    async ({ client, createBucket, createUser }) => {
+      const name = await createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
+      const headers = {
+        "x-amz-object-lock-mode": "GOVERNANCE",
+        "x-amz-object-lock-retain-until-date": new Date(Date.now() + 3_600_000).toISOString(),
+      };
+      const items = [];
+      for (const key of ["mine/a", "other/b"]) {
+        const put = await client.send("PUT", `/${name}/${key}`, { headers });
+        const id = put.headers["x-amz-version-id"];
+        items.push(`<Object><Key>${key}</Key><VersionId>${id}</VersionId></Object>`);
+      }
+      const bypass = "s3:BypassGovernanceRetention";
+      const as = await createUser(
+        { Effect: "Allow", Action: "s3:DeleteObjectVersion", Resource: `arn:aws:s3:::${name}/*` },
+        { Effect: "Allow", Action: bypass, Resource: `arn:aws:s3:::${name}/mine/*` },
+      );
+      const { document } = await client.send("POST", `/${name}?delete`, {
+        as,
+        body: `<Delete>${items.join("")}</Delete>`,
+        headers: { "x-amz-bypass-governance-retention": "true" },
+      });
+      assert.deepEqual(document.texts("Deleted/Key"), ["mine/a"]);
+      assert.deepEqual(document.texts("Error/Key"), ["other/b"]);
+    },
+  ],
+  [
     "keeps what governance protects and names it, unless it may be bypassed",
     async ({ client, createBucket }) => {
       const name = await createBucket({ "x-amz-bucket-object-lock-enabled": "true" });

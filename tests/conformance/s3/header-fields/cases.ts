@@ -35,6 +35,13 @@ export const cases = casesOf(
     },
   ],
   [
+    "several codings of content are kept as they came",
+    async ({ ask, put }) => {
+      await put("key", "x", { "content-encoding": "gzip, br" });
+      assert.equal((await ask("HEAD", "/key")).headers["content-encoding"], "gzip, br");
+    },
+  ],
+  [
     "bytes of UTF-8 in metadata are signed, kept and answered as they came",
     async ({ ask, put }) => {
       const value = Buffer.from("grün ☃").toString("latin1");

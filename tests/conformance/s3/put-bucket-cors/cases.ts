@@ -22,7 +22,7 @@ export const cases = casesOf(
     "keeps all that a rule says",
     async ({ ask }) => {
       const body = toBody(
-        "<ID>one</ID><AllowedHeader>x-*</AllowedHeader><AllowedMethod>GET</AllowedMethod>" +
+        "<ID>one</ID><AllowedHeader>X-Custom-*</AllowedHeader><AllowedMethod>GET</AllowedMethod>" +
           "<AllowedMethod>PUT</AllowedMethod><AllowedOrigin>https://a.example</AllowedOrigin>" +
           "<AllowedOrigin>https://*.b.example</AllowedOrigin><ExposeHeader>ETag</ExposeHeader>" +
           "<MaxAgeSeconds>60</MaxAgeSeconds>",
@@ -32,7 +32,7 @@ export const cases = casesOf(
       const found = readResult(await ask("GET", "?cors"), "CORSConfiguration");
       const [first, second] = found.all("CORSRule");
       assert.equal(first!.get("ID"), "one");
-      assert.equal(first!.get("AllowedHeader"), "x-*");
+      assert.equal(first!.get("AllowedHeader"), "X-Custom-*");
       assert.deepEqual(first!.texts("AllowedMethod"), ["GET", "PUT"]);
       assert.deepEqual(first!.texts("AllowedOrigin"), ["https://a.example", "https://*.b.example"]);
       assert.equal(first!.get("ExposeHeader"), "ETag");

@@ -229,6 +229,35 @@ export const cases = casesOf(
     },
   ],
   [
+    "looks at the tags of each object that is deleted with others",
+    async (scene) => {
+      await scene.put("kept", "x", { "x-amz-tagging": "protect=yes" });
+      await scene.put("gone", "x");
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:*", Resource: "*" });
+      const Condition = { StringEquals: { "s3:ExistingObjectTag/protect": "yes" } };
+      await put(scene, { Effect: "Deny", Action: "s3:DeleteObject", Condition });
+      assertError(await scene.ask("DELETE", "/kept", { as }), 403, "AccessDenied");
+      const items = ["kept", "gone"].map((key) => `<Object><Key>${key}</Key></Object>`);
+      const body = `<Delete>${items.join("")}</Delete>`;
+      const { document } = await scene.ask("POST", "?delete", { as, body });
+      assert.equal(document.get("Error/Key"), "kept");
+      assert.equal(document.get("Deleted/Key"), "gone");
+    },
+  ],
+  [
+    "looks at the tags of a copy's source, not of its target",
+    async (scene) => {
+      await scene.put("secret", "x", { "x-amz-tagging": "secret=yes" });
+      await scene.put("target", "old");
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:*", Resource: "*" });
+      const Condition = { StringEquals: { "s3:ExistingObjectTag/secret": "yes" } };
+      await put(scene, { Effect: "Deny", Condition });
+      const headers = { "x-amz-copy-source": `${scene.bucket}/secret` };
+      assertError(await scene.ask("PUT", "/target", { as, headers }), 403, "AccessDenied");
+      assert.equal((await scene.ask("GET", "/target")).text, "old");
+    },
+  ],
+  [
     "StringLike looks at the referer",
     async (scene) => {
       await scene.put("key", "x");

@@ -14,7 +14,8 @@ import { isOwnersAlone } from "../../access/acl.ts";
 import { readAclFields } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, getOwner } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { requirePermission } from "../authorization.ts";
 import { readInteger } from "../object/conditions.ts";
 import { receiveDocument } from "../payload.ts";
 import { checkOwnership } from "./ownership.ts";
@@ -64,22 +65,38 @@ export const createBucket: OperationHandler = async (context) => {
   const region = readRegion(body, api.region);
   const settings: Partial<BucketSettingDocuments> = {};
   const ownership = fields.get("x-amz-object-ownership");
-  if (ownership !== undefined) settings.ownership = { objectOwnership: checkOwnership(ownership) };
+  if (ownership !== undefined) {
+    await requireAlso(context, "s3:PutBucketOwnershipControls");
+    settings.ownership = { objectOwnership: checkOwnership(ownership) };
+  }
   const acl = readAclFields(fields, undefined, owner);
   if (acl !== undefined && ownership === "BucketOwnerEnforced" && !isOwnersAlone(acl, owner)) {
     throw new S3Error("InvalidBucketAclWithObjectOwnership");
   }
+  if (acl !== undefined) await requireAlso(context, "s3:PutBucketAcl");
   if (acl !== undefined) settings.acl = { grants: acl.grants.map((grant) => ({ ...grant })) };
+  const objectLockEnabled =
+    fields.get("x-amz-bucket-object-lock-enabled")?.toLowerCase() === "true";
+  if (objectLockEnabled) {
+    await requireAlso(context, "s3:PutBucketObjectLockConfiguration");
+    await requireAlso(context, "s3:PutBucketVersioning");
+  }
   const request: CreateBucketRequest = {
     bucket: bucketName,
     owner,
     region,
     settings,
-    objectLockEnabled: fields.get("x-amz-bucket-object-lock-enabled")?.toLowerCase() === "true",
+    objectLockEnabled,
   };
   await api.store.createBucket(request);
   return answerEmpty(200, [["Location", `/${bucketName}`]]);
 };
+
+// What else a new bucket is given needs the permission to give it.
+function requireAlso(context: OperationContext, action: string): Promise<void> {
+  const { bucketName } = context;
+  return requirePermission(context, { action, bucket: undefined, bucketName, key: "" });
+}
 
 function readRegion(body: Buffer, region: string): string {
   if (body.length === 0) return region;

@@ -20,7 +20,7 @@ export type CorsRule = {
   /** At most one `*` in each. */
   readonly origins: readonly string[];
   readonly methods: readonly string[];
-  /** Lower case, at most one `*` in each. */
+  /** In any case, at most one `*` in each. */
   readonly headers: readonly string[];
   readonly exposed: readonly string[];
   readonly maxAgeSeconds: number | null;
@@ -105,7 +105,7 @@ function readRule(item: XmlElement): CorsRule {
     id: item.findText("ID") ?? "",
     origins,
     methods,
-    headers: headers.map((name) => name.toLowerCase()),
+    headers,
     exposed,
     maxAgeSeconds: maxAge === undefined ? null : Number(maxAge),
   };

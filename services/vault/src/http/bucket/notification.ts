@@ -225,7 +225,8 @@ function readStompAddress(address: string): { url: string; destination: string }
   return { url: `${url?.protocol}//${url?.host}`, destination: url?.pathname ?? "" };
 }
 
-function toSubscription(bucket: string, rule: NotificationRule): object {
+/** A subscription in the JSON form, without a password. */
+export function toSubscription(bucket: string, rule: NotificationRule) {
   const { kind, url, destination, user } = rule.target;
   return {
     id: rule.id,

@@ -89,11 +89,10 @@ export function readContentHeaders(fields: RequestFields): ContentHeaders {
   take("content-language", (value) => (headers.contentLanguage = value));
   take("expires", (value) => (headers.expires = value));
   take("content-encoding", (value) => {
-    const rest = value
-      .split(",")
-      .map((name) => name.trim())
-      .filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
-    if (rest.length > 0) headers.contentEncoding = rest.join(",");
+    const names = value.split(",").map((name) => name.trim());
+    const rest = names.filter((name) => name !== "" && name.toLowerCase() !== "aws-chunked");
+    if (rest.length === names.length) headers.contentEncoding = value;
+    else if (rest.length > 0) headers.contentEncoding = rest.join(",");
   });
   return headers;
 }

@@ -5,8 +5,9 @@ import { S3Error } from "../../wire/error.ts";
 import { tag, xmlDocument } from "../../wire/xml.ts";
 import { answerXml } from "../answer.ts";
 import type { Header } from "../answer.ts";
+import { requirePermission } from "../authorization.ts";
 import { getActor } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";
@@ -37,6 +38,7 @@ export const copyObject: OperationHandler = async (context) => {
       "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
     );
   }
+  if (taggingDirective === "COPY") await requireTagCopy(context, source);
   const algorithm = fields.get("x-amz-checksum-algorithm");
   const conditions = readWriteConditions(fields);
   const copy: CopyRequest = {
@@ -70,6 +72,36 @@ export const copyObject: OperationHandler = async (context) => {
         tag("ChecksumType", checksum.type));
   return answerXml(xmlDocument("CopyObjectResult", inner), headers);
 };
+
+// Tags that go along are read there and put here, which needs the permissions for both.
+async function requireTagCopy(
+  context: OperationContext,
+  source: CopyRequest["source"],
+): Promise<void> {
+  const { api, caller, bucketName, key } = context;
+  if (caller.kind === "root") return;
+  const { bucket, key: sourceKey, versionId } = source;
+  const { object } = await api.store
+    .headObject({
+      bucket,
+      key: sourceKey,
+      ...(versionId === undefined ? {} : { versionId }),
+      ...(source.customerKey === undefined ? {} : { customerKey: source.customerKey }),
+    })
+    .catch((error: unknown) => {
+      throw toCopyError(error);
+    });
+  if (Object.keys(object.tags).length === 0) return;
+  await requirePermission(context, {
+    action: versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging",
+    bucket: api.store.headBucket(bucket),
+    bucketName: bucket,
+    key: sourceKey,
+    versionId,
+  });
+  const action = "s3:PutObjectTagging";
+  await requirePermission(context, { action, bucket: context.bucket, bucketName, key });
+}
 
 function readDirective(text: string | undefined): "COPY" | "REPLACE" {
   if (text === undefined || text === "COPY") return "COPY";

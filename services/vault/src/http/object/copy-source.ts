@@ -25,7 +25,7 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   const versionId = match[3] === undefined || match[3] === "" ? undefined : decodeUri(match[3]);
   const bucket = api.store.headBucket(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
-  await requirePermission(context, { action, bucket, bucketName, key });
+  await requirePermission(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };
   if (versionId !== undefined) source.versionId = versionId;
   const conditions = readConditions(fields, "x-amz-copy-source-");

@@ -51,21 +51,10 @@ export const deleteObjects: OperationHandler = async (context) => {
   const isQuiet = root.findText("Quiet")?.toLowerCase() === "true";
   const items = root.list("Object");
   if (items.length === 0 || items.length > KEYS_MAX) throw new S3Error("MalformedXML");
-  const bypassGovernance = await readBypass(context);
+  const bypassGovernance = asksForBypass(context);
   const actor = getActor(context);
   const requests = items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor }));
-  const { bucket, bucketName } = context;
-  const allowed = await Promise.all(
-    requests.map(({ key, versionId }) =>
-      isPermitted(context, {
-        action: versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion",
-        bucket,
-        bucketName,
-        key,
-        acl: { of: "bucket", permission: "WRITE" },
-      }),
-    ),
-  );
+  const allowed = await Promise.all(requests.map((request) => mayDelete(context, request)));
   const results = await context.api.store.deleteObjects(
     requests.filter((_, index) => allowed[index]),
   );
@@ -76,6 +65,17 @@ export const deleteObjects: OperationHandler = async (context) => {
   });
   return answerXml(xmlDocument("DeleteResult", rows.join("")));
 };
+
+async function mayDelete(context: OperationContext, request: DeleteRequest): Promise<boolean> {
+  const { bucket, bucketName } = context;
+  const { key, versionId } = request;
+  const subject = { bucket, bucketName, key, versionId };
+  const action = versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion";
+  const acl = { of: "bucket", permission: "WRITE" } as const;
+  if (!(await isPermitted(context, { ...subject, action, acl }))) return false;
+  if (request.bypassGovernance !== true) return true;
+  return isPermitted(context, { ...subject, action: "s3:BypassGovernanceRetention" });
+}
 
 function readItem(item: XmlElement, context: OperationContext): DeleteRequest {
   const key = item.getText("Key");
@@ -132,10 +132,13 @@ function formatResult(
 }
 
 async function readBypass(context: OperationContext): Promise<boolean> {
-  const asked = context.fields.get("x-amz-bypass-governance-retention")?.toLowerCase() === "true";
-  if (!asked) return false;
+  if (!asksForBypass(context)) return false;
   const { bucket, bucketName, key } = context;
   const action = "s3:BypassGovernanceRetention";
   await requirePermission(context, { action, bucket, bucketName, key });
   return true;
+}
+
+function asksForBypass({ fields }: OperationContext): boolean {
+  return fields.get("x-amz-bypass-governance-retention")?.toLowerCase() === "true";
 }

@@ -1,13 +1,16 @@
 // An object store as a process of its own, that tests talk to, kill and start again.
 import assert from "node:assert/strict";
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { setTimeout as sleep } from "node:timers/promises";
-import { stageProcess, type StagedProcess } from "./process.ts";
 
-const PROGRAM = fileURLToPath(new URL("../../bin/platform-vaultd.js", import.meta.url));
-const READY_TIMEOUT_MS = 30_000;
+const PROGRAM = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const READY_TIMEOUT_MS = 60_000;
+const STOP_TIMEOUT_MS = 30_000;
+const OUTPUT_CHARS_MAX = 65_536;
 
 /** The credentials of a staged store's root user. */
 export const vaultRoot = { accessKey: "staged", secretKey: "staged-secret-key" } as const;
@@ -17,14 +20,13 @@ export interface VaultLaunch {
   /** For its data; kept over restarts. */
   folder: string;
   env?: Readonly<Record<string, string>>;
-  /** Put before the program, such as `["prlimit", "--fsize=…"]`. */
-  wrapper?: readonly string[];
 }
 
 /** A running store; its ports stay the same over restarts. */
 export class StagedVault implements AsyncDisposable {
   readonly #launch: VaultLaunch;
-  #process: StagedProcess | undefined;
+  #child: ChildProcess | undefined;
+  #output = "";
   port = 0;
   adminPort = 0;
 
@@ -55,44 +57,40 @@ export class StagedVault implements AsyncDisposable {
     return join(this.#launch.folder, "data");
   }
 
-  get pid(): number {
-    return this.#process?.pid ?? -1;
-  }
-
-  /** What it has written, logs mostly. */
-  readOutput(): string {
-    return this.#process?.readOutput() ?? "";
-  }
-
-  /** Starts it again, after `stop` or `kill`. */
-  async start(): Promise<void> {
-    const launch = [...(this.#launch.wrapper ?? []), process.execPath, PROGRAM];
+  /** Starts it again, after `stop` or `kill`; `env` is added to what it was launched with. */
+  async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     const flags = [`--port=127.0.0.1:${this.port}`, `--admin-port=127.0.0.1:${this.adminPort}`];
-    const staged = stageProcess({
-      name: "vault",
-      command: launch[0] ?? process.execPath,
-      args: [...launch.slice(1), ...flags],
+    const child = spawn(process.execPath, [PROGRAM, ...flags], {
+      stdio: ["ignore", "pipe", "pipe"],
       cwd: this.#launch.folder,
       env: {
+        ...process.env,
         STORE_ACCESS_KEY_ID: vaultRoot.accessKey,
         STORE_SECRET_ACCESS_KEY: vaultRoot.secretKey,
         PLATFORM_VAULT_DATA_DIR: this.dataDir,
         PLATFORM_VAULT_TENANT_RATE: "0",
         ...this.#launch.env,
+        ...env,
       },
     });
-    this.#process = staged;
+    this.#child = child;
+    this.#output = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        this.#output = (this.#output + text).slice(-OUTPUT_CHARS_MAX);
+      });
+    }
     const deadline = Date.now() + READY_TIMEOUT_MS;
     for (;;) {
-      const listeners = readListeners(staged.readOutput());
+      const listeners = readListeners(this.#output);
       if (listeners !== undefined) {
         this.port = listeners.get("http")!;
         this.adminPort = listeners.get("admin")!;
         return;
       }
-      if (staged.hasExited() || Date.now() > deadline) {
-        await staged.stop();
-        throw new Error(`the store is not ready: ${staged.readOutput()}`);
+      if (hasExited(child) || Date.now() > deadline) {
+        await this.#end("SIGKILL");
+        throw new Error(`the store is not ready: ${this.#output}`);
       }
       await sleep(20);
     }
@@ -100,19 +98,34 @@ export class StagedVault implements AsyncDisposable {
 
   /** `kill -9`, and waits until it is gone. */
   async kill(): Promise<void> {
-    this.#process?.kill("SIGKILL");
-    await this.#process?.stop();
+    await this.#end("SIGKILL");
   }
 
   /** SIGTERM; fails unless it ends well. */
   async stop(): Promise<void> {
-    const code = await this.#process?.stop();
-    assert.equal(code, 0, this.readOutput());
+    assert.equal(await this.#end("SIGTERM"), 0, this.#output);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#process?.stop();
+    await this.#end("SIGTERM");
   }
+
+  async #end(signal: NodeJS.Signals): Promise<number | null> {
+    const child = this.#child;
+    if (child === undefined) return null;
+    if (!hasExited(child)) {
+      const exited = once(child, "exit");
+      child.kill(signal);
+      const timer = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+      await exited;
+      clearTimeout(timer);
+    }
+    return child.exitCode;
+  }
+}
+
+function hasExited(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
 }
 
 function readListeners(output: string): Map<string, number> | undefined {

@@ -1,0 +1,133 @@
+// Users and their access keys in the admin API.
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import { accessKeySchema, secretKeySchema, userNameSchema } from "../access/directory.ts";
+import type { Directory, KeyRecord, UserRecord } from "../access/directory.ts";
+import { asProblem } from "./problem.ts";
+
+const keyBody = z.strictObject({
+  user: userNameSchema,
+  access_key: accessKeySchema.optional(),
+  secret_key: secretKeySchema.optional(),
+  description: z.string().max(256).optional(),
+});
+const keyChange = z.strictObject({
+  enabled: z.boolean().optional(),
+  description: z.string().max(256).optional(),
+});
+const userBody = z.strictObject({
+  enabled: z.boolean().default(true),
+  policies: z.record(z.string().min(1).max(128), z.record(z.string(), z.unknown())).default({}),
+  namespaces: z.array(z.string().min(1).max(128)).max(100).default([]),
+});
+const userParams = z.object({ name: userNameSchema });
+const keyParams = z.object({ access_key: accessKeySchema });
+
+/** Users, with their policies. */
+export function createUserRoutes(directory: Directory): ApiRoute[] {
+  const tag = "Users";
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/users",
+      summary: "All users",
+      tag,
+      handle: () => ({ users: directory.listUsers().map(showUser) }),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/users/{name}",
+      summary: "One user",
+      tag,
+      params: userParams,
+      handle: ({ params }) => showUser(directory.getUser(params.name)),
+    }),
+    defineRoute({
+      method: "PUT",
+      path: "/api/v1/users/{name}",
+      summary: "Make or replace a user",
+      tag,
+      params: userParams,
+      body: userBody,
+      handle: ({ params, body }) =>
+        asProblem(
+          Promise.resolve().then(() => showUser(directory.putUser({ name: params.name, ...body }))),
+        ),
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/users/{name}",
+      summary: "Delete a user with its keys",
+      tag,
+      params: userParams,
+      handle: ({ params }) => directory.deleteUser(params.name),
+    }),
+  ];
+}
+
+/** Access keys. */
+export function createKeyRoutes(directory: Directory): ApiRoute[] {
+  const tag = "Keys";
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/keys",
+      summary: "All access keys, without their secrets",
+      tag,
+      query: z.object({ user: userNameSchema.optional() }),
+      handle: ({ query }) => ({ keys: directory.listKeys(query.user).map(showKey) }),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/keys",
+      summary: "Make an access key",
+      description: "The secret is in this answer and never again.",
+      tag,
+      body: keyBody,
+      status: 201,
+      handle: ({ body }) => {
+        const key = directory.createKey({
+          user: body.user,
+          accessKey: body.access_key,
+          secretKey: body.secret_key,
+          description: body.description,
+        });
+        return { ...showKey(key), secret_key: key.secretKey };
+      },
+    }),
+    defineRoute({
+      method: "PATCH",
+      path: "/api/v1/keys/{access_key}",
+      summary: "Switch an access key on or off",
+      tag,
+      params: keyParams,
+      body: keyChange,
+      handle: ({ params, body }) => showKey(directory.updateKey(params.access_key, body)),
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/keys/{access_key}",
+      summary: "Delete an access key",
+      tag,
+      params: keyParams,
+      handle: ({ params }) => directory.deleteKey(params.access_key),
+    }),
+  ];
+}
+
+function showUser(user: UserRecord) {
+  const { createdMs, ...rest } = user;
+  return { ...rest, created_at: new Date(createdMs).toISOString() };
+}
+
+function showKey(key: KeyRecord) {
+  const { accessKey, user, enabled, description, createdMs } = key;
+  return {
+    access_key: accessKey,
+    user,
+    enabled,
+    description,
+    created_at: new Date(createdMs).toISOString(),
+  };
+}

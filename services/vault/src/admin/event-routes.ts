@@ -1,0 +1,72 @@
+// Notification subscriptions in the admin API.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import { deriveWebhookSecret } from "../delivery/webhook.ts";
+import {
+  subscriptionSchema,
+  toNotificationRule,
+  toSubscription,
+} from "../http/bucket/notification.ts";
+import type { ObjectApi } from "../http/context.ts";
+import type { NotificationRule, Store } from "../store.ts";
+import { asProblem } from "./problem.ts";
+
+/** What the routes need; webhooks' secrets are made from the key. */
+export interface EventRouteOptions {
+  api: ObjectApi;
+  masterKey: Buffer;
+}
+
+/** Subscribing, and reading subscriptions with the secrets of their webhooks. */
+export function createEventRoutes(options: EventRouteOptions): ApiRoute[] {
+  return [createSubscribeRoute(options), createSubscriptionsRoute(options)];
+}
+
+function createSubscribeRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
+  return defineRoute({
+    method: "POST",
+    path: "/api/v1/events/subscribe",
+    summary: "Add a notification subscription",
+    description: "The answer holds the secret that webhooks are signed with.",
+    body: subscriptionSchema,
+    status: 201,
+    handle: async ({ body }) => {
+      const bucket = body.bucket ?? "";
+      const { store } = api;
+      const rule = await asProblem(
+        Promise.resolve().then(() => toNotificationRule(body, "objstore", api.eventPolicy)),
+      );
+      const rules = (await asProblem(readRules(store, bucket))).filter(({ id }) => id !== rule.id);
+      if (rules.length >= 100)
+        throw new PlatformError("conflict", "The bucket has 100 subscriptions already.");
+      await asProblem(store.setBucketSetting(bucket, "notification", { rules: [...rules, rule] }));
+      return showSubscription(masterKey, bucket, rule);
+    },
+  });
+}
+
+function createSubscriptionsRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
+  return defineRoute({
+    method: "GET",
+    path: "/api/v1/events/subscriptions",
+    summary: "Subscriptions of a bucket, with the secrets that webhooks are signed with",
+    description: "Also those that were made with PutBucketNotificationConfiguration.",
+    query: z.object({ bucket: z.string().min(1).max(63) }),
+    handle: async ({ query: { bucket } }) => {
+      const rules = await asProblem(readRules(api.store, bucket));
+      return { subscriptions: rules.map((rule) => showSubscription(masterKey, bucket, rule)) };
+    },
+  });
+}
+
+function showSubscription(masterKey: Buffer, bucket: string, rule: NotificationRule) {
+  const { kind, url } = rule.target as { kind: string; url: string };
+  const secret = kind === "webhook" ? { secret: deriveWebhookSecret(masterKey, bucket, url) } : {};
+  return { ...toSubscription(bucket, rule), ...secret };
+}
+
+async function readRules(store: Store, bucket: string) {
+  return store.headBucket(bucket).settings.notification?.rules ?? [];
+}

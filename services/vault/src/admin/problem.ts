@@ -1,0 +1,24 @@
+// What the store and policies refuse, as the admin API says it.
+import { PlatformError } from "@platform/kernel/errors";
+import { StoreError } from "../store.ts";
+import { toS3Error } from "../http/answer.ts";
+import { S3Error } from "../wire/error.ts";
+
+/** The result, or what was refused as a PlatformError. */
+export async function asProblem<T>(work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    if (!(error instanceof StoreError || error instanceof S3Error)) throw error;
+    const { status, code, message } = toS3Error(error);
+    const kinds = {
+      404: "not_found",
+      409: "conflict",
+      403: "forbidden",
+      507: "insufficient_storage",
+    } as const;
+    const kind =
+      kinds[status as keyof typeof kinds] ?? (status < 500 ? "validation_failed" : "unavailable");
+    throw new PlatformError(kind, `${code}: ${message}`);
+  }
+}
