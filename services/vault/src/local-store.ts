@@ -25,6 +25,7 @@ import { MultipartService } from "./multipart/multipart-service.ts";
 import { BodyOpener } from "./object/body.ts";
 import { ChecksumFactory } from "./object/checksum.ts";
 import { CopyService } from "./object/copy-service.ts";
+import { buildListResult } from "./object/list.ts";
 import { ObjectService, type ServiceEnvironment } from "./object/object-service.ts";
 import { PointReader } from "./object/point-reader.ts";
 import type { DriveState, Store, StoreStats } from "./store.ts";
@@ -194,8 +195,19 @@ async function takeDrives(
 
 // What is stored needs room on all drives alike: the fullest one decides.
 function readSpaceOfDrives(drives: DriveSet): DiskSpace {
-  const spaces = drives.present.map(({ folders }) => readDiskSpace(folders.root));
-  return spaces.reduce((least, space) => (space.freeBytes < least.freeBytes ? space : least));
+  const spaces = drives.present.flatMap(({ folders }) => {
+    try {
+      return [readDiskSpace(folders.root)];
+    } catch {
+      // It has just gone, which is noticed elsewhere.
+      return [];
+    }
+  });
+  const none = { freeBytes: 0, totalBytes: 0 };
+  return spaces.reduce(
+    (least, space) => (space.freeBytes < least.freeBytes ? space : least),
+    spaces[0] ?? none,
+  );
 }
 
 interface LocalStoreParts {
@@ -254,7 +266,8 @@ class LocalStore implements Store {
   copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);
   listObjects: Store["listObjects"] = async (request) => {
     const { id } = this.#env.buckets.require(request.bucket);
-    return this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    const page = await this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    return buildListResult(page, request.maxKeys);
   };
   listVersions: Store["listVersions"] = async (request) => {
     const { id } = this.#env.buckets.require(request.bucket);

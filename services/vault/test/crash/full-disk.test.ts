@@ -11,7 +11,7 @@ import { FULL, judge, parseHistory } from "./history.ts";
 /** From which call of each thread on, and how many of them, find no room; those before make the store ready. */
 const WINDOWS = [
   { calls: "pwrite64,pwritev", first: 120, count: 40 },
-  { calls: "pwrite64,pwritev", first: 101, count: 60_000 },
+  { calls: "pwrite64,pwritev", first: 130, count: 60_000 },
   { calls: "rename", first: 4, count: 60_000 },
 ];
 
@@ -32,7 +32,7 @@ for (const { calls, first, count } of WINDOWS) {
         workload,
         dataDir,
         "11",
-        "150",
+        "400",
       ]),
       { stdio: ["ignore", "pipe", "pipe"], encoding: "utf8", maxBuffer: 2 ** 26 },
     );
