@@ -15,7 +15,7 @@ import {
   type Signature,
 } from "./signature.ts";
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** A body in the aws-chunked coding. */
 export interface ChunkedBody {

@@ -140,7 +140,7 @@ async function readPageForm(request: IncomingMessage): Promise<Form> {
   }
 }
 
-function send({ request, response, cookies }: Visit, answer: Answer): void {
+function send({ request, response, path, cookies }: Visit, answer: Answer): void {
   if (cookies.length > 0) response.appendHeader("Set-Cookie", cookies);
   const isHead = request.method === "HEAD";
   const headers = {
@@ -149,7 +149,8 @@ function send({ request, response, cookies }: Visit, answer: Answer): void {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Cross-Origin-Opener-Policy": "same-origin",
+    // Not for the way to an application, which may wait in the window that has opened this one.
+    ...(path.startsWith("/account") ? { "Cross-Origin-Opener-Policy": "same-origin" } : {}),
     "Content-Security-Policy": writePolicy(answer.kind === "page" ? answer.sources : undefined),
   };
   switch (answer.kind) {

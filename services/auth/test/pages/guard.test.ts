@@ -56,6 +56,8 @@ test("no page can be framed, kept, or made to load what is not ours", async () =
     assert.match(headers.get("cache-control") ?? "", /no-store/, url.pathname);
     assert.equal(headers.get("x-content-type-options"), "nosniff", url.pathname);
     assert.match(headers.get("referrer-policy") ?? "", /^(?:same-origin|no-referrer)$/);
+    const opener = url.pathname.startsWith("/account") ? "same-origin" : null;
+    assert.equal(headers.get("cross-origin-opener-policy"), opener, url.pathname);
   }
 });
 

@@ -43,7 +43,7 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["GET", "/admin/federation", "List federation rules"],
   ["POST", "/admin/batch", "Start a batch job"],
   ["GET", "/admin/batch/{id}", "State of a batch job"],
-  ["GET", "/ui", "Web console"],
+  ["GET", "/ui/", "Web console"],
 ];
 
 /** Makes the API; its fetch checks signatures before the rest sees a request. */

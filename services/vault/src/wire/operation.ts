@@ -82,6 +82,17 @@ const TABLE = [
   ["object", "GET", "uploadId", "ListParts"],
 ] as const satisfies readonly (readonly [Level, string, string, string])[];
 
+/** The table once more, its names apart; and for each level and method the operation that is asked for without a name. */
+const ROWS = TABLE.map(([level, method, names, name]) => {
+  return { level, method, names: names === "" ? [] : names.split(" "), name };
+});
+const PLAIN: ReadonlyMap<string, (typeof TABLE)[number][3]> = new Map(
+  ROWS.filter((row) => row.names.length === 0).map((row) => [
+    `${row.level} ${row.method}`,
+    row.name,
+  ]),
+);
+
 /** The name of an operation, as the API reference has it. */
 export type OperationName = (typeof TABLE)[number][3];
 
@@ -215,13 +226,15 @@ export function resolveOperation(
 }
 
 function findOperation(method: string, level: Level, asked: ReadonlySet<string>): OperationName {
+  const plain = asked.size === 0 ? PLAIN.get(`${level} ${method}`) : undefined;
+  if (plain !== undefined) return plain;
   let best: { name: OperationName; names: readonly string[] } | undefined;
   let isKnownElsewhere = false;
-  for (const [rowLevel, rowMethod, rowNames, name] of TABLE) {
-    const names = rowNames === "" ? [] : rowNames.split(" ");
-    if (rowLevel !== level || !names.every((item) => asked.has(item))) continue;
-    if (rowMethod === method) {
-      if (best === undefined || names.length > best.names.length) best = { name, names };
+  for (const row of ROWS) {
+    const { names } = row;
+    if (row.level !== level || !names.every((item) => asked.has(item))) continue;
+    if (row.method === method) {
+      if (best === undefined || names.length > best.names.length) best = row;
     } else if (names.length > 0) {
       isKnownElsewhere = true;
     }

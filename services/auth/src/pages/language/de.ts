@@ -39,7 +39,6 @@ export const de: Messages = {
     password:
       "Wählen Sie ein anderes Passwort: 8 bis 128 Zeichen, kein verbreitetes, nichts aus Ihrem Namen, Ihrer Adresse oder dem Namen dieses Dienstes.",
     required: (label) => `Bitte ausfüllen: ${label}.`,
-    tooLong: (label) => `Zu lang: ${label}.`,
     wrongPassword: "Der Benutzername oder das Passwort ist falsch.",
     wrongCurrentPassword: "Das Passwort ist falsch.",
     wrongCode:

@@ -41,7 +41,6 @@ export const en = {
     password:
       "Choose another password: 8 to 128 characters, not a common one, nothing made of your name, your address or this service’s name.",
     required: (label: string) => `Fill in: ${label}.`,
-    tooLong: (label: string) => `Too long: ${label}.`,
     wrongPassword: "The username or the password is wrong.",
     wrongCurrentPassword: "The password is wrong.",
     wrongCode: "The code is wrong, has been used or has expired. Try the next one.",

@@ -135,6 +135,7 @@ export class Connection {
     if (length > smallFrameBytes && this.#frameReserved === 0) {
       if (!(await this.#context.requestBudget.take(length, signal))) return false;
       this.#frameReserved = length;
+      this.#frames.expect();
     }
     const frame = this.#frames.next();
     if (frame === undefined) return false;

@@ -1,4 +1,5 @@
-// Bytes of a connection cut into frames. Nothing is allocated for a length before its bytes have come.
+// Bytes of a connection cut into frames. Nothing is allocated for a length before its bytes have come, unless `expect` says
+// that there is room for it.
 import { ProtocolError } from "../protocol/error.ts";
 import { frameLengthBytes } from "../protocol/frame.ts";
 
@@ -7,6 +8,9 @@ export class FrameReader {
   readonly #frameBytesMax: number;
   #chunks: Buffer[] = [];
   #bytes = 0;
+  /** The frame that is expected, with its length, and how much of it has come. */
+  #expected: Buffer | undefined;
+  #filled = 0;
 
   constructor(frameBytesMax: number) {
     this.#frameBytesMax = frameBytesMax;
@@ -18,8 +22,28 @@ export class FrameReader {
   }
 
   push(chunk: Buffer): void {
-    this.#chunks.push(chunk);
     this.#bytes += chunk.length;
+    const rest = this.#expected === undefined ? chunk : this.#fill(this.#expected, chunk);
+    if (rest.length > 0) this.#chunks.push(rest);
+  }
+
+  /**
+   * Makes room for the whole frame that has begun: its bytes are put in place as they come, instead of being kept as they
+   * came and joined at the end, so that the chunks are garbage at once.
+   */
+  expect(): void {
+    const length = this.readLength();
+    if (length === undefined || this.#expected !== undefined) return;
+    const total = frameLengthBytes + length;
+    const expected = Buffer.allocUnsafeSlow(total);
+    this.#filled = 0;
+    this.#expected = expected;
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    for (const chunk of chunks) {
+      const rest = this.#fill(expected, chunk);
+      if (rest.length > 0) this.#chunks.push(rest);
+    }
   }
 
   /**
@@ -27,6 +51,7 @@ export class FrameReader {
    * Throws if it is negative or over the bound.
    */
   readLength(): number | undefined {
+    if (this.#expected !== undefined) return this.#expected.length - frameLengthBytes;
     if (this.#bytes < frameLengthBytes) return undefined;
     const length = this.#gather(frameLengthBytes).readInt32BE(0);
     if (length < 0 || length > this.#frameBytesMax) {
@@ -40,11 +65,24 @@ export class FrameReader {
     const length = this.readLength();
     if (length === undefined || this.#bytes < frameLengthBytes + length) return undefined;
     const total = frameLengthBytes + length;
+    if (this.#expected !== undefined) {
+      const frame = this.#expected.subarray(frameLengthBytes);
+      this.#expected = undefined;
+      this.#bytes -= total;
+      return frame;
+    }
     const first = this.#gather(total);
     if (first.length === total) this.#chunks.shift();
     else this.#chunks[0] = first.subarray(total);
     this.#bytes -= total;
     return first.subarray(frameLengthBytes, total);
+  }
+
+  /** Copies what belongs to the expected frame; gives what comes after it. */
+  #fill(expected: Buffer, chunk: Buffer): Buffer {
+    const count = chunk.copy(expected, this.#filled);
+    this.#filled += count;
+    return chunk.subarray(count);
   }
 
   /** Makes the first chunk hold at least `length` bytes. */
