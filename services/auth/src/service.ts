@@ -24,6 +24,7 @@ import { authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
 import { listAccountOperations } from "./http/accounts-api.ts";
 import { createAuthApi } from "./http/api.ts";
+import { listAuditOperations } from "./http/audit-api.ts";
 import { ClientAddress } from "./http/client-address.ts";
 import { listClientOperations } from "./http/clients-api.ts";
 import { Cookies } from "./http/cookies.ts";
@@ -306,6 +307,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
       }),
       ...listClientOperations({ identification, oauth, audit }),
       ...listRbacOperations({ identification, policy, rbac, audit }),
+      ...listAuditOperations({ identification, audit }),
       ...listUserOperations({
         identification,
         users,

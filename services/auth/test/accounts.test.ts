@@ -310,5 +310,39 @@ for (const { kind, skip, prepare } of stageKinds) {
       assert.equal(answers.filter(({ status }) => status === 403).length, 63);
       await stage.close();
     });
+
+    test("invitations are listed without what redeems them, and taken back", async () => {
+      const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
+      const { token } = await signIn(stage, admin);
+      const invitations = "/api/v1/invitations";
+      const issue = async () =>
+        (await expectStatus(201, stage, "POST", invitations, { token })).body as Record<
+          string,
+          string
+        >;
+      const [one, two] = [await issue(), await issue()];
+      const list = async () => {
+        const { body } = await expectStatus(200, stage, "GET", invitations, { token });
+        assert.ok(!JSON.stringify(body).includes(one["token"]!));
+        return (body as never as { invitations: { id: string }[] }).invitations.map(({ id }) => id);
+      };
+      assert.deepEqual(new Set(await list()), new Set([one["id"], two["id"]]));
+      await expectStatus(204, stage, "DELETE", `${invitations}/${one["id"]}`, { token });
+      await expectStatus(404, stage, "DELETE", `${invitations}/${one["id"]}`, { token });
+      assert.deepEqual(await list(), [two["id"]]);
+      const body = { username: "guest", password: "a fine long password" };
+      await expectStatus(403, stage, "POST", register, {
+        body: { ...body, invitation: one["token"] },
+      });
+      // The id is not the token.
+      await expectStatus(403, stage, "POST", register, {
+        body: { ...body, invitation: two["id"] },
+      });
+      await expectStatus(201, stage, "POST", register, {
+        body: { ...body, invitation: two["token"] },
+      });
+      assert.deepEqual(await list(), []);
+      await stage.close();
+    });
   });
 }

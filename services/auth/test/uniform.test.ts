@@ -8,7 +8,7 @@ import { readLink, startMailbox } from "./mailbox.ts";
 import { stageKinds, startStage } from "./stage.ts";
 
 const login = "/api/v1/auth/login";
-const rounds = 4;
+const rounds = 5;
 /** Dear enough to stand out from everything else that a login does, on a busy machine as well. */
 const passwordCost = { memoryCost: 19_456, timeCost: 12, parallelism: 1 };
 

@@ -219,6 +219,12 @@ export const groupsAnswer = z.object({ groups: z.array(group).readonly(), next_c
 /** A page of users' ids. */
 export const membersAnswer = z.object({ members: texts, next_cursor: cursor });
 
+/** A page of invitations. */
+export const invitationsAnswer = z.object({
+  invitations: z.array(z.object({ id: z.string(), created_at: time, expires_at: time })).readonly(),
+  next_cursor: cursor,
+});
+
 /** A page of the audit log. */
 export const eventsAnswer = z.object({
   events: z

@@ -1,4 +1,4 @@
-// Operations of administrators on users, groups and invitations, and the audit log.
+// Operations of administrators on users, groups and invitations.
 import { PlatformError } from "@platform/kernel/errors";
 import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
 import type { ApiRoute, Exchange } from "@platform/kernel/http";
@@ -13,9 +13,9 @@ import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
 import {
-  eventsAnswer,
   groupAnswer,
   groupsAnswer,
+  invitationsAnswer,
   membersAnswer,
   sentAnswer,
   userAnswer,
@@ -44,11 +44,7 @@ export interface UsersApiParts {
 
 /** The operations. */
 export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
-  return [
-    ...listUserRecordOperations(parts),
-    ...listGroupOperations(parts),
-    ...listAuditOperations(parts),
-  ];
+  return [...listUserRecordOperations(parts), ...listGroupOperations(parts)];
 }
 
 function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
@@ -212,12 +208,49 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       path: "/api/v1/invitations",
       summary: "Issue an invitation for one registration within a week",
       status: 201,
-      answer: z.object({ token: z.string(), url: z.string() }),
+      answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
-        const token = await credentials.issueInvitation();
-        await record(exchange, principal, "invitation.issue", "");
-        return { token, url: `${publicUrl}/sign-up?invitation=${token}` };
+        const { id: invitation, token } = await credentials.issueInvitation();
+        await record(exchange, principal, "invitation.issue", `invitation:${invitation}`);
+        return { id: invitation, token, url: `${publicUrl}/sign-up?invitation=${token}` };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/invitations",
+      summary: "Invitations that nobody has used yet, without their tokens",
+      query: pageQuery,
+      answer: invitationsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const { limit, cursor } = exchange.query;
+        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
+        const items = await credentials.listInvitations(limit + 1, after);
+        const page = buildPage(items, limit, (item) => [item.id]);
+        const invitations = page.items.map(({ createdAt, expiresAt, ...item }) => ({
+          ...item,
+          created_at: formatTime(createdAt),
+          expires_at: formatTime(expiresAt),
+        }));
+        return { invitations, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/invitations/{id}",
+      summary: "Take an invitation back",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const invitation = exchange.params.id;
+        if (!(await credentials.revokeInvitation(invitation))) {
+          throw new PlatformError("not_found", "There is no such invitation.");
+        }
+        await record(exchange, principal, "invitation.revoke", `invitation:${invitation}`);
+        return undefined;
       },
     }),
   ];
@@ -312,51 +345,6 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
         },
       }),
     ),
-  ];
-}
-
-function listAuditOperations({ identification, audit }: UsersApiParts): ApiRoute[] {
-  const tag = "Audit";
-  return [
-    defineRoute({
-      tag,
-      method: "GET",
-      path: "/api/v1/audit",
-      summary: "The audit log, newest first",
-      query: pageQuery.extend({
-        target: z.string().max(512).optional(),
-        action: z.string().max(64).optional(),
-      }),
-      answer: eventsAnswer,
-      handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
-        const { limit, cursor, target, action } = exchange.query;
-        const before =
-          cursor === undefined ? undefined : decodeCursor(cursor, z.tuple([z.int()]))[0];
-        const rows = await audit.list({ before, limit: limit + 1, target, action });
-        const page = buildPage(rows, limit, ({ seq }) => [seq]);
-        const events = page.items.map(({ at, detail, ...row }) => ({
-          ...row,
-          at: formatTime(at),
-          detail: JSON.parse(detail) as unknown,
-        }));
-        return { events, next_cursor: page.next_cursor };
-      },
-    }),
-    defineRoute({
-      tag,
-      method: "GET",
-      path: "/api/v1/audit/verification",
-      summary: "Whether the chain of the audit log is whole",
-      answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
-      handle: async (exchange) => {
-        await identification.requirePermission(exchange, "audit:read");
-        const { events, ...verdict } = await audit.verify();
-        return verdict.intact
-          ? { intact: true, events }
-          : { intact: false, events, broken_at: verdict.brokenAt };
-      },
-    }),
   ];
 }
 

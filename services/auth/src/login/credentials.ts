@@ -9,7 +9,7 @@ import type { PasswordPolicy } from "../password/policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../throttle/throttle.ts";
 import { networkOf } from "../throttle/network.ts";
-import type { Tickets } from "../ticket/tickets.ts";
+import type { TicketItem, Tickets } from "../ticket/tickets.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail, readUsername } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
@@ -117,9 +117,21 @@ export class Credentials {
     return { id: this.#parts.users.createId(), username: user.username, name: undefined };
   }
 
-  /** An invitation's token, for one registration within a week. */
-  issueInvitation(): Promise<string> {
-    return this.#parts.tickets.issue("invitation", { ttlMs: invitationMs });
+  /** An invitation for one registration within a week: its token, and the id that it is listed by. */
+  async issueInvitation(): Promise<{ id: string; token: string }> {
+    const { tickets } = this.#parts;
+    const token = await tickets.issue("invitation", { ttlMs: invitationMs });
+    return { id: tickets.identify(token), token };
+  }
+
+  /** Invitations that nobody has used yet. */
+  listInvitations(limit: number, after: string | undefined): Promise<TicketItem[]> {
+    return this.#parts.tickets.list("invitation", limit, after);
+  }
+
+  /** Takes an invitation back; whether there was one. */
+  revokeInvitation(id: string): Promise<boolean> {
+    return this.#parts.tickets.void("invitation", id);
   }
 
   /** Changes the password; other sessions and all tokens of before end. */

@@ -28,6 +28,13 @@ export interface Ticket {
   attemptsLeft: number;
 }
 
+/** A ticket as it is listed: `id` names it and redeems nothing. */
+export interface TicketItem {
+  id: string;
+  createdAt: number;
+  expiresAt: number;
+}
+
 /** Issues and redeems tickets. */
 export class Tickets {
   readonly #database: AuthDatabase;
@@ -139,6 +146,41 @@ export class Tickets {
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst();
     return (numInsertedOrUpdatedRows ?? 0n) > 0n;
+  }
+
+  /** What a token is listed as. */
+  identify(token: string): string {
+    return hashToken(token);
+  }
+
+  /** Tickets that are good, by id, from after `after`. */
+  async list(
+    purpose: TicketPurpose,
+    limit: number,
+    after: string | undefined,
+  ): Promise<TicketItem[]> {
+    let query = this.#database.db
+      .selectFrom("auth_tickets")
+      .select(["hash", "created_at", "expires_at"])
+      .where("purpose", "=", purpose)
+      .where("expires_at", ">", this.#clock.now());
+    if (after !== undefined) query = query.where("hash", ">", after);
+    const rows = await query.orderBy("hash").limit(limit).execute();
+    return rows.map(({ hash, created_at, expires_at }) => ({
+      id: hash,
+      createdAt: created_at,
+      expiresAt: expires_at,
+    }));
+  }
+
+  /** Voids the ticket of this id; whether there was one. */
+  async void(purpose: TicketPurpose, id: string): Promise<boolean> {
+    const { numDeletedRows } = await this.#database.db
+      .deleteFrom("auth_tickets")
+      .where("hash", "=", id)
+      .where("purpose", "=", purpose)
+      .executeTakeFirst();
+    return numDeletedRows > 0n;
   }
 
   /** Voids a user's tickets of these purposes. */
