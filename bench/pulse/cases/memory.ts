@@ -12,7 +12,8 @@ import { topicName } from "../broker-load.ts";
 const IDLE_CLIENT = new URL("../../harness/idle-client.ts", import.meta.url).pathname;
 const MIB = 1024 * 1024;
 const DELAYED = 1_000_000;
-const TOPICS = 100_000;
+/** With the topic of the load as many as a tenant may have. */
+const TOPICS = 99_999;
 const SUBSCRIBERS = 10_000;
 const BATCH = 5_000;
 const LANES = 4;
