@@ -64,7 +64,8 @@ function run(args: string[], env: Record<string, string> = {}) {
   });
   const output = () => ({ out, err });
   const waitFor = async <Found>(find: (text: string) => Found | undefined): Promise<Found> => {
-    for (let i = 0; i < 400; i += 1) {
+    // A minute: five services that start on a machine that is busy with other tests.
+    for (let i = 0; i < 1200; i += 1) {
       const found = find(out);
       if (found !== undefined) return found;
       if (child.exitCode !== null) break;
