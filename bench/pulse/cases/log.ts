@@ -9,7 +9,7 @@ import type { Row } from "../../harness/report.ts";
 import { produce, type LogLoad } from "../log-load.ts";
 
 const megabyte = 1_000_000;
-const recoveryBytes = 2_000 * megabyte;
+const recoveryBytes = 10_000 * megabyte;
 const loadProgram = new URL("../log-load.ts", import.meta.url).pathname;
 
 const loads: readonly (LogLoad & { partitions: number })[] = [
