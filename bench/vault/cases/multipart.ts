@@ -37,7 +37,8 @@ export const multipart: BenchCase = {
         { key: "putMibPerS", title: "PUT MiB/s", digits: 0 },
         { key: "getMibPerS", title: "GET MiB/s", digits: 0 },
         { key: "idleMib", title: "memory before, MiB", digits: 0 },
-        { key: "peakMib", title: "peak RSS, MiB", digits: 0 },
+        { key: "firstPeakMib", title: "peak RSS of the first GiB, MiB", digits: 0 },
+        { key: "peakMib", title: "peak RSS of all, MiB", digits: 0 },
         { key: "afterMib", title: "memory after, MiB", digits: 0 },
       ],
       rows,
@@ -76,6 +77,7 @@ async function measure(context: BenchContext, store: ObjectStore): Promise<Recor
   const uploadId = /<UploadId>([^<]+)</.exec(created)?.[1] ?? "";
   const part = new Uint8Array(PART_BYTES).fill(0x78);
   const etags: string[] = [];
+  let firstPeakMib = 0;
   const putMs = await time(async () => {
     let next = 1;
     const lane = async () => {
@@ -85,6 +87,7 @@ async function measure(context: BenchContext, store: ObjectStore): Promise<Recor
         const answer = await ask("PUT", path, query, part);
         await answer.arrayBuffer();
         etags[partNumber - 1] = answer.headers.get("etag") ?? "";
+        if (partNumber * PART_BYTES === 1024 * MIB) firstPeakMib = readPeakBytes(pid!) / MIB;
       }
     };
     await Promise.all(Array.from({ length: LANES }, lane));
@@ -104,6 +107,7 @@ async function measure(context: BenchContext, store: ObjectStore): Promise<Recor
     putMibPerS: (mib * 1000) / putMs,
     getMibPerS: (mib * 1000) / getMs,
     idleMib,
+    firstPeakMib,
     peakMib: readPeakBytes(pid!) / MIB,
     afterMib: readTreeUsage(pid!).pssBytes / MIB,
   };
