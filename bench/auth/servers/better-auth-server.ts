@@ -9,14 +9,12 @@ import { jwt } from "better-auth/plugins/jwt";
 import { BETTER_AUTH_CLIENT, BETTER_AUTH_RESOURCE } from "./better-auth.ts";
 
 const SCOPE = "bench:read";
-const TABLES = [
-  ...["user", "session", "account", "verification", "jwks", "rateLimit"],
-  ...["oauthClient", "oauthResource", "oauthClientResource", "oauthClientAssertion"],
-  ...["oauthAccessToken", "oauthRefreshToken", "oauthConsent"],
-];
+const TABLES =
+  "user session account verification jwks rateLimit oauthClient oauthResource oauthClientResource " +
+  "oauthClientAssertion oauthAccessToken oauthRefreshToken oauthConsent";
 
 const [port = "0"] = process.argv.slice(2);
-const tables: MemoryDB = Object.fromEntries(TABLES.map((table) => [table, []]));
+const tables: MemoryDB = Object.fromEntries(TABLES.split(" ").map((table) => [table, []]));
 const auth = betterAuth({
   baseURL: `http://127.0.0.1:${port}`,
   secret: "bench-secret-bench-secret-bench-secret",
