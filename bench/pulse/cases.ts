@@ -3,12 +3,14 @@ import type { BenchCase } from "../harness/case.ts";
 import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
+import { stream } from "./cases/stream.ts";
 import { fetchBatches, produce, publish } from "./cases/throughput.ts";
 
 export const PULSE_CASES: readonly BenchCase[] = [
   produce,
   fetchBatches,
   publish,
+  stream,
   log,
   kafka,
   memory,

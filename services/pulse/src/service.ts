@@ -179,7 +179,8 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   const listener = await listenHttp({
     address: { host, port },
     fetch: (request, bindings) => api.fetch(request, bindings),
-    intercept: (request, response) => handleCors(origins, request, response),
+    intercept: (request, response) =>
+      handleCors(origins, request, response) || api.intercept(request, response),
     onUpgrade: (request, socket, head) => sockets.handleUpgrade(request, socket, head),
     connectionsMax: config.connections_max,
     ...(tls === undefined ? {} : { tls }),

@@ -1,29 +1,29 @@
 // The API of one service: its operations behind one guard, with probes, metrics, traces, logs, problems and documentation.
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
-import { getProblemHeaders, PlatformError, toPlatformError, toProblem } from "../errors/index.ts";
+import { PlatformError } from "../errors/index.ts";
 import type { HealthAnswer, HealthRegistry } from "../health/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
-import {
-  createHttpMetrics,
-  METRICS_CONTENT_TYPE,
-  type HttpMetrics,
-  type MetricRegistry,
-} from "../metrics/index.ts";
+import { METRICS_CONTENT_TYPE, type HttpMetrics, type MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
-import { parseTraceContext, type Span, type Tracer } from "../trace/index.ts";
+import type { Tracer } from "../trace/index.ts";
+import { createDirectFace } from "./direct.ts";
 import { createDocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
-import { compareSpecificity, mapLegacyPath, toDocumentedPath, toRouterPath } from "./path.ts";
+import { compareSpecificity, toDocumentedPath, toRouterPath } from "./path.ts";
+import { defineRoute, type Access, type ApiRoute, type GuardedRequest } from "./route.ts";
 import {
-  defineRoute,
-  type Access,
-  type ApiRoute,
-  type GuardedRequest,
-  type Peer,
-} from "./route.ts";
+  admitCaller,
+  createObserver,
+  formatProblem,
+  getBodyBound,
+  SECURITY_HEADERS,
+  startScope,
+  type Scope,
+} from "./scope.ts";
 
 /** Says who calls, or throws the PlatformError (401, 403) that keeps them out. */
 export type Guard = (request: GuardedRequest) => Caller | Promise<Caller>;
@@ -58,35 +58,18 @@ export interface ApiOptions {
 export interface Api {
   readonly fetch: (request: Request, bindings?: Partial<HttpBindings>) => Promise<Response>;
   readonly openApi: () => JsonObject;
+  /** Answers direct operations on node's own objects (see `defineDirectRoute`); false: this request is for `fetch`. */
+  readonly intercept: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
-interface Scope {
-  readonly path: string;
-  readonly askedPath: string;
+interface RoutedScope extends Scope {
   readonly url: URL;
-  readonly peer: Peer;
   readonly outgoing: HttpBindings["outgoing"] | undefined;
-  readonly span: Span;
-  readonly logger: Logger;
-  readonly startedMs: number;
   /** Methods of the paths that matched without the method matching. */
   readonly allowed: Set<string>;
-  route: string;
-  error: unknown;
 }
 
-type Env = { Bindings: { scope: Scope } };
-
-const BODY_BYTES_MAX = 1_048_576;
-const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
-const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
-  ["x-content-type-options", "nosniff"],
-  ["x-frame-options", "DENY"],
-  ["referrer-policy", "no-referrer"],
-  ["cross-origin-resource-policy", "same-origin"],
-  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
-  ["cache-control", "no-store"],
-];
+type Env = { Bindings: { scope: RoutedScope } };
 
 /**
  * Puts an API together. Beside `routes` it has `/healthz`, `/readyz`, `/metrics`, `/api/docs` and
@@ -122,66 +105,44 @@ export function createApi(options: ApiOptions): Api {
   return {
     openApi,
     fetch: async (request, bindings = {}) => {
-      const scope = startScope(options, request, bindings);
+      const { method, headers } = request;
+      const url = new URL(request.url);
+      const scope: RoutedScope = {
+        ...startScope(options, method, url.pathname, headers, bindings.incoming?.socket),
+        url,
+        outgoing: bindings.outgoing,
+        allowed: new Set(),
+      };
       const response = await app.fetch(request, { scope });
-      return observe(scope, request, response);
+      observe(scope, method, response.status);
+      return secure(response);
     },
+    intercept: createDirectFace(options, observe),
   };
 }
 
-function readScope(env: unknown): Scope {
+// A response that came from elsewhere may have headers that cannot be changed.
+function secure(response: Response): Response {
+  const headers = new Headers(response.headers);
+  for (const [name, value] of SECURITY_HEADERS) if (!headers.has(name)) headers.set(name, value);
+  return new Response(response.body, { status: response.status, headers });
+}
+
+function readScope(env: unknown): RoutedScope {
   return (env as Env["Bindings"]).scope;
-}
-
-function startScope(options: ApiOptions, request: Request, bindings: Partial<HttpBindings>): Scope {
-  const url = new URL(request.url);
-  const { headers, method } = request;
-  const path = mapLegacyPath(url.pathname);
-  const span = options.tracer.startSpan({
-    name: method,
-    kind: "server",
-    parent: parseTraceContext(headers.get("traceparent"), headers.get("tracestate")),
-    attributes: { "http.request.method": method, "url.path": url.pathname, "url.scheme": "http" },
-  });
-  const { traceId, spanId } = span.context;
-  return {
-    path,
-    askedPath: url.pathname,
-    url,
-    peer: readPeer(bindings),
-    outgoing: bindings.outgoing,
-    span,
-    logger: options.logger.child({ trace_id: traceId, span_id: spanId }),
-    startedMs: options.clock.monotonicMs(),
-    allowed: new Set(),
-    route: "unmatched",
-    error: undefined,
-  };
-}
-
-function readPeer(bindings: Partial<HttpBindings>): Peer {
-  const socket = bindings.incoming?.socket;
-  if (socket === undefined) return { kind: "unknown" };
-  if (socket.remoteAddress !== undefined) return { kind: "tcp", address: socket.remoteAddress };
-  // A TCP socket that has closed has lost its address as well, but its server still has a port.
-  const server = (socket as { server?: { address(): unknown } }).server;
-  return typeof server?.address() === "string" ? { kind: "unix" } : { kind: "unknown" };
 }
 
 async function runRoute(
   options: ApiOptions,
   route: ApiRoute,
-  scope: Scope,
+  scope: RoutedScope,
   request: Request,
   params: Readonly<Record<string, string>>,
 ): Promise<Response> {
   const { peer, path, span, logger } = scope;
-  const guarded: GuardedRequest = { headers: request.headers, method: request.method, path, peer };
-  const access = route.access ?? "guarded";
-  let caller: Caller = { kind: "anonymous" };
-  if (access !== "public") caller = await options.guard(guarded);
-  if (typeof access === "function") access(caller);
-  const bytesMax = route.bodyBytesMax ?? options.bodyBytesMax ?? BODY_BYTES_MAX;
+  const guarded = { headers: request.headers, method: request.method, path, peer };
+  const caller = await admitCaller(options.guard, route, guarded);
+  const bytesMax = getBodyBound(options, route);
   const input = await readInput(route, request, scope.url, params, bytesMax);
   const answerHeaders = new Headers();
   const result = await route.handle({
@@ -221,7 +182,7 @@ function createResponse(result: unknown, status: number | undefined, headers: He
   return new Response(body, { status: status ?? 200, headers });
 }
 
-function answerUnmatched(scope: Scope, method: string): Response {
+function answerUnmatched(scope: RoutedScope, method: string): Response {
   if (scope.allowed.size === 0) {
     return createProblemResponse(new PlatformError("not_found", "There is nothing here."), scope);
   }
@@ -234,55 +195,8 @@ function answerUnmatched(scope: Scope, method: string): Response {
 }
 
 function createProblemResponse(error: unknown, scope: Scope): Response {
-  const problem = toProblem(error, {
-    instance: scope.askedPath,
-    traceId: scope.span.context.traceId,
-  });
-  const headers = getProblemHeaders(error);
-  return new Response(JSON.stringify(problem), { status: problem.status, headers });
-}
-
-function createObserver(
-  options: ApiOptions,
-): (scope: Scope, request: Request, response: Response) => Response {
-  const httpMetrics = options.httpMetrics ?? createHttpMetrics(options.metrics);
-  return (scope, request, response) => {
-    const { status } = response;
-    const { method } = request;
-    const durationMs = options.clock.monotonicMs() - scope.startedMs;
-    httpMetrics.observe(scope.route, method, status, durationMs);
-    scope.span.setName(`${method} ${scope.route}`);
-    scope.span.setAttribute("http.route", scope.route);
-    scope.span.setAttribute("http.response.status_code", status);
-    if (status >= 500) scope.span.setStatus("error", toErrorText(scope.error));
-    scope.span.end();
-    logRequest(scope, method, status, durationMs);
-    // A response that came from elsewhere may have headers that cannot be changed.
-    const headers = new Headers(response.headers);
-    for (const [name, value] of SECURITY_HEADERS) if (!headers.has(name)) headers.set(name, value);
-    return new Response(response.body, { status, headers });
-  };
-}
-
-function logRequest(scope: Scope, method: string, status: number, durationMs: number): void {
-  const fields = {
-    method,
-    path: scope.askedPath,
-    route: scope.route,
-    status,
-    duration_ms: durationMs,
-  };
-  if (status >= 500 && scope.error !== undefined) {
-    scope.logger.error("request failed", { ...fields, error: scope.error });
-  } else if (PROBES.has(scope.path)) {
-    scope.logger.debug("request", fields);
-  } else {
-    scope.logger.info("request", fields);
-  }
-}
-
-function toErrorText(error: unknown): string {
-  return error === undefined ? "" : toPlatformError(error).code;
+  const { status, headers, body } = formatProblem(error, scope);
+  return new Response(body, { status, headers });
 }
 
 function createOpenApi(options: ApiOptions): () => JsonObject {

@@ -1,6 +1,7 @@
 // Entity tags and the conditional headers that carry them. RFC 9110 sections 8.8.3 and 13.1
 import { createHash } from "node:crypto";
 import { PlatformError } from "../errors/index.ts";
+import type { HeaderReader } from "./route.ts";
 
 const HEADER_CHARACTERS_MAX = 4_096;
 const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
@@ -11,7 +12,7 @@ export function createEtag(content: string | Uint8Array): string {
 }
 
 /** Throws `precondition_failed` when the request has an If-Match that `current` (undefined: nothing is there) fails. */
-export function requireIfMatch(headers: Headers, current: string | undefined): void {
+export function requireIfMatch(headers: HeaderReader, current: string | undefined): void {
   const header = headers.get("if-match");
   if (header === null) return;
   const matches =

@@ -17,12 +17,15 @@ export { mapLegacyPath } from "./path.ts";
 export { createValidationError, readBody, type InputError } from "./request-input.ts";
 export {
   alreadyAnswered,
+  defineDirectRoute,
   defineRoute,
   type Access,
   type ApiMethod,
   type ApiRoute,
   type BodyKind,
+  type DirectExchange,
   type Exchange,
   type GuardedRequest,
+  type HeaderReader,
   type Peer,
 } from "./route.ts";

@@ -18,6 +18,7 @@ export interface RequestInput {
 }
 
 const ERRORS_MAX = 50;
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
 
 /**
@@ -40,7 +41,9 @@ export async function readInput(
   if (route.bodyKind === "bytes") {
     input.body = await readBody(request, bodyBytesMax);
   } else if (route.body !== undefined) {
-    input.body = check(route.body, "body", await readJson(request, bodyBytesMax), errors);
+    const bytes = await readBody(request, bodyBytesMax);
+    const body = parseJson(bytes, request.headers.get("content-type"));
+    input.body = check(route.body, "body", body, errors);
   }
   if (errors.length > 0) throw createValidationError(errors);
   return input;
@@ -89,10 +92,10 @@ export async function readBody(
   return whole;
 }
 
-async function readJson(request: Request, bytesMax: number): Promise<unknown> {
-  const bytes = await readBody(request, bytesMax);
+/** Parses a body; no bytes are undefined. Throws `unsupported_media_type`, or `bad_request` for what is no JSON. */
+export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
   if (bytes.byteLength === 0) return undefined;
-  const [type = "", ...parameters] = (request.headers.get("content-type") ?? "").split(";");
+  const [type = "", ...parameters] = (contentType ?? "").split(";");
   const charset = parameters.map((text) => text.trim().toLowerCase()).find(isCharset);
   if (!JSON_TYPE.test(type.trim().toLowerCase()) || (charset && !/=\s*"?utf-8"?$/.test(charset))) {
     throw new PlatformError(
@@ -102,10 +105,18 @@ async function readJson(request: Request, bytesMax: number): Promise<unknown> {
     );
   }
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
+    return JSON.parse(UTF8.decode(bytes)) as unknown;
   } catch (cause) {
     throw new PlatformError("bad_request", "The body is not valid JSON.", { cause });
   }
+}
+
+/** Checks a body by itself. Throws `validation_failed`. */
+export function checkBody(route: ApiRoute, body: unknown): unknown {
+  const errors: InputError[] = [];
+  const checked = check(route.body, "body", body, errors);
+  if (errors.length > 0) throw createValidationError(errors);
+  return checked;
 }
 
 function isCharset(parameter: string): boolean {

@@ -1,4 +1,5 @@
 // The service's cookies: bound to its host and hidden from scripts.
+import type { HeaderReader } from "@platform/kernel/http";
 
 /** Reads and writes cookies; `__Host-` names on https, which browsers accept from this very host only. */
 export class Cookies {
@@ -9,7 +10,7 @@ export class Cookies {
   }
 
   /** The value; undefined where there is none, or more than one. */
-  read(headers: Headers, name: CookieName): string | undefined {
+  read(headers: HeaderReader, name: CookieName): string | undefined {
     const wanted = `${this.#nameOf(name)}=`;
     const found = (headers.get("cookie") ?? "")
       .split(";")

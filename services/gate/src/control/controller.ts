@@ -2,6 +2,7 @@
 import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { createEtag, requireIfMatch } from "@platform/kernel/http";
+import type { HeaderReader } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
 import type { RouteConfig } from "../config/route.ts";
@@ -43,7 +44,7 @@ export type ChangeRequest = {
   /** For the audit log: `operator`, `user <sub>`, `SIGHUP` … */
   caller: string;
   /** May hold If-Match; the change is refused with `precondition_failed` where the routes are others. */
-  headers?: Headers;
+  headers?: HeaderReader;
 };
 
 /** What became of a change. */

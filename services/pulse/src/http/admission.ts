@@ -1,6 +1,6 @@
 // Who calls, for requests that can bring no Authorization header too, and which tenant that is.
 import { PlatformError } from "@platform/kernel/errors";
-import type { Guard, GuardedRequest } from "@platform/kernel/http";
+import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
 import { isTenant, type Tenant } from "../topic/name.ts";
 
@@ -45,13 +45,16 @@ export async function admitSubscriber(
   if (headers.has("authorization")) return guard(request);
   const token = search.get("access_token") ?? readCookie(headers, origins);
   if (token === undefined || token === "") return guard(request);
-  const admitted = new Headers(headers);
-  admitted.set("authorization", `Bearer ${token.replaceAll(/[^\w.~+/=-]/g, "")}`);
+  const authorization = `Bearer ${token.replaceAll(/[^\w.~+/=-]/g, "")}`;
+  const admitted: HeaderReader = {
+    get: (name) => (name === "authorization" ? authorization : headers.get(name)),
+    has: (name) => name === "authorization" || headers.has(name),
+  };
   return guard({ ...request, headers: admitted });
 }
 
 // A foreign page could make a browser open a socket with our cookie (WebSockets know no same-origin policy).
-function readCookie(headers: Headers, origins: readonly string[]): string | undefined {
+function readCookie(headers: HeaderReader, origins: readonly string[]): string | undefined {
   const origin = headers.get("origin");
   const host = headers.get("host") ?? "";
   const isOwn = origin === null || URL.parse(origin)?.host === host || origins.includes(origin);

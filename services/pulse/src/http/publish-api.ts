@@ -1,7 +1,12 @@
 // Publishing over HTTP: one message, or several all or nothing.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import {
+  defineDirectRoute,
+  defineRoute,
+  type ApiRoute,
+  type HeaderReader,
+} from "@platform/kernel/http";
 import type { RecordHeader } from "@platform/log/batch";
 import { delayMsMax } from "../dispatch/delays.ts";
 import { ownHeaderPrefix, readText } from "../publish/message.ts";
@@ -38,7 +43,7 @@ type MessageBody = z.output<typeof messageSchema>;
 /** The operations. */
 export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
   return [
-    defineRoute({
+    defineDirectRoute({
       method: "POST",
       path: "/api/v1/publish",
       summary: "Publish a message; the answer comes when it is stored",
@@ -83,7 +88,7 @@ export function createPublishRoutes(publisher: Publisher): ApiRoute[] {
   ];
 }
 
-function parseMessage(message: unknown, index: number, headers: Headers): PublishInput {
+function parseMessage(message: unknown, index: number, headers: HeaderReader): PublishInput {
   const result = messageSchema.safeParse(message);
   try {
     if (result.success) return toInput(result.data, headers);
@@ -98,7 +103,7 @@ function parseMessage(message: unknown, index: number, headers: Headers): Publis
   });
 }
 
-function toInput(body: MessageBody, requestHeaders: Headers): PublishInput {
+function toInput(body: MessageBody, requestHeaders: HeaderReader): PublishInput {
   const { producer_id, sequence_number } = body;
   if ((producer_id === undefined) !== (sequence_number === undefined)) {
     throw new PlatformError("validation_failed", "producer_id and sequence_number go together.");

@@ -55,6 +55,35 @@ test("bad input is refused with a reason, and nothing is stored of it", async (t
   assert.equal((await pulse.get("/api/v1/topics")).body.count, 0);
 });
 
+test("publishing is answered alike on the short way and by the router, which takes what has a query", async (t) => {
+  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_TOKEN: "operator-token" });
+  const json = { "content-type": "application/json" };
+  const good = JSON.stringify({ topic: "a", payload: "x" });
+  const cases: [number, Record<string, string>, string][] = [
+    [200, json, good],
+    [400, json, JSON.stringify({ topic: "a.*", payload: "x" })],
+    [400, json, JSON.stringify({ topic: "a", payload: 5 })],
+    [400, json, "{"],
+    [401, { ...json, authorization: "Bearer wrong" }, good],
+    [413, json, JSON.stringify({ topic: "a", payload: "x".repeat(1024 * 1024 + 1) })],
+    [413, json, " ".repeat(10 * 1024 * 1024 + 1)],
+    [415, { "content-type": "text/plain" }, good],
+  ];
+  for (const [status, headers, body] of cases) {
+    const ask = async (path: string) => {
+      const answer = await pulse.get(path, { method: "POST", headers, body });
+      // What differs with each request.
+      const { trace_id: _trace, message_id: _id, partition: _partition, ...rest } = answer.body;
+      delete rest.offset;
+      const fields = [...answer.headers].filter(([name]) => !/^(date|content-length)$/.test(name));
+      return { status: answer.status, fields, rest };
+    };
+    const short = await ask("/api/v1/publish");
+    assert.equal(short.status, status, body.slice(0, 60));
+    assert.deepEqual(short, await ask("/api/v1/publish?way=router"));
+  }
+});
+
 test("messages of one key share a partition, and the partition is FNV-1a of the key", async (t) => {
   const pulse = await startPulseProcess(t);
   await pulse.post("/api/v1/topics", { name: "p", partitions: 8 });

@@ -47,7 +47,7 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
 ];
 
 /** Makes the API; its fetch checks signatures before the rest sees a request. */
-export function createAdminApi(options: AdminOptions): Api {
+export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
   const { health, metrics, logger, tracer, clock, guard } = options;
   const api = createApi({
     service: "vault",

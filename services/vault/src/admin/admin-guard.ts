@@ -1,7 +1,7 @@
 // Who may use the admin API: a console session, root's signature, or a token with the scope or role for it.
 import { PlatformError, createUnauthorizedError } from "@platform/kernel/errors";
 import { checkSameOrigin, createBearerGuard } from "@platform/kernel/http";
-import type { Guard } from "@platform/kernel/http";
+import type { Guard, HeaderReader } from "@platform/kernel/http";
 import { hasAccess } from "@platform/kernel/identity";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Caller } from "../access/authorizer.ts";
@@ -29,7 +29,7 @@ export interface AdminGuardOptions {
 /** Checks signatures where the whole request is at hand, and tells the guard of those that are root's. */
 export class AdminGuard {
   readonly #options: AdminGuardOptions;
-  readonly #signed = new WeakSet<Headers>();
+  readonly #signed = new WeakSet<HeaderReader>();
   readonly #askBearer: Guard | undefined;
 
   constructor(options: AdminGuardOptions) {
@@ -92,7 +92,7 @@ export class AdminGuard {
 }
 
 /** Refuses what a page of another site has sent. */
-export function requireSameOrigin(headers: Headers): void {
+export function requireSameOrigin(headers: HeaderReader): void {
   const verdict = checkSameOrigin(headers.get("host") ?? "", (name) => headers.get(name));
   if (!verdict.allowed) throw new PlatformError("forbidden", `Not from here: ${verdict.reason}.`);
 }

@@ -74,11 +74,11 @@ export function formatChecksum(checksum: ObjectChecksum | undefined): string | n
 
 /** The inverse of `formatChecksum`. */
 export function parseChecksum(text: string): ObjectChecksum {
-  const [algorithm, type, value] = text.split(":");
+  const at = text.indexOf(":");
   return {
-    algorithm: algorithm as ChecksumAlgorithm,
-    type: type === "C" ? "COMPOSITE" : "FULL_OBJECT",
-    value: value ?? "",
+    algorithm: text.slice(0, at) as ChecksumAlgorithm,
+    type: text[at + 1] === "C" ? "COMPOSITE" : "FULL_OBJECT",
+    value: text.slice(at + 3),
   };
 }
 

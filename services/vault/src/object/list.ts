@@ -1,9 +1,9 @@
 // Listing live objects: a seek for each page and for each common prefix, never a walk over what a prefix hides.
 //
-// A page is a thousand rows, and what it costs is rows: SQLite makes them JSON, the reader thread hands that text on as it
-// is, and only the event loop makes objects of it.
+// A page is a thousand rows, and what it costs is rows: SQLite makes one JSON array of each column, the reader thread hands
+// those texts on as they are, and only the event loop makes objects of them.
 import { buildKeyRange, findEndOfPrefix, findNextKey, type KeyRange } from "../index/key-range.ts";
-import { decodeKey, parseChecksum, parseOwner } from "../index/records.ts";
+import { decodeKey, parseChecksum } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import type { ListedObject, ListRequest, ListResult } from "./types.ts";
 
@@ -15,31 +15,30 @@ export interface ListedRow {
   modified: number;
   class: string;
   checksum: string | null;
-  owner: string | null;
 }
 
 /** A listing of one bucket, by its number. */
 export type ListQuery = Omit<ListRequest, "bucket"> & { bucketId: number };
 
+// Rows, a column each.
+interface Columns {
+  keys: string[];
+  sizes: number[];
+  etags: string[];
+  times: number[];
+  classes: string[];
+  checksums: (string | null)[];
+}
+
 /** A page as the reader thread answers it. */
 export interface ListedPage {
-  /** JSON of the rows; without a delimiter there may be one more than was asked for, if there are more. */
-  rows: string;
+  /** JSON of the rows' columns; without a delimiter there may be one row more than was asked for, if there are more. */
+  columns: Record<keyof Columns, string>;
   commonPrefixes: string[];
   isTruncated: boolean;
   /** Behind the last row or common prefix; with a delimiter. */
   next?: ListResult["next"];
 }
-
-type RowValues = [
-  key: string,
-  size: number,
-  etag: string,
-  modified: number,
-  storageClass: string,
-  checksum: string | null,
-  owner: string | null,
-];
 
 const KEYS_MAX = 1000;
 /** Rows that are read behind a seek at first: the next one may be under a common prefix. */
@@ -49,24 +48,36 @@ const FIRST_READ_ROWS = 8;
 export function listObjects(index: IndexConnection, query: ListQuery): ListedPage {
   const { bucketId, delimiter = "", prefix = "", after, maxKeys = KEYS_MAX } = query;
   const range = maxKeys > 0 ? buildKeyRange(prefix, after) : undefined;
-  if (range === undefined) return { rows: "[]", commonPrefixes: [], isTruncated: false };
+  if (range === undefined) {
+    return { columns: formatColumns(makeColumns()), commonPrefixes: [], isTruncated: false };
+  }
   if (delimiter !== "") {
     return new FoldedPage(index, bucketId, maxKeys, prefix, delimiter).read(range);
   }
-  const { rows, count } = readRows(index, bucketId, range, maxKeys + 1);
-  return { rows, commonPrefixes: [], isTruncated: count > maxKeys };
+  const { count, ...columns } = readRows(index, bucketId, range, maxKeys + 1);
+  return { columns, commonPrefixes: [], isTruncated: count > maxKeys };
 }
 
 /** Makes objects of a page. */
 export function buildListResult(page: ListedPage, maxKeys = KEYS_MAX): ListResult {
-  const rows = JSON.parse(page.rows) as RowValues[];
+  const { keys, sizes, etags, times, classes, checksums } = parseColumns(page.columns);
   // The one that tells that there are more.
-  if (rows.length > maxKeys) rows.length = maxKeys;
-  const owners = new Map<string, ListedObject["owner"]>();
-  const objects = rows.map((row) => buildObject(row, owners));
+  if (keys.length > maxKeys) keys.length = maxKeys;
+  const objects = keys.map((key, at) => {
+    const object: ListedObject = {
+      key,
+      etag: etags[at]!,
+      sizeBytes: sizes[at]!,
+      modifiedMs: times[at]!,
+      storageClass: classes[at]!,
+    };
+    const checksum = checksums[at]!;
+    if (checksum !== null) object.checksum = parseChecksum(checksum);
+    return object;
+  });
   const { commonPrefixes, isTruncated } = page;
   if (!isTruncated) return { objects, commonPrefixes, isTruncated };
-  const next = page.next ?? { value: objects.at(-1)!.key, isPrefix: false };
+  const next = page.next ?? { value: keys.at(-1)!, isPrefix: false };
   return { objects, commonPrefixes, isTruncated, next };
 }
 
@@ -75,16 +86,45 @@ function readRows(
   bucketId: number,
   { from, to }: KeyRange,
   limit: number,
-): { rows: string; count: number } {
+): ListedPage["columns"] & { count: number } {
   const bound = to === undefined ? "" : "and key < ?";
   const values = to === undefined ? [] : [to];
   return index
     .sql(
-      "select count(*) as count, json_group_array(json_array(" +
-        "cast(key as text), size, etag, modified, class, checksum, owner)) as rows " +
-        `from (select * from current where bucket = ? and key >= ? ${bound} order by key limit ?)`,
+      "select count(*) as count, json_group_array(cast(key as text)) as keys, " +
+        "json_group_array(size) as sizes, json_group_array(etag) as etags, " +
+        "json_group_array(modified) as times, json_group_array(class) as classes, " +
+        "json_group_array(checksum) as checksums " +
+        "from (select key, size, etag, modified, class, checksum from current " +
+        `where bucket = ? and key >= ? ${bound} order by key limit ?)`,
     )
-    .get(bucketId, from, ...values, limit) as { rows: string; count: number };
+    .get(bucketId, from, ...values, limit) as ListedPage["columns"] & { count: number };
+}
+
+function makeColumns(): Columns {
+  return { keys: [], sizes: [], etags: [], times: [], classes: [], checksums: [] };
+}
+
+function parseColumns(columns: ListedPage["columns"]): Columns {
+  return {
+    keys: JSON.parse(columns.keys) as string[],
+    sizes: JSON.parse(columns.sizes) as number[],
+    etags: JSON.parse(columns.etags) as string[],
+    times: JSON.parse(columns.times) as number[],
+    classes: JSON.parse(columns.classes) as string[],
+    checksums: JSON.parse(columns.checksums) as (string | null)[],
+  };
+}
+
+function formatColumns(columns: Columns): ListedPage["columns"] {
+  return {
+    keys: JSON.stringify(columns.keys),
+    sizes: JSON.stringify(columns.sizes),
+    etags: JSON.stringify(columns.etags),
+    times: JSON.stringify(columns.times),
+    classes: JSON.stringify(columns.classes),
+    checksums: JSON.stringify(columns.checksums),
+  };
 }
 
 // A page in which what lies behind a delimiter is one entry.
@@ -94,7 +134,7 @@ class FoldedPage {
   readonly #maxKeys: number;
   readonly #prefixChars: number;
   readonly #delimiter: string;
-  readonly #rows: RowValues[] = [];
+  readonly #columns = makeColumns();
   readonly #commonPrefixes: string[] = [];
   #next: ListResult["next"];
   #isTruncated = false;
@@ -118,17 +158,15 @@ class FoldedPage {
     let left: KeyRange | undefined = range;
     let limit = FIRST_READ_ROWS;
     while (left !== undefined) {
-      const rows = JSON.parse(
-        readRows(this.#index, this.#bucketId, left, limit).rows,
-      ) as RowValues[];
-      const isFolded = this.#take(rows, left);
-      const isEnd = this.#isTruncated || (!isFolded && rows.length < limit);
+      const { count, ...columns } = readRows(this.#index, this.#bucketId, left, limit);
+      const isFolded = this.#take(parseColumns(columns), left);
+      const isEnd = this.#isTruncated || (!isFolded && count < limit);
       left = isEnd ? undefined : this.#rest;
       // A run of keys is read in larger and larger pieces, a row of common prefixes in small ones.
       limit = isFolded ? FIRST_READ_ROWS : Math.min(limit * 4, KEYS_MAX + 1);
     }
     return {
-      rows: JSON.stringify(this.#rows),
+      columns: formatColumns(this.#columns),
       commonPrefixes: this.#commonPrefixes,
       isTruncated: this.#isTruncated,
       ...(this.#next === undefined ? {} : { next: this.#next }),
@@ -136,14 +174,14 @@ class FoldedPage {
   }
 
   // Takes rows up to the first common prefix, and notes what is left behind them; true where it came to one.
-  #take(rows: readonly RowValues[], range: KeyRange): boolean {
+  #take(columns: Columns, range: KeyRange): boolean {
     this.#rest = undefined;
-    for (const row of rows) {
-      if (this.#rows.length + this.#commonPrefixes.length === this.#maxKeys) {
+    const { keys } = columns;
+    for (const [row, key] of keys.entries()) {
+      if (this.#columns.keys.length + this.#commonPrefixes.length === this.#maxKeys) {
         this.#isTruncated = true;
         return false;
       }
-      const [key] = row;
       const at = key.indexOf(this.#delimiter, this.#prefixChars);
       if (at >= 0) {
         const value = key.slice(0, at + this.#delimiter.length);
@@ -153,31 +191,25 @@ class FoldedPage {
         this.#rest = from === undefined ? undefined : { from, to: range.to };
         return true;
       }
-      this.#rows.push(row);
+      this.#add(columns, row);
       this.#next = { value: key, isPrefix: false };
     }
-    const last = rows.at(-1);
+    const last = keys.at(-1);
     if (last !== undefined) {
-      this.#rest = { from: findNextKey(Buffer.from(last[0])), to: range.to };
+      this.#rest = { from: findNextKey(Buffer.from(last)), to: range.to };
     }
     return false;
   }
-}
 
-function buildObject(
-  [key, sizeBytes, etag, modifiedMs, storageClass, checksum, owner]: RowValues,
-  owners: Map<string, ListedObject["owner"]>,
-): ListedObject {
-  const object: ListedObject = { key, etag, sizeBytes, modifiedMs, storageClass };
-  if (checksum !== null) object.checksum = parseChecksum(checksum);
-  if (owner === null) return object;
-  let known = owners.get(owner);
-  if (known === undefined) {
-    known = parseOwner(owner);
-    owners.set(owner, known);
+  #add(columns: Columns, row: number): void {
+    const { keys, sizes, etags, times, classes, checksums } = this.#columns;
+    keys.push(columns.keys[row]!);
+    sizes.push(columns.sizes[row]!);
+    etags.push(columns.etags[row]!);
+    times.push(columns.times[row]!);
+    classes.push(columns.classes[row]!);
+    checksums.push(columns.checksums[row]!);
   }
-  object.owner = known;
-  return object;
 }
 
 /** What callers see of a listed row. */
@@ -190,6 +222,5 @@ export function buildListedObject(row: ListedRow): ListedObject {
     storageClass: row.class,
   };
   if (row.checksum !== null) object.checksum = parseChecksum(row.checksum);
-  if (row.owner !== null) object.owner = parseOwner(row.owner);
   return object;
 }

@@ -221,7 +221,6 @@ export interface ListedObject {
   sizeBytes: number;
   modifiedMs: number;
   storageClass: string;
-  owner?: Owner;
   checksum?: ObjectChecksum;
 }
 

@@ -16,7 +16,7 @@ export type ListVersionsQuery = Omit<ListVersionsRequest, "bucket"> & { bucketId
 
 type Row = ListedRow & { version: string; latest: number; marker: number };
 
-const COLUMNS = "key, seq, version, size, etag, modified, class, checksum, owner";
+const COLUMNS = "key, seq, version, size, etag, modified, class, checksum";
 // A row without `noncurrent_since` in `versions` is a delete marker that is the newest of its key.
 const OLDER_COLUMNS = `${COLUMNS}, marker, noncurrent_since is null as latest`;
 

@@ -1,7 +1,8 @@
 // ListObjects, ListObjectsV2 and ListObjectVersions
 import type { ListPosition, ListRequest, ListVersionsRequest, ListedObject } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
-import { tag, wrap, xmlDocument } from "../../wire/xml.ts";
+import { TimestampFormatter } from "../../wire/timestamp.ts";
+import { escapeXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import { answerXml } from "../answer.ts";
 import { getOwner } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
@@ -135,13 +136,14 @@ export const listObjectVersions: OperationHandler = async (context) => {
   }
   const page = await api.store.listVersions(request);
   const owner = formatOwner(context);
+  const timestamps = new TimestampFormatter();
   let rows = "";
   for (const version of page.versions) {
     const head =
       tag("Key", encode(version.key)) +
       tag("VersionId", version.versionId) +
       tag("IsLatest", version.isLatest) +
-      tag("LastModified", new Date(version.modifiedMs).toISOString());
+      tag("LastModified", timestamps.format(version.modifiedMs));
     rows += version.isDeleteMarker
       ? wrap("DeleteMarker", head + owner)
       : wrap("Version", head + formatContent(version) + owner);
@@ -171,9 +173,10 @@ function formatObjects(
   withOwner: boolean,
 ): string {
   const owner = withOwner ? formatOwner(context) : "";
+  const timestamps = new TimestampFormatter();
   let out = "";
   for (const object of objects) {
-    out += `<Contents>${tag("Key", encode(object.key))}<LastModified>${new Date(object.modifiedMs).toISOString()}</LastModified>${formatContent(object)}${owner}</Contents>`;
+    out += `<Contents><Key>${escapeXml(encode(object.key))}</Key><LastModified>${timestamps.format(object.modifiedMs)}</LastModified>${formatContent(object)}${owner}</Contents>`;
   }
   return out;
 }

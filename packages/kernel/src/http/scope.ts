@@ -1,0 +1,141 @@
+// What goes with each request whichever way it is answered: trace, admission, bounds, problems, metrics and log.
+import type { Socket } from "node:net";
+import { getProblemHeaders, toPlatformError, toProblem } from "../errors/index.ts";
+import type { Caller } from "../identity/caller.ts";
+import type { Logger } from "../log/index.ts";
+import { createHttpMetrics } from "../metrics/index.ts";
+import { parseTraceContext, type Span } from "../trace/index.ts";
+import type { ApiOptions, Guard } from "./api.ts";
+import { mapLegacyPath } from "./path.ts";
+import type { ApiRoute, GuardedRequest, HeaderReader, Peer } from "./route.ts";
+
+/** One request under way. */
+export interface Scope {
+  /** The path that is meant. */
+  readonly path: string;
+  /** The path as it was asked for. */
+  readonly askedPath: string;
+  readonly peer: Peer;
+  readonly span: Span;
+  readonly logger: Logger;
+  readonly startedMs: number;
+  /** The pattern of the operation, once it is found. */
+  route: string;
+  /** What the operation threw. */
+  error: unknown;
+}
+
+const BODY_BYTES_MAX = 1_048_576;
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/** Headers of every answer that does not say otherwise. */
+export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
+  ["x-content-type-options", "nosniff"],
+  ["x-frame-options", "DENY"],
+  ["referrer-policy", "no-referrer"],
+  ["cross-origin-resource-policy", "same-origin"],
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["cache-control", "no-store"],
+];
+
+/** Begins a request's span and clock. */
+export function startScope(
+  options: ApiOptions,
+  method: string,
+  askedPath: string,
+  headers: HeaderReader,
+  socket: Socket | undefined,
+): Scope {
+  const span = options.tracer.startSpan({
+    name: method,
+    kind: "server",
+    parent: parseTraceContext(headers.get("traceparent"), headers.get("tracestate")),
+    attributes: { "http.request.method": method, "url.path": askedPath, "url.scheme": "http" },
+  });
+  const { traceId, spanId } = span.context;
+  return {
+    path: mapLegacyPath(askedPath),
+    askedPath,
+    peer: readPeer(socket),
+    span,
+    logger: options.logger.child({ trace_id: traceId, span_id: spanId }),
+    startedMs: options.clock.monotonicMs(),
+    route: "unmatched",
+    error: undefined,
+  };
+}
+
+function readPeer(socket: Socket | undefined): Peer {
+  if (socket === undefined) return { kind: "unknown" };
+  if (socket.remoteAddress !== undefined) return { kind: "tcp", address: socket.remoteAddress };
+  // A TCP socket that has closed has lost its address as well, but its server still has a port.
+  const server = (socket as { server?: { address(): unknown } }).server;
+  return typeof server?.address() === "string" ? { kind: "unix" } : { kind: "unknown" };
+}
+
+/** Who calls, as far as the operation wants to know; throws for whom it does not let in. */
+export async function admitCaller(
+  guard: Guard,
+  { access = "guarded" }: ApiRoute,
+  request: GuardedRequest,
+): Promise<Caller> {
+  if (access === "public") return { kind: "anonymous" };
+  const caller = await guard(request);
+  if (typeof access === "function") access(caller);
+  return caller;
+}
+
+/** Bytes that a request's body may have. */
+export function getBodyBound(options: ApiOptions, route: ApiRoute): number {
+  return route.bodyBytesMax ?? options.bodyBytesMax ?? BODY_BYTES_MAX;
+}
+
+/** The answer that says what went wrong. */
+export function formatProblem(
+  error: unknown,
+  scope: Scope,
+): { status: number; headers: Record<string, string>; body: string } {
+  const { traceId } = scope.span.context;
+  const problem = toProblem(error, { instance: scope.askedPath, traceId });
+  const headers = getProblemHeaders(error);
+  return { status: problem.status, headers, body: JSON.stringify(problem) };
+}
+
+/** Ends a request: counts it, closes its span and logs it. */
+export type Observer = (scope: Scope, method: string, status: number) => void;
+
+/** Makes the observer of one API. */
+export function createObserver(options: ApiOptions): Observer {
+  const httpMetrics = options.httpMetrics ?? createHttpMetrics(options.metrics);
+  return (scope, method, status) => {
+    const durationMs = options.clock.monotonicMs() - scope.startedMs;
+    httpMetrics.observe(scope.route, method, status, durationMs);
+    scope.span.setName(`${method} ${scope.route}`);
+    scope.span.setAttribute("http.route", scope.route);
+    scope.span.setAttribute("http.response.status_code", status);
+    if (status >= 500) scope.span.setStatus("error", toErrorText(scope.error));
+    scope.span.end();
+    logRequest(scope, method, status, durationMs);
+  };
+}
+
+function logRequest(scope: Scope, method: string, status: number, durationMs: number): void {
+  const fields = {
+    method,
+    path: scope.askedPath,
+    route: scope.route,
+    status,
+    duration_ms: durationMs,
+  };
+  if (status >= 500 && scope.error !== undefined) {
+    scope.logger.error("request failed", { ...fields, error: scope.error });
+  } else if (PROBES.has(scope.path)) {
+    scope.logger.debug("request", fields);
+  } else {
+    scope.logger.info("request", fields);
+  }
+}
+
+function toErrorText(error: unknown): string {
+  return error === undefined ? "" : toPlatformError(error).code;
+}

@@ -1,0 +1,30 @@
+// Timestamps of listings: a thousand a page, mostly of one day.
+
+const DAY_MS = 86_400_000;
+
+/** Writes times as `Date.prototype.toISOString` does, and asks a Date only where the day differs from the one before. */
+export class TimestampFormatter {
+  #dayStartMs = Number.NaN;
+  #day = "";
+
+  /** ISO 8601 in UTC with milliseconds, of milliseconds since 1970. */
+  format(timeMs: number): string {
+    let ofDayMs = timeMs - this.#dayStartMs;
+    // Not a number at first.
+    if (!(ofDayMs >= 0 && ofDayMs < DAY_MS)) {
+      this.#dayStartMs = Math.floor(timeMs / DAY_MS) * DAY_MS;
+      this.#day = new Date(this.#dayStartMs).toISOString().slice(0, -"00:00:00.000Z".length);
+      ofDayMs = timeMs - this.#dayStartMs;
+    }
+    const ofDayS = Math.floor(ofDayMs / 1_000);
+    const hours = Math.floor(ofDayS / 3_600);
+    const minutes = Math.floor(ofDayS / 60) % 60;
+    const ms = ofDayMs % 1_000;
+    const fraction = ms < 10 ? `00${ms}` : pad(ms, 100);
+    return `${this.#day}${pad(hours, 10)}:${pad(minutes, 10)}:${pad(ofDayS % 60, 10)}.${fraction}Z`;
+  }
+}
+
+function pad(value: number, ten: number): string {
+  return value < ten ? `0${value}` : String(value);
+}
