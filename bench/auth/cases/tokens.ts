@@ -1,6 +1,11 @@
 // (a) What a machine's access token costs: client authentication, policy, one ES256 signature.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import { AUTH_COLUMNS, runContenders } from "../contest.ts";
+import {
+  BETTER_AUTH_CLIENT,
+  BETTER_AUTH_RESOURCE,
+  startBetterAuth,
+} from "../servers/better-auth.ts";
 import { BARE_CLIENT, startBareServer } from "../servers/oidc-provider.ts";
 import { startPlatformAuth } from "../servers/platform-auth.ts";
 
@@ -11,12 +16,13 @@ export const tokens: BenchCase = {
     await using workspace = new Workspace();
     const ours = await startPlatformAuth(context, workspace);
     const bare = await startBareServer(context, workspace);
+    const better = await startBetterAuth(context, workspace);
     const authorize = (id: string, secret: string): Record<string, string> => ({
       Authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}`,
     });
     const form = "grant_type=client_credentials";
     return {
-      work: "POST /token with client_secret_basic, 32 connections, one core. Ours keeps clients, secrets and revocations on SQLite; oidc-provider its one client in memory.",
+      work: "POST /token with client_secret_basic, 32 connections, one core. Ours keeps clients, secrets and revocations on SQLite; oidc-provider and better-auth (with @better-auth/oauth-provider, its memory adapter, its caches of clients and resources, keys in clear, no rate limit) their one client in memory.",
       columns: AUTH_COLUMNS,
       rows: await runContenders(context, workspace, [
         {
@@ -37,9 +43,24 @@ export const tokens: BenchCase = {
           form,
           pid: bare.pid,
         },
+        {
+          name: "better-auth",
+          isOurs: false,
+          version: better.version,
+          url: `${better.origin}/api/auth/oauth2/token`,
+          headers: authorize(BETTER_AUTH_CLIENT.id, BETTER_AUTH_CLIENT.secret),
+          form: new URLSearchParams({
+            grant_type: "client_credentials",
+            resource: BETTER_AUTH_RESOURCE,
+          }).toString(),
+          pid: better.pid,
+        },
       ]),
       ratioColumns: ["perS", "cpuUs"],
-      goals: [{ column: "perS", against: "oidc-provider", atLeast: 1 }],
+      goals: [
+        { column: "perS", against: "oidc-provider", atLeast: 1 },
+        { column: "perS", against: "better-auth", atLeast: 5 },
+      ],
     };
   },
 };

@@ -16,10 +16,11 @@ export interface PlatformAuth {
   clientSecret: string;
 }
 
-/** Starts it on one core and registers the client. */
+/** Starts it, on one core unless others are given, and registers the client. */
 export async function startPlatformAuth(
   context: BenchContext,
   workspace: Workspace,
+  cores = context.cores.test,
 ): Promise<PlatformAuth> {
   const port = await findFreePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -28,7 +29,7 @@ export async function startPlatformAuth(
       name: "platform-auth",
       command: process.execPath,
       args: [BIN],
-      cores: context.cores.test,
+      cores,
       env: {
         PLATFORM_AUTH_ADDR: `127.0.0.1:${port}`,
         PLATFORM_AUTH_PUBLIC_URL: origin,

@@ -51,8 +51,11 @@ export class Throttle {
     }
     return {
       succeed: async () => {
-        await this.#database.db.deleteFrom("auth_throttles").where("key", "=", owner.key).execute();
-        for (const { key } of others) await this.#refund(key);
+        // At the same time, so that SQLite syncs once for all of them.
+        await Promise.all([
+          this.#database.db.deleteFrom("auth_throttles").where("key", "=", owner.key).execute(),
+          ...others.map(({ key }) => this.#refund(key)),
+        ]);
       },
     };
   }
