@@ -42,6 +42,7 @@ const NOT_YET: readonly (readonly ["GET" | "POST", string, string])[] = [
   ["POST", "/admin/federation", "Add a federation rule"],
   ["GET", "/admin/federation", "List federation rules"],
   ["POST", "/admin/batch", "Start a batch job"],
+  ["GET", "/admin/batch/", "State of batch jobs"],
   ["GET", "/admin/batch/{id}", "State of a batch job"],
   ["GET", "/ui/", "Web console"],
 ];

@@ -7,6 +7,7 @@ import fc from "fast-check";
 import { StompFrameReader, encodeFrame, type StompFrame } from "../../src/delivery/stomp-frame.ts";
 import type { DeliveryTarget } from "../../src/delivery/target.ts";
 import { rabbitMissing, startRabbitMq, type RabbitMq } from "./rabbitmq.ts";
+import { serve } from "../serving/serving.ts";
 import { MemoryOutbox, deliver, waitUntil } from "./rig.ts";
 
 const PASSWORD = "s3cret:pass";
@@ -163,6 +164,35 @@ test("RabbitMQ takes the events and passes them on", { skip: rabbitMissing }, as
   assert.deepEqual(new Set(names), new Set(["objstore:ObjectCreated:Put"]));
   assert.deepEqual(delivery.stats, { delivered: 100, failed: 0, givenUp: 0 });
 });
+
+test(
+  "a bucket's subscription leads from a running store to RabbitMQ",
+  { skip: rabbitMissing },
+  async () => {
+    const { bodies } = await subscribe(rabbit!.stompPort, "/queue/photos");
+    await using serving = await serve({ env: { PLATFORM_VAULT_EVENT_NETWORKS: "127.0.0.0/8" } });
+    const { s3 } = serving;
+    await s3.must("PUT", "/photos");
+    const stomp = {
+      url: `stomp://127.0.0.1:${rabbit!.stompPort}`,
+      destination: "/queue/photos",
+      user: "vault",
+      password: PASSWORD,
+    };
+    await s3.must("PUT", "/photos?notification", {
+      body: JSON.stringify({ bucket: "photos", events: ["objstore:ObjectCreated:*"], stomp }),
+    });
+    await s3.must("PUT", "/photos/a.jpg", { body: "hello" });
+    await waitUntil(() => bodies.length === 1, "the event");
+    const { Records } = JSON.parse(bodies[0]!) as {
+      Records: { eventName: string; s3: { object: { key: string } } }[];
+    };
+    assert.equal(Records[0]!.eventName, "objstore:ObjectCreated:Put");
+    assert.equal(Records[0]!.s3.object.key, "a.jpg");
+    const kept = await s3.must("GET", "/photos?notification");
+    assert.ok(!kept.text.includes(PASSWORD), "the password is not told again");
+  },
+);
 
 test(
   "RabbitMQ refuses a wrong password, and the events wait",
