@@ -1,5 +1,6 @@
 // `npm run check`: everything about the source that a machine can judge, in one command.
 import { spawnSync } from "node:child_process";
+import { explainStaleInstallation } from "./installation.ts";
 
 const steps: { name: string; command: string; args: string[] }[] = [
   { name: "types", command: "tsc", args: ["--noEmit"] },
@@ -9,6 +10,11 @@ const steps: { name: string; command: string; args: string[] }[] = [
   { name: "house rules", command: "node", args: ["--test", "tools/house-rules.test.ts"] },
 ];
 
+const stale = explainStaleInstallation();
+if (stale !== undefined) {
+  console.error(stale);
+  process.exit(1);
+}
 const failed: string[] = [];
 for (const step of steps) {
   const started = performance.now();

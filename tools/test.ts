@@ -2,6 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { explainStaleInstallation } from "./installation.ts";
 
 /** A file that never ends must not hold up a machine that nobody watches. */
 const RUN_TIMEOUT_MS = 20 * 60_000;
@@ -18,6 +19,11 @@ const files = globSync([
   .sort();
 if (files.length === 0) {
   console.error(`no test file matches: ${filters.join(" ")}`);
+  process.exit(1);
+}
+const stale = explainStaleInstallation();
+if (stale !== undefined) {
+  console.error(stale);
   process.exit(1);
 }
 // Many tests wait for processes and sockets: as many files at once as there are cores, at least two. The summary of the
