@@ -17,7 +17,7 @@ import {
 } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import type { Clock } from "@platform/kernel/time";
-import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { createServiceTracer } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
 import { AuditLog } from "./audit/audit-log.ts";
 import { authVersion } from "./config.ts";
@@ -366,13 +366,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
 }
 
 function createAuthTracer(config: AuthConfig, metrics: MetricRegistry): Tracer {
-  const exporter =
-    config.otlp_endpoint === undefined
-      ? undefined
-      : createOtlpExporter({
-          endpoint: config.otlp_endpoint,
-          resource: { service: "auth", version: authVersion },
-          metrics,
-        });
-  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
+  return createServiceTracer({
+    resource: { service: "auth", version: authVersion },
+    endpoint: config.otlp_endpoint,
+    metrics,
+    ids: createIdSource(),
+    clock: systemClock,
+  });
 }

@@ -2,12 +2,12 @@
 import { availableParallelism } from "node:os";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
-import { isWeakSecret } from "@platform/kernel/identity";
+import { warnOfWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
-import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { createServiceTracer } from "@platform/kernel/trace";
 import type { Tracer } from "@platform/kernel/trace";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import { gateVersion, routeDrainMsMax } from "./config/document.ts";
@@ -77,9 +77,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   const { loaded, log, lifecycle } = options;
   const { config } = loaded;
 
-  if (config.jwt_secret !== undefined && isWeakSecret(config.jwt_secret)) {
-    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
-  }
+  warnOfWeakSecret(config.jwt_secret, log);
   const overlayPath = getOverlayPath(loaded.path);
   const store = config.ephemeral
     ? createEphemeralOverlay(overlayPath)
@@ -251,15 +249,13 @@ function toAdminChange(change: Change): Change {
 }
 
 function createGateTracer(config: GateConfig, metrics: MetricRegistry): Tracer {
-  const exporter =
-    config.otlp_endpoint === undefined
-      ? undefined
-      : createOtlpExporter({
-          endpoint: config.otlp_endpoint,
-          resource: { service: "gate", version: gateVersion },
-          metrics,
-        });
-  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
+  return createServiceTracer({
+    resource: { service: "gate", version: gateVersion },
+    endpoint: config.otlp_endpoint,
+    metrics,
+    ids: createIdSource(),
+    clock: systemClock,
+  });
 }
 
 function countWorkers(config: GateConfig, log: Logger): number {

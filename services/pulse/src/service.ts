@@ -4,12 +4,12 @@ import { isAbsolute, join } from "node:path";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
-import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "@platform/kernel/identity";
+import { createConfiguredVerifier, type TokenVerifier } from "@platform/kernel/identity";
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
-import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { createServiceTracer } from "@platform/kernel/trace";
 import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
@@ -128,15 +128,13 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   health.addCheck("log", () =>
     journal.stats().state === "open" ? undefined : "the log takes no writes",
   );
-  const exporter =
-    config.otlp_endpoint === undefined
-      ? undefined
-      : createOtlpExporter({
-          endpoint: config.otlp_endpoint,
-          resource: { service: "pulse", version: pulseVersion },
-          metrics: registry,
-        });
-  const tracer = createTracer({ ids: idSource, clock, exporter });
+  const tracer = createServiceTracer({
+    resource: { service: "pulse", version: pulseVersion },
+    endpoint: config.otlp_endpoint,
+    metrics: registry,
+    ids: idSource,
+    clock,
+  });
   lifecycle.onDrain("traces", (drain) => tracer.shutdown(Math.min(1_000, drain.remainingMs())));
 
   const guard = createBearerGuard(verifier);
@@ -224,22 +222,16 @@ function toAdvertised({ kafka_advertised }: PulseConfig) {
 }
 
 function createVerifier(config: PulseConfig, log: Logger): TokenVerifier | undefined {
-  const { token, jwt_secret, jwks_url, jwt_issuer, jwt_audience } = config;
-  if (token === undefined && jwt_secret === undefined && jwks_url === undefined) {
-    log.warn("no credentials are configured: only programs on this machine are answered");
-    return undefined;
-  }
-  if (jwt_secret !== undefined && isWeakSecret(jwt_secret)) {
-    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
-  }
-  return createTokenVerifier({
+  const verifier = createConfiguredVerifier({
+    config,
+    operatorToken: config.token,
     clock: systemClock,
-    ...(token === undefined ? {} : { staticTokens: [token] }),
-    ...(jwt_secret === undefined ? {} : { secret: jwt_secret }),
-    ...(jwks_url === undefined ? {} : { jwks: { url: jwks_url } }),
-    ...(jwt_issuer === undefined ? {} : { issuer: jwt_issuer }),
-    ...(jwt_audience === undefined ? {} : { audience: jwt_audience }),
+    log,
   });
+  if (verifier === undefined) {
+    log.warn("no credentials are configured: only programs on this machine are answered");
+  }
+  return verifier;
 }
 
 type Tls = { cert: Buffer; key: Buffer };

@@ -8,15 +8,14 @@ import { createAddressPolicy, createEgress } from "@platform/kernel/egress";
 import { HealthRegistry } from "@platform/kernel/health";
 import type { HealthAnswer } from "@platform/kernel/health";
 import { listenHttp } from "@platform/kernel/http";
-import { createTokenVerifier, isWeakSecret } from "@platform/kernel/identity";
-import type { TokenVerifier } from "@platform/kernel/identity";
+import { createConfiguredVerifier } from "@platform/kernel/identity";
 import { createIdSource } from "@platform/kernel/ids";
 import { explainListenError } from "@platform/kernel/lifecycle";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
-import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import { createServiceTracer } from "@platform/kernel/trace";
 import { Authorizer } from "./access/authorizer.ts";
 import type { Account, Caller } from "./access/authorizer.ts";
 import { TenantBudgets } from "./access/budget.ts";
@@ -154,7 +153,13 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     engine.close();
   });
 
-  const tracer = createVaultTracer(config, registry);
+  const tracer = createServiceTracer({
+    resource: { service: "vault", version: VERSION },
+    endpoint: config.otlp_endpoint,
+    metrics: registry,
+    ids: createIdSource(),
+    clock,
+  });
   const sessions = config.enable_web_admin
     ? new ConsoleSessions({
         clock,
@@ -165,7 +170,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
   const guard = new AdminGuard({
     sessions: sessions ?? new ConsoleSessions({ clock, accessKey: "", secretKey: "" }),
     verifier,
-    tokens: createAdminTokens(config, log),
+    tokens: createConfiguredVerifier({ config, clock, log }),
   });
   const admin = createAdminApi({
     api,
@@ -289,33 +294,6 @@ function createProbes(health: HealthRegistry) {
     if (path === "/healthz") return toAnswer(health.live());
     return path === "/readyz" ? health.ready().then(toAnswer) : undefined;
   };
-}
-
-function createAdminTokens(config: VaultConfig, log: Logger): TokenVerifier | undefined {
-  const { jwt_secret: secret, jwks_url: url, jwt_issuer: issuer, jwt_audience: audience } = config;
-  if (secret === undefined && url === undefined) return undefined;
-  if (secret !== undefined && isWeakSecret(secret)) {
-    log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
-  }
-  if (url !== undefined && (issuer === undefined || audience === undefined)) {
-    throw new Error("jwks_url needs jwt_issuer and jwt_audience");
-  }
-  return createTokenVerifier({
-    clock: systemClock,
-    ...(secret === undefined ? {} : { secret }),
-    ...(url === undefined ? {} : { jwks: { url } }),
-    ...(issuer === undefined ? {} : { issuer }),
-    ...(audience === undefined ? {} : { audience }),
-  });
-}
-
-function createVaultTracer(config: VaultConfig, metrics: MetricRegistry) {
-  const { otlp_endpoint: endpoint } = config;
-  const exporter =
-    endpoint === undefined
-      ? undefined
-      : createOtlpExporter({ endpoint, resource: { service: "vault", version: VERSION }, metrics });
-  return createTracer({ ids: createIdSource(), clock: systemClock, exporter });
 }
 
 function toAuditEntry(finished: FinishedRequest, nowMs: number) {

@@ -8,6 +8,12 @@ export {
   type Claims,
   type Requirement,
 } from "./caller.ts";
+export {
+  createConfiguredVerifier,
+  warnOfWeakSecret,
+  type ConfiguredVerifierOptions,
+  type TokenConfig,
+} from "./configured.ts";
 export { type JwksOptions } from "./jwks.ts";
 export {
   createTokenVerifier,

@@ -11,6 +11,7 @@ export {
   type OtlpExporterOptions,
 } from "./otlp-exporter.ts";
 export { encodeSpans, type TraceResource } from "./otlp-json.ts";
+export { createServiceTracer, type ServiceTracerOptions } from "./service-tracer.ts";
 export {
   createTracer,
   isSampled,

@@ -7,6 +7,9 @@ import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 import type { XmlElement } from "../wire/xml.ts";
+import { getBucket, getOwner } from "./context.ts";
+import type { OperationContext } from "./context.ts";
+import { receiveDocument } from "./payload.ts";
 
 const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
   ["x-amz-grant-read", "READ"],
@@ -45,8 +48,20 @@ export function readAclFields(
   return admitAcl(checkAcl({ grants }), bucket, false);
 }
 
-/** Reads an AccessControlPolicy document. Throws MalformedACLError. */
-export function parseAcl(body: Buffer, bucket: Bucket): Acl {
+/** The list that a request puts: by its fields or as a document, and not as both. */
+export async function receiveAcl(context: OperationContext): Promise<Acl> {
+  const bucket = getBucket(context);
+  const body = await receiveDocument(context.request, context.payload);
+  const byFields = readAclFields(context.fields, bucket, getOwner(context.api));
+  if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
+  if (byFields === undefined && body.length === 0) {
+    throw new S3Error("MissingSecurityHeader", { elements: [["MissingHeaderName", "x-amz-acl"]] });
+  }
+  return byFields ?? parseAcl(body, bucket);
+}
+
+// An AccessControlPolicy document. Throws MalformedACLError.
+function parseAcl(body: Buffer, bucket: Bucket): Acl {
   let root: XmlElement;
   let grants: AclGrant[];
   try {

@@ -1,0 +1,38 @@
+// Verifiers made of a configuration: what is refused at the start, and what the operator is told.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createConfiguredVerifier } from "../../src/identity/index.ts";
+import { createLogger } from "../../src/log/index.ts";
+import { systemClock } from "../../src/time/index.ts";
+
+function configure(config: object, operatorToken?: string) {
+  const lines: string[] = [];
+  const log = createLogger({ service: "test", write: (line) => void lines.push(line) });
+  const make = () => createConfiguredVerifier({ config, operatorToken, clock: systemClock, log });
+  return { lines, make };
+}
+
+test("without any credentials there is no verifier", () => {
+  assert.equal(configure({ jwt_issuer: "a", jwt_audience: "b" }).make(), undefined);
+});
+
+test("a key set without issuer and audience stops the start", () => {
+  const jwks_url = "http://127.0.0.1:1/keys";
+  for (const config of [
+    { jwks_url },
+    { jwks_url, jwt_issuer: "a" },
+    { jwks_url, jwt_audience: "b" },
+  ]) {
+    assert.throws(configure(config).make, /jwks_url needs jwt_issuer and jwt_audience/);
+  }
+});
+
+test("the operator's token is taken, others are refused, and a short secret is told of but not shown", async () => {
+  const { lines, make } = configure({ jwt_secret: "hush-hush" }, "the-operator");
+  const verifier = make()!;
+  assert.equal((await verifier.verify("the-operator")).kind, "operator");
+  assert.equal((await verifier.verify("somebody")).kind, "refused");
+  assert.equal(lines.length, 1);
+  assert.match(lines[0]!, /jwt_secret is short/);
+  assert.ok(!lines[0]!.includes("hush-hush"));
+});
