@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { LingeringClose } from "./linger.ts";
 
 /** Where to listen: port 0 takes any free one; a socket's folder is made with mode 0700. */
 export type ListenAddress = { host: string; port: number } | { path: string };
@@ -27,6 +28,8 @@ export interface ListenOptions {
   requestTimeoutMs?: number;
   /** Idle time of a kept connection, in ms. Default 75 000. */
   keepAliveTimeoutMs?: number;
+  /** How long an answer that closes waits for the rest of the request's body, up to 16 MiB of it, in ms. Default 5 000. */
+  lingerMs?: number;
   /** Size of a request's head. Default 32 KiB. */
   headBytesMax?: number;
   /** Connections at a time; one more is closed at once. Default 10 000. */
@@ -60,7 +63,9 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
     connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
   };
+  const lingering = new LingeringClose(options.lingerMs ?? 5_000);
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    if (!lingering.admit(request)) return;
     if (options.intercept?.(request, response) !== true) void answer(request, response);
   };
   const { tls } = options;
