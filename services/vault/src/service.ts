@@ -35,6 +35,8 @@ import type { ObjectApi } from "./http/context.ts";
 import { createObjectMetrics } from "./http/object-metrics.ts";
 import { createObjectHandler } from "./http/object-server.ts";
 import type { FinishedRequest } from "./http/object-server.ts";
+import { answerRefusal } from "./http/refusal-answer.ts";
+import { RequestIds } from "./http/request-ids.ts";
 import { openStore } from "./local-store.ts";
 import { SignatureVerifier } from "./sigv4/index.ts";
 import { StoreError } from "./store.ts";
@@ -133,10 +135,12 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
   if (audit !== undefined) lifecycle.onDrain("audit log", () => audit.close());
 
   const engine = createEngine();
+  const ids = new RequestIds();
   const server = createServer({
     engine,
     handler: createObjectHandler({
       api,
+      ids,
       answerProbe: createProbes(health),
       onStarted: metrics.onStarted,
       onFinished: (finished) => {
@@ -145,6 +149,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
         audit?.add(toAuditEntry(finished, clock.now()));
       },
     }),
+    composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
     limits: { bodyBytesMax: BODY_BYTES_MAX, targetBytesMax: TARGET_BYTES_MAX },
   });
   await listen(server.listen({ ...toListenOptions(addr) }), addr, "--port or PLATFORM_VAULT_ADDR");

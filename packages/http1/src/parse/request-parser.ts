@@ -82,6 +82,7 @@ export class RequestParser {
   headStart = 0;
   /** Behind the closing CRLF of the head in `bytes`. */
   headEnd = 0;
+  /** `Other` until the method has been read. */
   methodId: MethodId = Method.Other;
   methodEnd = 0;
   targetForm: TargetFormKind = TargetForm.Origin;
@@ -187,7 +188,7 @@ export class RequestParser {
     return this.bytes.toString("latin1", this.targetStart, this.targetEnd);
   }
 
-  /** The path as it was sent, without the query; `""` where the target has none. */
+  /** The path as it was sent, without the query; `""` where the target has none, or was refused before its path ended. */
   pathString(): string {
     return this.bytes.toString("latin1", this.pathStart, this.pathEnd);
   }
@@ -259,6 +260,9 @@ export class RequestParser {
       } else {
         this.headStart = at;
         this.at = at;
+        this.methodId = Method.Other;
+        this.pathStart = at;
+        this.pathEnd = at;
         this.state = METHOD;
         return Parse.Complete;
       }
@@ -286,6 +290,7 @@ export class RequestParser {
     if (this.state === TARGET) {
       if (at === end) return this.pause(at);
       this.pathStart = at;
+      this.pathEnd = at;
       this.queryStart = -1;
       this.authorityStart = -1;
       this.authorityEnd = -1;

@@ -1,9 +1,11 @@
 // What a connection does at any time, and what it needs of the server that it belongs to.
 import type { Engine } from "../engine/engine.ts";
-import type { RequestLimits } from "../parse/index.ts";
+import type { RequestHead, RequestLimits } from "../parse/index.ts";
+import type { PreparedAnswer } from "../write/index.ts";
 import type { ClientConnection } from "./connection.ts";
 import type { ServerFault } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
+import type { Refused } from "./refused.ts";
 import type { ReadShortener } from "./short-reads.ts";
 
 /** What a connection is doing. */
@@ -42,6 +44,8 @@ export interface ConnectionHost<U> {
   active: number;
   tunnels: number;
   handle(exchange: Exchange<U>): void;
+  /** The answer to a request that the engine refuses by itself. Never throws. */
+  prepareRefusal(refused: Refused, head: RequestHead): PreparedAnswer;
   onHandlerError(error: unknown, exchange: Exchange<U>): void;
   onFault(fault: ServerFault): void;
   forget(connection: ClientConnection<U>): void;

@@ -19,7 +19,6 @@ import type {
   StreamHead,
 } from "./exchange.ts";
 import { InputQueue } from "./input-queue.ts";
-import { prepareRefusal } from "./problem.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
 import type { Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
@@ -252,7 +251,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   /** Answers in the handler's stead and closes: the rest of the request cannot be trusted or is not wanted. */
   refuseBody(refused: Refused): void {
     this.head.keepAlive = false;
-    this.respond(prepareRefusal(refused));
+    this.respond(this.host.prepareRefusal(refused, this.head));
   }
 
   /** Sends what the writer holds, in one write. */
@@ -565,9 +564,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.sequence++;
     this.keepAlive = false;
     const { writer, date } = host.engine;
+    const answer = host.prepareRefusal(refused, this.head);
     writer.begin();
-    writePrepared(writer, date, prepareRefusal(refused), {
-      methodId: Method.GET,
+    writePrepared(writer, date, answer, {
+      methodId: this.head.methodId,
       minor: 1,
       keepAlive: false,
       nowMs: this.nowMs,
@@ -576,7 +576,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.closeGently();
     host.onFault({
       kind,
-      status: refused.status,
+      status: answer.status,
       code: refused.code,
       remoteAddress: this.connection.remoteAddress,
     });

@@ -2,7 +2,11 @@
 import type { TLSSocketOptions } from "node:tls";
 
 import type { Engine } from "../engine/engine.ts";
+import type { Answer } from "../write/index.ts";
 import type { Exchange, Handler } from "./exchange.ts";
+import type { Refused } from "./refused.ts";
+
+export type { Refused } from "./refused.ts";
 
 /** Bounds of a server; every one has a default. */
 export interface ServerLimits {
@@ -94,6 +98,12 @@ export interface ServerOptions<U> {
   limits?: ServerLimits;
   timeouts?: ServerTimeouts;
   tls?: ServerTls;
+  /**
+   * Makes the answer to a request that the engine refuses by itself, in the form that its clients read errors in. `path` is
+   * as it was sent, of visible ASCII, `""` where it was not read to its end. Called for each refusal. Null leaves it at the
+   * problem document, which is sent as well where this throws, sets a field that is not allowed, or makes a body above 32 KiB.
+   */
+  composeRefusal?: (refused: Refused, path: string) => Answer | null;
   /** Tells of requests that were refused before the handler saw them, and of handlers that threw. */
   onFault?: (fault: ServerFault) => void;
   /** A handler threw: the engine answers 500 and closes. Without it the error is rethrown. */

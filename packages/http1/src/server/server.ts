@@ -3,8 +3,10 @@ import { createServer as createTcpServer } from "node:net";
 import type { AddressInfo, Server as TcpServer, Socket } from "node:net";
 
 import type { Engine, Swept } from "../engine/engine.ts";
-import type { RequestLimits } from "../parse/index.ts";
+import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import { TlsListener } from "../tls/listener.ts";
+import { prepareAnswer } from "../write/index.ts";
+import type { PreparedAnswer } from "../write/index.ts";
 import { ClientConnection } from "./connection.ts";
 import type { ConnectionHost } from "./connection-host.ts";
 import type {
@@ -16,10 +18,13 @@ import type {
   ServerTls,
 } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
+import { prepareRefusal } from "./problem.ts";
+import type { Refused } from "./refused.ts";
 import { createReadShortener } from "./short-reads.ts";
 import type { ReadShortener } from "./short-reads.ts";
 
 const BACKLOG = 4_096;
+const REFUSAL_BODY_BYTES_MAX = 32_768;
 
 /** Makes a server; `listen` starts it. Throws if the TLS material does not load. */
 export function createServer<U = undefined>(options: ServerOptions<U>): Server {
@@ -170,6 +175,19 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
 
   sweep(nowMs: number): void {
     for (const connection of this.#connections) connection.sweep(nowMs);
+  }
+
+  prepareRefusal(refused: Refused, head: RequestHead): PreparedAnswer {
+    const { composeRefusal } = this.#options;
+    if (composeRefusal === undefined) return prepareRefusal(refused);
+    try {
+      const composed = composeRefusal(refused, head.pathString());
+      const answer = composed === null ? null : prepareAnswer(composed);
+      if (answer !== null && answer.body.length <= REFUSAL_BODY_BYTES_MAX) return answer;
+    } catch {
+      // The client is answered all the same: what the engine says by itself is always there.
+    }
+    return prepareRefusal(refused);
   }
 
   onHandlerError(error: unknown, exchange: Exchange<U>): void {

@@ -4,12 +4,14 @@ import { readFileSync } from "node:fs";
 
 import { compilePlan, createEngine, createServer, createUpstreamPool } from "../../src/index.ts";
 import type {
+  Answer,
   Exchange,
   ForwardFailure,
   ForwardObserver,
   ForwardPlanOptions,
   ForwardResult,
   ForwardTarget,
+  Refused,
   ServerLimits,
   ServerTimeouts,
   ServerTls,
@@ -27,6 +29,8 @@ export interface ProxySettings {
   listenPath?: string;
   /** The Unix socket behind `/unix`. */
   upstreamPath?: string;
+  /** What `composeRefusal` makes: a text with code and path, nothing, an error, a bad field, or 40 KB. */
+  refusals?: "text" | "null" | "throws" | "bad-field" | "too-large";
   /** Retries a failed try once on the same target where that is allowed. */
   retry?: boolean;
   tls?: {
@@ -83,6 +87,7 @@ const server = createServer<State>({
   ...(settings.limits === undefined ? {} : { limits: settings.limits }),
   ...(settings.timeouts === undefined ? {} : { timeouts: settings.timeouts }),
   ...(settings.tls === undefined ? {} : { tls: loadTls(settings.tls) }),
+  ...(settings.refusals === undefined ? {} : { composeRefusal }),
   onFault: (fault) => faults.push(`${fault.kind} ${fault.code}`),
   onHandlerError: (error) => errors.push(String(error)),
 });
@@ -106,6 +111,25 @@ process.on("message", (message: { tls?: NonNullable<ProxySettings["tls"]>; drain
 process.on("disconnect", () => {
   process.exit();
 });
+
+function composeRefusal(refused: Refused, path: string): Answer | null {
+  switch (settings.refusals) {
+    case "text":
+      return {
+        status: refused.status === 500 ? 503 : 400,
+        headers: [["X-Code", refused.code]],
+        body: `refused ${path}`,
+      };
+    case "throws":
+      throw new Error("thrown by the composer");
+    case "bad-field":
+      return { status: 400, headers: [["X", "line\nbreak"]] };
+    case "too-large":
+      return { status: 400, body: "x".repeat(40_000) };
+    default:
+      return null;
+  }
+}
 
 function loadTls(tls: NonNullable<ProxySettings["tls"]>): ServerTls {
   const names = new Map<string, { cert: string; key: string }>();

@@ -232,6 +232,42 @@ for (const runtime of runtimes) {
     });
   });
 
+  test(`refusals on ${runtime} can be answered in a form of the server's own`, async () => {
+    const proxy = await startProxy(runtime, { refusals: "text" });
+    try {
+      const answers: [request: string, answer: RegExp][] = [
+        [
+          "GET /%zz?q HTTP/1.1\r\nHost: a\r\n\r\n",
+          /400 [^]*X-Code: bad_percent\r[^]*refused \/%zz$/,
+        ],
+        ["GET /a HTTP/1.1\r\n\r\n", /400 [^]*X-Code: host_missing\r[^]*refused \/a$/],
+        ["GET /a\x01b HTTP/1.1\r\n\r\n", /400 [^]*X-Code: bad_target\r[^]*refused $/],
+        ["G@T /a HTTP/1.1\r\n\r\n", /400 [^]*X-Code: bad_request_line\r[^]*refused $/],
+        ["CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n", /400 [^]*X-Code: not_implemented\r/],
+        [
+          "GET /throw HTTP/1.1\r\nHost: a\r\n\r\n",
+          /503 [^]*X-Code: internal\r[^]*refused \/throw$/,
+        ],
+        ["HEAD /%zz HTTP/1.1\r\nHost: a\r\n\r\n", /400 [^]*Content-Length: 12\r[^]*\r\n\r\n$/],
+      ];
+      for (const [request, answer] of answers) assert.match(await ask(proxy.port, request), answer);
+    } finally {
+      await proxy.stop();
+    }
+  });
+
+  for (const refusals of ["null", "throws", "bad-field", "too-large"] as const) {
+    test(`refusals on ${runtime} are problem documents where the server's own form is ${refusals}`, async () => {
+      const proxy = await startProxy(runtime, { refusals });
+      try {
+        const answer = await ask(proxy.port, "GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert.match(answer, /^HTTP\/1\.1 400 [^]*"reason":"bad_percent"[^]*}$/);
+      } finally {
+        await proxy.stop();
+      }
+    });
+  }
+
   test(`drain on ${runtime} lets requests finish, closes idle connections and refuses new ones`, async () => {
     const proxy = await startProxy(runtime);
     try {

@@ -1,4 +1,5 @@
 // The segment files: writing batches to their end, syncing, indexes, removal.
+import { OpenFiles, type FileLease } from "@platform/kernel/files";
 import { readBatchHeader } from "../batch/header.ts";
 import {
   extentPath,
@@ -8,8 +9,7 @@ import {
   type Partition,
   type TailBatch,
 } from "../catalogue/partition.ts";
-import { OpenFiles, type Lease } from "../disk/open-files.ts";
-import type { Disk } from "../disk/port.ts";
+import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { SparseIndex } from "./sparse-index.ts";
 
@@ -28,7 +28,7 @@ export type OwnWrite = {
 export class Segments {
   readonly #disk: Disk;
   readonly #indexBytesMax: number;
-  readonly files: OpenFiles;
+  readonly files: OpenFiles<DiskFile>;
   /** Loaded indexes of extents that do not grow, by path; map order is the order of use. */
   readonly #indexes = new Map<string, SparseIndex>();
   #indexBytes = 0;
@@ -39,7 +39,11 @@ export class Segments {
   constructor(disk: Disk, limits: { openFilesMax: number; indexBytesMax: number }) {
     this.#disk = disk;
     this.#indexBytesMax = limits.indexBytesMax;
-    this.files = new OpenFiles(disk, limits.openFilesMax);
+    this.files = new OpenFiles({
+      filesMax: limits.openFilesMax,
+      open: (path) => disk.open(path, "write"),
+      close: (file) => file.close(),
+    });
   }
 
   /**
@@ -80,7 +84,7 @@ export class Segments {
     if (fresh && !partition.hasFolder) await this.#disk.makeFolder(partitionFolder(partition));
     if (!fresh) await this.#loadActiveIndex(partition);
     const path = extentPath(partition, extent);
-    const lease = await this.files.use(path, fresh);
+    const lease = await (fresh ? this.#create(path) : this.files.use(path));
     try {
       const pieces = write.batches.map((batch) => batch.bytes);
       await lease.file.write(pieces, extent.position);
@@ -293,7 +297,11 @@ export class Segments {
     }
   }
 
-  async #useIfThere(path: string): Promise<Lease | undefined> {
+  #create(path: string): Promise<FileLease<DiskFile>> {
+    return this.files.use(path, (anew) => this.#disk.open(anew, "create"));
+  }
+
+  async #useIfThere(path: string): Promise<FileLease<DiskFile> | undefined> {
     try {
       return await this.files.use(path);
     } catch (error) {

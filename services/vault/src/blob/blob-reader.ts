@@ -1,9 +1,9 @@
 // Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
+import type { FileLease, OpenFiles } from "@platform/kernel/files";
 import { StoreError } from "../store-error.ts";
 import { readAll, type StoreFolders } from "./disk.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 import { BLOCK_BYTES, findCorruptBlock, FRAME_BYTES, locateFrame } from "./layout.ts";
-import type { FileLease, OpenFiles } from "./open-files.ts";
 import type { BlobRecord } from "./types.ts";
 
 /** A blob opened for reading: its file stays readable until `close`, whatever becomes of its name. */
@@ -31,11 +31,11 @@ const GAP_BYTES_MAX = 128 * 1024;
 /** Opens blobs. */
 export class BlobReader {
   readonly #folders: StoreFolders;
-  readonly #files: OpenFiles;
+  readonly #files: OpenFiles<number>;
   readonly #memory: FrameMemory;
   corruptBlocks = 0;
 
-  constructor(folders: StoreFolders, files: OpenFiles, memory: FrameMemory) {
+  constructor(folders: StoreFolders, files: OpenFiles<number>, memory: FrameMemory) {
     this.#folders = folders;
     this.#files = files;
     this.#memory = memory;
@@ -61,7 +61,7 @@ export class BlobReader {
   }
 
   async *#read(
-    lease: FileLease,
+    lease: FileLease<number>,
     blob: BlobRecord,
     position: number,
     start: number,
@@ -70,10 +70,10 @@ export class BlobReader {
     const ranges = splitFrames(blob.stored, position, start, end);
     let ahead: Promise<Buffer> | undefined;
     for (const [index, range] of ranges.entries()) {
-      const current = ahead ?? this.#readFrame(lease.fd, blob, range);
+      const current = ahead ?? this.#readFrame(lease.file, blob, range);
       const bytes = await current;
       const next = ranges[index + 1];
-      ahead = next === undefined ? undefined : this.#readFrame(lease.fd, blob, next);
+      ahead = next === undefined ? undefined : this.#readFrame(lease.file, blob, next);
       // It may fail while nobody looks; whoever awaits it later hears of it.
       ahead?.catch(() => undefined);
       yield bytes;

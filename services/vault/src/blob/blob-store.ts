@@ -157,7 +157,7 @@ export class BlobStore {
   /** Closes files when they are no longer in use. */
   async close(): Promise<void> {
     await this.segments.close();
-    for (const { files } of this.drives.all) files.close();
+    await Promise.all(this.drives.all.map(({ files }) => files.close()));
   }
 }
 

@@ -1,7 +1,7 @@
 // Gives back the room of deleted bodies in segments: what is still alive moves to the open segment, the old one goes.
+import type { FileLease } from "@platform/kernel/files";
 import type { IndexConnection } from "../index/schema.ts";
 import type { CollectorEnvironment } from "./garbage-collector.ts";
-import type { FileLease } from "./open-files.ts";
 import { scanRecords } from "./record-scan.ts";
 
 /** A segment is compacted when less than this share of it is alive. */
@@ -44,7 +44,7 @@ export class Compactor {
     let moved = 0;
     let copied = 0;
     try {
-      for await (const record of scanRecords(lease.fd)) {
+      for await (const record of scanRecords(lease.file)) {
         if (!this.#isAlive(record.id, segment, record.framesAt)) continue;
         const bytes = await record.read();
         if (bytes === undefined) continue;
@@ -76,7 +76,7 @@ export class Compactor {
   }
 
   // With several drives the first copy; what is damaged in it is left where it is, for the scrubber to heal.
-  async #open(segment: number): Promise<FileLease | undefined> {
+  async #open(segment: number): Promise<FileLease<number> | undefined> {
     for (const drive of this.#env.blobs.drives.rank(segment)) {
       if (!drive.isPresent) continue;
       try {

@@ -151,7 +151,7 @@ export class Scrubber {
     });
     if (lease === undefined) return undefined;
     try {
-      for await (const record of scanRecords(lease.fd)) {
+      for await (const record of scanRecords(lease.file)) {
         const begun = performance.now();
         const corrupt = await record.verify();
         if (corrupt < 0) whole.add(record.id);

@@ -58,7 +58,7 @@ export class DriveSet {
     if (!drive.isPresent) return;
     drive.absence = reason;
     drive.losses += 1;
-    drive.files.close();
+    void drive.files.close();
     this.listener?.onAbsent(drive, reason);
   }
 }

@@ -1,8 +1,8 @@
 // One drive: a folder with its identity, its files and whether they can be reached.
+import { OpenFiles } from "@platform/kernel/files";
 import { BlobReader } from "../blob/blob-reader.ts";
-import { FolderSync, type StoreFolders } from "../blob/disk.ts";
+import { closeFile, FolderSync, openFile, type StoreFolders } from "../blob/disk.ts";
 import type { FrameMemory } from "../blob/frame-memory.ts";
-import { OpenFiles } from "../blob/open-files.ts";
 
 /** Where bytes are written to and read from. A store without several drives has one of these as well. */
 export class Drive {
@@ -10,7 +10,8 @@ export class Drive {
   readonly slot: number;
   readonly folders: StoreFolders;
   readonly folderSync = new FolderSync();
-  readonly files: OpenFiles;
+  /** Descriptors of files that are read. */
+  readonly files: OpenFiles<number>;
   readonly reader: BlobReader;
   /** Why it takes no part, if so. */
   absence: string | undefined;
@@ -20,7 +21,11 @@ export class Drive {
   constructor(slot: number, folders: StoreFolders, openFilesMax: number, memory: FrameMemory) {
     this.slot = slot;
     this.folders = folders;
-    this.files = new OpenFiles(openFilesMax);
+    this.files = new OpenFiles({
+      filesMax: openFilesMax,
+      open: (path) => openFile(path, "r"),
+      close: closeFile,
+    });
     this.reader = new BlobReader(folders, this.files, memory);
   }
 

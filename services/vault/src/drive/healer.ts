@@ -204,7 +204,7 @@ export class Healer {
       const lease = await other.files.use(other.folders.file(id)).catch(() => undefined);
       if (lease === undefined) continue;
       try {
-        for await (const { id: found, description, summary } of scanRecords(lease.fd)) {
+        for await (const { id: found, description, summary } of scanRecords(lease.file)) {
           if (found === id) return { description: description as object, summary };
         }
       } finally {
@@ -229,7 +229,7 @@ export class Healer {
       if (lease === undefined) continue;
       try {
         whole ??= await readFile(path);
-        for await (const record of scanRecords(lease.fd)) {
+        for await (const record of scanRecords(lease.file)) {
           if (!missing.has(record.id)) continue;
           const bytes = await record.read();
           if (bytes === undefined) continue;

@@ -4,6 +4,7 @@ import { StoreError } from "../store.ts";
 import type { StoreErrorCode } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
 import type { S3ErrorCode } from "../wire/error.ts";
+import { toStoreName } from "../wire/fields.ts";
 import { XML_DECLARATION, tag, wrap } from "../wire/xml.ts";
 
 /** A field of an answer. */
@@ -132,4 +133,23 @@ export function answerError(
     headers: [XML_TYPE, ...error.headers],
     body: XML_DECLARATION + wrap("Error", inner),
   };
+}
+
+/** The fields of an answer with those that all have. Every x-amz- name is answered under its x-store- name as well. */
+export function completeHeaders(
+  requestId: string,
+  ...sections: readonly (readonly Header[] | undefined)[]
+): Header[] {
+  const headers: Header[] = [
+    ["Server", "platform-vault"],
+    ["x-amz-request-id", requestId],
+  ];
+  for (const section of sections) if (section !== undefined) headers.push(...section);
+  const count = headers.length;
+  for (let index = 0; index < count; index += 1) {
+    const [name, value] = headers[index]!;
+    const alias = toStoreName(name);
+    if (alias !== undefined) headers.push([alias, value]);
+  }
+  return headers;
 }

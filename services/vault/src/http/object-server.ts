@@ -1,18 +1,17 @@
 // The object API's requests from the engine to their answers.
-import { randomBytes } from "node:crypto";
 import type { Exchange, Handler } from "@platform/http1";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../wire/error.ts";
-import { toStoreName } from "../wire/fields.ts";
 import { readAddress, resolveOperation } from "../wire/operation.ts";
 import type { OperationName } from "../wire/operation.ts";
-import { answerError, toS3Error } from "./answer.ts";
+import { answerError, completeHeaders, toS3Error } from "./answer.ts";
 import type { Header, S3Answer } from "./answer.ts";
 import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import { operations } from "./operations.ts";
 import { ClientGone } from "./request-body.ts";
+import type { RequestIds } from "./request-ids.ts";
 import { S3Request } from "./request.ts";
 import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
 
@@ -31,6 +30,7 @@ export interface FinishedRequest {
 /** What the server is made of. */
 export interface ObjectServerOptions {
   api: ObjectApi;
+  ids: RequestIds;
   /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
   answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
   onStarted: () => void;
@@ -49,10 +49,9 @@ const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
 
 /** Makes the engine's handler for the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
-  const ids = new RequestIds();
   return (exchange) => {
     options.onStarted();
-    void serve(options, exchange, ids.next());
+    void serve(options, exchange, options.ids.next());
   };
 }
 
@@ -197,7 +196,7 @@ async function sendAnswer(
     reader?.close();
     return;
   }
-  const headers = completeHeaders(request, answer, crossOrigin);
+  const headers = completeHeaders(request.id, answer.headers, crossOrigin);
   const isHead = request.method === "HEAD";
   if (answer.contentLength !== undefined) {
     exchange.startResponse({ status: answer.status, headers, contentLength: answer.contentLength });
@@ -245,42 +244,5 @@ async function sendChunks(
     exchange.end();
   } finally {
     reader.close();
-  }
-}
-
-// Every x-amz- name is answered under its x-store- name as well.
-function completeHeaders(
-  request: S3Request,
-  answer: S3Answer,
-  crossOrigin: readonly Header[],
-): Header[] {
-  const headers: Header[] = [
-    ["Server", "platform-vault"],
-    ["x-amz-request-id", request.id],
-  ];
-  if (answer.headers !== undefined) headers.push(...answer.headers);
-  headers.push(...crossOrigin);
-  const count = headers.length;
-  for (let index = 0; index < count; index += 1) {
-    const [name, value] = headers[index]!;
-    const alias = toStoreName(name);
-    if (alias !== undefined) headers.push([alias, value]);
-  }
-  return headers;
-}
-
-/** Request ids: sixteen upper-case hexadecimal digits, random bytes taken in batches. */
-class RequestIds {
-  #pool = Buffer.alloc(0);
-  #at = 0;
-
-  next(): string {
-    if (this.#at >= this.#pool.length) {
-      this.#pool = randomBytes(4_096);
-      this.#at = 0;
-    }
-    const id = this.#pool.toString("hex", this.#at, this.#at + 8).toUpperCase();
-    this.#at += 8;
-    return id;
   }
 }

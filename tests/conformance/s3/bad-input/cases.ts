@@ -63,6 +63,37 @@ export const cases = casesOf(
     },
   ],
   [
+    "RequestHeaderSectionTooLarge for fields or a target beyond what is read",
+    async ({ client, bucket }) => {
+      const headers = { "x-amz-meta-a": "x".repeat(40_000) };
+      const answer = await client.send("GET", `/${bucket}/key`, { as: "nobody", headers });
+      assertError(answer, 400, "RequestHeaderSectionTooLarge");
+      const text = await client.sendRaw(`GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      assert.match(text, /^HTTP\/1\.1 400 [^]*<Code>RequestHeaderSectionTooLarge<\/Code>/);
+    },
+  ],
+  [
+    "what is no HTTP/1.1 is refused with an error document, and HEAD without one",
+    async ({ client, bucket }) => {
+      const refused: [request: string, status: number, code: string][] = [
+        [`GET /${bucket} HTTP/1.1`, 400, "BadRequest"],
+        [`GET /${bucket} HTTP/3.0\r\nHost: a`, 505, "BadRequest"],
+        [`CONNECT ${bucket}:80 HTTP/1.1\r\nHost: ${bucket}:80`, 405, "MethodNotAllowed"],
+        [`GET /${bucket} HTTP/1.1\r\nHost: a\r\nExpect: more`, 417, "BadRequest"],
+        [`PUT /${bucket}/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip`, 501, "NotImplemented"],
+        [`PUT /${bucket}/a HTTP/1.1\r\nHost: a\r\nContent-Length: x`, 400, "BadRequest"],
+        [`GET /${bucket}/ü HTTP/1.1\r\nHost: a`, 400, "InvalidURI"],
+      ];
+      for (const [request, status, code] of refused) {
+        const text = await client.sendRaw(`${request}\r\n\r\n`);
+        assert.match(text, new RegExp(`^HTTP/1\\.1 ${status} [^]*<Code>${code}</Code>`), request);
+        assert.match(text, /^x-amz-request-id: [0-9A-F]{16}\r$/m);
+      }
+      const head = await client.sendRaw(`HEAD /${bucket}/% HTTP/1.1\r\nHost: a\r\n\r\n`);
+      assert.match(head, /^HTTP\/1\.1 400 [^]*\r\n\r\n$/);
+    },
+  ],
+  [
     "InvalidURI for a path that is no UTF-8",
     async ({ client, bucket }) => {
       for (const key of ["%C3", "%E2%28%A1", "%ED%A0%80"]) {
