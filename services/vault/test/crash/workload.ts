@@ -36,17 +36,20 @@ if (store.headBucket("versioned").versioning === "Unset") {
 }
 writeSync(1, `${JSON.stringify({ at: "ready" } satisfies HistoryLine)}\n`);
 
+const over = new AbortController();
+const upkeep = keepUp(over.signal);
 await Promise.all([
   ...["k0", "k1", "k2", "k3"].map((key) => workAlone("plain", key)),
   ...["v0", "v1"].map((key) => workAlone("versioned", key)),
   contest(),
-  keepUp(),
 ]);
+over.abort();
+await upkeep;
 await store.close();
 
 // What moves and removes bytes of others must not lose any either.
-async function keepUp(): Promise<void> {
-  while (left > 0) {
+async function keepUp(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
     // Where the disk is full it fails, and is tried again.
     await store.maintenance.compact().catch(() => undefined);
     await store.maintenance.collect().catch(() => undefined);
