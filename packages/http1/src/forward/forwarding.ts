@@ -44,6 +44,8 @@ const State = {
 const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
 const INFORMATIONAL_MAX = 16;
+/** How long a stream that is being ended may take to come to a place where it can be. */
+const ENDING_MS = 5_000;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
@@ -85,6 +87,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   readonly #content: AnswerContent<U>;
   #upstreamPaused = false;
   #tunnel: TunnelFlow | null = null;
+  /** The event stream under way ends with the chunk that is being passed on. */
+  #isEnding = false;
   #result: Mutable<ForwardResult> | null = null;
 
   constructor(exchange: ClientConnection<U>) {
@@ -203,7 +207,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         this.#truncate();
         break;
       case State.Tunnel:
-        this.#endTunnel(code !== "");
+        // A client that was told to go may still say so.
+        if (!this.#tunnel!.hasToldClient) this.#endTunnel(code !== "");
         break;
       default:
     }
@@ -218,7 +223,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   onClientDrain(): void {
     if (!this.#upstreamPaused || this.#upstream === null) return;
     this.#upstreamPaused = false;
-    this.#touchAnswer();
+    if (this.#state === State.Tunnel) this.#touchTunnel();
+    else if (!this.#isEnding) this.#touchAnswer();
     this.#upstream.socket.resume();
   }
 
@@ -245,19 +251,46 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#exchange.detachSink();
   }
 
+  /**
+   * Ends an answer that would go on for ever, as soon as that can be done in order: an event stream behind a chunk, a
+   * WebSocket by Close frames to both sides. False: what is under way is none, or another kind of tunnel.
+   */
+  endStream(): boolean {
+    if (this.#state === State.Answering && this.#content.isEventStream) {
+      if (this.#isEnding) return true;
+      this.#isEnding = true;
+      this.#idleDeadlineMs = this.#deadlineIn(ENDING_MS);
+      this.#endEvents();
+      return true;
+    }
+    if (this.#state !== State.Tunnel || !this.#tunnel!.isWebSocket) return false;
+    if (this.#tunnel!.isClosing) return true;
+    this.#tunnel!.isClosing = true;
+    this.#idleDeadlineMs = this.#deadlineIn(ENDING_MS);
+    this.#closeWebSocket();
+    return true;
+  }
+
   onTunnelInput(bytes: Buffer, start: number): void {
     const upstream = this.#upstream;
+    const tunnel = this.#tunnel!;
     if (upstream === null) return;
-    this.#tunnel!.bytesIn += bytes.length - start;
+    const end = tunnel.takeInput(bytes, start);
+    if (end === start) return;
     this.#touchTunnel();
-    upstream.socket.write(start === 0 ? bytes : bytes.subarray(start));
+    upstream.socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
     if (upstream.socket.writableNeedDrain) this.#exchange.pauseBody();
+    if (tunnel.isClosing) this.#closeWebSocket();
   }
 
   /** The client's FIN in a tunnel is passed on; the other direction stays open for a while. */
   onTunnelClientEnd(): void {
     // The other side may have closed the tunnel already.
     if (this.#state !== State.Tunnel) return;
+    if (this.#tunnel!.isClosing) {
+      this.#endTunnel(false);
+      return;
+    }
     this.#tunnel!.noteEnd();
     this.#touchTunnel();
     this.#upstream?.socket.end();
@@ -401,13 +434,16 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       }
     }
     if (this.#state === State.Answering) {
-      this.#touchAnswer();
+      if (!this.#isEnding) this.#touchAnswer();
       this.#passAnswer(bytes, length);
     } else if (this.#state === State.Tunnel) {
+      const tunnel = this.#tunnel!;
+      const end = tunnel.takeOutput(bytes, 0, length);
+      if (end === 0) return;
       this.#touchTunnel();
-      this.#tunnel!.bytesOut += length;
-      relayToClient(this.#exchange, this.#upstream!, bytes, 0, length);
+      relayToClient(this.#exchange, this.#upstream!, bytes, 0, end);
       this.#settleBackPressure();
+      if (tunnel.isClosing) this.#closeWebSocket();
     }
   }
 
@@ -443,6 +479,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#replay.forget();
     const content = this.#content;
     content.begin(parser);
+    this.#isEnding = false;
     const isUnchunked =
       content.isUnchunked || (exchange.minor === 0 && parser.framing === Framing.None);
     exchange.beginForwardedAnswer(parser.status, content.needsClose);
@@ -464,6 +501,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#upstream!.ownReads();
       this.#touchAnswer();
       this.#settleBackPressure();
+      if (exchange.host.endsStreams) this.endStream();
     }
   }
 
@@ -477,7 +515,22 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         return;
       default:
         this.#settleBackPressure();
+        if (this.#isEnding) this.#endEvents();
     }
+  }
+
+  #endEvents(): void {
+    if (!this.#content.endEarly()) return;
+    this.#dropUpstream();
+    this.#exchange.keepAlive = false;
+    this.#conclude("complete");
+    this.#exchange.finish();
+  }
+
+  #closeWebSocket(): void {
+    const { toClient, toUpstream } = this.#tunnel!.takeFarewell();
+    if (toUpstream !== null) this.#upstream?.socket.end(toUpstream);
+    if (toClient !== null) this.#exchange.socket.end(toClient);
   }
 
   #settleBackPressure(): void {
@@ -570,7 +623,9 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#upstreamMs = engine.now() - this.#startMs;
     this.#state = State.Tunnel;
     this.#replay.forget();
-    const tunnel = new TunnelFlow(this.#plan.tunnelIdleMs, length - at);
+    const isWebSocket = (parser.fields.get(Known.Upgrade) ?? "").toLowerCase() === "websocket";
+    const tunnel = new TunnelFlow(this.#plan.tunnelIdleMs, isWebSocket);
+    tunnel.takeOutput(bytes, at, length);
     this.#tunnel = tunnel;
     this.#totalDeadlineMs = NEVER;
     this.#idleDeadlineMs = NEVER;
@@ -592,6 +647,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     // What the client sent behind its request belongs to the tunnel.
     exchange.pump();
     this.#settleBackPressure();
+    if (exchange.host.endsStreams) this.endStream();
   }
 
   #endTunnel(isAbrupt: boolean): void {
@@ -658,6 +714,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   #touchTunnel(): void {
+    if (this.#tunnel!.isClosing) return;
     this.#idleDeadlineMs = this.#deadlineIn(this.#tunnel!.silenceMs);
   }
 

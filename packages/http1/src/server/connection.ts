@@ -244,6 +244,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#forwarding.start(target, observer);
   }
 
+  endStream(): boolean {
+    return this.#forwarding !== null && this.#forwarding.endStream();
+  }
+
   destroy(): void {
     this.socket.destroy();
   }
