@@ -57,6 +57,21 @@ export const pulseDefinition = defineConfig({
     kafka_auto_create_topics: key(z.boolean().default(true), {
       description: "Whether a Kafka client that asks for a topic makes it.",
     }),
+    kafka_produce_bytes_rate: key(count(0, 10_000_000_000, 0), {
+      description:
+        "Bytes of records that a tenant may write over Kafka; whoever is faster is told to pause, and paused. 0 means without limit.",
+      unit: "bytes/s",
+    }),
+    kafka_fetch_bytes_rate: key(count(0, 10_000_000_000, 0), {
+      description:
+        "Bytes of records that a tenant may read over Kafka; as kafka_produce_bytes_rate.",
+      unit: "bytes/s",
+    }),
+    kafka_group_retention_minutes: key(count(0, 5_256_000, 10_080), {
+      description:
+        "How long a Kafka group without members is kept after its last member or commit, and with it what it has committed; 0 means for ever.",
+      unit: "minutes",
+    }),
     users_file: key(file(), {
       description:
         'JSON list of the users of the wire protocols: [{"name", "password", "tenant"}]. Tokens are taken as passwords as well.',

@@ -108,6 +108,11 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     isAutoCreating: config.kafka_auto_create_topics,
     batchBytesMax,
     limits: { connectionsMax: config.kafka_connections_max },
+    quotas: {
+      produceBytesPerSecond: config.kafka_produce_bytes_rate,
+      fetchBytesPerSecond: config.kafka_fetch_bytes_rate,
+    },
+    groupRetentionMs: config.kafka_group_retention_minutes * 60_000,
   });
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));
 

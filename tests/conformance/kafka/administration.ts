@@ -246,11 +246,15 @@ export const administrationCases: readonly Case[] = [
     ],
     [
       [1, 1],
-      "INVALID_REQUEST for controllers",
+      "MISMATCHED_ENDPOINT_TYPE for controllers, UNSUPPORTED_ENDPOINT_TYPE for what nobody knows",
       async ({ client, version }) => {
-        const body = { includeClusterAuthorizedOperations: false, endpointType: 2 };
-        const { errorCode } = await client.ask(describeCluster, version, body);
-        assert.equal(errorCode, errorCodes.invalidRequest);
+        for (const [endpointType, code] of [
+          [2, errorCodes.mismatchedEndpointType],
+          [7, errorCodes.unsupportedEndpointType],
+        ] as const) {
+          const body = { includeClusterAuthorizedOperations: false, endpointType };
+          assert.equal((await client.ask(describeCluster, version, body)).errorCode, code);
+        }
       },
     ],
   ),
@@ -413,6 +417,31 @@ export const administrationCases: readonly Case[] = [
           ).results[0]!.configs.map((config) => config.name);
         assert.ok((await ask(null)).length >= 5);
         assert.deepEqual(await ask(["retention.ms", "no.such"]), ["retention.ms"]);
+      },
+    ],
+    [
+      [1, 4],
+      "tells where a value comes from and what it would be without that, if asked for synonyms",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        await edit({ ...scene, version: 1 }, name, "retention.ms", 0, "60000");
+        const ask = async (includeSynonyms: boolean) => {
+          const configurationKeys = ["retention.ms", "retention.bytes"];
+          const resources = [{ resourceType: topicType, resourceName: name, configurationKeys }];
+          const body = { resources, includeSynonyms };
+          const { results } = await scene.client.ask(describeConfigs, scene.version, body);
+          return results[0]!.configs.map(({ synonyms }) =>
+            synonyms.map(({ value, source }) => [value, source]),
+          );
+        };
+        assert.deepEqual(await ask(false), [[], []]);
+        assert.deepEqual(await ask(true), [
+          [
+            ["60000", 1],
+            ["-1", 5],
+          ],
+          [["-1", 5]],
+        ]);
       },
     ],
     [

@@ -410,9 +410,10 @@ export const groupCases: readonly Case[] = [
     ],
     [
       [0, 0],
-      "NON_EMPTY_GROUP with members, GROUP_ID_NOT_FOUND for no group",
+      "NON_EMPTY_GROUP with members that are no consumers, GROUP_ID_NOT_FOUND for no group",
       async (scene) => {
-        const { groupId } = await settle(scene);
+        const groupId = scene.createName("group");
+        await join({ ...scene, version: 3 }, groupId, { protocolType: "connect" });
         const active = await scene.client.ask(offsetDelete, 0, { groupId, topics: [] });
         assert.equal(active.errorCode, errorCodes.nonEmptyGroup);
         const missing = await scene.client.ask(offsetDelete, 0, { groupId: "missing", topics: [] });

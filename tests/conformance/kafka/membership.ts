@@ -4,6 +4,7 @@ import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-cod
 import {
   alterConfigs,
   createPartitions,
+  deleteGroups,
   describeConfigs,
   describeGroups,
   heartbeat,
@@ -11,6 +12,7 @@ import {
   joinGroup,
   leaveGroup,
   offsetCommit,
+  offsetDelete,
   offsetFetch,
   syncGroup,
 } from "../../../services/pulse/src/kafka/protocol/messages/index.ts";
@@ -54,8 +56,108 @@ async function readRetention({ client }: Scene, name: string): Promise<string | 
   return results[0]!.configs[0]!.value;
 }
 
+/** A member's subscription, as consumers tell it: version 0, topics, no user data. */
+function subscriptionTo(name: string): Buffer {
+  const bytes = Buffer.alloc(2 + 4 + 2 + name.length + 4);
+  bytes.writeInt32BE(1, 2);
+  bytes.writeInt16BE(name.length, 6);
+  bytes.write(name, 8);
+  bytes.writeInt32BE(-1, 8 + name.length);
+  return bytes;
+}
+
 /** The cases. */
 export const membershipCases: readonly Case[] = [
+  ...casesOf("OffsetDelete", [
+    [0, 0],
+    "GROUP_SUBSCRIBED_TO_TOPIC for what a group with members reads, while other offsets can go",
+    async ({ client, createName, createTopic }) => {
+      const [read, left] = [await createTopic(), await createTopic()];
+      const groupId = createName("group");
+      const request = {
+        groupId,
+        sessionTimeoutMs: 20_000,
+        memberId: "",
+        protocolType: "consumer",
+        protocols: [{ name: "range", metadata: subscriptionTo(read.name) }],
+      };
+      const { memberId, generationId } = await client.ask(joinGroup, 3, request);
+      const claim = { groupId, memberId, generationId };
+      const topics = [read, left].map(({ name }) => ({
+        name,
+        partitions: [{ partitionIndex: 0, committedOffset: 5, committedMetadata: null }],
+      }));
+      const ask = async () => {
+        const places = topics.map(({ name }) => ({ name, partitions: [{ partitionIndex: 0 }] }));
+        const answer = await client.ask(offsetDelete, 0, { groupId, topics: places });
+        assert.equal(answer.errorCode, 0);
+        return answer.topics.map(({ partitions }) => partitions[0]!.errorCode);
+      };
+      const { groupSubscribedToTopic } = errorCodes;
+      assert.deepEqual(await ask(), [groupSubscribedToTopic, groupSubscribedToTopic]);
+      const assignments = [{ memberId, assignment: Buffer.from("a") }];
+      await client.ask(syncGroup, 5, { ...claim, assignments });
+      await client.ask(offsetCommit, 8, { ...claim, topics });
+      assert.deepEqual(await ask(), [groupSubscribedToTopic, 0]);
+      const kept = await client.ask(offsetFetch, 7, { groupId, topics: null });
+      assert.deepEqual(
+        kept.topics.map(({ name }) => name),
+        [read.name],
+      );
+    },
+  ]),
+  ...casesOf("DeleteGroups", [
+    [0, 2],
+    "deletes a group in which somebody was given an id and never came back, INVALID_GROUP_ID for no name",
+    async ({ client, version, createName }) => {
+      const groupId = createName("group");
+      const { errorCode } = await client.ask(joinGroup, 5, {
+        groupId,
+        sessionTimeoutMs: 20_000,
+        memberId: "",
+        protocolType: "consumer",
+        protocols: [{ name: "range", metadata: Buffer.from("m") }],
+      });
+      assert.equal(errorCode, errorCodes.memberIdRequired);
+      const { groups } = await client.ask(describeGroups, 5, { groups: [groupId] });
+      assert.equal(groups[0]!.groupState, "Empty");
+      const { results } = await client.ask(deleteGroups, version, { groupsNames: [groupId, ""] });
+      assert.deepEqual(
+        results.map((result) => result.errorCode),
+        [0, errorCodes.invalidGroupId],
+      );
+    },
+  ]),
+  ...casesOf("Heartbeat", [
+    [0, 4],
+    "INVALID_GROUP_ID for no name",
+    async ({ client, version }) => {
+      const body = { groupId: "", generationId: 1, memberId: "m" };
+      assert.equal(
+        (await client.ask(heartbeat, version, body)).errorCode,
+        errorCodes.invalidGroupId,
+      );
+    },
+  ]),
+  ...casesOf("SyncGroup", [
+    [0, 5],
+    "INVALID_GROUP_ID for no name",
+    async ({ client, version }) => {
+      const body = { groupId: "", generationId: 1, memberId: "m", assignments: [] };
+      assert.equal(
+        (await client.ask(syncGroup, version, body)).errorCode,
+        errorCodes.invalidGroupId,
+      );
+    },
+  ]),
+  ...casesOf("LeaveGroup", [
+    [0, 5],
+    "INVALID_GROUP_ID for no name",
+    async ({ client, version }) => {
+      const { errorCode } = await client.ask(leaveGroup, version, { groupId: "" });
+      assert.equal(errorCode, errorCodes.invalidGroupId);
+    },
+  ]),
   ...casesOf("JoinGroup", [
     [0, 9],
     "brings a second member into a new generation; only the leader is told who is there",

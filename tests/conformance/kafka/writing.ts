@@ -234,6 +234,25 @@ export const writingCases: readonly Case[] = [
     ],
     [
       [3, 11],
+      "INVALID_RECORD for records without a key in a compacted topic, from version 8 on with their places",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        const topic = scene.stage.broker.topics.get("", name);
+        await scene.stage.broker.topics.configure(topic, { cleanupPolicy: "compact" });
+        const record = { value: Buffer.from("v"), headers: [], timestamp: 1 };
+        const keyed = { ...record, key: Buffer.from("k") };
+        const batch = encodeBatch([keyed, { ...record, key: null }]);
+        const answer = await send(scene, name, batch);
+        assert.equal(answer.errorCode, errorCodes.invalidRecord);
+        assert.deepEqual(
+          answer.recordErrors.map(({ batchIndex }) => batchIndex),
+          scene.version >= 8 ? [1] : [],
+        );
+        assert.equal((await send(scene, name, encodeBatch([keyed]))).errorCode, 0);
+      },
+    ],
+    [
+      [3, 11],
       "INVALID_PRODUCER_EPOCH for an older epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a new one that does not begin at 0",
       async (scene) => {
         const { name } = await scene.createTopic();

@@ -18,10 +18,28 @@ export class OAuthError extends Error {
   }
 }
 
+/** Whether the body says to be a form. */
+export function isForm(request: IncomingMessage): boolean {
+  const type = (request.headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
+  return type === "application/x-www-form-urlencoded";
+}
+
 /** Reads a form body. Throws `invalid_request` for other types, too many bytes and fields that come twice. */
 export async function readForm(request: IncomingMessage): Promise<Map<string, string>> {
-  const type = (request.headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
-  if (type !== "application/x-www-form-urlencoded") {
+  const fields = new Map<string, string>();
+  for (const [name, value] of await readPairs(request)) {
+    if (fields.has(name)) {
+      throw new OAuthError(400, "invalid_request", "a parameter must not be given twice");
+    }
+    // A parameter without a value counts as left out (RFC 6749 section 3.2).
+    if (value !== "") fields.set(name, value);
+  }
+  return fields;
+}
+
+/** Reads a form body as it is. Throws `invalid_request` for other types and too many bytes. */
+export async function readPairs(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!isForm(request)) {
     throw new OAuthError(
       400,
       "invalid_request",
@@ -37,15 +55,7 @@ export async function readForm(request: IncomingMessage): Promise<Map<string, st
     }
     chunks.push(chunk);
   }
-  const fields = new Map<string, string>();
-  for (const [name, value] of new URLSearchParams(Buffer.concat(chunks).toString("utf8"))) {
-    if (fields.has(name)) {
-      throw new OAuthError(400, "invalid_request", "a parameter must not be given twice");
-    }
-    // A parameter without a value counts as left out (RFC 6749 section 3.2).
-    if (value !== "") fields.set(name, value);
-  }
-  return fields;
+  return new URLSearchParams(Buffer.concat(chunks).toString("utf8"));
 }
 
 /** Answers with JSON that nobody keeps. */

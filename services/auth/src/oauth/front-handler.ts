@@ -4,8 +4,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@platform/kernel/log";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
-import { OAuthError, sendError } from "./endpoint.ts";
-import { coreRoutes, discoveryRoutes, findOAuthRoute, ownRoutes } from "./routes.ts";
+import { OAuthError, readPairs, sendError } from "./endpoint.ts";
+import { coreRoutes, discoveryRoutes, findOAuthRoute, listMethods, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo } from "./userinfo.ts";
 import type { UserinfoParts } from "./userinfo.ts";
@@ -30,6 +30,8 @@ interface Face {
   documents: Map<string, Buffer>;
 }
 
+// A request line and its headers have 16 KiB together.
+const queryCharactersMax = 8_192;
 const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
 // Pages of the core have no script but that which posts a form, whose digest the core adds.
 const contentPolicy =
@@ -76,7 +78,7 @@ export class FrontHandler {
   async #serve(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const face = this.#face;
     const { method } = request;
-    const document = method === "GET" ? face.documents.get(path) : undefined;
+    const document = method === "GET" || method === "HEAD" ? face.documents.get(path) : undefined;
     if (document !== undefined) {
       sendDocument(response, path, document);
       return;
@@ -95,11 +97,16 @@ export class FrontHandler {
           request,
           response,
         );
-      case ownRoutes.userinfo:
-        if (method !== "GET" && method !== "POST") throw refuseMethod(response, "GET, POST");
+      case coreRoutes.authorization:
+      case coreRoutes.end_session:
+        if (method !== "POST") break;
+        return redirectForm(path, request, response);
+      case coreRoutes.userinfo:
+        if (method === "OPTIONS") break;
+        if (method !== "GET" && method !== "POST") throw refuseMethod(response, path);
         return serveUserinfo(userinfo, request, response);
       case ownRoutes.revocations:
-        if (method !== "GET") throw refuseMethod(response, "GET");
+        if (method !== "GET") throw refuseMethod(response, path);
         return endpoints.serveFeed(request, response);
       default:
     }
@@ -179,14 +186,19 @@ export class FrontHandler {
     }
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
       ctx.status = 405;
+      ctx.set("Allow", listMethods(findOAuthRoute(ctx.path) ?? ""));
       ctx.body = {
         error: "invalid_request",
         error_description: "the method is not supported here",
       };
       return;
     }
-    if (ctx.method === "GET" && ctx.status === 200 && documentPaths.has(ctx.path)) {
-      documents.set(ctx.path, Buffer.from(JSON.stringify(ctx.body)));
+    if (ctx.status === 200 && ctx.method !== "OPTIONS" && documentPaths.has(ctx.path)) {
+      const document = Buffer.from(JSON.stringify(ctx.body));
+      documents.set(ctx.path, document);
+      for (const name of ["Content-Security-Policy", "Referrer-Policy", "Vary"]) ctx.remove(name);
+      ctx.body = document;
+      ctx.set(describeDocument(ctx.path));
       return;
     }
     const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
@@ -198,21 +210,44 @@ export class FrontHandler {
 
 function sendDocument(response: ServerResponse, path: string, document: Buffer): void {
   response
-    .writeHead(200, {
-      "Content-Type":
-        path === coreRoutes.jwks
-          ? "application/jwk-set+json; charset=utf-8"
-          : "application/json; charset=utf-8",
-      "Content-Length": document.length,
-      "Access-Control-Allow-Origin": "*",
-      "Cache-Control": "public, max-age=60",
-      "X-Content-Type-Options": "nosniff",
-    })
+    .writeHead(200, { ...describeDocument(path), "Content-Length": document.length })
     .end(document);
 }
 
-function refuseMethod(response: ServerResponse, allowed: string): OAuthError {
-  response.setHeader("Allow", allowed);
+function describeDocument(path: string): Record<string, string> {
+  return {
+    "Content-Type":
+      path === coreRoutes.jwks
+        ? "application/jwk-set+json; charset=utf-8"
+        : "application/json; charset=utf-8",
+    "Access-Control-Allow-Origin": "*",
+    "Cache-Control": "public, max-age=60",
+    "X-Content-Type-Options": "nosniff",
+  };
+}
+
+// OpenID Connect asks for POST at these pages as well. Cookies do not come along with a form of another site, but they do
+// with the redirect that follows it.
+async function redirectForm(
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const query = (await readPairs(request)).toString();
+  if (query.length > queryCharactersMax) {
+    throw new OAuthError(413, "invalid_request", `more than ${queryCharactersMax} characters`);
+  }
+  response
+    .writeHead(303, {
+      Location: `${path}?${query}`,
+      "Cache-Control": "no-store",
+      "Content-Length": 0,
+    })
+    .end();
+}
+
+function refuseMethod(response: ServerResponse, path: string): OAuthError {
+  response.setHeader("Allow", listMethods(path));
   return new OAuthError(405, "invalid_request", "the method is not supported here");
 }
 

@@ -153,7 +153,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const front = new FrontHandler({
     issuer,
     endpoints,
-    userinfo: { verifier, accounts, items, clock, issuer },
+    userinfo: { verifier, accounts, items, revocations, clock, issuer, getProvider },
     log,
     build: () => buildProvider(parts, keys.current),
     onTokenIssued: options.onTokenIssued ?? (() => {}),

@@ -51,14 +51,17 @@ const endpoints: readonly Endpoint[] = [
       }) as const,
   ),
   { method: "get", path: coreRoutes.jwks, summary: "Public signing keys", source: "RFC 7517" },
-  {
-    method: "get",
-    path: coreRoutes.authorization,
-    summary: "Ask a user, in their browser, to authorize a client: code with PKCE (S256)",
-    source: "RFC 6749 section 3.1, RFC 7636",
-    parameters: [...authorizationParameters, "request_uri"],
-    isPage: true,
-  },
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: coreRoutes.authorization,
+        summary: "Ask a user, in their browser, to authorize a client: code with PKCE (S256)",
+        source: "RFC 6749 section 3.1, RFC 7636",
+        parameters: [...authorizationParameters, "request_uri"],
+        isPage: true,
+      }) as const,
+  ),
   {
     method: "post",
     path: coreRoutes.pushed_authorization_request,
@@ -102,7 +105,7 @@ const endpoints: readonly Endpoint[] = [
     (method) =>
       ({
         method,
-        path: ownRoutes.userinfo,
+        path: coreRoutes.userinfo,
         summary: "Claims about the user of an access token",
         source: "OpenID Connect Core 1.0 section 5.3",
       }) as const,
@@ -139,14 +142,17 @@ const endpoints: readonly Endpoint[] = [
         ...(method === "put" ? { isJson: true as const } : {}),
       }) as const,
   ),
-  {
-    method: "get",
-    path: coreRoutes.end_session,
-    summary: "Sign a user out on behalf of a client",
-    source: "OpenID Connect RP-Initiated Logout 1.0",
-    parameters: ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"],
-    isPage: true,
-  },
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: coreRoutes.end_session,
+        summary: "Sign a user out on behalf of a client",
+        source: "OpenID Connect RP-Initiated Logout 1.0",
+        parameters: ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"],
+        isPage: true,
+      }) as const,
+  ),
   {
     method: "get",
     path: ownRoutes.revocations,

@@ -17,13 +17,15 @@ import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
 import { firstParty, validateClientMetadata } from "./client-metadata.ts";
+import { isOriginOf } from "./cors.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { buildPromptPolicy } from "./prompt-policy.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import type { RefreshRotation } from "./refresh-rotation.ts";
-import { coreRoutes, ownRoutes } from "./routes.ts";
+import { coreRoutes } from "./routes.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
+import { claimsOfScope, describeAccount } from "./user-claims.ts";
 import { tokenExchangeGrant, tokenExchangeParameters } from "./token-exchange.ts";
 import type { TokenExchange } from "./token-exchange.ts";
 
@@ -47,6 +49,15 @@ export const ttlSeconds = {
 
 /** The public client that the service's own login issues tokens for. */
 export const platformClientId = "platform";
+
+const clientAuthMethods = [
+  "client_secret_basic",
+  "client_secret_post",
+  "client_secret_jwt",
+  "private_key_jwt",
+  "none",
+] as const;
+const clientAuthAlgorithms = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
 const clientMs = 1_000;
 const clientsMax = 10_000;
@@ -192,9 +203,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
     scopes: [...policy.scopeNames],
     claims: {
-      openid: ["sub"],
-      profile: ["name", "picture", "preferred_username"],
-      email: ["email", "email_verified"],
+      ...claimsOfScope,
       acr: null,
       amr: null,
       auth_time: null,
@@ -205,11 +214,20 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     responseTypes: ["code"],
     pkce: { required: () => true },
     conformIdTokenClaims: false,
+    // Programs that are no pages send an origin, too: they are served, and only pages do not get to read the answer.
+    clientBasedCORS: (ctx, origin, client) => {
+      if (!isOriginOf(client, origin, issuer)) ctx.remove("Access-Control-Allow-Origin");
+      return true;
+    },
     rotateRefreshToken: () => true,
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
     findAccount: async (_ctx, id) => toCoreAccount(await parts.accounts.find(id)),
-    enabledJWA: { idTokenSigningAlgValues: ["RS256", "ES256"] },
+    clientAuthMethods: [...clientAuthMethods],
+    enabledJWA: {
+      idTokenSigningAlgValues: ["RS256", "ES256"],
+      clientAuthSigningAlgValues: [...clientAuthAlgorithms],
+    },
     ttl: {
       AccessToken: ttlSeconds.accessToken,
       ClientCredentials: ttlSeconds.accessToken,
@@ -231,7 +249,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
       short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
     },
-    discovery: { userinfo_endpoint: `${issuer}${ownRoutes.userinfo}` },
+    discovery: describeMore(),
     interactions: {
       url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
       policy: buildPromptPolicy(parts.sessions, parts.needsSecondFactor),
@@ -239,8 +257,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
     features: {
       devInteractions: { enabled: false },
-      // Tokens with an audience are not for the core's userinfo; ours takes them.
-      userinfo: { enabled: false },
+      userinfo: { enabled: true },
       clientCredentials: { enabled: true },
       // Both endpoints are ours; the core authenticates clients there that sign assertions.
       introspection: { enabled: true, allowedPolicy: () => false },
@@ -275,6 +292,16 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     },
     fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
+  };
+}
+
+// Discovery's members that the core leaves out.
+function describeMore(): Record<string, unknown> {
+  return {
+    introspection_endpoint_auth_methods_supported: clientAuthMethods,
+    introspection_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
+    revocation_endpoint_auth_methods_supported: clientAuthMethods,
+    revocation_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
   };
 }
 
@@ -331,16 +358,4 @@ function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): numb
 function toCoreAccount(account: User | undefined): Account | undefined {
   if (account === undefined || account.disabled) return undefined;
   return { accountId: account.id, claims: () => describeAccount(account) };
-}
-
-/** The claims about a user, as ID tokens and userinfo give them; the core and userinfo pick those of the scope. */
-export function describeAccount(account: User): { sub: string; [claim: string]: unknown } {
-  return {
-    sub: account.id,
-    name: account.name,
-    picture: account.picture,
-    preferred_username: account.username,
-    email: account.email,
-    email_verified: account.email === undefined ? undefined : account.email_verified,
-  };
 }

@@ -107,11 +107,34 @@ export class RevocationList {
   }
 
   /** Notes an access token of a grant, so that revoking the grant finds it. */
-  async noteIssued(jti: string, grantId: string, expiresAt: number): Promise<void> {
+  async noteIssued(token: {
+    jti: string;
+    grantId: string;
+    /** Claims that userinfo was asked for beside those of the scope. */
+    claims: readonly string[];
+    /** In ms. */
+    expiresAt: number;
+  }): Promise<void> {
+    const { jti, grantId, claims, expiresAt } = token;
     await this.#database.db
       .insertInto("auth_oauth_issued")
-      .values({ jti, grant_id: grantId, expires_at: expiresAt })
+      .values({
+        jti,
+        grant_id: grantId,
+        claims: claims.length === 0 ? null : claims.join(" "),
+        expires_at: expiresAt,
+      })
       .execute();
+  }
+
+  /** Claims that userinfo was asked for beside those of the token's scope. */
+  async findClaimsOf(jti: string): Promise<string[]> {
+    const row = await this.#database.db
+      .selectFrom("auth_oauth_issued")
+      .select("claims")
+      .where("jti", "=", jti)
+      .executeTakeFirst();
+    return row?.claims?.split(" ") ?? [];
   }
 
   /** The grant that an access token was issued under; undefined for one without. */

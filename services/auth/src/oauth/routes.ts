@@ -12,11 +12,12 @@ export const coreRoutes = {
   device_authorization: "/api/v1/auth/device/authorize",
   code_verification: "/api/v1/auth/device",
   pushed_authorization_request: "/api/v1/auth/par",
+  // Answered by us: the core takes no tokens with an audience. It is told of it all the same, for claims are asked for it.
+  userinfo: "/api/v1/auth/userinfo",
 } as const;
 
 /** Our own endpoints beside the core's. */
 export const ownRoutes = {
-  userinfo: "/api/v1/auth/userinfo",
   revocations: "/api/v1/auth/revocations",
 } as const;
 
@@ -37,6 +38,26 @@ const withTail = new Set<string>([
   coreRoutes.end_session,
   coreRoutes.code_verification,
 ]);
+
+/** The methods that a route of `findOAuthRoute` has, as `Allow` names them. */
+export function listMethods(route: string): string {
+  switch (route) {
+    case coreRoutes.jwks:
+    case ownRoutes.revocations:
+    case `${coreRoutes.authorization}/{id}`:
+    case `${coreRoutes.code_verification}/{id}`:
+      return "GET";
+    case coreRoutes.authorization:
+    case coreRoutes.end_session:
+    case coreRoutes.code_verification:
+    case coreRoutes.userinfo:
+      return "GET, POST";
+    case `${coreRoutes.registration}/{id}`:
+      return "GET, PUT, DELETE";
+    default:
+      return (discoveryRoutes as readonly string[]).includes(route) ? "GET" : "POST";
+  }
+}
 
 /** The route that a path (without its query) belongs to; undefined for paths that are not the front handler's. */
 export function findOAuthRoute(path: string): string | undefined {

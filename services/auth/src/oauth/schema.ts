@@ -37,6 +37,8 @@ export interface ClientRow {
 export interface IssuedRow {
   jti: string;
   grant_id: string;
+  /** Names of the claims that userinfo was asked for beside those of the scope, separated by spaces; null for none. */
+  claims: string | null;
   expires_at: number;
 }
 
@@ -115,5 +117,9 @@ export const oauthMigrations: readonly Migration[] = [
       "create index auth_oauth_consents_by_client on auth_oauth_consents (client_id)",
       "create index auth_oauth_consents_by_expiry on auth_oauth_consents (expires_at)",
     ],
+  },
+  {
+    id: "0003-issued-claims",
+    statements: (t) => [`alter table auth_oauth_issued add column claims ${t.text}`],
   },
 ];

@@ -7,6 +7,7 @@ import type { Rights } from "../rbac/rights.ts";
 import type { Accounts } from "../user/account.ts";
 import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
+import { claimsOfScope } from "./user-claims.ts";
 
 /** How and when the user of a token proved who they are. */
 export interface Authentication {
@@ -34,6 +35,8 @@ interface TokenSource {
   authTime?: number | undefined;
   acr?: string | undefined;
   amr?: readonly string[] | undefined;
+  /** The parameter `claims` of the authorization request. */
+  claims?: { userinfo?: Record<string, unknown> | undefined } | undefined;
 }
 
 /** Completes tokens. One for all providers. */
@@ -120,7 +123,7 @@ export class TokenClaimsSource {
       amr,
       act,
     });
-    await this.#noteIssued(issued);
+    await this.#noteIssued(issued, Object.keys(findSource(ctx).claims?.userinfo ?? {}));
   }
 
   #readAuthentication(
@@ -129,9 +132,7 @@ export class TokenClaimsSource {
   ): Partial<Authentication> {
     const given = this.#authentications.get(token);
     if (given !== undefined) return given;
-    const { AuthorizationCode, RefreshToken, DeviceCode } = ctx?.oidc.entities ?? {};
-    const source: TokenSource = AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
-    const { authTime, acr, amr } = source;
+    const { authTime, acr, amr } = findSource(ctx);
     return {
       ...(token.sessionUid === undefined ? {} : { sid: token.sessionUid }),
       ...(authTime === undefined ? {} : { authTime }),
@@ -141,10 +142,14 @@ export class TokenClaimsSource {
   }
 
   // First noted, then looked whether the grant is still there: whoever revokes it deletes it before reading the notes.
-  async #noteIssued({ jti, grantId, exp }: IssuedToken): Promise<void> {
+  async #noteIssued({ jti, grantId, exp }: IssuedToken, claims: readonly string[]): Promise<void> {
     if (grantId === undefined) return;
-    const expiresAt = exp === undefined ? this.#clock.now() + 3_600_000 : exp * 1_000;
-    await this.#revocations.noteIssued(jti, grantId, expiresAt);
+    await this.#revocations.noteIssued({
+      jti,
+      grantId,
+      claims: claims.filter((name) => knownClaims.has(name)),
+      expiresAt: exp === undefined ? this.#clock.now() + 3_600_000 : exp * 1_000,
+    });
     if (!(await this.#hasGrant(grantId))) throw createGoneError();
   }
 
@@ -157,6 +162,13 @@ export class TokenClaimsSource {
   }
 }
 
+// What the token is issued for.
+function findSource(ctx: KoaContextWithOIDC | undefined): TokenSource {
+  const { AuthorizationCode, RefreshToken, DeviceCode } = ctx?.oidc.entities ?? {};
+  return AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
+}
+
+const knownClaims: ReadonlySet<string> = new Set(Object.values(claimsOfScope).flat());
 const personalScopes: ReadonlySet<string> = new Set([
   "openid",
   "offline_access",

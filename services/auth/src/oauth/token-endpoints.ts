@@ -7,6 +7,7 @@ import { isJwt } from "./access-token.ts";
 import type { AccessTokenVerifier } from "./access-token.ts";
 import { identifyAsker } from "./client-auth.ts";
 import type { CoreClient } from "./core-client.ts";
+import { keepToClient, openToOrigin } from "./cors.ts";
 import { OAuthError, readForm, sendJson } from "./endpoint.ts";
 import type { Item, ItemStore } from "./item-store.ts";
 import type { TokenPolicy } from "./policy.ts";
@@ -52,6 +53,8 @@ export class TokenEndpoints {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<{ pending: Pending; body: string } | undefined> {
+    // Pages sign people out; what tokens say is for servers.
+    if (endpoint === "revoke") openToOrigin(request, response);
     const form = await readForm(request);
     const token = form.get("token");
     const asker = await identifyAsker(this.#parts.getProvider(), request, form);
@@ -60,12 +63,15 @@ export class TokenEndpoints {
     if (asker.kind === "assertion") {
       form.set("token", "-");
       form.delete("token_type_hint");
+      response.removeHeader("Access-Control-Allow-Origin");
       return { pending: { endpoint, token }, body: new URLSearchParams([...form]).toString() };
     }
     const asking: Asking =
       asker.kind === "client"
         ? { client: asker.client }
         : await this.#admitBearer(endpoint, asker.token);
+    if (endpoint === "revoke" && asking.client !== undefined)
+      await keepToClient(this.#parts.getProvider(), asking.client.clientId, request, response);
     sendJson(response, 200, await this.#answer({ endpoint, token }, asking));
     return undefined;
   }

@@ -122,7 +122,12 @@ onEachDatabase((makeUrl) => {
       await one!.items.createAdapter("Grant").upsert(grant, { jti: grant }, 60);
       const tokens = one!.items.createAdapter("RefreshToken");
       await tokens.upsert(token, { jti: token, grantId: grant, clientId: "client" }, 60);
-      await one!.revocations.noteIssued("jti-1", grant, Date.now() + 60_000);
+      await one!.revocations.noteIssued({
+        jti: "jti-1",
+        grantId: grant,
+        claims: [],
+        expiresAt: Date.now() + 60_000,
+      });
       await one!.items.createAdapter("AccessToken").revokeByGrantId(grant);
       assert.equal(await two!.items.createAdapter("RefreshToken").find(token), undefined);
       assert.equal(await two!.items.createAdapter("Grant").find(grant), undefined);

@@ -1,4 +1,5 @@
 // A browser without scripts: keeps cookies, follows redirects, submits forms.
+import { CookieJar } from "../cookie-jar.ts";
 
 /** Where a walk through redirects has ended. */
 export interface Landing {
@@ -11,8 +12,7 @@ const redirectsMax = 15;
 
 /** One browser profile. */
 export class Browser {
-  readonly #cookies = new Map<string, { value: string; path: string }>();
-
+  readonly #cookies = new CookieJar();
   readonly #node: string | undefined;
 
   /** `node` is asked instead of the address in URLs: the same site, answered by another node. */
@@ -61,10 +61,7 @@ export class Browser {
   }
 
   async #send(url: URL, method: string, body?: URLSearchParams): Promise<Response> {
-    const cookie = [...this.#cookies]
-      .filter(([, { path }]) => url.pathname.startsWith(path))
-      .map(([name, { value }]) => `${name}=${value}`)
-      .join("; ");
+    const cookie = this.#cookies.format(url);
     const target = this.#node === undefined ? url : new URL(url.pathname + url.search, this.#node);
     const response = await fetch(target, {
       method,
@@ -72,24 +69,8 @@ export class Browser {
       headers: { accept: "text/html", ...(cookie === "" ? {} : { cookie }) },
       ...(body === undefined ? {} : { body }),
     });
-    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    this.#cookies.keep(response);
     return response;
-  }
-
-  #keep(line: string): void {
-    const [pair = "", ...attributes] = line.split(";").map((part) => part.trim());
-    const name = pair.slice(0, pair.indexOf("="));
-    const value = pair.slice(name.length + 1);
-    const find = (key: string): string | undefined =>
-      attributes
-        .find((attribute) => attribute.toLowerCase().startsWith(`${key}=`))
-        ?.slice(key.length + 1);
-    const expires = find("expires");
-    if (value === "" || (expires !== undefined && Date.parse(expires) < Date.now())) {
-      this.#cookies.delete(name);
-      return;
-    }
-    this.#cookies.set(name, { value, path: find("path") ?? "/" });
   }
 }
 

@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import * as client from "openid-client";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { bindClient, prepare, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
 
 const callback = "http://localhost:9/callback";
 const goodbye = "http://localhost:9/goodbye";
@@ -13,7 +13,6 @@ onEachDatabase((makeUrl) => {
   let host: Host;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
   });
   after(() => host.close());
 
@@ -192,15 +191,7 @@ onEachDatabase((makeUrl) => {
       const asService = await discover(service.client_id, service.client_secret);
       const swap = () => client.genericGrantRequest(asService, exchange, parameters);
       await assert.rejects(swap(), { error: "unauthorized_client" });
-      const { db } = host.database;
-      await db
-        .insertInto("auth_roles")
-        .values({ name: "caller", description: "", builtin: 0, created_at: 0 })
-        .execute();
-      await db
-        .insertInto("auth_role_permissions")
-        .values({ role: "caller", permission: "tokens:exchange" })
-        .execute();
+      await addRole(host, "caller", "tokens:exchange");
       const allowed = await register({
         grant_types: [exchange],
         redirect_uris: [],

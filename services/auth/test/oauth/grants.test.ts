@@ -2,14 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, userId, type Host } from "./host.ts";
+import { startHost, userId, type Host } from "./host.ts";
 import { introspect, obtainTokens, refresh, register } from "./relying-party.ts";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
   });
   after(() => host.close());
 

@@ -27,7 +27,7 @@ const interactionPath = "/interaction/";
 export interface HostOptions {
   url: string;
   clock?: Clock;
-  /** Another node's issuer. */
+  /** The issuer of the first node, for a further one on its database. */
   issuer?: string;
   algorithm?: SigningAlgorithm;
   keyPollMs?: number;
@@ -52,7 +52,7 @@ export interface Host {
   close(): Promise<void>;
 }
 
-/** Starts a node. */
+/** Starts a node. The first one fills the database. */
 export async function startHost(options: HostOptions): Promise<Host> {
   const clock = options.clock ?? systemClock;
   const database = openDatabase<AuthTables>({ url: options.url, service: "auth" });
@@ -130,11 +130,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
     response.writeHead(404).end();
   });
+  if (options.issuer === undefined) await fill(host);
   return host;
 }
 
-/** The user, a role and two scopes; once for each database. */
-export async function prepare(host: Host): Promise<void> {
+// The user, a role and two scopes.
+async function fill(host: Host): Promise<void> {
   const { db } = host.database;
   await db
     .insertInto("auth_users")
@@ -157,14 +158,7 @@ export async function prepare(host: Host): Promise<void> {
       updated_at: 0,
     })
     .execute();
-  await db
-    .insertInto("auth_roles")
-    .values({ name: "reader", description: "", builtin: 0, created_at: 0 })
-    .execute();
-  await db
-    .insertInto("auth_role_permissions")
-    .values({ role: "reader", permission: "orders:read" })
-    .execute();
+  await addRole(host, "reader", "orders:read");
   await db
     .insertInto("auth_role_bindings")
     .values({ role: "reader", subject_kind: "user", subject_id: userId })
@@ -177,6 +171,16 @@ export async function prepare(host: Host): Promise<void> {
     await db.insertInto("auth_scope_permissions").values({ scope: name, permission }).execute();
   }
   await host.oauth.refresh();
+}
+
+/** Makes a role with one permission. */
+export async function addRole(host: Host, name: string, permission: string): Promise<void> {
+  const { db } = host.database;
+  await db
+    .insertInto("auth_roles")
+    .values({ name, description: "", builtin: 0, created_at: 0 })
+    .execute();
+  await db.insertInto("auth_role_permissions").values({ role: name, permission }).execute();
 }
 
 /** Binds a role to a client. */

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, type Host } from "./host.ts";
+import { startHost, type Host } from "./host.ts";
 import {
   introspect,
   obtainTokens,
@@ -26,7 +26,6 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     const url = await makeUrl();
     const one = await startHost({ url, keyClock: clock, keyPollMs: 20 });
-    await prepare(one);
     const two = await startHost({ url, issuer: one.issuer, keyClock: clock, keyPollMs: 20 });
     hosts = [one, two];
     client = await register(one);

@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from "jose";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { prepare, startHost, userId, type Host } from "./host.ts";
+import { startHost, userId, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -33,7 +33,6 @@ onEachDatabase((makeUrl) => {
   });
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
     const { port } = listener.address() as AddressInfo;
     client = await register(host, {

@@ -1,8 +1,8 @@
 // The process of a second node: tells its parent where it listens and runs until it is ended.
 import { startHost } from "./host.ts";
 
-const { NODE_URL: url = "", NODE_ISSUER: issuer } = process.env;
-const host = await startHost({ url, ...(issuer === undefined ? {} : { issuer }) });
+const { NODE_URL: url = "", NODE_ISSUER: issuer = "" } = process.env;
+const host = await startHost({ url, issuer });
 process.send?.({ origin: host.origin });
 process.once("SIGTERM", () => {
   void host.close().then(() => process.exit(0));

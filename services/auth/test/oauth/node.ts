@@ -11,13 +11,9 @@ export interface Node {
 }
 
 /** Starts `node-main.ts` on the database. */
-export async function startNode(options: { url: string; issuer?: string }): Promise<Node> {
+export async function startNode(options: { url: string; issuer: string }): Promise<Node> {
   const child: ChildProcess = fork(new URL("node-main.ts", import.meta.url), {
-    env: {
-      ...process.env,
-      NODE_URL: options.url,
-      ...(options.issuer === undefined ? {} : { NODE_ISSUER: options.issuer }),
-    },
+    env: { ...process.env, NODE_URL: options.url, NODE_ISSUER: options.issuer },
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });
   const [message] = (await once(child, "message")) as [{ origin: string }];

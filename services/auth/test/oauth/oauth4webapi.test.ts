@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import * as oauth from "oauth4webapi";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { prepare, startHost, userId, type Host } from "./host.ts";
+import { startHost, userId, type Host } from "./host.ts";
 import { allScopes, callback, register } from "./relying-party.ts";
 
 const insecure = { [oauth.allowInsecureRequests]: true };
@@ -14,7 +14,6 @@ onEachDatabase((makeUrl) => {
   let server: oauth.AuthorizationServer;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     const issuer = new URL(host.issuer);
     const found = await oauth.discoveryRequest(issuer, insecure);
     server = await oauth.processDiscoveryResponse(issuer, found);

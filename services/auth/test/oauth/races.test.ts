@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
 import { startNode, type Node } from "./node.ts";
-import { prepare, startHost, type Host } from "./host.ts";
+import { startHost, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -24,7 +24,6 @@ onEachDatabase((makeUrl, kind) => {
   before(async () => {
     const url = await makeUrl();
     host = await startHost({ url });
-    await prepare(host);
     client = await register(host);
     // A second process; SQLite is for one.
     if (kind === "postgres") other = await startNode({ url, issuer: host.issuer });

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { systemClock } from "@platform/kernel/time";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { bindClient, prepare, startHost, userId, type Host } from "./host.ts";
+import { bindClient, startHost, userId, type Host } from "./host.ts";
 import {
   authorize,
   buildAuthorizeUrl,
@@ -28,7 +28,6 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     const clock = { ...systemClock, now: () => Date.now() + aheadMs };
     host = await startHost({ url: await makeUrl(), clock });
-    await prepare(host);
     client = await register(host);
   });
   after(() => host.close());

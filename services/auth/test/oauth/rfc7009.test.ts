@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, userId, type Host } from "./host.ts";
+import { startHost, userId, type Host } from "./host.ts";
 import {
   basic,
   introspect,
@@ -28,7 +28,6 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     url = await makeUrl();
     host = await startHost({ url });
-    await prepare(host);
     other = await startHost({ url, issuer: host.issuer });
     client = await register(host);
   });

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, type Host } from "./host.ts";
+import { startHost, type Host } from "./host.ts";
 import { callback, postToken, toAnswer, type Answer, type TestClient } from "./relying-party.ts";
 
 const path = "/api/v1/auth/oauth/register";
@@ -15,7 +15,6 @@ onEachDatabase((makeUrl) => {
   let host: Host;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
   });
   after(() => host.close());
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, type Host } from "./host.ts";
+import { startHost, type Host } from "./host.ts";
 import {
   authorize,
   createPkce,
@@ -17,7 +17,6 @@ onEachDatabase((makeUrl) => {
   let client: TestClient;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     client = await register(host);
   });
   after(() => host.close());

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { bindClient, prepare, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
 import {
   introspect,
   obtainTokens,
@@ -21,7 +21,6 @@ onEachDatabase((makeUrl) => {
   let client: TestClient;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     client = await register(host);
   });
   after(() => host.close());
@@ -136,15 +135,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("a bearer with the permission may ask, one without may not", async () => {
-    const { db } = host.database;
-    await db
-      .insertInto("auth_roles")
-      .values({ name: "watcher", description: "", builtin: 0, created_at: 0 })
-      .execute();
-    await db
-      .insertInto("auth_role_permissions")
-      .values({ role: "watcher", permission: "tokens:introspect" })
-      .execute();
+    await addRole(host, "watcher", "tokens:introspect");
     const watcher = await register(host);
     await bindClient(host, watcher.client_id, "watcher");
     const { access_token: asked } = await obtainTokens(host, client);

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { bindClient, prepare, startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
 import {
   introspect,
   obtainTokens,
@@ -25,17 +25,8 @@ onEachDatabase((makeUrl) => {
   let next: TestClient;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     app = await register(host);
-    const { db } = host.database;
-    await db
-      .insertInto("auth_roles")
-      .values({ name: "caller", description: "", builtin: 0, created_at: 0 })
-      .execute();
-    await db
-      .insertInto("auth_role_permissions")
-      .values({ role: "caller", permission: "tokens:exchange" })
-      .execute();
+    await addRole(host, "caller", "tokens:exchange");
     const metadata = { grant_types: [exchange], redirect_uris: [], response_types: [] };
     service = await register(host, { ...metadata, scope: "openid orders.read" });
     next = await register(host, { ...metadata, scope: "orders.read orders.write" });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
-import { prepare, startHost, type Host } from "./host.ts";
+import { startHost, type Host } from "./host.ts";
 import {
   callback,
   createPkce,
@@ -19,7 +19,6 @@ onEachDatabase((makeUrl) => {
   let client: TestClient;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     client = await register(host, { require_pushed_authorization_requests: true });
   });
   after(() => host.close());

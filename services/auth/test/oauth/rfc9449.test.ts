@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { prepare, startHost, userId, type Host } from "./host.ts";
+import { startHost, userId, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -27,7 +27,6 @@ onEachDatabase((makeUrl) => {
   let otherKey: Key;
   before(async () => {
     host = await startHost({ url: await makeUrl() });
-    await prepare(host);
     client = await register(host, { token_endpoint_auth_method: "none" });
     [key, otherKey] = [await createKey(), await createKey()];
   });

@@ -1,4 +1,5 @@
 // A browser without scripts for the pages: keeps cookies, sends what browsers send, submits forms, follows redirects.
+import { CookieJar } from "../cookie-jar.ts";
 import type { Stage } from "../stage.ts";
 
 const redirectsMax = 10;
@@ -22,7 +23,7 @@ export class PageBrowser {
   readonly #site: string;
   /** Where the service listens; `site` is what it is known by. */
   readonly #address: string;
-  readonly #cookies = new Map<string, { value: string; path: string }>();
+  readonly #cookies = new CookieJar();
   readonly #language: string;
 
   constructor(stage: Pick<Stage, "url" | "publicUrl">, language = "en") {
@@ -57,13 +58,12 @@ export class PageBrowser {
 
   /** The value of a cookie. */
   readCookie(name: string): string | undefined {
-    return this.#cookies.get(name)?.value;
+    return this.#cookies.read(name);
   }
 
   /** Puts another value into a cookie, or removes it. */
   setCookie(name: string, value: string | undefined): void {
-    if (value === undefined) this.#cookies.delete(name);
-    else this.#cookies.set(name, { value, path: "/" });
+    this.#cookies.set(name, value);
   }
 
   async #go(
@@ -96,10 +96,7 @@ export class PageBrowser {
     body?: URLSearchParams,
     headers?: Record<string, string>,
   ): Promise<Response> {
-    const cookie = [...this.#cookies]
-      .filter(([, { path }]) => path === "/" || url.pathname.startsWith(path))
-      .map(([name, { value }]) => `${name}=${value}`)
-      .join("; ");
+    const cookie = this.#cookies.format(url);
     const response = await fetch(new URL(url.pathname + url.search, this.#address), {
       method,
       redirect: "manual",
@@ -112,19 +109,8 @@ export class PageBrowser {
       },
       ...(body === undefined ? {} : { body }),
     });
-    for (const line of response.headers.getSetCookie()) this.#keep(line);
+    this.#cookies.keep(response);
     return response;
-  }
-
-  #keep(line: string): void {
-    const [pair = "", ...attributes] = line.split(";").map((part) => part.trim());
-    const name = pair.slice(0, pair.indexOf("="));
-    const value = pair.slice(name.length + 1);
-    const read = (key: string): string | undefined =>
-      attributes.find((item) => item.toLowerCase().startsWith(`${key}=`))?.slice(key.length + 1);
-    const isGone = read("max-age") === "0" || Date.parse(read("expires") ?? "") < Date.now();
-    if (value === "" || isGone) this.#cookies.delete(name);
-    else this.#cookies.set(name, { value, path: read("path") ?? "/" });
   }
 }
 

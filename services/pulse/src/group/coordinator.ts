@@ -24,6 +24,8 @@ export interface CoordinatorOptions {
   time?: GroupTime;
   /** The random part of a member id. */
   createId?: () => string;
+  /** Called when the last member of a group has gone. */
+  onEmpty?: (groupId: string) => void;
 }
 
 /**
@@ -34,12 +36,14 @@ export class GroupCoordinator {
   readonly limits: GroupLimits;
   readonly #time: GroupTime;
   readonly #createId: () => string;
+  readonly #onEmpty: (groupId: string) => void;
   readonly #groups = new Map<string, Group>();
 
   constructor(options: CoordinatorOptions = {}) {
     this.limits = { ...groupLimitsDefault, ...options.limits };
     this.#time = options.time ?? systemGroupTime;
     this.#createId = options.createId ?? randomUUID;
+    this.#onEmpty = options.onEmpty ?? (() => undefined);
   }
 
   /** Groups that have members. */
@@ -107,12 +111,15 @@ export class GroupCoordinator {
 
   /** A group with members; undefined for any other. */
   describe(groupId: string): GroupDescription | undefined {
-    return this.#groups.get(groupId)?.describe();
+    const group = this.#groups.get(groupId);
+    // An id that was given to somebody who never came back makes no member.
+    return group === undefined || group.memberCount === 0 ? undefined : group.describe();
   }
 
   /** All groups with members. */
   list(): GroupDescription[] {
-    return [...this.#groups.values()].map((group) => group.describe());
+    const groups = [...this.#groups.values()].filter(({ memberCount }) => memberCount > 0);
+    return groups.map((group) => group.describe());
   }
 
   /** Sends all members away. */
@@ -125,6 +132,7 @@ export class GroupCoordinator {
       `${prefix.slice(0, memberIdPrefixCharsMax)}-${this.#createId()}`;
     const group = new Group(groupId, this.limits, this.#time, createMemberId, () => {
       this.#groups.delete(groupId);
+      this.#onEmpty(groupId);
     });
     this.#groups.set(groupId, group);
     return group;

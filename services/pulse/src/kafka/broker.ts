@@ -4,6 +4,7 @@ import type { Backlog } from "../dispatch/backlog.ts";
 import type { GroupCoordinator } from "../group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
+import type { ByteQuota } from "./quota.ts";
 import type { ProducerIds } from "../store/producer-ids.ts";
 import type { Store } from "../store/store.ts";
 import { explainTopicName, fromKafkaName, type Tenant } from "../topic/name.ts";
@@ -25,6 +26,8 @@ export interface KafkaBroker {
   isAutoCreating: boolean;
   /** Bytes of batches that one Fetch answers with, at most; always a whole batch. */
   fetchBytesMax: number;
+  /** What a tenant may write, and what it may read. */
+  quotas: { produce: ByteQuota; fetch: ByteQuota };
 }
 
 /** The only broker's id. */

@@ -62,19 +62,30 @@ export interface ConfigEntry {
   configSource: number;
   configType: number;
   documentation: string;
+  /** Where the value comes from, and what it would be without that: the strongest first. */
+  synonyms: readonly { name: string; value: string; source: number }[];
 }
 
 /** All settings of a topic. */
 export function listTopicConfig(config: TopicConfig): ConfigEntry[] {
-  const own = settings.map(({ name, key, type, documentation }) => ({
-    name,
-    value: String(config[key]),
-    readOnly: false,
-    configSource:
-      config[key] === topicConfigDefault[key] ? configSources.default : configSources.topic,
-    configType: type,
-    documentation,
-  }));
+  const own = settings.map(({ name, key, type, documentation }) => {
+    const value = String(config[key]);
+    const fallback = {
+      name,
+      value: String(topicConfigDefault[key]),
+      source: configSources.default,
+    };
+    const isDefault = value === fallback.value;
+    return {
+      name,
+      value,
+      readOnly: false,
+      configSource: isDefault ? configSources.default : configSources.topic,
+      configType: type,
+      documentation,
+      synonyms: isDefault ? [fallback] : [{ name, value, source: configSources.topic }, fallback],
+    };
+  });
   const fixed = Object.entries(fixedSettings).map(([name, value]) => ({
     name,
     value,
@@ -82,6 +93,7 @@ export function listTopicConfig(config: TopicConfig): ConfigEntry[] {
     configSource: configSources.default,
     configType: configTypes.string,
     documentation: "Has one value here",
+    synonyms: [{ name, value, source: configSources.default }],
   }));
   return [...own, ...fixed];
 }

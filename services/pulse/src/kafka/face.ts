@@ -18,7 +18,9 @@ import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
 import type { Topics } from "../topic/topics.ts";
+import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
+import { ByteQuota } from "./quota.ts";
 import { createKafkaRoutes } from "./routes.ts";
 import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
@@ -57,6 +59,10 @@ export interface KafkaFaceParts {
   /** Bytes of batches that one Fetch answers with, at most; always a whole batch. Default 8 MiB. */
   fetchBytesMax?: number;
   limits?: Partial<KafkaLimits>;
+  /** Bytes a second that each tenant may write and read; 0, the default, for no limit. */
+  quotas?: { produceBytesPerSecond: number; fetchBytesPerSecond: number };
+  /** How long groups without members are kept, in ms; 0, the default, for ever. */
+  groupRetentionMs?: number;
 }
 
 const fetchBytesMaxDefault = 8 * 1024 * 1024;
@@ -75,20 +81,37 @@ type Identity = { clusterId: string; saltKey: string };
 export class KafkaFace {
   readonly #server: KafkaServer;
   readonly #groups: GroupCoordinator;
+  readonly #retention: GroupRetention;
   /** What was written by Kafka clients since the start. */
   readonly counts: ProduceCounts;
 
-  private constructor(server: KafkaServer, groups: GroupCoordinator, counts: ProduceCounts) {
+  private constructor(
+    server: KafkaServer,
+    groups: GroupCoordinator,
+    retention: GroupRetention,
+    counts: ProduceCounts,
+  ) {
     this.#server = server;
     this.#groups = groups;
+    this.#retention = retention;
     this.counts = counts;
   }
 
   /** Makes the face; nothing listens yet. Rejects with the log's errors. */
   static async open(parts: KafkaFaceParts): Promise<KafkaFace> {
-    const { store, state, topics, offsets, log } = parts;
+    const { store, state, topics, offsets, clock, log } = parts;
     const { clusterId, saltKey } = await readIdentity(store, state);
-    const groups = new GroupCoordinator({});
+    const groups: GroupCoordinator = new GroupCoordinator({
+      onEmpty: (key) => retention.noteEmpty(key),
+    });
+    const retention = new GroupRetention({
+      offsets,
+      groups,
+      clock,
+      retentionMs: parts.groupRetentionMs ?? 0,
+      onError: (error) => log.error("forgetting unused groups failed", { error }),
+    });
+    const { produceBytesPerSecond = 0, fetchBytesPerSecond = 0 } = parts.quotas ?? {};
     const producer = new BatchProducer(store, new BatchShaper(parts), parts.batchBytesMax);
     const routes = createKafkaRoutes(
       {
@@ -102,6 +125,10 @@ export class KafkaFace {
         clusterId,
         isAutoCreating: parts.isAutoCreating,
         fetchBytesMax: parts.fetchBytesMax ?? fetchBytesMaxDefault,
+        quotas: {
+          produce: new ByteQuota(clock, produceBytesPerSecond),
+          fetch: new ByteQuota(clock, fetchBytesPerSecond),
+        },
       },
       createCredentials(parts),
       Buffer.from(saltKey, "hex"),
@@ -120,7 +147,8 @@ export class KafkaFace {
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
       onFault: (fault) => logFault(log, metrics, fault),
     });
-    return new KafkaFace(server, groups, producer.counts);
+    retention.start();
+    return new KafkaFace(server, groups, retention, producer.counts);
   }
 
   /** Listens on an address, with TLS if a certificate is given. Rejects if the address is taken. */
@@ -133,6 +161,7 @@ export class KafkaFace {
 
   /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
   async close(graceMs: number): Promise<void> {
+    this.#retention.stop();
     this.#groups.close();
     await this.#server.close(graceMs);
   }

@@ -35,12 +35,12 @@ const violationsMax = 100;
 /** A record that does not fit: its place in the batch, and why. */
 export type RecordFault = { index: number; message: string };
 
-/** Thrown where records do not fit the topic's schema: then nothing of the batch is stored. */
+/** Thrown where records are not what the topic takes: then nothing of the batch is stored. */
 export class UnfitBatch extends Error {
   readonly faults: readonly RecordFault[];
 
-  constructor(faults: readonly RecordFault[]) {
-    super("Records do not fit the schema of the topic.");
+  constructor(message: string, faults: readonly RecordFault[]) {
+    super(message);
     this.faults = faults;
   }
 }
@@ -61,8 +61,9 @@ type Parts = {
 };
 
 /**
- * Looks into batches of topics that have a schema or a transform. Tombstones of compacted topics pass: there is nothing
- * in them to check or to transform. A record whose transform fails leaves a hole, as compaction does, so that offsets
+ * Looks into batches of topics that have a schema or a transform, or are compacted. Tombstones of compacted topics pass:
+ * there is nothing in them to check or to transform; records without a key do not, as compaction could never take them.
+ * A record whose transform fails leaves a hole, as compaction does, so that offsets
  * and the sequence numbers of idempotent producers stay what the producer takes them for.
  */
 export class BatchShaper {
@@ -76,7 +77,8 @@ export class BatchShaper {
 
   /** Whether batches of a topic need a look inside. */
   isNeeded(topic: Topic): boolean {
-    return this.#parts.schemas.find(topic) !== undefined || this.#parts.transforms.has(topic);
+    const { schemas, transforms } = this.#parts;
+    return schemas.find(topic) !== undefined || transforms.has(topic) || isCompacted(topic);
   }
 
   /**
@@ -92,6 +94,7 @@ export class BatchShaper {
     try {
       this.#checkTime(untilMs);
       const { header, records } = await decodeBatch(batch, decompressedBytesMax);
+      checkKeys(topic, records);
       this.#checkSchema(topic, records);
       if (!this.#parts.transforms.has(topic)) return { batch, deadLetters: [] };
       const { kept, deadLetters, isChanged } = await this.#transform(topic, records, untilMs);
@@ -119,7 +122,9 @@ export class BatchShaper {
         if (faults.length === violationsMax) break;
       }
     }
-    if (faults.length > 0) throw new UnfitBatch(faults);
+    if (faults.length > 0) {
+      throw new UnfitBatch("Records do not fit the schema of the topic.", faults);
+    }
   }
 
   async #transform(topic: Topic, records: readonly StoredRecord[], untilMs: number) {
@@ -176,6 +181,17 @@ export class BatchShaper {
 
 function isCompacted({ stored }: Topic): boolean {
   return stored.config.cleanupPolicy !== "delete";
+}
+
+function checkKeys(topic: Topic, records: readonly StoredRecord[]): void {
+  if (!isCompacted(topic)) return;
+  const faults: RecordFault[] = [];
+  for (const [index, { key }] of records.entries()) {
+    if (key === null) faults.push({ index, message: "The record has no key." });
+    if (faults.length === violationsMax) break;
+  }
+  if (faults.length > 0)
+    throw new UnfitBatch("A compacted topic takes keyed records only.", faults);
 }
 
 const compressors: Record<Compression, ((section: Buffer) => Promise<Buffer>) | undefined> = {

@@ -162,6 +162,22 @@ export class Offsets {
     for (const [name, { kind }] of this.#tenants.get(tenant) ?? []) yield { name, kind };
   }
 
+  /** Kafka's groups of all tenants with the time of their last commit, in epoch milliseconds, if there is one. */
+  *kafkaGroups(): Generator<{ tenant: Tenant; name: string; lastCommitAt: number | undefined }> {
+    for (const [tenant, groups] of this.#tenants) {
+      for (const [name, { kind, topics }] of groups) {
+        if (kind !== "kafka") continue;
+        let lastCommitAt: number | undefined;
+        for (const partitions of topics.values()) {
+          for (const { committedAt } of partitions.values()) {
+            lastCommitAt = Math.max(lastCommitAt ?? committedAt, committedAt);
+          }
+        }
+        yield { tenant, name, lastCommitAt };
+      }
+    }
+  }
+
   /** Forgets some of a group's offsets, durably. */
   async deleteOffsets(
     tenant: Tenant,
@@ -191,9 +207,25 @@ export class Offsets {
       ),
     );
     drafts.push(this.#state.draft(["group", tenant, group], null));
-    await this.#store.append(drafts);
-    for (const partitions of known.topics.values()) this.#count -= partitions.size;
-    this.#tenants.get(tenant)?.delete(group);
+    // Gone before it is durable: whoever comes meanwhile begins a group of its own behind this in the log.
+    this.#replace(tenant, group, known, undefined);
+    try {
+      await this.#store.append(drafts);
+    } catch (error) {
+      this.#replace(tenant, group, undefined, known);
+      throw error;
+    }
+  }
+
+  /** Puts a group in the place of another one, unless that has changed. */
+  #replace(tenant: Tenant, name: string, from: Group | undefined, to: Group | undefined): void {
+    const groups = this.#tenants.get(tenant) ?? new Map<string, Group>();
+    if (groups.get(name) !== from) return;
+    for (const partitions of from?.topics.values() ?? []) this.#count -= partitions.size;
+    for (const partitions of to?.topics.values() ?? []) this.#count += partitions.size;
+    this.#tenants.set(tenant, groups);
+    if (to === undefined) groups.delete(name);
+    else groups.set(name, to);
   }
 
   #group(tenant: Tenant, name: string): Group {

@@ -11,6 +11,7 @@ import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
 import { GroupCoordinator, type GroupLimits } from "../../src/group/index.ts";
 import type { KafkaBroker } from "../../src/kafka/broker.ts";
+import { ByteQuota } from "../../src/kafka/quota.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
 import type { ConnectionFault } from "../../src/kafka/server/connection.ts";
@@ -38,6 +39,8 @@ export interface StageOptions {
   /** When a write counts as done; as in earnest by default. */
   sync?: SyncMode;
   advertised?: { host: string; port: number };
+  /** Bytes a second that a tenant may write and read. */
+  bytesPerSecond?: number;
 }
 
 /** A running broker; disposing it removes its folder. */
@@ -112,6 +115,10 @@ export class KafkaStage implements AsyncDisposable {
       clusterId: "pulse-test-cluster-000",
       isAutoCreating: this.#options.isAutoCreating ?? true,
       fetchBytesMax: 8 * 1024 * 1024,
+      quotas: {
+        produce: new ByteQuota(systemClock, this.#options.bytesPerSecond ?? 0),
+        fetch: new ByteQuota(systemClock, this.#options.bytesPerSecond ?? 0),
+      },
     };
     const credentials = createPasswordStore(users);
     this.server = new KafkaServer({

@@ -82,6 +82,22 @@ export function parseChecksum(text: string): ObjectChecksum {
   };
 }
 
+/** As `formatChecksum`, of a part: its upload's, and behind a semicolon one of another algorithm that came with the part. */
+export function formatPartChecksums(
+  computed: ObjectChecksum | undefined,
+  given: ObjectChecksum | undefined,
+): string | null {
+  const first = formatChecksum(computed);
+  const second = formatChecksum(given);
+  return first === null || second === null ? first : `${first};${second}`;
+}
+
+/** The inverse of `formatPartChecksums`; the first is the upload's. */
+export function parsePartChecksums(text: string): readonly [ObjectChecksum, ...ObjectChecksum[]] {
+  const [first, ...rest] = text.split(";");
+  return [parseChecksum(first!), ...rest.map(parseChecksum)];
+}
+
 /** A legal hold as its column has it; null where nothing was said. */
 export function encodeHold(on: boolean | null): number {
   if (on === null) return 0;

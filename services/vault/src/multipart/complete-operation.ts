@@ -1,7 +1,12 @@
 // Completing an upload, inside the writer: the parts become a blob of parts; no byte is copied.
 import { createHash } from "node:crypto";
 import { insertBlob } from "../blob/blob-rows.ts";
-import { encodeKey, parseChecksum, formatChecksum, type ObjectDetail } from "../index/records.ts";
+import {
+  encodeKey,
+  formatChecksum,
+  parsePartChecksums,
+  type ObjectDetail,
+} from "../index/records.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import { combineChecksums } from "../object/checksum.ts";
 import { checkWriteConditions, placeObject, type NewObject } from "../object/put-operation.ts";
@@ -134,7 +139,9 @@ function requireOrder({ parts }: CompleteUploadRequest): void {
 
 function matchesChecksum(row: PartRow, wanted: string | undefined): boolean {
   if (wanted === undefined) return true;
-  return row.checksum !== null && parseChecksum(row.checksum).value === wanted;
+  return (
+    row.checksum !== null && parsePartChecksums(row.checksum).some(({ value }) => value === wanted)
+  );
 }
 
 function computeChecksum(
@@ -147,7 +154,7 @@ function computeChecksum(
   for (const part of parts) {
     if (part.checksum === null) return undefined;
     pieces.push({
-      value: Buffer.from(parseChecksum(part.checksum).value, "base64"),
+      value: Buffer.from(parsePartChecksums(part.checksum)[0].value, "base64"),
       size: part.size,
     });
   }

@@ -9,7 +9,7 @@ import {
 import {
   decodeKey,
   encodeKey,
-  parseChecksum,
+  parsePartChecksums,
   parseOwner,
   type ObjectDetail,
 } from "../index/records.ts";
@@ -125,7 +125,7 @@ function buildListedPart(row: PartRow): ListedPart {
     etag: row.etag,
     modifiedMs: row.modified,
   };
-  if (row.checksum !== null) part.checksum = parseChecksum(row.checksum);
+  if (row.checksum !== null) part.checksum = parsePartChecksums(row.checksum)[0];
   return part;
 }
 

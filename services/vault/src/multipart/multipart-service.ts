@@ -1,13 +1,20 @@
 // Multipart uploads: begun, filled, completed or aborted, listed.
 import { requireCustomerKey } from "../blob/encryption.ts";
-import { formatChecksum, parseChecksum, type ObjectDetail } from "../index/records.ts";
+import { formatPartChecksums, parseChecksum, type ObjectDetail } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { BodyUpload } from "../object/body-upload.ts";
 import { pump, type CopyService, type FoundSource } from "../object/copy-service.ts";
 import { buildAttributeColumns } from "../object/new-object.ts";
 import type { ServiceEnvironment } from "../object/object-service.ts";
 import { resolveRange } from "../object/range.ts";
-import type { EncryptionRequest, PutResult, Upload } from "../object/types.ts";
+import type {
+  BodyDigests,
+  ChecksumAlgorithm,
+  EncryptionRequest,
+  ObjectChecksum,
+  PutResult,
+  Upload,
+} from "../object/types.ts";
 import { requireAttributes, requireContentLength, requireKey } from "../object/validate.ts";
 import { StoreError } from "../store-error.ts";
 import { buildUploadInfo, findPartRow, findUpload, listParts, type PageOfParts } from "./list.ts";
@@ -74,10 +81,11 @@ export class MultipartService {
     const detail = this.#requireDetail(request);
     const { writer, now } = this.#env;
     const checksum = detail.checksum?.algorithm ?? request.checksum;
-    if (request.checksum !== undefined && request.checksum !== checksum) {
+    const beside = request.checksum === checksum ? undefined : request.checksum;
+    if (beside !== undefined && detail.checksum?.isDefault !== true) {
       throw new StoreError(
         "InvalidRequest",
-        `Checksum Type mismatch occurred, expected checksum Type: ${checksum}, actual checksum Type: ${request.checksum}`,
+        `Checksum Type mismatch occurred, expected checksum Type: ${checksum?.toLowerCase()}, actual checksum Type: ${beside.toLowerCase()}`,
       );
     }
     const { bucket, key, uploadId, partNumber } = request;
@@ -86,19 +94,21 @@ export class MultipartService {
       {
         contentLength: request.contentLength,
         checksum,
-        digests: request.digests,
+        digests: beside === undefined ? request.digests : [...(request.digests ?? []), beside],
         encryption: chooseEncryption(detail, request.encryption),
         description: { bucket, key, uploadId, partNumber, at: now() },
       },
-      async ({ blob, etag, checksum: computed, encryption }) => {
+      async ({ blob, etag, checksum: computed, encryption, digests }) => {
         const nowMs = now();
+        const given = beside === undefined ? undefined : describeDigest(beside, digests);
+        const answered = given ?? computed;
         await writer.submit({
           type: "putPart",
           address: { bucket, key, uploadId },
           partNumber,
           size: blob.size,
           etag,
-          checksum: formatChecksum(computed),
+          checksum: formatPartChecksums(computed, given),
           content: { blob },
           nowMs,
         });
@@ -106,7 +116,7 @@ export class MultipartService {
           etag,
           sizeBytes: blob.size,
           modifiedMs: nowMs,
-          ...(computed === undefined ? {} : { checksum: computed }),
+          ...(answered === undefined ? {} : { checksum: answered }),
           ...(encryption === undefined ? {} : { encryption }),
         };
       },
@@ -269,6 +279,10 @@ export class MultipartService {
       body.close();
     }
   }
+}
+
+function describeDigest(algorithm: ChecksumAlgorithm, { checksums }: BodyDigests): ObjectChecksum {
+  return { algorithm, value: checksums[algorithm]!.toString("base64"), type: "FULL_OBJECT" };
 }
 
 function requirePartNumber(partNumber: number): void {

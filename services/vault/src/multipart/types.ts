@@ -14,11 +14,19 @@ import type {
   WriteConditions,
 } from "../object/types.ts";
 
+/** The checksum of an object to be. */
+export interface UploadChecksum {
+  algorithm: ChecksumAlgorithm;
+  type: "FULL_OBJECT" | "COMPOSITE";
+  /** Nobody asked for it: parts may bring checksums of other algorithms, which are checked and kept beside. */
+  isDefault?: true;
+}
+
 /** Begins an upload; the attributes are those of the object to be. */
 export interface CreateUploadRequest extends ObjectAttributes {
   bucket: string;
   key: string;
-  checksum?: { algorithm: ChecksumAlgorithm; type: "FULL_OBJECT" | "COMPOSITE" };
+  checksum?: UploadChecksum;
   initiator?: Owner;
 }
 
@@ -35,7 +43,7 @@ export interface UploadInfo extends UploadAddress {
   storageClass: string;
   owner?: Owner;
   initiator?: Owner;
-  checksum?: { algorithm: ChecksumAlgorithm; type: "FULL_OBJECT" | "COMPOSITE" };
+  checksum?: UploadChecksum;
   encryption?: ObjectEncryption;
 }
 

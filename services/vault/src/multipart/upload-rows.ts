@@ -3,13 +3,13 @@ import { releaseBlob } from "../blob/blob-rows.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import type { NewObject } from "../object/put-operation.ts";
 import type { Owner } from "../bucket/types.ts";
-import type { ChecksumAlgorithm } from "../object/types.ts";
+import type { UploadChecksum } from "./types.ts";
 
 /** What an upload remembers for the object that it is to become, as JSON. */
 export interface UploadDetail {
   object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
   initiator?: Owner;
-  checksum?: { algorithm: ChecksumAlgorithm; type: "FULL_OBJECT" | "COMPOSITE" };
+  checksum?: UploadChecksum;
 }
 
 /** A row of `uploads`. */

@@ -45,6 +45,7 @@ export interface StoredBody {
   etag: string;
   checksum: ObjectChecksum | undefined;
   encryption: ObjectEncryption | undefined;
+  digests: BodyDigests;
 }
 
 type State = "open" | "finished" | "committed" | "ended";
@@ -143,7 +144,7 @@ export class BodyUpload<Result> implements Upload<Result> {
     };
     try {
       const encryption = describeEncryption(this.#request.encryption);
-      return await this.#commit({ blob, etag, checksum, encryption });
+      return await this.#commit({ blob, etag, checksum, encryption, digests });
     } catch (error) {
       // Where it is in doubt whether the index refers to the bytes, they stay.
       const isRefused =

@@ -52,6 +52,8 @@ export const cases = casesOf(
       const answer = await ask("POST", "/key?uploads", { headers });
       assert.equal(answer.headers["x-amz-checksum-algorithm"], "SHA256");
       assert.equal(answer.headers["x-amz-checksum-type"], "COMPOSITE");
+      const plain = await ask("POST", "/key?uploads");
+      assert.equal(plain.headers["x-amz-checksum-algorithm"], undefined);
     },
   ],
   [

@@ -1,7 +1,7 @@
 // UploadPart: https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, digest, md5 } from "../case.ts";
-import { begin, complete, putPart } from "../upload.ts";
+import { begin, complete, putPart, toList } from "../upload.ts";
 
 /** The cases. */
 export const cases = casesOf(
@@ -96,6 +96,29 @@ export const cases = casesOf(
         headers: { "x-amz-checksum-crc32": "y/Q5Jg==" },
       });
       assertError(answer, 400, "InvalidRequest");
+    },
+  ],
+  [
+    "takes a checksum of any algorithm where the upload names none, and checks it",
+    async (scene) => {
+      const id = await begin(scene, "key");
+      const target = `/key?partNumber=1&uploadId=${id}`;
+      const headers = { "x-amz-checksum-crc32": "y/Q5Jg==" };
+      assertError(await scene.ask("PUT", target, { body: "x", headers }), 400, "BadDigest");
+      const part = await scene.must("PUT", target, { body: "123456789", headers });
+      assert.equal(part.headers["x-amz-checksum-crc32"], "y/Q5Jg==");
+      const list = (crc32: string) =>
+        toList(
+          [{ number: 1, etag: part.headers["etag"]! }],
+          `<ChecksumCRC32>${crc32}</ChecksumCRC32>`,
+        );
+      const wrong = await scene.ask("POST", `/key?uploadId=${id}`, { body: list("AAAAAA==") });
+      assertError(wrong, 400, "InvalidPart");
+      await scene.must("POST", `/key?uploadId=${id}`, { body: list("y/Q5Jg==") });
+      const mode = { headers: { "x-amz-checksum-mode": "ENABLED" } };
+      const head = await scene.must("HEAD", "/key", mode);
+      assert.equal(head.headers["x-amz-checksum-crc64nvme"], "rosUhgp5mIg=");
+      assert.equal(head.headers["x-amz-checksum-type"], "FULL_OBJECT");
     },
   ],
   [

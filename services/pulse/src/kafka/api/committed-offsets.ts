@@ -9,7 +9,8 @@ import { offsetCommit, offsetDelete, offsetFetch } from "../protocol/messages/in
 import type { Read } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
 import { principalOf } from "../server/session.ts";
-import { claimGroup, groupKey } from "./groups.ts";
+import { readSubscriptions } from "../subscription.ts";
+import { claimGroup, groupKey, isKafkas } from "./groups.ts";
 
 /** Kafka's `offset.metadata.max.bytes`. */
 const metadataBytesMax = 4096;
@@ -39,16 +40,17 @@ export function committedOffsetRoutes(broker: KafkaBroker): Route[] {
 
     route(offsetDelete, async ({ groupId, topics }, { session }) => {
       const { tenant } = principalOf(session);
-      const isActive = broker.groups.describe(groupKey(tenant, groupId)) !== undefined;
-      const isKnown = Array.from(broker.offsets.groups(tenant)).some(
-        ({ name, kind }) => name === groupId && kind !== "dispatch",
-      );
-      const refusal = isActive ? errorCodes.nonEmptyGroup : errorCodes.groupIdNotFound;
-      if (isActive || !isKnown) return { errorCode: refusal, throttleTimeMs: 0, topics: [] };
+      const active = broker.groups.describe(groupKey(tenant, groupId));
+      const isSubscribed = active === undefined ? () => false : readSubscriptions(active);
+      const isKnown = active !== undefined || isKafkas(broker, tenant, groupId);
+      if (!isKnown || isSubscribed === undefined) {
+        const errorCode = isKnown ? errorCodes.nonEmptyGroup : errorCodes.groupIdNotFound;
+        return { errorCode, throttleTimeMs: 0, topics: [] };
+      }
       return {
         errorCode: errorCodes.none,
         throttleTimeMs: 0,
-        topics: await deleteAll(broker, tenant, groupId, topics),
+        topics: await deleteAll(broker, tenant, groupId, topics, isSubscribed),
       };
     }),
   ];
@@ -169,6 +171,7 @@ async function deleteAll(
   tenant: Tenant,
   groupId: string,
   topics: Read<typeof offsetDelete.request>["topics"],
+  isSubscribed: (topic: string) => boolean,
 ) {
   const deleted: { topic: Topic; partition: number }[] = [];
   const answers = topics.map(({ name, partitions }) => {
@@ -176,10 +179,14 @@ async function deleteAll(
     return {
       name,
       partitions: partitions.map(({ partitionIndex }) => {
-        const isThere = topic?.stored.partitions[partitionIndex] !== undefined;
-        if (isThere) deleted.push({ topic, partition: partitionIndex });
-        const errorCode = isThere ? errorCodes.none : errorCodes.unknownTopicOrPartition;
-        return { partitionIndex, errorCode };
+        if (topic?.stored.partitions[partitionIndex] === undefined) {
+          return { partitionIndex, errorCode: errorCodes.unknownTopicOrPartition };
+        }
+        if (isSubscribed(name)) {
+          return { partitionIndex, errorCode: errorCodes.groupSubscribedToTopic };
+        }
+        deleted.push({ topic, partition: partitionIndex });
+        return { partitionIndex, errorCode: errorCodes.none };
       }),
     };
   });

@@ -26,17 +26,18 @@ const resourceTypes = { topic: 2, broker: 4 } as const;
 /** The routes of settings. */
 export function configRoutes(broker: KafkaBroker): Route[] {
   return [
-    route(describeConfigs, ({ resources, includeDocumentation }, { session }) => {
+    route(describeConfigs, (request, { session }) => {
+      const { resources, includeSynonyms, includeDocumentation } = request;
       const { tenant } = principalOf(session);
       const results = resources.map(({ resourceType, resourceName, configurationKeys }) => {
         const found = findEntries(broker, tenant, resourceType, resourceName);
         const place = { resourceType, resourceName };
         if (!Array.isArray(found)) return { ...found, ...place, configs: [] };
         const wanted = found.filter(({ name }) => configurationKeys?.includes(name) ?? true);
-        const configs = wanted.map(({ documentation, ...entry }) => ({
+        const configs = wanted.map(({ documentation, synonyms, ...entry }) => ({
           ...entry,
           isSensitive: false,
-          synonyms: [],
+          synonyms: includeSynonyms ? synonyms : [],
           documentation: includeDocumentation ? documentation : null,
         }));
         return { ...fine, ...place, configs };
@@ -103,6 +104,7 @@ function listBrokerConfig({ topics, isAutoCreating }: KafkaBroker): ConfigEntry[
     configSource: configSources.staticBroker,
     configType: 2,
     documentation: "Set where the broker is configured",
+    synonyms: [{ name, value, source: configSources.staticBroker }],
   }));
 }
 

@@ -7,7 +7,7 @@ import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
 import { fetch } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
 import { route, type Exchange, type Route } from "../server/route.ts";
-import { principalOf } from "../server/session.ts";
+import { mute, principalOf } from "../server/session.ts";
 import type { Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 
@@ -49,8 +49,10 @@ export function fetchRoutes(broker: KafkaBroker): Route[] {
       const bytesMax = Math.min(request.maxBytes, broker.fetchBytesMax);
       if (!(await exchange.reserve(estimateBytes(wishes, bytesMax)))) return undefined;
       const answers = await readAll(broker, wishes, bytesMax, exchange.version);
+      const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
+      if (throttleTimeMs > 0) mute(exchange.session, throttleTimeMs);
       return {
-        throttleTimeMs: 0,
+        throttleTimeMs,
         topics: topics.map(({ name, topicId, wishes: own }) => ({
           name,
           topicId,
@@ -179,6 +181,14 @@ async function readAll(
     answers.set(wish, answer);
   }
   return answers;
+}
+
+function countBytes(answers: Iterable<PartitionAnswer>): number {
+  let bytes = 0;
+  for (const { records } of answers) {
+    for (const buffer of records ?? []) bytes += buffer.length;
+  }
+  return bytes;
 }
 
 async function readWish(

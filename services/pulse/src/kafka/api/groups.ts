@@ -68,6 +68,9 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
 
     route(syncGroup, async (request, { session }) => {
       const { tenant } = principalOf(session);
+      if (request.groupId === "") {
+        return { errorCode: errorCodes.invalidGroupId, assignment: Buffer.alloc(0) };
+      }
       const result = await groups.sync(groupKey(tenant, request.groupId), {
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
@@ -86,6 +89,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
 
     route(heartbeat, (request, { session }) => {
       const { tenant } = principalOf(session);
+      if (request.groupId === "") return { errorCode: errorCodes.invalidGroupId };
       const error = groups.heartbeat(groupKey(tenant, request.groupId), {
         memberId: request.memberId,
         instanceId: request.groupInstanceId,
@@ -96,6 +100,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
 
     route(leaveGroup, (request, { session, version }) => {
       const { tenant } = principalOf(session);
+      if (request.groupId === "") return { errorCode: errorCodes.invalidGroupId };
       const key = groupKey(tenant, request.groupId);
       if (version < 3) {
         return { errorCode: toGroupAnswer(groups.leave(key, request.memberId, null)) };
@@ -127,6 +132,7 @@ export function groupRoutes(broker: KafkaBroker): Route[] {
       const { tenant } = principalOf(session);
       const results = groupsNames.map(async (groupId) => {
         const isActive = groups.describe(groupKey(tenant, groupId)) !== undefined;
+        if (groupId === "") return { groupId, errorCode: errorCodes.invalidGroupId };
         if (isActive) return { groupId, errorCode: errorCodes.nonEmptyGroup };
         if (!isKafkas(broker, tenant, groupId)) {
           return { groupId, errorCode: errorCodes.groupIdNotFound };
@@ -168,7 +174,8 @@ function refuseJoin(errorCode: ErrorCode, memberId: string) {
   return { errorCode, generationId: -1, protocolName: "", leader: "", memberId, members: [] };
 }
 
-function isKafkas(broker: KafkaBroker, tenant: Tenant, groupId: string): boolean {
+/** Whether there is such a group, and it is not one of the broker's own. */
+export function isKafkas(broker: KafkaBroker, tenant: Tenant, groupId: string): boolean {
   for (const { name, kind } of broker.offsets.groups(tenant)) {
     if (name === groupId) return kind !== "dispatch";
   }

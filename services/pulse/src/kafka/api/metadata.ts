@@ -31,12 +31,17 @@ export function metadataRoutes(broker: KafkaBroker): Route[] {
     }),
 
     route(describeCluster, (request, { session }) => {
-      // KIP-919: controllers (endpoint type 2) cannot be asked for.
-      const isKnown = request.endpointType === 1;
+      // KIP-919: brokers (endpoint type 1) cannot tell of controllers (2).
+      const errorCode =
+        request.endpointType === 1
+          ? errorCodes.none
+          : request.endpointType === 2
+            ? errorCodes.mismatchedEndpointType
+            : errorCodes.unsupportedEndpointType;
       return {
         throttleTimeMs: 0,
-        errorCode: isKnown ? errorCodes.none : errorCodes.invalidRequest,
-        errorMessage: isKnown ? null : "Only brokers are described.",
+        errorCode,
+        errorMessage: errorCode === errorCodes.none ? null : "Only brokers are described.",
         clusterId: broker.clusterId,
         controllerId: nodeId,
         brokers: [{ brokerId: nodeId, ...session.advertised, rack: null }],

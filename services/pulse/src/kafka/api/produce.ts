@@ -7,7 +7,7 @@ import { ProtocolError } from "../protocol/error.ts";
 import { initProducerId, produce } from "../protocol/messages/index.ts";
 import type { Read, Written } from "../protocol/schema.ts";
 import { route, type Route } from "../server/route.ts";
-import { principalOf } from "../server/session.ts";
+import { mute, principalOf } from "../server/session.ts";
 import type { ProduceBatch, ProduceOutcome } from "../../publish/produce.ts";
 import type { Tenant } from "../../topic/name.ts";
 
@@ -26,7 +26,9 @@ export function produceRoutes(broker: KafkaBroker): Route[] {
     route(produce, async (request, { session, version }) => {
       const { tenant } = principalOf(session);
       const topics = await produceAll(broker, tenant, request, version);
-      if (request.acks !== 0) return { topics };
+      const throttleTimeMs = broker.quotas.produce.charge(tenant, countBytes(request));
+      if (throttleTimeMs > 0) mute(session, throttleTimeMs);
+      if (request.acks !== 0) return { topics, throttleTimeMs };
       // Nobody reads an answer: the end of the connection tells the client to look for what is wrong.
       const refused = topics.flatMap(({ partitions }) => partitions).find((p) => p.errorCode !== 0);
       if (refused === undefined) return undefined;
@@ -47,6 +49,14 @@ export function produceRoutes(broker: KafkaBroker): Route[] {
       }
     }),
   ];
+}
+
+function countBytes({ topics }: Request): number {
+  let bytes = 0;
+  for (const { partitions } of topics) {
+    for (const { records } of partitions) bytes += records?.length ?? 0;
+  }
+  return bytes;
 }
 
 // Everything up to the append happens at once, so that requests of a connection keep their order.

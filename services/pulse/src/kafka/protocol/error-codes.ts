@@ -57,6 +57,8 @@ export const errorCodes = {
   groupSubscribedToTopic: 86,
   invalidRecord: 87,
   unknownTopicId: 100,
+  mismatchedEndpointType: 114,
+  unsupportedEndpointType: 115,
   invalidProducerIdMapping: 49,
   throttlingQuotaExceeded: 89,
 } as const;

@@ -1,5 +1,6 @@
 // One connection: frames in, handlers in parallel, answers out in the order of the requests.
 import type { Socket } from "node:net";
+import { setTimeout } from "node:timers/promises";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 import { errorCodes } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
@@ -130,6 +131,8 @@ export class Connection {
   async #readOne(): Promise<boolean> {
     if (this.#queue.length >= this.#context.inFlightMax) return false;
     const { signal } = this.#gone;
+    const mutedMs = this.session.mutedUntilMs - performance.now();
+    if (mutedMs > 0) await waitFor(mutedMs, signal);
     const length = this.#frames.readLength();
     if (length === undefined) return false;
     if (length > smallFrameBytes && this.#frameReserved === 0) {
@@ -317,6 +320,11 @@ function explainRefusal(authentication: Authentication): string | undefined {
   const { expiresAtMs } = authentication.principal;
   if (expiresAtMs === undefined || expiresAtMs > Date.now()) return undefined;
   return "after the client's token has ended";
+}
+
+/** Resolves after `ms`, or when `signal` fires. */
+function waitFor(ms: number, signal: AbortSignal): Promise<void> {
+  return setTimeout(ms, undefined, { signal, ref: false }).catch(() => undefined);
 }
 
 function isSupported({ message }: Route, version: number): boolean {

@@ -164,6 +164,7 @@ export class KafkaServer {
         remoteAddress,
         advertised: this.#options.advertised ?? local,
         authentication: this.#options.admit(remoteAddress),
+        mutedUntilMs: 0,
       },
       this.#context,
     );

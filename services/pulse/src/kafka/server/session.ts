@@ -26,6 +26,13 @@ export interface Session {
   /** Where the client is told to find the broker. */
   readonly advertised: { host: string; port: number };
   authentication: Authentication;
+  /** Until then (monotonic, in ms) nothing more of the connection is handled: its tenant is over a quota. */
+  mutedUntilMs: number;
+}
+
+/** Mutes a connection for a while (KIP-219): clients that overlook the answer's `throttleTimeMs` are slowed down too. */
+export function mute(session: Session, ms: number): void {
+  session.mutedUntilMs = Math.max(session.mutedUntilMs, performance.now() + ms);
 }
 
 /** The principal of a session; a handler is only called when there is one. */

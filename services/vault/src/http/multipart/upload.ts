@@ -36,7 +36,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
   if (checksum !== undefined) request.checksum = checksum;
   const upload = await context.api.store.createUpload(request);
   const headers: Header[] = [...getEncryptionHeaders(upload.encryption)];
-  if (upload.checksum !== undefined) {
+  if (upload.checksum !== undefined && upload.checksum.isDefault !== true) {
     headers.push(
       ["x-amz-checksum-algorithm", upload.checksum.algorithm],
       ["x-amz-checksum-type", upload.checksum.type],
@@ -58,7 +58,7 @@ function readUploadChecksum(context: OperationContext): CreateUploadRequest["che
         "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header.",
       );
     }
-    return { algorithm: "CRC64NVME", type: "FULL_OBJECT" };
+    return { algorithm: "CRC64NVME", type: "FULL_OBJECT", isDefault: true };
   }
   const algorithm = readChecksumAlgorithm(name);
   const isSha = algorithm === "SHA1" || algorithm === "SHA256";
