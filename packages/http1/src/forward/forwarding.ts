@@ -7,7 +7,7 @@ import { prepareProblem } from "../server/problem.ts";
 import type { Refused } from "../server/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
-import { AnswerContent, Progress, relayToClient } from "./answer-content.ts";
+import { AnswerContent, Progress } from "./answer-content.ts";
 import type {
   FailureKind,
   ForwardFailure,
@@ -86,7 +86,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #informational = 0;
   readonly #content: AnswerContent<U>;
   #upstreamPaused = false;
-  #tunnel: TunnelFlow | null = null;
+  #tunnel: TunnelFlow<U> | null = null;
   /** The event stream under way ends with the chunk that is being passed on. */
   #isEnding = false;
   #result: Mutable<ForwardResult> | null = null;
@@ -187,11 +187,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
           this.#completeAnswer(this.#exchange.host.engine.now());
         } else this.#truncate();
         break;
-      case State.Tunnel:
-        this.#tunnel!.noteEnd();
-        this.#touchTunnel();
-        this.#exchange.socket.end();
-        break;
       default:
     }
   }
@@ -202,16 +197,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       return;
     }
     this.#upstream = null;
-    switch (this.#state) {
-      case State.Answering:
-        this.#truncate();
-        break;
-      case State.Tunnel:
-        // A client that was told to go may still say so.
-        if (!this.#tunnel!.hasToldClient) this.#endTunnel(code !== "");
-        break;
-      default:
-    }
+    if (this.#state === State.Answering) this.#truncate();
   }
 
   onUpstreamDrain(): void {
@@ -221,17 +207,17 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   /** The client has read on. */
   onClientDrain(): void {
+    if (this.#tunnel !== null) this.#tunnel.onClientDrain();
     if (!this.#upstreamPaused || this.#upstream === null) return;
     this.#upstreamPaused = false;
-    if (this.#state === State.Tunnel) this.#touchTunnel();
-    else if (!this.#isEnding) this.#touchAnswer();
+    if (!this.#isEnding) this.#touchAnswer();
     this.#upstream.socket.resume();
   }
 
   /** The client's socket has closed. */
   onClientGone(): void {
-    if (this.#state === State.Tunnel) {
-      this.#endTunnel(false);
+    if (this.#tunnel !== null) {
+      this.#tunnel.end(false);
       return;
     }
     if (this.#state === State.Failing) return;
@@ -263,41 +249,20 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#endEvents();
       return true;
     }
-    if (this.#state !== State.Tunnel || !this.#tunnel!.isWebSocket) return false;
-    if (this.#tunnel!.isClosing) return true;
-    this.#tunnel!.isClosing = true;
-    this.#idleDeadlineMs = this.#deadlineIn(ENDING_MS);
-    this.#closeWebSocket();
-    return true;
+    return this.#tunnel !== null && this.#tunnel.endInOrder();
   }
 
   onTunnelInput(bytes: Buffer, start: number): void {
-    const upstream = this.#upstream;
-    const tunnel = this.#tunnel!;
-    if (upstream === null) return;
-    const end = tunnel.takeInput(bytes, start);
-    if (end === start) return;
-    this.#touchTunnel();
-    upstream.socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
-    if (upstream.socket.writableNeedDrain) this.#exchange.pauseBody();
-    if (tunnel.isClosing) this.#closeWebSocket();
+    this.#tunnel?.onClientBytes(bytes, start);
   }
 
-  /** The client's FIN in a tunnel is passed on; the other direction stays open for a while. */
   onTunnelClientEnd(): void {
-    // The other side may have closed the tunnel already.
-    if (this.#state !== State.Tunnel) return;
-    if (this.#tunnel!.isClosing) {
-      this.#endTunnel(false);
-      return;
-    }
-    this.#tunnel!.noteEnd();
-    this.#touchTunnel();
-    this.#upstream?.socket.end();
+    this.#tunnel?.onClientEnd();
   }
 
   sweep(nowMs: number): void {
-    if (nowMs >= this.#totalDeadlineMs && this.#state !== State.Tunnel) {
+    this.#tunnel?.sweep(nowMs);
+    if (nowMs >= this.#totalDeadlineMs) {
       if (this.#state === State.Answering) this.#truncate();
       else this.#fail("total-timeout", "");
       return;
@@ -311,9 +276,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       case State.Answering:
         // A client that does not read is watched by its own connection.
         if (!this.#upstreamPaused) this.#truncate();
-        break;
-      case State.Tunnel:
-        this.#endTunnel(true);
         break;
       default:
     }
@@ -436,14 +398,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (this.#state === State.Answering) {
       if (!this.#isEnding) this.#touchAnswer();
       this.#passAnswer(bytes, length);
-    } else if (this.#state === State.Tunnel) {
-      const tunnel = this.#tunnel!;
-      const end = tunnel.takeOutput(bytes, 0, length);
-      if (end === 0) return;
-      this.#touchTunnel();
-      relayToClient(this.#exchange, this.#upstream!, bytes, 0, end);
-      this.#settleBackPressure();
-      if (tunnel.isClosing) this.#closeWebSocket();
     }
   }
 
@@ -525,12 +479,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#exchange.keepAlive = false;
     this.#conclude("complete");
     this.#exchange.finish();
-  }
-
-  #closeWebSocket(): void {
-    const { toClient, toUpstream } = this.#tunnel!.takeFarewell();
-    if (toUpstream !== null) this.#upstream?.socket.end(toUpstream);
-    if (toClient !== null) this.#exchange.socket.end(toClient);
   }
 
   #settleBackPressure(): void {
@@ -623,10 +571,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#upstreamMs = engine.now() - this.#startMs;
     this.#state = State.Tunnel;
     this.#replay.forget();
-    const isWebSocket = (parser.fields.get(Known.Upgrade) ?? "").toLowerCase() === "websocket";
-    const tunnel = new TunnelFlow(this.#plan.tunnelIdleMs, isWebSocket);
-    tunnel.takeOutput(bytes, at, length);
-    this.#tunnel = tunnel;
     this.#totalDeadlineMs = NEVER;
     this.#idleDeadlineMs = NEVER;
     exchange.beginForwardedAnswer(101, true);
@@ -637,36 +581,24 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     writer.endHead();
     writer.range(bytes, at, length);
     exchange.flush();
-    this.#upstream!.ownReads();
-    this.#touchTunnel();
+    const isWebSocket = (parser.fields.get(Known.Upgrade) ?? "").toLowerCase() === "websocket";
+    const upstream = this.#upstream!;
+    const { tunnelIdleMs } = this.#plan;
+    const tunnel = new TunnelFlow(exchange, upstream, tunnelIdleMs, isWebSocket, () => {
+      this.#tunnel = null;
+      this.#upstream = null;
+      exchange.bytesIn = tunnel.bytesIn;
+      exchange.bytesOut = tunnel.bytesOut;
+      this.#conclude("tunnel-closed");
+    });
+    this.#tunnel = tunnel;
+    tunnel.begin(bytes, at, length);
     exchange.becomeTunnel();
-    const close = (): void => {
-      if (this.#tunnel === tunnel) this.#endTunnel(true);
-    };
-    this.#observer.onTunnel?.(exchange, tunnel.present(close));
+    this.#observer.onTunnel?.(exchange, tunnel.present());
     // What the client sent behind its request belongs to the tunnel.
     exchange.pump();
-    this.#settleBackPressure();
-    if (exchange.host.endsStreams) this.endStream();
-  }
-
-  #endTunnel(isAbrupt: boolean): void {
-    const exchange = this.#exchange;
-    const upstream = this.#upstream;
-    this.#upstream = null;
-    if (upstream !== null) {
-      upstream.user = null;
-      upstream.dead = true;
-      if (isAbrupt) upstream.destroy();
-      else upstream.socket.destroySoon();
-    }
-    const { bytesIn, bytesOut } = this.#tunnel!;
-    this.#tunnel = null;
-    exchange.bytesIn = bytesIn;
-    exchange.bytesOut = bytesOut;
-    this.#conclude("tunnel-closed");
-    if (isAbrupt) exchange.destroy();
-    else exchange.socket.destroySoon();
+    tunnel.settleBackPressure();
+    if (exchange.host.endsStreams) tunnel.endInOrder();
   }
 
   #conclude(outcome: ForwardOutcome, nowMs = this.#exchange.host.engine.now()): void {
@@ -711,11 +643,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   #touchAnswer(): void {
     this.#idleDeadlineMs = this.#deadlineIn(this.#plan.bodyIdleMs);
-  }
-
-  #touchTunnel(): void {
-    if (this.#tunnel!.isClosing) return;
-    this.#idleDeadlineMs = this.#deadlineIn(this.#tunnel!.silenceMs);
   }
 
   #deadlineIn(timeoutMs: number): number {
