@@ -121,6 +121,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     domain: config.domain,
     websiteDomain: config.website_domain,
     eventPolicy,
+    isUser: (name) => directory.hasUser(name),
     trustedProxies: new AddressSet(config.trusted_proxies),
   };
 
