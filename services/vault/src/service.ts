@@ -120,6 +120,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     domain: config.domain,
     websiteDomain: config.website_domain,
     eventPolicy,
+    isUser: (name) => directory.hasUser(name),
     trustsPeer: createNetworkTest(config.trusted_proxies),
   };
 

@@ -180,6 +180,10 @@ const bounds = {
     max: routeDrainMsMax,
     unit: "ms",
   }),
+  stream_drain_ms: bound(
+    "How long event streams and WebSockets may go on when the gateway stops, within drain_timeout_ms: then they are ended in order, and their clients come again elsewhere.",
+    { default: LIMITS_DEFAULT.streamDrainMs, max: hourMs, unit: "ms" },
+  ),
 };
 
 const accessLog = {

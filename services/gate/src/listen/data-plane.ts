@@ -148,7 +148,7 @@ export class DataPlane {
     this.#options.send({ type: "reopened" });
   }
 
-  /** Stops accepting, finishes what is under way until the deadline, writes the log out, tells `drained`. */
+  /** Stops accepting, finishes what is under way until the deadline, streams sooner, writes the log out, tells `drained`. */
   async drain(deadlineMs: number): Promise<void> {
     this.#probes.setDraining();
     await this.#changes;
@@ -161,7 +161,7 @@ export class DataPlane {
         },
         Math.max(0, deadlineMs - 1),
       );
-      await server.drain(deadlineMs);
+      await server.drain(deadlineMs, this.#inForce?.globals.limits.streamDrainMs);
       clearTimeout(last);
     }
     clearInterval(this.#ticker);
@@ -302,8 +302,7 @@ export class DataPlane {
       const { next } = state;
       if (state.route === route) {
         cut++;
-        if (state.tunnel === null) state.exchange?.destroy();
-        else state.tunnel.close();
+        if (state.exchange?.endStream() !== true) state.exchange?.destroy();
       }
       state = next;
     }

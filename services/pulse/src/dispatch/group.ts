@@ -115,14 +115,22 @@ export class Group {
     const seats =
       member === undefined ? this.#seats : this.#seats.filter((seat) => seat === member);
     for (const seat of seats) {
-      const message = seat.held.get(id) ?? findById(seat.held, id);
+      const message = take(seat.held, id);
       if (message === undefined) continue;
-      seat.held.delete(placeOf(message));
       this.#finish(message);
       this.pump();
       return true;
     }
     return false;
+  }
+
+  /** Takes a message back from the member that holds it: the next one in turn gets it. False if it holds none such. */
+  giveBack(id: string, member: Member): boolean {
+    const message = take(member.held, id);
+    if (message === undefined) return false;
+    this.#queue.putBack(message);
+    this.pump();
+    return true;
   }
 
   /** Acknowledges an expired message without a member. */
@@ -237,7 +245,9 @@ function placeOf({ partition, offset }: Message): string {
   return `${partition}:${offset}`;
 }
 
-function findById(held: ReadonlyMap<string, Message>, id: string): Message | undefined {
-  for (const message of held.values()) if (message.id === id) return message;
-  return undefined;
+/** Takes a message out by its place or its id. */
+function take(held: Map<string, Message>, id: string): Message | undefined {
+  const message = held.get(id) ?? held.values().find((one) => one.id === id);
+  if (message !== undefined) held.delete(placeOf(message));
+  return message;
 }

@@ -41,6 +41,8 @@ export class WebSockets {
     noServer: true,
     maxPayload: frameBytesMax,
     perMessageDeflate: false,
+    // None is spoken here. Who names one (MQTT and STOMP clients do) finds none agreed on, and closes.
+    handleProtocols: () => false,
   });
 
   constructor(parts: WebSocketParts) {
@@ -185,13 +187,15 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 
   #receive(text: string): void {
-    const id = readAcknowledgement(text);
-    const { group } = this.#opened ?? {};
-    if (id === undefined || group === undefined) {
-      this.#sendError(id === undefined ? 'expected {"ack": id}' : "only a group acknowledges");
-    } else if (!group.group.acknowledge(id, group.member)) {
-      this.#sendError("this member holds no such message");
-    }
+    const answer = readAnswer(text);
+    if (answer === undefined) return this.#sendError('expected {"ack": id} or {"nack": id}');
+    if (this.#opened?.group === undefined) return this.#sendError("only a group acknowledges");
+    const { group, member } = this.#opened.group;
+    const isHeld =
+      answer.kind === "ack"
+        ? group.acknowledge(answer.id, member)
+        : group.giveBack(answer.id, member);
+    if (!isHeld) this.#sendError("this member holds no such message");
   }
 
   #sendError(error: string): void {
@@ -199,13 +203,16 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 }
 
-function readAcknowledgement(text: string): string | undefined {
+function readAnswer(text: string): { kind: "ack" | "nack"; id: string } | undefined {
+  let value: { ack?: unknown; nack?: unknown } | null;
   try {
-    const value = JSON.parse(text) as { ack?: unknown } | null;
-    return typeof value?.ack === "string" ? value.ack : undefined;
+    value = JSON.parse(text) as typeof value;
   } catch {
     return undefined;
   }
+  const { ack, nack } = value ?? {};
+  if (typeof ack === "string" && nack === undefined) return { kind: "ack", id: ack };
+  return typeof nack === "string" && ack === undefined ? { kind: "nack", id: nack } : undefined;
 }
 
 function decodeTopic(text: string): string {

@@ -25,6 +25,18 @@ const fieldTypes: Readonly<Record<string, (value: unknown) => boolean>> = {
   null: (value) => value === null,
 };
 const violationsMax = 50;
+/** Keywords of JSON Schema 2020-12 whose values are texts. */
+const textKeywords: ReadonlySet<string> = new Set([
+  "type",
+  "title",
+  "description",
+  "format",
+  "pattern",
+  "const",
+  "default",
+  "contentEncoding",
+  "contentMediaType",
+]);
 
 /**
  * Compiles a registered document. One whose values are all type names is the map (each field is required, others may
@@ -32,7 +44,11 @@ const violationsMax = 50;
  */
 export function compileSchema(document: unknown): CompiledSchema {
   if (!isObject(document)) throw refuse("it has to be a JSON object");
-  return isMap(document) ? compileMap(document) : compileJsonSchema(document);
+  if (isMap(document)) return compileMap(document);
+  const misspelt = findMisspelt(document);
+  if (misspelt === undefined) return compileJsonSchema(document);
+  const types = Object.keys(fieldTypes).join(", ");
+  throw refuse(`field ${misspelt} has no known type; there are ${types}`);
 }
 
 /** Why payloads that fit `before` might not fit `after`; undefined if all of them do, as far as can be told. */
@@ -56,6 +72,16 @@ function isMap(document: Readonly<Record<string, unknown>>): boolean {
     entries.length > 0 &&
     entries.every(([, type]) => typeof type === "string" && Object.hasOwn(fieldTypes, type))
   );
+}
+
+// JSON Schema overlooks keywords that it does not know, so a map with a slip in it would let everything pass.
+function findMisspelt(document: Readonly<Record<string, unknown>>): string | undefined {
+  const entries = Object.entries(document);
+  if (!entries.every(([, value]) => typeof value === "string")) return undefined;
+  const isField = ([name]: [string, unknown]) =>
+    !textKeywords.has(name) && !name.startsWith("$") && !name.startsWith("x-");
+  if (!entries.some(isField)) return undefined;
+  return entries.find(([, type]) => !Object.hasOwn(fieldTypes, String(type)))?.[0];
 }
 
 function compileMap(document: Readonly<Record<string, unknown>>): CompiledSchema {

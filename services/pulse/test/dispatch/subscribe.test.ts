@@ -153,6 +153,35 @@ test("what a member did not acknowledge goes to another one when it leaves, and 
   second.close();
 });
 
+test("what a member gives back goes to the next one in turn, and nobody else can give it back", async () => {
+  const url = `${pulse.url.replace("http", "ws")}/ws/subscribe/nacks?group=g&ack=manual`;
+  const open = async () => {
+    const socket = new WebSocket(url);
+    const got: { message_id?: string; payload?: string; error?: string }[] = [];
+    socket.on("message", (data: Buffer) => got.push(JSON.parse(data.toString())));
+    await once(socket, "open");
+    return { socket, got };
+  };
+  const members = [await open(), await open()];
+  await publishAll("nacks", ["once more"]);
+  while (members.every(({ got }) => got.length === 0)) await sleep(5);
+  const holder = members.findIndex(({ got }) => got.length > 0);
+  const [holding, other] = [members[holder]!, members[1 - holder]!];
+  const nack = JSON.stringify({ nack: holding.got[0]!.message_id });
+  other.socket.send(nack);
+  while (other.got.length < 1) await sleep(5);
+  assert.equal(typeof other.got[0]!.error, "string");
+  holding.socket.send(nack);
+  while (other.got.length < 2) await sleep(5);
+  assert.deepEqual([other.got[1]!.payload, holding.got.length], ["once more", 1]);
+  other.socket.send(JSON.stringify({ ack: other.got[1]!.message_id }));
+  for (let lag = 1; lag > 0; await sleep(5)) {
+    const { body } = await pulse.get("/api/v1/consumers/lag?group=g");
+    lag = body.groups.find(({ topic }: { topic: string }) => topic === "nacks")?.lag ?? 1;
+  }
+  for (const { socket } of members) socket.close();
+});
+
 test("bad acknowledgements are answered and disturb nothing", async () => {
   const socket = new WebSocket(
     `${pulse.url.replace("http", "ws")}/ws/subscribe/badack?group=g&ack=manual`,
@@ -163,13 +192,21 @@ test("bad acknowledgements are answered and disturb nothing", async () => {
     return JSON.parse(value[0].toString());
   };
   await once(socket, "open");
-  for (const text of ["not json", "{}", '{"ack":5}', '{"ack":"0:99"}']) {
+  for (const text of ["not json", "null", "{}", '{"ack":5}', '{"ack":"0:99"}', '{"nack":"0:99"}']) {
     socket.send(text);
     assert.equal(typeof (await read()).error, "string", text);
   }
   await publishAll("badack", ["fine"]);
   assert.equal((await read()).payload, "fine");
   socket.close();
+});
+
+test("no subprotocol is agreed on: a client of MQTT or STOMP finds that out at once", async () => {
+  for (const protocol of ["mqtt", "v12.stomp"]) {
+    const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/ws/subscribe/a`, protocol);
+    const [error] = (await once(socket, "error")) as [Error];
+    assert.match(error.message, /subprotocol/);
+  }
 });
 
 test("an SSE member acknowledges by POST /api/v1/ack", async () => {

@@ -62,6 +62,25 @@ test("JSON Schema checks payloads, and a change that breaks is refused where com
   assert.equal((await register(narrower)).status, 200);
 });
 
+test("a map of fields with a type that nobody knows is refused, instead of letting everything pass", async () => {
+  const register = (document: unknown) => pulse.post("/api/v1/topics/slips/schema", document);
+  for (const document of [
+    { user: "strng" },
+    { user: "string", age: "numbr" },
+    { type: "string", n: "int" },
+  ]) {
+    const { status, body } = await register(document);
+    assert.deepEqual([status, body.code], [400, "validation_failed"]);
+    assert.match(body.detail, /no known type; there are string, number/);
+  }
+  for (const document of [
+    { type: "object", title: "Anything" },
+    { $comment: "later", type: "object" },
+  ]) {
+    assert.equal((await register(document)).body.kind, "json-schema");
+  }
+});
+
 test("schemas that could take for ever to check are refused", async () => {
   const doubling: Record<string, object> = { d30: {} };
   for (let at = 0; at < 30; at++) {

@@ -27,6 +27,8 @@ export interface ObjectApi {
   readonly websiteDomain: string | undefined;
   /** Where events may be sent to. */
   readonly eventPolicy: AddressPolicy;
+  /** Whether there is a user of this name. */
+  readonly isUser: (name: string) => boolean;
   readonly trustsPeer: (address: string) => boolean;
 }
 
