@@ -88,6 +88,10 @@ const tokens = {
   audience: key(z.string().min(1).max(512).default("platform"), {
     description: "Audience of the access tokens that a login gives.",
   }),
+  pkce: key(z.enum(["all", "public"]).default("all"), {
+    description:
+      "Which clients must use PKCE: all, or public and native ones only, for confidential clients that cannot.",
+  }),
 };
 
 const accounts = {
@@ -104,10 +108,12 @@ const accounts = {
   }),
   password_hash_concurrency: key(z.int().min(1).max(256).optional(), {
     description: "Passwords hashed at the same time; each takes 19 MiB and one core.",
+    secret: false,
     defaultText: "one per core",
   }),
   password_hash_queue: key(z.int().min(1).max(100_000).default(256), {
     description: "Password checks that may wait; more are refused with 503.",
+    secret: false,
   }),
 };
 
