@@ -175,6 +175,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
     audience: config.audience,
+    pkce: config.pkce,
     secret: secrets.session,
     database,
     box,
