@@ -1,9 +1,10 @@
 // `npm run bench -- <service> [case]`: measures ours beside its peers and keeps the results.
 import { parseArgs } from "node:util";
+import { findProgram } from "../tests/stage/program.ts";
 import { GATE_CASES } from "./gate/cases.ts";
 import { AUTH_CASES } from "./auth/cases.ts";
 import type { BenchCase, BenchContext } from "./harness/case.ts";
-import { allotCores, describeMachine, findProgram } from "./harness/machine.ts";
+import { allotCores, describeMachine } from "./harness/machine.ts";
 import { formatReport, rewriteSection } from "./harness/report.ts";
 import { parse } from "./http1/parse.ts";
 import { PULSE_CASES } from "./pulse/cases.ts";

@@ -1,8 +1,9 @@
 // Requests in a ring: each against a server that is up, one round in turn until all rounds are done.
 import type { BenchContext, Workspace } from "../harness/case.ts";
 import type { Column, Row } from "../harness/report.ts";
+import { runRounds } from "../harness/rounds.ts";
 import { readTreeCpu } from "../harness/usage.ts";
-import { runWrk } from "../harness/wrk.ts";
+import { runWrk, toFigures, type WrkFigures } from "../harness/wrk.ts";
 
 // The compiler is done after some ten thousand requests: with fewer, starting up is what is measured.
 const WARM_UP_SECONDS = 6;
@@ -44,16 +45,12 @@ export async function runContenders(
     await checkAnswer(contender);
     await loadOnce(context, workspace, contender, WARM_UP_SECONDS);
   }
-  for (let round = 1; round <= context.rounds; round += 1) {
-    for (const { contender, row } of round % 2 === 0 ? entrants.toReversed() : entrants) {
-      const figures = await loadOnce(context, workspace, contender, context.seconds);
-      const isFault = typeof figures === "string";
-      if (isFault) row.note = figures;
-      row.rounds.push(isFault ? undefined : figures);
-      const said = isFault ? `INVALID, ${figures}` : `${figures["perS"]?.toFixed(0)} requests/s`;
-      context.say(`  ${round}/${context.rounds} ${row.name}: ${said}`);
-    }
-  }
+  await runRounds(
+    context,
+    entrants,
+    ({ contender }) => loadOnce(context, workspace, contender, context.seconds),
+    ({ perS }) => `${perS!.toFixed(0)} requests/s`,
+  );
   return entrants.map(({ row }) => row);
 }
 
@@ -74,7 +71,7 @@ async function loadOnce(
   workspace: Workspace,
   { url, headers, form, pid }: Contender,
   seconds: number,
-): Promise<Record<string, number> | string> {
+): Promise<WrkFigures | string> {
   const before = readTreeCpu(pid).cpuMs;
   const summary = await runWrk({
     url,
@@ -85,13 +82,5 @@ async function loadOnce(
     cores: context.cores.load,
     scratch: workspace.folder,
   });
-  const cpuMs = readTreeCpu(pid).cpuMs - before;
-  if (summary.failed > 0) return `${summary.failed} of ${summary.requests} requests failed`;
-  if (summary.requests === 0) return "no request was completed";
-  return {
-    perS: (summary.requests * 1e6) / summary.durationUs,
-    cpuUs: (cpuMs * 1_000) / summary.requests,
-    p50Us: summary.p50Us,
-    p99Us: summary.p99Us,
-  };
+  return toFigures(summary, readTreeCpu(pid).cpuMs - before);
 }

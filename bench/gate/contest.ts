@@ -1,12 +1,14 @@
 // Contenders in a ring: each set up once, then loaded in turn, round after round.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { awaitPort, findFreePort } from "../../tests/stage/process.ts";
 import { fetchAnswer, judgeAnswer, type AnswerExpectation } from "../harness/answer.ts";
 import type { BenchContext, Workspace } from "../harness/case.ts";
-import { findFreePort, waitForPort, type PinnedProcess } from "../harness/process.ts";
+import { type PinnedProcess } from "../harness/process.ts";
 import type { Column, Row } from "../harness/report.ts";
+import { runRounds, type RoundResult } from "../harness/rounds.ts";
 import { readTreeCpu } from "../harness/usage.ts";
-import { runWrk } from "../harness/wrk.ts";
+import { runWrk, toFigures } from "../harness/wrk.ts";
 import type { Proxy, ProxySetup } from "./proxies/proxy.ts";
 import { SMALL_BODY_BYTES } from "./upstream.ts";
 
@@ -77,7 +79,7 @@ export async function startEntrants(
 }
 
 /** Warms each entrant up, then gives each one round of wrk in turn until all rounds are done. */
-export async function runRounds(
+export async function runContest(
   context: BenchContext,
   workspace: Workspace,
   entrants: readonly Entrant[],
@@ -85,24 +87,12 @@ export async function runRounds(
 ): Promise<Row[]> {
   const running = entrants.filter((entrant) => entrant.process !== undefined);
   for (const entrant of running) await warmUp(context, workspace, entrant, load);
-  for (let round = 1; round <= context.rounds; round += 1) {
-    // Every other round goes backwards, so that nobody always follows the same neighbour.
-    const order = round % 2 === 0 ? running.toReversed() : running;
-    for (const entrant of order) {
-      const figures = await loadOnce(context, workspace, entrant, load, context.seconds);
-      if (typeof figures === "string") {
-        entrant.row.note = figures;
-        entrant.row.rounds.push(undefined);
-        context.say(`  ${round}/${context.rounds} ${entrant.row.name}: INVALID, ${figures}`);
-        continue;
-      }
-      entrant.row.rounds.push(figures);
-      context.say(
-        `  ${round}/${context.rounds} ${entrant.row.name}: ${figures["cpuUs"]?.toFixed(1)} µs CPU/request, ` +
-          `${figures["perS"]?.toFixed(0)} requests/s`,
-      );
-    }
-  }
+  await runRounds(
+    context,
+    running,
+    (entrant) => loadOnce(context, workspace, entrant, load, context.seconds),
+    ({ cpuUs, perS }) => `${cpuUs!.toFixed(1)} µs CPU/request, ${perS!.toFixed(0)} requests/s`,
+  );
   return entrants.map((entrant) => entrant.row);
 }
 
@@ -140,7 +130,7 @@ async function startEntrant(
   entrant.url = `http://127.0.0.1:${setup.port}${load.path}`;
   const started = workspace.keep(proxy.start(setup));
   try {
-    await waitForPort(started, setup.port);
+    await awaitPort(started, setup.port);
     entrant.wireBytes = await awaitRightAnswer(entrant.url, load);
     entrant.process = started;
   } catch (error) {
@@ -182,7 +172,7 @@ async function loadOnce(
   entrant: Entrant,
   load: ContestLoad,
   seconds: number,
-): Promise<Record<string, number> | string> {
+): Promise<RoundResult> {
   const pid = entrant.process?.pid ?? 0;
   const before = readTreeCpu(pid);
   const summary = await runWrk({
@@ -195,21 +185,18 @@ async function loadOnce(
   });
   const after = readTreeCpu(pid);
   if (before.pids.join() !== after.pids.join()) return "a process of the tree began or ended";
-  if (summary.failed > 0) return `${summary.failed} of ${summary.requests} requests failed`;
-  if (summary.requests === 0) return "no request was completed";
+  const cpuMs = after.cpuMs - before.cpuMs;
+  const figures = toFigures(summary, cpuMs);
+  if (typeof figures === "string") return figures;
   const expectedBytes = summary.requests * entrant.wireBytes;
   // wrk also counts what it had read of the answers that the end cut off.
   const slackBytes = load.connections * entrant.wireBytes + expectedBytes * WIRE_BYTES_TOLERANCE;
   if (Math.abs(summary.bytes - expectedBytes) > slackBytes) {
     return `${summary.bytes} bytes for ${summary.requests} answers of ${entrant.wireBytes}`;
   }
-  const cpuMs = after.cpuMs - before.cpuMs;
   return {
-    cpuUs: (cpuMs * 1000) / summary.requests,
+    ...figures,
     systemUs: ((after.systemMs - before.systemMs) * 1000) / summary.requests,
-    perS: (summary.requests * 1e6) / summary.durationUs,
-    p50Us: summary.p50Us,
-    p99Us: summary.p99Us,
     mibPerCpuS: summary.bytes / 2 ** 20 / (cpuMs / 1000),
   };
 }

@@ -1,8 +1,6 @@
-// The machine under the benchmark: its cores, its programs and their versions.
-import { spawnSync } from "node:child_process";
-import { accessSync, constants, readFileSync } from "node:fs";
+// The machine under the benchmark: its cores and what it is.
+import { readFileSync } from "node:fs";
 import { cpus, release, totalmem } from "node:os";
-import { delimiter, join } from "node:path";
 
 /** Which cores the two sides of a measurement run on, as lists for `taskset -c`. */
 export interface CoreAllotment {
@@ -20,27 +18,6 @@ export function allotCores(): CoreAllotment {
   const test = cores.at(-1) ?? 0;
   const load = cores.length > 1 ? cores.slice(0, -1) : cores;
   return { test: String(test), load: load.join(","), all: cores.join(",") };
-}
-
-/** The full path of a program, looked up in PATH and the sbin folders; undefined if absent. */
-export function findProgram(name: string): string | undefined {
-  const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
-  for (const folder of folders) {
-    const path = join(folder, name);
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch {
-      continue;
-    }
-  }
-  return undefined;
-}
-
-/** The first version number that a program prints about itself; "unknown" if it prints none. */
-export function readProgramVersion(path: string, args: readonly string[]): string {
-  const run = spawnSync(path, args, { encoding: "utf8", timeout: 10_000 });
-  return /\d+\.\d+(?:\.\d+)?/.exec(`${run.stdout}${run.stderr}`)?.[0] ?? "unknown";
 }
 
 /** One line that says what was measured on: cores, CPU model, memory, kernel. */

@@ -2,7 +2,6 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { createServer, connect, type AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listTree } from "./usage.ts";
 
@@ -75,44 +74,6 @@ export async function runPinned(launch: Launch): Promise<string> {
   const [code] = (await once(child, "close")) as [number | null];
   if (code !== 0) throw new Error(`${launch.name} ended with ${code}: ${(stderr + stdout).trim()}`);
   return stdout;
-}
-
-/** A TCP port of the loopback interface that was free a moment ago. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-/** Waits until something listens on the port; rejects when the process ends or time is up. */
-export async function waitForPort(
-  started: PinnedProcess,
-  port: number,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const deadline = Date.now() + timeoutMs;
-  while (!(await canConnect(port))) {
-    if (started.hasExited() || Date.now() > deadline) {
-      const state = started.hasExited() ? "ended" : `did not listen on ${port}`;
-      throw new Error(`${started.name} ${state}: ${started.readOutput().trim() || "no output"}`);
-    }
-    await sleep(50);
-  }
-}
-
-async function canConnect(port: number): Promise<boolean> {
-  const socket = connect(port, "127.0.0.1");
-  try {
-    await once(socket, "connect");
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
 }
 
 async function stopTree(child: ChildProcess): Promise<void> {

@@ -68,6 +68,17 @@ export interface WrkSummary {
   p99Us: number;
 }
 
+/** What most cases want to know of a round: requests, processor time and latencies. */
+export type WrkFigures = { perS: number; cpuUs: number; p50Us: number; p99Us: number };
+
+/** The figures of a run during which the server took `cpuMs`, or why it does not count. */
+export function toFigures(summary: WrkSummary, cpuMs: number): WrkFigures | string {
+  const { requests, durationUs, failed, p50Us, p99Us } = summary;
+  if (failed > 0) return `${failed} of ${requests} requests failed`;
+  if (requests === 0) return "no request was completed";
+  return { perS: (requests * 1e6) / durationUs, cpuUs: (cpuMs * 1_000) / requests, p50Us, p99Us };
+}
+
 /** Runs wrk with one thread to its end. */
 export async function runWrk(load: WrkLoad): Promise<WrkSummary> {
   const script = join(load.scratch, "report.lua");

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Workspace, type BenchContext } from "../harness/case.ts";
 import { runPinned } from "../harness/process.ts";
 import type { Row } from "../harness/report.ts";
+import { runRounds } from "../harness/rounds.ts";
 import { readTreeCpu } from "../harness/usage.ts";
 import type { BenchBroker, RunningBroker } from "./brokers/broker.ts";
 import type { LoadSummary, Protocol } from "./broker-load.ts";
@@ -60,16 +61,12 @@ export async function runBrokers(
     }
   }
   for (const { load, running } of entrants) await loadOnce(context, load, running, 1);
-  for (let round = 1; round <= context.rounds; round++) {
-    const order = round % 2 === 0 ? entrants.toReversed() : entrants;
-    for (const { row, load, running } of order) {
-      const figures = await loadOnce(context, load, running, context.seconds);
-      row.rounds.push(figures);
-      context.say(
-        `  ${round}/${context.rounds} ${row.name}: ${figures.perS.toFixed(0)} messages/s, ${figures.mbPerS.toFixed(1)} MB/s`,
-      );
-    }
-  }
+  await runRounds(
+    context,
+    entrants,
+    ({ load, running }) => loadOnce(context, load, running, context.seconds),
+    ({ perS, mbPerS }) => `${perS!.toFixed(0)} messages/s, ${mbPerS!.toFixed(1)} MB/s`,
+  );
   return rows;
 }
 

@@ -2,11 +2,12 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { findFreePort } from "../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../harness/case.ts";
-import { findFreePort } from "../harness/process.ts";
 import type { Column, Row } from "../harness/report.ts";
+import { runRounds, type RoundResult } from "../harness/rounds.ts";
 import { readTreeCpu } from "../harness/usage.ts";
-import { runWrk } from "../harness/wrk.ts";
+import { runWrk, toFigures } from "../harness/wrk.ts";
 import { createPresigner, CREDENTIALS } from "./presign.ts";
 import type { ObjectStore } from "./stores/store.ts";
 
@@ -62,17 +63,12 @@ export async function runStores(
   }
   const running = entrants.filter((entrant) => entrant.pids.length > 0);
   for (const entrant of running) await loadOnce(context, workspace, entrant, load, WARM_UP_SECONDS);
-  for (let round = 1; round <= context.rounds; round += 1) {
-    const order = round % 2 === 0 ? running.toReversed() : running;
-    for (const entrant of order) {
-      const figures = await loadOnce(context, workspace, entrant, load, context.seconds);
-      const isFault = typeof figures === "string";
-      if (isFault) entrant.row.note = figures;
-      entrant.row.rounds.push(isFault ? undefined : figures);
-      const said = isFault ? `INVALID, ${figures}` : `${figures["perS"]?.toFixed(0)} requests/s`;
-      context.say(`  ${round}/${context.rounds} ${entrant.row.name}: ${said}`);
-    }
-  }
+  await runRounds(
+    context,
+    running,
+    (entrant) => loadOnce(context, workspace, entrant, load, context.seconds),
+    ({ perS }) => `${perS!.toFixed(0)} requests/s`,
+  );
   return entrants.map((entrant) => entrant.row);
 }
 
@@ -164,7 +160,7 @@ async function loadOnce(
   entrant: Entrant,
   load: StoreLoad,
   seconds: number,
-): Promise<Record<string, number> | string> {
+): Promise<RoundResult> {
   const readCpuMs = () => entrant.pids.reduce((sum, pid) => sum + readTreeCpu(pid).cpuMs, 0);
   const before = readCpuMs();
   const summary = await runWrk({
@@ -175,15 +171,7 @@ async function loadOnce(
     cores: context.cores.load,
     scratch: workspace.folder,
   });
-  const cpuMs = readCpuMs() - before;
-  if (summary.failed > 0) return `${summary.failed} of ${summary.requests} requests failed`;
-  if (summary.requests === 0) return "no request was completed";
-  const perS = (summary.requests * 1e6) / summary.durationUs;
-  return {
-    perS,
-    mibPerS: (perS * load.movedBytes) / 2 ** 20,
-    cpuUs: (cpuMs * 1000) / summary.requests,
-    p50Us: summary.p50Us,
-    p99Us: summary.p99Us,
-  };
+  const figures = toFigures(summary, readCpuMs() - before);
+  if (typeof figures === "string") return figures;
+  return { ...figures, mibPerS: (figures.perS * load.movedBytes) / 2 ** 20 };
 }

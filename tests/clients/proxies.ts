@@ -5,9 +5,9 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { WebSocket } from "ws";
 import { awaitPort, findFreePort } from "../stage/process.ts";
+import { writeNginxConfig } from "../stage/nginx.ts";
 import { findProgram, readProgramVersion } from "../stage/program.ts";
 import type { RealClient, Scene } from "./client.ts";
-import { writeNginxConfig } from "./nginx-config.ts";
 
 const nginxInFront: RealClient = {
   name: "nginx as a proxy",
@@ -18,9 +18,8 @@ const nginxInFront: RealClient = {
     "keep-alive connections to the gateway, its `X-Forwarded-For` believed, WebSocket through both",
   exercise: async (scene) => {
     const port = await findFreePort();
-    const config = writeNginxConfig(
-      join(scene.stage.folder, "nginx-in-front"),
-      `upstream gate { server 127.0.0.1:${scene.gateway.port}; keepalive 8; }
+    const config = writeNginxConfig(join(scene.stage.folder, "nginx-in-front"), {
+      http: `upstream gate { server 127.0.0.1:${scene.gateway.port}; keepalive 8; }
        map $http_upgrade $connection_field { default upgrade; "" ""; }
        server {
          listen 127.0.0.1:${port};
@@ -33,7 +32,7 @@ const nginxInFront: RealClient = {
            proxy_set_header X-Forwarded-For 203.0.113.9;
          }
        }`,
-    );
+    });
     await awaitPort(scene.stage.start({ name: "nginx", ...config }), port);
     await checkThroughBoth(`http://127.0.0.1:${port}`, /^203\.0\.113\.9, 127\.0\.0\.1$/);
   },

@@ -6,9 +6,9 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { awaitPort, findFreePort } from "../stage/process.ts";
+import { writeNginxConfig } from "../stage/nginx.ts";
 import { findProgram, readProgramVersion } from "../stage/program.ts";
 import type { RealClient } from "./client.ts";
-import { writeNginxConfig } from "./nginx-config.ts";
 
 const FILE_BYTES = 300_000;
 
@@ -50,7 +50,8 @@ const nginxBehind: RealClient = {
   exercise: async ({ stage, gateway, addRoute }) => {
     const folder = join(stage.folder, "nginx-behind");
     const port = await findFreePort();
-    const config = writeNginxConfig(folder, `server { listen 127.0.0.1:${port}; root ${folder}; }`);
+    const http = `server { listen 127.0.0.1:${port}; root ${folder}; }`;
+    const config = writeNginxConfig(folder, { http });
     writeFileSync(join(folder, "file.bin"), Buffer.alloc(FILE_BYTES, "n"));
     await awaitPort(stage.start({ name: "nginx", ...config }), port);
     await addRoute({ prefix: "/nginx", target: `http://127.0.0.1:${port}`, strip_prefix: true });

@@ -66,9 +66,13 @@ export function stageProcess(launch: Launch): StagedProcess {
   };
 }
 
-/** Waits until something listens on the port of 127.0.0.1. */
-export async function awaitPort(staged: StagedProcess, port: number): Promise<void> {
-  const deadline = Date.now() + LISTEN_TIMEOUT_MS;
+/** Waits until something listens on the port of 127.0.0.1; rejects when the process ends or time is up. */
+export async function awaitPort(
+  staged: Pick<StagedProcess, "name" | "hasExited" | "readOutput">,
+  port: number,
+  timeoutMs = LISTEN_TIMEOUT_MS,
+): Promise<void> {
+  const deadline = Date.now() + timeoutMs;
   while (!(await canConnect(port))) {
     if (staged.hasExited() || Date.now() > deadline) {
       throw new Error(`${staged.name} does not listen on ${port}: ${staged.readOutput()}`);

@@ -22,10 +22,14 @@ export function findProgram(name: string): string | undefined {
   return undefined;
 }
 
-/** The first version number that a program prints; undefined if it is not installed. */
+/** The first version number that a program prints about itself; undefined if it is not installed. */
 export function readProgramVersion(name: string, args: readonly string[]): string | undefined {
   const path = findProgram(name);
-  if (path === undefined) return undefined;
+  return path === undefined ? undefined : askVersion(path, args);
+}
+
+/** The first version number that a program (a path, or a name in PATH) prints; "unknown" if it prints none. */
+export function askVersion(path: string, args: readonly string[]): string {
   const run = spawnSync(path, args, { encoding: "utf8", timeout: COMMAND_TIMEOUT_MS });
   return /\d+\.\d+(?:\.\d+)*/.exec(`${run.stdout}${run.stderr}`)?.[0] ?? "unknown";
 }

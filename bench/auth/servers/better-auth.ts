@@ -1,7 +1,8 @@
 // better-auth with its OAuth provider, at its best: in memory, with its own caches.
 import { readFileSync } from "node:fs";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { startPinned } from "../../harness/process.ts";
 
 /** The client of the server. */
 export const BETTER_AUTH_CLIENT = { id: "bench", secret: "bench-secret-bench-secret" };
@@ -31,7 +32,7 @@ export async function startBetterAuth(
       env: { NODE_ENV: "production" },
     }),
   );
-  await waitForPort(started, port);
+  await awaitPort(started, port);
   const manifest = new URL("../package.json", import.meta.resolve("better-auth"));
   const { version } = JSON.parse(readFileSync(manifest, "utf8")) as { version: string };
   return { origin: `http://127.0.0.1:${port}`, pid: started.pid, version };

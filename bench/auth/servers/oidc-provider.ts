@@ -1,7 +1,8 @@
 // The core alone, in memory: what ours is built on, without anything that ours adds.
 import { createRequire } from "node:module";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { startPinned } from "../../harness/process.ts";
 
 /** The client of the server. */
 export const BARE_CLIENT = { id: "bench", secret: "bench-secret-bench-secret" };
@@ -28,7 +29,7 @@ export async function startBareServer(
       env: { NODE_ENV: "production" },
     }),
   );
-  await waitForPort(started, port);
+  await awaitPort(started, port);
   const entry = createRequire(import.meta.url).resolve("oidc-provider");
   const manifest = new URL("../package.json", `file://${entry}`);
   const { version } = createRequire(import.meta.url)(manifest.pathname) as { version: string };

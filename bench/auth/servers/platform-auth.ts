@@ -1,8 +1,9 @@
 // Ours as any user starts it: durable on SQLite, ES256, with one client registered over its API.
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
 import type { BenchContext, Workspace } from "../../harness/case.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { startPinned } from "../../harness/process.ts";
 
 const BIN = fileURLToPath(new URL("../../../bin/platform-auth.js", import.meta.url));
 const READY_TIMEOUT_MS = 30_000;
@@ -41,7 +42,7 @@ export async function startPlatformAuth(
       },
     }),
   );
-  await waitForPort(started, port);
+  await awaitPort(started, port);
   await waitUntilReady(origin);
   const login = await post(`${origin}/api/auth/login`, ADMIN);
   const client = await post(

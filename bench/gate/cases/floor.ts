@@ -1,6 +1,6 @@
 // What the runtimes' sockets cost alone: the floor under every proxy written for them.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { CONTEST_COLUMNS, runRounds, startEntrants, SMALL_LOAD } from "../contest.ts";
+import { CONTEST_COLUMNS, runContest, startEntrants, SMALL_LOAD } from "../contest.ts";
 import { nginx } from "../proxies/nginx.ts";
 import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
@@ -28,7 +28,7 @@ export const floor: BenchCase = {
         "for the runtimes' bare sockets. A splice written as any program would write it on `node:net` parses nothing " +
         "and pools nothing, so it is no proxy; it shows what two sockets cost.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, SMALL_LOAD),
+      rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],
       goals: [],
     };

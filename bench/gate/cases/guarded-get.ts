@@ -1,7 +1,7 @@
 // (g) A request as production has it: a token to verify, a line to log.
 import { createHmac } from "node:crypto";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { CONTEST_COLUMNS, runRounds, startEntrants, type ContestLoad } from "../contest.ts";
+import { CONTEST_COLUMNS, runContest, startEntrants, type ContestLoad } from "../contest.ts";
 import { nginx } from "../proxies/nginx.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
 import { SMALL_BODY_BYTES, startUpstream } from "../upstream.ts";
@@ -34,7 +34,7 @@ export const guardedGet: BenchCase = {
         "As small-get; ours verifies an HS256 token and writes a JSON line for each request, nginx writes its " +
         "combined access log (`buffer=64k flush=200ms`) and passes the token on unread.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, load),
+      rows: await runContest(context, workspace, entrants, load),
       ratioColumns: ["cpuUs"],
       goals: [{ column: "cpuUs", against: "nginx", atMost: 1.3 }],
     };

@@ -2,7 +2,7 @@
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,
-  runRounds,
+  runContest,
   startEntrants,
   type Contender,
   type ContestLoad,
@@ -39,7 +39,7 @@ export const largeBody: BenchCase = {
         "One worker, 16 connections, nginx with `proxy_buffering off`, once as it comes (4 KiB a read) and once with " +
         "`proxy_buffer_size 64k`. More MiB per CPU second is better.",
       columns: CONTEST_COLUMNS.filter((column) => column.key !== "cpuUs").toReversed(),
-      rows: await runRounds(context, workspace, entrants, LOAD),
+      rows: await runContest(context, workspace, entrants, LOAD),
       ratioColumns: ["mibPerCpuS"],
       goals: ["nginx", "nginx, 64 KiB buffer"].map((against) => ({
         column: "mibPerCpuS",

@@ -4,7 +4,7 @@ import { runPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
 import type { PaceSummary } from "../../harness/pace-generator.ts";
 import { takeMedian } from "../../harness/statistics.ts";
-import { runRounds, startEntrants, type ContestLoad, type Entrant } from "../contest.ts";
+import { runContest, startEntrants, type ContestLoad, type Entrant } from "../contest.ts";
 import { haproxy } from "../proxies/haproxy.ts";
 import { nginx } from "../proxies/nginx.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
@@ -63,7 +63,7 @@ async function findHalfLoad(
   entrants: readonly Entrant[],
 ): Promise<number> {
   const probe = { ...context, rounds: 1, seconds: 2 };
-  const rows = await runRounds(probe, workspace, entrants, LOAD);
+  const rows = await runContest(probe, workspace, entrants, LOAD);
   const fastest = rows.flatMap((row: Row) =>
     row.rounds.map((round) => round?.["perS"] ?? Infinity),
   );

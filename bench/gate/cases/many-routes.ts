@@ -2,7 +2,7 @@
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,
-  runRounds,
+  runContest,
   startEntrants,
   type Contender,
   type ContestLoad,
@@ -46,7 +46,7 @@ export const manyRoutes: BenchCase = {
         "As small-get; the same request, once with its route alone, once with its route as the last of " +
         "10 000 in the file (`/team-N/service-N`, 100 × 100).",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, LOAD),
+      rows: await runContest(context, workspace, entrants, LOAD),
       ratioColumns: ["cpuUs"],
       goals: context.runtimes.map((runtime) => ({
         column: "cpuUs",

@@ -1,13 +1,14 @@
 // Where the microseconds of a proxied request go: a profile of the running worker, kept as a table.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { findProgram } from "../../../tests/stage/program.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import { readFunctionShares, type FunctionShare } from "../../harness/cpu-profile.ts";
-import { describeMachine, findProgram } from "../../harness/machine.ts";
+import { describeMachine } from "../../harness/machine.ts";
 import { startPinned, type PinnedProcess } from "../../harness/process.ts";
 import { formatTable } from "../../harness/report.ts";
 import { runWrk, type WrkSummary } from "../../harness/wrk.ts";
-import { runRounds, startEntrants, type Entrant, SMALL_LOAD } from "../contest.ts";
+import { runContest, startEntrants, type Entrant, SMALL_LOAD } from "../contest.ts";
 import { makeEngineAlone } from "../proxies/engine.ts";
 import { makePlatformGate } from "../proxies/platform-gate.ts";
 import type { Proxy } from "../proxies/proxy.ts";
@@ -55,7 +56,7 @@ async function writeProfile(
   if (plainEntrant?.process === undefined || profiledEntrant?.process === undefined) {
     throw new Error(plainEntrant?.row.note ?? profiledEntrant?.row.note ?? "nothing started");
   }
-  const [row] = await runRounds(context, workspace, entrants, SMALL_LOAD);
+  const [row] = await runContest(context, workspace, entrants, SMALL_LOAD);
   const cpuUs = medianOf(row?.rounds.map((round) => round?.["cpuUs"]));
   const systemUs = medianOf(row?.rounds.map((round) => round?.["systemUs"]));
   const calls = await countSystemCalls(context, workspace, plainEntrant, plainEntrant.process);

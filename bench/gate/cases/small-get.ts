@@ -1,6 +1,6 @@
 // (a) What a proxied request costs when nothing but proxying is asked for.
 import { Workspace, type BenchCase } from "../../harness/case.ts";
-import { CONTEST_COLUMNS, runRounds, startEntrants, SMALL_LOAD } from "../contest.ts";
+import { CONTEST_COLUMNS, runContest, startEntrants, SMALL_LOAD } from "../contest.ts";
 import { listProxies } from "../proxies/all.ts";
 import { startUpstream } from "../upstream.ts";
 
@@ -16,7 +16,7 @@ export const smallGet: BenchCase = {
     return {
       work: "One worker, metrics on, 64 keep-alive connections, nginx as the upstream.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, SMALL_LOAD),
+      rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs", "perS", "p99Us"],
       goals: [
         { column: "cpuUs", against: "nginx", atMost: 1 },

@@ -2,7 +2,7 @@
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import {
   CONTEST_COLUMNS,
-  runRounds,
+  runContest,
   startEntrants,
   type Contender,
   SMALL_LOAD,
@@ -32,7 +32,7 @@ export const twoWorkers: BenchCase = {
     return {
       work: "As small-get, the proxy on every core beside load and upstream, with two workers and with one.",
       columns: CONTEST_COLUMNS.slice(0, 4),
-      rows: await runRounds(context, workspace, entrants, SMALL_LOAD),
+      rows: await runContest(context, workspace, entrants, SMALL_LOAD),
       ratioColumns: ["cpuUs"],
       goals: proxies.map((proxy) => ({
         column: "cpuUs",

@@ -1,7 +1,7 @@
 // Caddy's reverse_proxy with as many Go processors as workers.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
@@ -10,7 +10,7 @@ export const caddy: Proxy = {
   name: "Caddy",
   isOurs: false,
   explainAbsence: () => (findProgram("caddy") ? undefined : "caddy is not installed"),
-  readVersion: () => readProgramVersion("caddy", ["version"]),
+  readVersion: () => askVersion("caddy", ["version"]),
   start: (setup) =>
     startPinned({
       name: "caddy",

@@ -1,7 +1,7 @@
 // HAProxy, one thread a worker, reusing upstream connections wherever it may.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
@@ -10,7 +10,7 @@ export const haproxy: Proxy = {
   name: "HAProxy",
   isOurs: false,
   explainAbsence: () => (findProgram("haproxy") ? undefined : "haproxy is not installed"),
-  readVersion: () => readProgramVersion("haproxy", ["-v"]),
+  readVersion: () => askVersion("haproxy", ["-v"]),
   start: (setup) =>
     startPinned({
       name: "haproxy",

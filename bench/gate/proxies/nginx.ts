@@ -1,8 +1,8 @@
 // nginx as a reverse proxy, tuned as its documentation advises for keep-alive upstreams.
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
+import { writeLoadedNginxConfig } from "../../harness/nginx.ts";
 import { startPinned } from "../../harness/process.ts";
-import { writeNginxConfig } from "../upstream.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
 
 /** The peer that the goals are set against. */
@@ -10,12 +10,12 @@ export const nginx: Proxy = {
   name: "nginx",
   isOurs: false,
   explainAbsence: () => (findProgram("nginx") ? undefined : "nginx is not installed"),
-  readVersion: () => readProgramVersion("nginx", ["-v"]),
+  readVersion: () => askVersion("nginx", ["-v"]),
   start: (setup) =>
     startPinned({
       name: "nginx",
       cores: setup.cores,
-      ...writeNginxConfig(setup.folder, {
+      ...writeLoadedNginxConfig(setup.folder, {
         workers: setup.workers,
         http: writeHttpBlock(setup),
         // Buffered for as long as ours may hold a line back: the least work that nginx can do.

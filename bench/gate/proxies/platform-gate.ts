@@ -1,7 +1,7 @@
 // Our gateway, started as a user would start it.
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readProgramVersion } from "../../harness/machine.ts";
+import { askVersion } from "../../../tests/stage/program.ts";
 import { startPinned } from "../../harness/process.ts";
 import { findRuntime, REPOSITORY, type RuntimeName } from "../runtime.ts";
 import type { Proxy, ProxySetup } from "./proxy.ts";
@@ -17,7 +17,7 @@ export function makePlatformGate(runtime: RuntimeName, env: Record<string, strin
       if (!existsSync(BIN)) return "bin/platform-gate.js is not there";
       return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
     },
-    readVersion: () => readProgramVersion(findRuntime(runtime), ["--version"]),
+    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
     start: (setup) =>
       startPinned({
         name: `gate on ${runtime}`,

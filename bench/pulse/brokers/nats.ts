@@ -2,8 +2,9 @@
 // the file every two minutes: unlike ours, it may lose acknowledged messages when the power goes.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
+import { startPinned } from "../../harness/process.ts";
 import type { BenchBroker } from "./broker.ts";
 
 /** The peer. */
@@ -14,7 +15,7 @@ export const nats: BenchBroker = {
     findProgram("nats-server") === undefined
       ? "nats-server is not installed (tools/install-peers pulse)"
       : undefined,
-  readVersion: () => readProgramVersion(findProgram("nats-server")!, ["--version"]),
+  readVersion: () => askVersion(findProgram("nats-server")!, ["--version"]),
   start: async ({ cores, folder, workspace }) => {
     const port = await findFreePort();
     const config = join(folder, "nats.conf");
@@ -31,7 +32,7 @@ export const nats: BenchBroker = {
         env: { GOMAXPROCS: String(cores.split(",").length) },
       }),
     );
-    await waitForPort(started, port);
+    await awaitPort(started, port);
     return { pid: started.pid, ports: { nats: port } };
   },
 };

@@ -1,8 +1,9 @@
 // Ours, started as a user would start it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readProgramVersion } from "../../harness/machine.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { askVersion } from "../../../tests/stage/program.ts";
+import { startPinned } from "../../harness/process.ts";
 import { findRuntime, REPOSITORY, type RuntimeName } from "../../gate/runtime.ts";
 import { partitions, topicName } from "../broker-load.ts";
 import type { BenchBroker, RunningBroker } from "./broker.ts";
@@ -16,7 +17,7 @@ export function makePlatformPulse(runtime: RuntimeName): BenchBroker {
     isOurs: true,
     explainAbsence: () =>
       existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`,
-    readVersion: () => readProgramVersion(findRuntime(runtime), ["--version"]),
+    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
     start: async ({ cores, folder, workspace }): Promise<RunningBroker> => {
       const [http, kafka] = [await findFreePort(), await findFreePort()];
       const started = workspace.keep(
@@ -36,8 +37,8 @@ export function makePlatformPulse(runtime: RuntimeName): BenchBroker {
           },
         }),
       );
-      await waitForPort(started, kafka);
-      await waitForPort(started, http);
+      await awaitPort(started, kafka);
+      await awaitPort(started, http);
       const created = await fetch(`http://127.0.0.1:${http}/api/v1/topics`, {
         method: "POST",
         headers: { "content-type": "application/json" },

@@ -1,8 +1,9 @@
 // RabbitMQ with its STOMP face and a quorum queue, which syncs its log before it confirms.
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { readProgramVersion } from "../../harness/machine.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { askVersion } from "../../../tests/stage/program.ts";
+import { startPinned } from "../../harness/process.ts";
 import type { BenchBroker } from "./broker.ts";
 
 const SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server";
@@ -16,8 +17,7 @@ export const rabbitmq: BenchBroker = {
     existsSync(SERVER)
       ? undefined
       : "rabbitmq-server is not installed (tools/install-peers events)",
-  readVersion: () =>
-    readProgramVersion("dpkg-query", ["-W", "-f", "${Version}", "rabbitmq-server"]),
+  readVersion: () => askVersion("dpkg-query", ["-W", "-f", "${Version}", "rabbitmq-server"]),
   start: async ({ cores, folder, workspace }) => {
     const [amqp, stomp, dist, epmd] = [
       await findFreePort(),
@@ -49,7 +49,7 @@ export const rabbitmq: BenchBroker = {
     const started = workspace.keep(
       startPinned({ name: "rabbitmq", command: SERVER, args: [], cores, env }),
     );
-    await waitForPort(started, stomp, START_TIMEOUT_MS);
+    await awaitPort(started, stomp, START_TIMEOUT_MS);
     return { pid: started.pid, ports: { stomp } };
   },
 };

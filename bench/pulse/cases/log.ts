@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { openLog, openNodeDisk, type Log, type TopicView } from "@platform/log";
 import { Workspace, type BenchCase } from "../../harness/case.ts";
 import type { Row } from "../../harness/report.ts";
+import { runRounds } from "../../harness/rounds.ts";
 import { produce, type LogLoad } from "../log-load.ts";
 
 const megabyte = 1_000_000;
@@ -27,22 +28,19 @@ export const log: BenchCase = {
   title: "The log alone, in one process",
   run: async (context) => {
     await using workspace = new Workspace();
-    const rows: Row[] = loads.map((load) => ({
-      name: `${load.records} × 1 KB a batch, ${load.partitions} partitions, ${load.inFlight} in flight`,
-      isOurs: true,
-      version: "",
-      rounds: [],
-    }));
-    for (let round = 1; round <= context.rounds; round++) {
-      for (const [index, load] of loads.entries()) {
-        const folder = join(workspace.folder, `${round}-${index}`);
-        const figures = await measureLoad(folder, load);
-        rmSync(folder, { recursive: true, force: true });
-        rows[index]!.rounds.push(figures);
-        const produced = figures["produceMbS"]!.toFixed(0);
-        context.say(`  ${round}/${context.rounds} ${rows[index]!.name}: ${produced} MB/s`);
-      }
-    }
+    const entrants = loads.map((load) => {
+      const { records, partitions, inFlight } = load;
+      const name = `${records} × 1 KB a batch, ${partitions} partitions, ${inFlight} in flight`;
+      const row: Row = { name, isOurs: true, version: "", rounds: [] };
+      return { load, row };
+    });
+    const folder = join(workspace.folder, "log");
+    await runRounds(
+      context,
+      entrants,
+      ({ load }) => measureLoad(folder, load),
+      ({ produceMbS }) => `${produceMbS!.toFixed(0)} MB/s`,
+    );
     return {
       work: "Batches with their CRC checked, mode `group`: each append waits for the fdatasync that covers it. Fetches read all of it once, 1 MiB at a time, from the page cache.",
       columns: [
@@ -50,7 +48,7 @@ export const log: BenchCase = {
         { key: "p99Ms", title: "produce p99 ms", digits: 1 },
         { key: "fetchMbS", title: "fetch MB/s", digits: 0 },
       ],
-      rows,
+      rows: entrants.map(({ row }) => row),
       ratioColumns: [],
       goals: [],
       remarks: [await measureRecovery(join(workspace.folder, "recovery"))],
@@ -67,6 +65,7 @@ async function measureLoad(
   const { megabytesPerSecond, p99Ms } = await produce(opened, topic, load);
   const fetchMbS = await fetchAll(opened, topic);
   await opened.close();
+  rmSync(folder, { recursive: true, force: true });
   return { produceMbS: megabytesPerSecond, p99Ms, fetchMbS };
 }
 

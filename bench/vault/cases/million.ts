@@ -1,8 +1,8 @@
 // A million objects: whether a page in the middle costs what the first one does, how long a start takes, and how much memory.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { findFreePort } from "../../../tests/stage/process.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
-import { findFreePort } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
 import { takeMedian } from "../../harness/statistics.ts";
 import { readTreeUsage } from "../../harness/usage.ts";

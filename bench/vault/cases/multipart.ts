@@ -1,8 +1,8 @@
 // A large upload in parts, and the whole object back: how fast, and in how much memory.
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { findFreePort } from "../../../tests/stage/process.ts";
 import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
-import { findFreePort } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
 import { listTree, readTreeUsage } from "../../harness/usage.ts";
 import { CREDENTIALS, createPresigner } from "../presign.ts";

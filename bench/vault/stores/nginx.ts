@@ -1,9 +1,10 @@
 // nginx with files: what the machine can do where nothing is asked but the bytes.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
-import { startPinned, waitForPort } from "../../harness/process.ts";
-import { writeNginxConfig } from "../../gate/upstream.ts";
+import { awaitPort } from "../../../tests/stage/process.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
+import { writeLoadedNginxConfig } from "../../harness/nginx.ts";
+import { startPinned } from "../../harness/process.ts";
 import type { ObjectStore } from "./store.ts";
 
 /** The ceiling of GET. */
@@ -12,7 +13,7 @@ export const nginxFiles: ObjectStore = {
   isOurs: false,
   isStatic: true,
   explainAbsence: () => (findProgram("nginx") === undefined ? "nginx is not installed" : undefined),
-  readVersion: () => readProgramVersion("nginx", ["-v"]),
+  readVersion: () => askVersion("nginx", ["-v"]),
   start: async ({ port, cores, folder, workspace }) => {
     mkdirSync(join(folder, "bench"), { recursive: true });
     const http = `server {
@@ -25,10 +26,10 @@ export const nginxFiles: ObjectStore = {
       startPinned({
         name: "nginx",
         cores,
-        ...writeNginxConfig(join(folder, "etc"), { workers: 1, http }),
+        ...writeLoadedNginxConfig(join(folder, "etc"), { http }),
       }),
     );
-    await waitForPort(started, port);
+    await awaitPort(started, port);
     return [started.pid];
   },
 };

@@ -1,8 +1,9 @@
 // Ours, started as a user would start it.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { readProgramVersion } from "../../harness/machine.ts";
-import { findFreePort, startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { askVersion } from "../../../tests/stage/program.ts";
+import { startPinned } from "../../harness/process.ts";
 import { findRuntime, REPOSITORY, type RuntimeName } from "../../gate/runtime.ts";
 import { CREDENTIALS } from "../presign.ts";
 import type { ObjectStore } from "./store.ts";
@@ -18,7 +19,7 @@ export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
       if (!existsSync(BIN)) return "bin/platform-vaultd.js is not there";
       return existsSync(findRuntime(runtime)) ? undefined : `${runtime} is not installed`;
     },
-    readVersion: () => readProgramVersion(findRuntime(runtime), ["--version"]),
+    readVersion: () => askVersion(findRuntime(runtime), ["--version"]),
     start: async ({ port, cores, folder, workspace }) => {
       const started = workspace.keep(
         startPinned({
@@ -38,7 +39,7 @@ export function makePlatformVaultd(runtime: RuntimeName): ObjectStore {
           },
         }),
       );
-      await waitForPort(started, port);
+      await awaitPort(started, port);
       return [started.pid];
     },
   };

@@ -3,8 +3,9 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
-import { findFreePort, runPinned, startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort, findFreePort } from "../../../tests/stage/process.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
+import { runPinned, startPinned } from "../../harness/process.ts";
 import { CREDENTIALS } from "../presign.ts";
 import type { ObjectStore } from "./store.ts";
 
@@ -20,7 +21,7 @@ export const radosgw: ObjectStore = {
     const missing = PROGRAMS.filter((name) => findProgram(name) === undefined);
     return missing.length === 0 ? undefined : `not installed: ${missing.join(", ")}`;
   },
-  readVersion: () => readProgramVersion("radosgw", ["--version"]),
+  readVersion: () => askVersion("radosgw", ["--version"]),
   start: async ({ port, cores, folder, workspace }) => {
     const monitorPort = await findFreePort();
     const clusterId = randomUUID();
@@ -39,7 +40,7 @@ export const radosgw: ObjectStore = {
     await run("monmaptool", "--create", "--addv", "a", address, "--fsid", clusterId, monitors);
     await run("ceph-mon", "--mkfs", "-i", "a", "--monmap", monitors);
     const monitor = startDaemon("ceph-mon", "-i", "a");
-    await waitForPort(monitor, monitorPort);
+    await awaitPort(monitor, monitorPort);
 
     const diskId = randomUUID();
     await run("ceph", "osd", "new", diskId);
@@ -52,7 +53,7 @@ export const radosgw: ObjectStore = {
     }
 
     const gateway = startDaemon("radosgw", "-n", "client.rgw");
-    await waitForPort(gateway, port, 60_000);
+    await awaitPort(gateway, port, 60_000);
     await run(
       "radosgw-admin",
       "user",

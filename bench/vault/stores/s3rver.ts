@@ -1,7 +1,8 @@
 // s3rver, a fake S3 for tests on node:http; it syncs nothing to the disk.
 import { join } from "node:path";
-import { findProgram, readProgramVersion } from "../../harness/machine.ts";
-import { startPinned, waitForPort } from "../../harness/process.ts";
+import { awaitPort } from "../../../tests/stage/process.ts";
+import { askVersion, findProgram } from "../../../tests/stage/program.ts";
+import { startPinned } from "../../harness/process.ts";
 import type { ObjectStore } from "./store.ts";
 
 /** Started where `s3rver` is on the path (`npm install --global s3rver`). */
@@ -11,7 +12,7 @@ export const s3rver: ObjectStore = {
   credentials: { accessKey: "S3RVER", secretKey: "S3RVER" },
   explainAbsence: () =>
     findProgram("s3rver") === undefined ? "s3rver is not on the path" : undefined,
-  readVersion: () => readProgramVersion("s3rver", ["--version"]),
+  readVersion: () => askVersion("s3rver", ["--version"]),
   start: async ({ port, cores, folder, workspace }) => {
     const started = workspace.keep(
       startPinned({
@@ -22,7 +23,7 @@ export const s3rver: ObjectStore = {
         env: { NODE_ENV: "production" },
       }),
     );
-    await waitForPort(started, port);
+    await awaitPort(started, port);
     return [started.pid];
   },
 };

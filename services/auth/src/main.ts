@@ -1,10 +1,13 @@
 // The identity service's process: flags and environment, configuration, start, signals, drain, exit code.
+import { availableParallelism } from "node:os";
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
 import { authDefinition, authVersion } from "./config.ts";
 import type { AuthConfig } from "./config.ts";
 import type { AuthOptions, AuthService } from "./service.ts";
+
+const threadsBesideHashing = 3;
 
 /** Runs the command line of `platform-auth`. */
 export async function main(): Promise<void> {
@@ -18,6 +21,7 @@ export async function main(): Promise<void> {
 }
 
 async function serve(config: AuthConfig): Promise<void> {
+  sizeThreadPool(config);
   const { startAuth } = await loadService();
   const log = createLogger({ service: "auth", level: config.log_level, format: config.log_format });
   await runService(
@@ -31,6 +35,13 @@ async function serve(config: AuthConfig): Promise<void> {
       await startAuth({ config, log, lifecycle });
     },
   );
+}
+
+// Before anything has used the pool: as many threads as passwords are hashed at a time, and some for what must not wait
+// behind them (commits, RSA signatures).
+function sizeThreadPool(config: AuthConfig): void {
+  const hashing = config.password_hash_concurrency ?? availableParallelism();
+  process.env["UV_THREADPOOL_SIZE"] ??= String(hashing + threadsBesideHashing);
 }
 
 // Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but

@@ -99,9 +99,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         pendingEventsMax: options.pendingEventsMax ?? 100_000,
         bucketsMax: options.bucketsMax ?? 10_000,
         partBytesMin: options.partBytesMin ?? 5 * MIB,
+        generationMin: opened.generation,
       },
     });
-    const { path } = toReplica(current[0]!);
+    const { path } = toReplica(writer.slots[0]!);
     const index = drives.isErasureCoded ? new FailoverIndex(path) : openIndexReader(path);
     const readers = new ReaderPool(
       path,
@@ -153,7 +154,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
             checkEveryMs: options.drives?.checkEveryMs ?? 1_000,
           })
         : undefined;
-    await keeper?.start(current);
+    await keeper?.start();
     const maintenance = {
       lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
       compactEveryMs: options.compactEveryMs ?? 60_000,
@@ -190,6 +191,7 @@ async function takeDrives(
     identity: { format: 1, store: "", drives: 1, data: 1, parity: 0 },
     locks,
     current: [0],
+    generation: 0,
   };
 }
 

@@ -32,7 +32,7 @@ export async function withSqlitePort<T>(
         if (broken > 0) {
           throw new DatabaseError("foreign_key_violation", `${broken} rows refer to nothing`);
         }
-        engine.commit();
+        await engine.commit();
       },
       rollback: async () => engine.rollback(),
     });

@@ -58,7 +58,7 @@ class EngineDriver implements Driver {
 
   async commitTransaction(connection: EngineConnection): Promise<void> {
     connection.inTransaction = false;
-    this.#engine.commit();
+    await this.#engine.commit();
   }
 
   async rollbackTransaction(connection: EngineConnection): Promise<void> {

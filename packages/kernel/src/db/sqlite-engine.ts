@@ -1,8 +1,10 @@
-// SQLite on `node:sqlite`: one writing and one reading handle, writers in line, single writes committed together.
+// SQLite on `node:sqlite`: one writing and one reading handle, writers in line, commits synced together off the thread.
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { DatabaseError, readDatabaseError } from "./error.ts";
+import { SqliteHandle, type SqliteResult } from "./sqlite-handle.ts";
+import { SqliteJournal } from "./sqlite-journal.ts";
 
 /** How a SQLite file is opened. */
 export interface SqliteOptions {
@@ -12,22 +14,10 @@ export interface SqliteOptions {
   synchronous?: "full" | "normal";
   /** How long a writer waits for others, in this process and in others, in ms. Default 5 000. */
   busyTimeoutMs?: number;
-  /** Writers that may wait; one more fails as `busy`. Default 10 000. */
+  /** Writers that may wait for their turn or for the disk; one more fails as `busy`. Default 10 000. */
   waitingMax?: number;
   /** Prepared statements kept per handle. Default 200. */
   statementsMax?: number;
-}
-
-/** What a statement returned. */
-export interface SqliteResult {
-  rows: Record<string, unknown>[];
-  changes: bigint | undefined;
-  insertId: bigint | undefined;
-}
-
-interface Handle {
-  database: DatabaseSync;
-  statements: Map<string, StatementSync>;
 }
 
 interface PendingWrite {
@@ -52,16 +42,24 @@ const PLAIN_SELECT = /^\s*select\b/i;
 /**
  * One open SQLite database. Reads outside of a transaction run at once on the reading handle and see the last commit.
  * Transactions have the writing handle to themselves, first come first served. Writes outside of a transaction that
- * arrive together share one transaction, so one fsync acknowledges all of them; each fails or succeeds for itself.
+ * arrive together share one transaction; each fails or succeeds for itself.
+ *
+ * The next writer goes on as soon as a commit is written; who committed, and who has read the outcome, gets an answer
+ * when it is on the disk. So nobody in this process is told what a power cut could still take back. After a sync that
+ * failed nothing is answered any more: what the file holds is known again when it is opened anew.
  */
 export class SqliteEngine {
   readonly #options: Required<SqliteOptions>;
-  readonly #writer: Handle;
-  readonly #reader: Handle | undefined;
+  readonly #writer: SqliteHandle;
+  readonly #reader: SqliteHandle | undefined;
+  /** Undefined where commits need not survive a power cut. */
+  readonly #journal: SqliteJournal | undefined;
   readonly #waiters: Waiter[] = [];
   #group: PendingWrite[] = [];
   #flushing: Promise<void> | undefined;
   #locked = false;
+  #hasWritten = false;
+  #closing: Promise<void> | undefined;
   #closed = false;
 
   constructor(options: SqliteOptions) {
@@ -72,31 +70,40 @@ export class SqliteEngine {
       statementsMax: 200,
       ...options,
     };
-    const { path, synchronous } = this.#options;
+    const { path, synchronous, statementsMax } = this.#options;
     const inMemory = path === ":memory:";
     if (!inMemory) createFile(path);
-    this.#writer = openHandle(path, [
+    this.#writer = new SqliteHandle(path, statementsMax, [
       // Changing the journal mode needs the file alone for a moment: worth a longer wait at the start.
       `pragma busy_timeout = ${this.#options.busyTimeoutMs}`,
       "pragma journal_mode = wal",
-      `pragma synchronous = ${synchronous}`,
+      // Commits are only written; `SqliteJournal` syncs them before anybody hears of them.
+      "pragma synchronous = normal",
       "pragma foreign_keys = on",
       "pragma journal_size_limit = 67108864",
       `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
     ]);
     this.#reader = inMemory
       ? undefined
-      : openHandle(path, [`pragma busy_timeout = ${BLOCKING_WAIT_MS}`, "pragma query_only = on"]);
+      : new SqliteHandle(path, statementsMax, [
+          `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
+          "pragma query_only = on",
+        ]);
+    if (!inMemory && synchronous === "full") {
+      this.#journal = new SqliteJournal(findJournal(this.#writer.database));
+    }
   }
 
   /** Runs one statement outside of any transaction. */
   async run(sql: string, parameters: readonly unknown[], isSelect: boolean): Promise<SqliteResult> {
     this.#checkUse(sql);
     if (this.#reader !== undefined && (isSelect || PLAIN_SELECT.test(sql))) {
-      return this.#execute(this.#reader, sql, parameters);
+      const result = this.#reader.execute(sql, parameters);
+      await this.#settle();
+      return result;
     }
     if (STANDALONE.test(sql)) {
-      return this.exclusive(async () => this.#execute(this.#writer, sql, parameters));
+      return this.exclusive(async () => this.#writer.execute(sql, parameters));
     }
     if (this.#group.length >= this.#options.waitingMax) throw tooManyWaiting();
     return new Promise((resolve, reject) => {
@@ -118,9 +125,13 @@ export class SqliteEngine {
       yield* (await this.run(sql, parameters, true)).rows;
       return;
     }
-    // A cached statement could be run again while this one is half read.
-    const rows = handle.database.prepare(sql).iterate(...toSqlite(parameters));
-    for (const row of rows) yield { ...row };
+    let isSettled = inTransaction;
+    for (const row of handle.iterate(sql, parameters)) {
+      // All rows are of the moment when the first was read.
+      if (!isSettled) await this.#settle();
+      isSettled = true;
+      yield row;
+    }
   }
 
   /** Waits for the writing handle and begins a transaction that writes from its start. */
@@ -138,7 +149,8 @@ export class SqliteEngine {
   runInTransaction(sql: string, parameters: readonly unknown[]): SqliteResult {
     this.#checkUse(sql);
     this.#checkTransaction();
-    return this.#execute(this.#writer, sql, parameters);
+    this.#hasWritten ||= !PLAIN_SELECT.test(sql);
+    return this.#writer.execute(sql, parameters);
   }
 
   /** A savepoint statement inside the transaction. */
@@ -152,16 +164,22 @@ export class SqliteEngine {
     return this.#writer.database.prepare("pragma foreign_key_check").all().length;
   }
 
-  /** Commits; when that fails the transaction is rolled back and the error thrown. */
-  commit(): void {
+  /**
+   * Commits, lets the next writer go on, and waits for the disk. When the commit fails the transaction is rolled back and
+   * the error thrown; when the sync fails, nobody knows before the file is opened again.
+   */
+  async commit(): Promise<void> {
+    if (this.#closed) throw closedError();
     try {
       this.#writer.database.exec("commit");
+      if (this.#hasWritten) this.#journal?.noteCommit();
     } catch (error) {
       this.#rollbackIfOpen();
       throw error;
     } finally {
       this.#unlock();
     }
+    await this.#settle();
   }
 
   /** Rolls back, also where SQLite has done so by itself already. */
@@ -177,23 +195,31 @@ export class SqliteEngine {
   /** Runs `work` alone on the writing handle, outside of a transaction. */
   async exclusive<T>(work: (database: DatabaseSync) => Promise<T>): Promise<T> {
     await this.#lock();
+    let result: T;
     try {
-      return await work(this.#writer.database);
+      result = await work(this.#writer.database);
+      this.#journal?.noteCommit();
     } finally {
       this.#unlock();
     }
+    await this.#settle();
+    return result;
   }
 
   /** Waits for what is under way, at most `busyTimeoutMs` for an open transaction (which is then undone), and closes. */
-  async close(): Promise<void> {
-    if (this.#closed) return;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     while (this.#flushing !== undefined) await this.#flushing;
     const idle = await this.#lock().then(
       () => true,
       () => false,
     );
-    if (this.#closed) return;
     this.#closed = true;
+    await this.#journal?.close();
     this.#reader?.database.close();
     if (idle) this.#writer.database.exec("pragma optimize");
     this.#writer.database.close();
@@ -209,6 +235,7 @@ export class SqliteEngine {
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {
       try {
         this.#writer.database.exec("begin immediate");
+        this.#hasWritten = false;
         return;
       } catch (error) {
         if (readDatabaseError(error).kind !== "busy" || performance.now() >= deadline) throw error;
@@ -236,68 +263,50 @@ export class SqliteEngine {
       for (const write of this.#group.splice(0)) write.reject(error);
       return;
     }
+    const group = this.#group.splice(0, GROUP_MAX);
     try {
-      const group = this.#group.splice(0, GROUP_MAX);
       const settlers = group.map((write) => this.#runGrouped(write));
-      this.#commitGroup(group, settlers);
-    } finally {
-      this.#unlock();
+      await this.#commitGroup(settlers);
+    } catch (error) {
+      for (const write of group) write.reject(error);
     }
   }
 
   // A failed statement undoes itself alone, unless the error was such that SQLite gave up the whole transaction.
   #runGrouped(write: PendingWrite): () => void {
     try {
-      const result = this.#execute(this.#writer, write.sql, write.parameters);
+      const result = this.#writer.execute(write.sql, write.parameters);
       return () => write.resolve(result);
     } catch (error) {
       return () => write.reject(error);
     }
   }
 
-  #commitGroup(group: PendingWrite[], settlers: (() => void)[]): void {
+  async #commitGroup(settlers: (() => void)[]): Promise<void> {
     try {
       this.#checkTransaction();
       this.#writer.database.exec("commit");
+      this.#journal?.noteCommit();
     } catch (error) {
       this.#rollbackIfOpen();
-      for (const write of group) write.reject(error);
-      return;
+      throw error;
+    } finally {
+      this.#unlock();
     }
+    await this.#settle();
     for (const settle of settlers) settle();
   }
 
-  #execute(handle: Handle, sql: string, parameters: readonly unknown[]): SqliteResult {
-    const statement = this.#prepare(handle, sql);
-    const values = toSqlite(parameters);
-    if (statement.columns().length > 0) {
-      const rows = statement.all(...values).map((row) => ({ ...row }));
-      return { rows, changes: BigInt(rows.length), insertId: undefined };
-    }
-    const { changes, lastInsertRowid } = statement.run(...values);
-    return { rows: [], changes: BigInt(changes), insertId: BigInt(lastInsertRowid) };
-  }
-
-  #prepare(handle: Handle, sql: string): StatementSync {
-    const known = handle.statements.get(sql);
-    if (known !== undefined) {
-      handle.statements.delete(sql);
-      handle.statements.set(sql, known);
-      return known;
-    }
-    const statement = handle.database.prepare(sql);
-    if (handle.statements.size >= this.#options.statementsMax) {
-      for (const oldest of handle.statements.keys()) {
-        handle.statements.delete(oldest);
-        break;
-      }
-    }
-    handle.statements.set(sql, statement);
-    return statement;
+  // Without a step through the queue of promises where everything is on the disk already.
+  #settle(): Promise<void> | undefined {
+    return this.#journal === undefined || this.#journal.pending === 0
+      ? undefined
+      : this.#journal.settle();
   }
 
   #checkUse(sql: string): void {
-    if (this.#closed) throw new DatabaseError("unavailable", "the database is closed");
+    if (this.#closed) throw closedError();
+    if (this.#journal?.failure !== undefined) throw this.#journal.failure;
     if (TRANSACTION_CONTROL.test(sql)) {
       throw new DatabaseError(
         "other",
@@ -307,7 +316,8 @@ export class SqliteEngine {
   }
 
   async #lock(): Promise<void> {
-    if (this.#closed) throw new DatabaseError("unavailable", "the database is closed");
+    if (this.#closed) throw closedError();
+    if ((this.#journal?.pending ?? 0) > this.#options.waitingMax) throw tooManyWaiting();
     if (!this.#locked) {
       this.#locked = true;
       return;
@@ -321,7 +331,7 @@ export class SqliteEngine {
       const waiter: Waiter = { grant: resolve, timer };
       this.#waiters.push(waiter);
     });
-    if (this.#closed) throw new DatabaseError("unavailable", "the database is closed");
+    if (this.#closed) throw closedError();
   }
 
   #unlock(): void {
@@ -348,34 +358,30 @@ export class SqliteEngine {
 
 function createFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // SQLite would make it readable by everyone; the WAL takes over the mode of the file.
-  closeSync(openSync(path, "a", 0o600));
+  // SQLite would make it readable by everyone; the WAL takes over the mode of the file. A file that is there is left
+  // alone: closing it here would drop the locks that another engine in this process has on it.
+  try {
+    closeSync(openSync(path, "ax", 0o600));
+  } catch (error) {
+    if (!isThere(error)) throw error;
+  }
 }
 
-function openHandle(path: string, pragmas: readonly string[]): Handle {
-  const database = new DatabaseSync(path, { enableForeignKeyConstraints: true });
-  for (const pragma of pragmas) database.exec(pragma);
-  return { database, statements: new Map() };
+// Where SQLite keeps the log, links resolved; a first read makes it.
+function findJournal(database: DatabaseSync): string {
+  database.prepare("select 1 from sqlite_schema").all();
+  const { file } = database.prepare("select file from pragma_database_list").get()!;
+  return `${String(file)}-wal`;
 }
 
 function tooManyWaiting(): DatabaseError {
   return new DatabaseError("busy", "too many writers wait for the database");
 }
 
-function toSqlite(parameters: readonly unknown[]): SQLInputValue[] {
-  return parameters.map((value, index) => {
-    if (typeof value === "boolean") return value ? 1 : 0;
-    if (isStorable(value)) return value;
-    throw new TypeError(`parameter ${index + 1}: ${typeof value} cannot be stored`);
-  });
+function closedError(): DatabaseError {
+  return new DatabaseError("unavailable", "the database is closed");
 }
 
-function isStorable(value: unknown): value is SQLInputValue {
-  return (
-    typeof value === "string" ||
-    typeof value === "number" ||
-    typeof value === "bigint" ||
-    value === null ||
-    value instanceof Uint8Array
-  );
+function isThere(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EEXIST";
 }

@@ -106,6 +106,10 @@ export class BlobStore {
       );
     }
     this.#freeSpace.require(blob.stored);
+    if (this.drives.present.length <= this.drives.parity) {
+      // Nothing could be committed, and its number might be given again.
+      throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
+    }
     const isLarge = blob.stored > this.#environment.segmentRecordBytesMax;
     if (isLarge && this.drives.isErasureCoded) return new ShardWriter(this.#environment, blob);
     return createBlobWriter(this.#environment, blob);

@@ -117,12 +117,11 @@ export class StoreFolders {
     return join(this.root, "lock.sqlite");
   }
 
-  /** Makes what is missing. Returns the folders whose entries must be synced. */
+  /** Makes what is missing. Returns the folders whose entries must be synced then. */
   make(): string[] {
-    const made = mkdirSync(this.files, { recursive: true, mode: 0o700 });
     mkdirSync(this.segments, { recursive: true, mode: 0o700 });
     mkdirSync(this.staging, { recursive: true, mode: 0o700 });
-    if (made === undefined) return [];
+    // Each time, and synced each time: the first start may have been cut short between any two of them.
     for (let index = 0; index < FILE_FOLDERS; index += 1) {
       mkdirSync(join(this.files, folderName(index)), { recursive: true, mode: 0o700 });
     }

@@ -64,7 +64,12 @@ export class GarbageCollector {
       await this.#remove(this.#batch);
       this.#batch = undefined;
     }
-    this.#batch = this.#note();
+    const batch = this.#note();
+    // What one copy of the index says may be lost with its drive; then the others still refer to the bytes.
+    if (batch !== undefined && this.#env.blobs.drives.isErasureCoded) {
+      await this.#env.writer.submit({ type: "confirm" });
+    }
+    this.#batch = batch;
   }
 
   #note(): Batch | undefined {

@@ -21,8 +21,9 @@ export interface DriveIdentity {
 export const REPLACEMENT_MARK = "replace-drive";
 
 const NAME = "drive.json";
-// A file system has this in its root when it is new.
-const IGNORED = new Set(["lost+found", REPLACEMENT_MARK]);
+const STAGED_NAME = `${NAME}.new`;
+// What a new file system has in its root, and what an identity leaves behind whose writing was cut short.
+const IGNORED = new Set(["lost+found", REPLACEMENT_MARK, STAGED_NAME]);
 
 /** Reads a drive's identity; undefined where there is none. Throws `ServiceUnavailable` where it cannot be understood. */
 export function readIdentity(folder: string): DriveIdentity | undefined {
@@ -49,7 +50,7 @@ export function isReplacement(folder: string): boolean {
 
 /** Writes an identity, durably. */
 export async function writeIdentity(folder: string, identity: DriveIdentity): Promise<void> {
-  const staged = join(folder, `${NAME}.new`);
+  const staged = join(folder, STAGED_NAME);
   const fd = await openFile(staged, "w");
   try {
     await writeAll(fd, [Buffer.from(`${JSON.stringify(identity)}\n`)], 0);

@@ -38,8 +38,9 @@ const DAMAGED_MAX = 1_000;
 /** Keeps the drives of a store. */
 export class DriveKeeper implements DriveSetListener {
   readonly #env: KeeperEnvironment;
-  // Slots that lack something.
+  // Slots that lack something, and those of them of which all copies of the index say so.
   readonly #behind: Set<number>;
+  readonly #marked = new Set<number>();
   // What began before a drive returned may lack something on it: healing is done when all of that is settled.
   readonly #returned = new Map<number, number>();
   readonly #damaged = new Map<string, () => Promise<void>>();
@@ -50,7 +51,7 @@ export class DriveKeeper implements DriveSetListener {
   constructor(environment: KeeperEnvironment) {
     this.#env = environment;
     const { blobs, writer, index, readers } = environment;
-    this.#behind = new Set(writer.ready.drivesBehind);
+    this.#behind = new Set(writer.drivesBehind);
     blobs.drives.listener = this;
     blobs.onDamage = ({ blob, slot }) => this.#noteDamage(blob.place, blob.id, slot);
     writer.onLost = (slot, reason) => blobs.drives.fail(blobs.drives.all[slot]!, reason);
@@ -62,21 +63,25 @@ export class DriveKeeper implements DriveSetListener {
     return this.#env.healer;
   }
 
-  /** Brings all copies of the index to that of the drives in `current`, and begins to watch. */
-  async start(current: readonly number[]): Promise<void> {
+  /**
+   * Brings all copies of the index to the newest one, and begins to watch. What the newest copy has is confirmed before
+   * anybody sees it: on a single drive it could be lost with that drive.
+   */
+  async start(): Promise<void> {
     const { blobs, writer } = this.#env;
-    for (const drive of blobs.drives.present) {
-      if (current.includes(drive.slot)) continue;
+    const wanting = blobs.drives.all.filter(({ slot }) => !writer.slots.includes(slot));
+    for (const drive of wanting) {
+      this.#behind.add(drive.slot);
+      if (!drive.isPresent) continue;
       try {
         await writer.add(drive.slot, drive.folders.index);
-        this.#mark(drive.slot);
       } catch (error) {
         blobs.drives.fail(drive, error instanceof Error ? error.message : String(error));
       }
     }
-    for (const { slot, isPresent } of blobs.drives.all) {
-      if (!isPresent) this.#mark(slot);
-    }
+    for (const slot of this.#behind) this.#mark(slot);
+    // Where too few drives are there, or full, it is read only.
+    await writer.submit({ type: "confirm" }).catch(() => undefined);
     this.#timer = setInterval(() => void this.check(), this.#env.checkEveryMs).unref();
   }
 
@@ -133,6 +138,7 @@ export class DriveKeeper implements DriveSetListener {
       const reason = judgeIdentity(tryReadIdentity(folders.root), identity, slot);
       if (reason !== undefined) blobs.drives.fail(drive, reason);
     }
+    for (const slot of this.#behind) this.#mark(slot);
     for (const [name, heal] of this.#damaged) {
       if (this.#isClosed) return;
       this.#damaged.delete(name);
@@ -175,18 +181,20 @@ export class DriveKeeper implements DriveSetListener {
     if (!isWhole || !isSettled || !drive.isPresent) return;
     await writer.submit({ type: "markDrive", slot: drive.slot, isBehind: false });
     this.#behind.delete(drive.slot);
+    this.#marked.delete(drive.slot);
     // Gone meanwhile.
     if (!drive.isPresent) this.#mark(drive.slot);
   }
 
   // Before anything that is written without the drive is committed: operations keep their order.
   #mark(slot: number): void {
-    if (this.#behind.has(slot)) return;
     this.#behind.add(slot);
-    this.#env.writer
-      .submit({ type: "markDrive", slot, isBehind: true })
-      // Where nothing can be written, nothing is missed; the next start looks at what is there.
-      .catch(() => undefined);
+    if (this.#marked.has(slot)) return;
+    this.#marked.add(slot);
+    this.#env.writer.submit({ type: "markDrive", slot, isBehind: true }).catch(() => {
+      // Where nothing can be written, nothing is missed; the next round tries again.
+      this.#marked.delete(slot);
+    });
   }
 
   #giveUpIndex(reason: string): boolean {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { StoreFolders } from "../blob/disk.ts";
 import type { FrameMemory } from "../blob/frame-memory.ts";
 import { lockStore } from "../index/store-lock.ts";
-import { readCommitNumber } from "../index/snapshot.ts";
+import { clearCopy, isUnusedIndex, readPosition, type IndexPosition } from "../index/snapshot.ts";
 import { StoreError } from "../store-error.ts";
 import { Drive } from "./drive.ts";
 import { DriveSet } from "./drive-set.ts";
@@ -36,6 +36,8 @@ export interface OpenedDrives {
   locks: Map<number, () => void>;
   /** Slots whose copy of the index is the newest. */
   current: number[];
+  /** The highest generation that any copy of the index knows of. */
+  generation: number;
 }
 
 /** Takes the drives that are there. Rejects where they are not enough, or belong to other stores. */
@@ -72,7 +74,7 @@ export async function openDrives(
     for (const drive of all) {
       drive.absence = await takeDrive(drive, identity, isNew, locks);
     }
-    return { drives, identity, locks, current: findCurrent(drives, isNew) };
+    return { drives, identity, locks, ...findCurrent(drives, isNew) };
   } catch (error) {
     for (const unlock of locks.values()) unlock();
     throw error;
@@ -100,6 +102,7 @@ export async function takeDrive(
   const toSync = folders.make();
   locks.set(slot, lockStore(folders.lock));
   for (const folder of toSync) await drive.folderSync.sync(folder);
+  clearCopy(folders.index);
   return undefined;
 }
 
@@ -131,15 +134,21 @@ export function judgeIdentity(
     : `it was made for ${found.drives} drives with ${found.data}+${found.parity} shards`;
 }
 
-// Its making was cut short: it has an identity and nothing else.
+// Its making was cut short: it has an identity and nothing that was ever acknowledged.
 function isUnused(folder: string): boolean {
   const { index, segments } = new StoreFolders(folder);
-  if (tryReadIdentity(folder) === undefined || existsSync(index)) return false;
+  if (tryReadIdentity(folder) === undefined || !isUnusedIndex(index)) return false;
   return !existsSync(segments) || readdirSync(segments).length === 0;
 }
 
-// What was acknowledged is on parity + 1 drives at least: where no more than `parity` are missing, one of the others has it.
-function findCurrent(drives: DriveSet, isNew: boolean): number[] {
+// What was acknowledged is on parity + 1 drives at least: where no more than `parity` are missing, one of the others has
+// it. Of two copies that went on without each other the one is right that a later start has committed to: its start has
+// seen all that was acknowledged before, and what is on the other one alone never was. (Raft decides alike, by the term of
+// the last entry and its number: Ongaro and Ousterhout, 2014, section 5.4.1.)
+function findCurrent(
+  drives: DriveSet,
+  isNew: boolean,
+): Pick<OpenedDrives, "current" | "generation"> {
   const { present, all, parity } = drives;
   if (present.length < all.length - parity) {
     const reasons = all
@@ -147,16 +156,25 @@ function findCurrent(drives: DriveSet, isNew: boolean): number[] {
       .map(({ folders, absence }) => `${folders.root}: ${absence}`);
     throw refuse(`too few drives are there (${reasons.join("; ")})`);
   }
-  if (isNew) return present.map(({ slot }) => slot);
-  const commits = present.flatMap(({ slot, folders }) => {
-    const commit = readCommitNumber(folders.index);
-    return commit === undefined ? [] : [{ slot, commit }];
+  const positions = present.flatMap(({ slot, folders }) => {
+    const position = readPosition(folders.index);
+    return position === undefined ? [] : [{ slot, ...position }];
   });
-  if (commits.length < all.length - parity) {
+  const generation = Math.max(0, ...positions.map((position) => position.generation));
+  if (isNew) return { current: present.map(({ slot }) => slot), generation };
+  if (positions.length < all.length - parity) {
     throw refuse("too few drives have an index that can be read");
   }
-  const newest = Math.max(...commits.map(({ commit }) => commit));
-  return commits.filter(({ commit }) => commit === newest).map(({ slot }) => slot);
+  const newest = positions.reduce((best, other) => (isBefore(best, other) ? other : best));
+  const current = positions.filter((other) => !isBefore(other, newest)).map(({ slot }) => slot);
+  return { current, generation };
+}
+
+function isBefore(one: IndexPosition, other: IndexPosition): boolean {
+  if (one.commitGeneration !== other.commitGeneration) {
+    return one.commitGeneration < other.commitGeneration;
+  }
+  return one.commit < other.commit;
 }
 
 function refuse(reason: string): StoreError {

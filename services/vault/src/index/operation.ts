@@ -20,6 +20,10 @@ import { applyPut } from "../object/put-operation.ts";
 import { applyRestoreBuckets, applyRestoreObject } from "./restore-operations.ts";
 import type { WriterContext } from "./writer-context.ts";
 
+interface ConfirmOperation {
+  type: "confirm";
+}
+
 /** The handlers by the type of what they apply. */
 export const operationHandlers = {
   createBucket: applyCreateBucket,
@@ -37,6 +41,8 @@ export const operationHandlers = {
   forgetGarbage: applyForgetGarbage,
   moveBlob: applyMoveBlob,
   markDrive: applyMarkDrive,
+  /** Changes nothing: when it is committed, everything before it is on as many drives as there must be. */
+  confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,
   restoreBuckets: applyRestoreBuckets,
   restoreObject: applyRestoreObject,
 };

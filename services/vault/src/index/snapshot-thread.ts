@@ -1,13 +1,25 @@
 // Copies the index as of one moment into a new file, beside readers and the writer.
-import { closeSync, fsyncSync, openSync, rmSync } from "node:fs";
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
 import { openIndexReader } from "./schema.ts";
+import { nameDriveMark } from "./writer-context.ts";
 
-const { from, to } = workerData as { from: string; to: string };
-rmSync(to, { force: true });
+/** What the thread is started with. `slot` is the drive of the copy. */
+export interface SnapshotData {
+  from: string;
+  to: string;
+  slot: number;
+}
+
+const { from, to, slot } = workerData as SnapshotData;
 const index = openIndexReader(from);
 index.sql("vacuum into ?").run(to);
 index.close();
+const copy = new DatabaseSync(to);
+copy.exec("pragma synchronous = off");
+copy.prepare("insert or replace into meta values (?, 1)").run(nameDriveMark(slot));
+copy.close();
 const fd = openSync(to, "r+");
 fsyncSync(fd);
 closeSync(fd);

@@ -44,6 +44,7 @@ export class WriterContext {
   readonly generation: number;
   readonly #connection: IndexConnection;
   #savedTotals = "";
+  #isGenerationSaved = false;
   #seq: number;
   #seqEnd: number;
 
@@ -73,6 +74,7 @@ export class WriterContext {
     this.totals.droppedEvents = this.#readMeta("dropped_events");
     this.totals.pendingEvents = Number(this.sql("select count(*) n from events").get()?.["n"]);
     this.#savedTotals = this.#describeTotals();
+    this.#isGenerationSaved = false;
     this.#seqEnd = this.#seq;
   }
 
@@ -122,9 +124,12 @@ export class WriterContext {
     this.#savedTotals = now;
   }
 
-  /** Writes the number of a group; part of it. */
+  /** Writes the number of a group, and of the start that it belongs to; part of it. */
   saveCommit(commit: number): void {
     this.#writeMeta("commit", commit);
+    if (this.#isGenerationSaved) return;
+    this.#writeMeta("commit_generation", this.generation);
+    this.#isGenerationSaved = true;
   }
 
   readCommit(): number {
@@ -133,14 +138,14 @@ export class WriterContext {
 
   /** Notes whether a drive lacks something. */
   markDrive(slot: number, isBehind: boolean): void {
-    this.#writeMeta(`drive_behind_${slot}`, isBehind ? 1 : 0);
+    this.#writeMeta(nameDriveMark(slot), isBehind ? 1 : 0);
   }
 
   /** The drives that lack something. */
   readDrivesBehind(): number[] {
     return this.sql("select name from meta where name like 'drive_behind_%' and value = 1")
       .all()
-      .map((row) => Number(String(row["name"]).slice("drive_behind_".length)));
+      .map((row) => Number(String(row["name"]).slice(nameDriveMark("").length)));
   }
 
   #describeTotals(): string {
@@ -157,4 +162,9 @@ export class WriterContext {
       value,
     );
   }
+}
+
+/** The name in the index under which it stands whether a drive lacks something. */
+export function nameDriveMark(slot: number | ""): string {
+  return `drive_behind_${slot}`;
 }

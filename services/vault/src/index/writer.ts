@@ -40,6 +40,8 @@ interface Capture {
  */
 export class IndexWriter {
   readonly ready: WriterReady;
+  /** Drives of which some copy of the index said at the start that they lack something. */
+  readonly drivesBehind: readonly number[];
   totals: IndexTotals;
   commits = 0;
   committedOperations = 0;
@@ -71,19 +73,26 @@ export class IndexWriter {
     this.#limits = options.limits;
     this.#waitingMax = options.waitingMax;
     this.ready = replicas[0]!.ready;
+    this.drivesBehind = [...new Set(replicas.flatMap(({ ready }) => ready.drivesBehind))];
     this.totals = this.ready.totals;
     this.#commit = this.ready.commit;
     this.#sequence = Math.max(...replicas.map(({ ready }) => ready.sequence));
   }
 
-  /** Starts the threads; rejects where a copy of the index cannot be opened. */
+  /** Starts the threads. A copy of the index that cannot be opened is left out; rejects where there is no other. */
   static async open(options: IndexWriterOptions): Promise<IndexWriter> {
     const { limits } = options;
-    const [first, ...rest] = options.replicas;
-    if (first === undefined) throw new TypeError("an index has at least one copy");
-    const opened = [await Replica.open({ ...first, limits })];
-    const { generation } = opened[0]!.ready;
-    for (const replica of rest) opened.push(await Replica.open({ ...replica, limits, generation }));
+    const opened: Replica[] = [];
+    let failure: unknown = new TypeError("an index has at least one copy");
+    for (const replica of options.replicas) {
+      const generation = opened[0]?.ready.generation;
+      try {
+        opened.push(await Replica.open({ ...replica, limits, ...(generation && { generation }) }));
+      } catch (error) {
+        failure = error;
+      }
+    }
+    if (opened.length === 0) throw failure;
     return new IndexWriter(opened, options);
   }
 
@@ -102,8 +111,8 @@ export class IndexWriter {
   }
 
   /**
-   * Makes a copy of the index at `path` and writes it from then on. What is committed while the copy is made is kept for
-   * it; writing waits only until that is caught up.
+   * Makes a copy of the index at `path` and writes it from then on; it says of its drive that it lacks something. What is
+   * committed while the copy is made is kept for it; writing waits only until that is caught up.
    */
   async add(slot: number, path: string): Promise<void> {
     const [source] = this.#replicas;
@@ -114,7 +123,7 @@ export class IndexWriter {
     this.#capture = capture;
     let replica: Replica | undefined;
     try {
-      await copyIndex(source.path, path);
+      await copyIndex(source.path, path, slot);
       const { generation } = this.ready;
       replica = await Replica.open({ slot, path, limits: this.#limits, generation });
       this.#isHeld = true;

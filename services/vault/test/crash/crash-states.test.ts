@@ -1,51 +1,35 @@
 // Power cuts: states built from the recorded system calls of a run, SQLite's among them, in which what was not synced is
-// missing, torn or out of order. VAULT_CRASH_STATES=500 runs the long form.
+// missing, torn or out of order, on each drive for itself. VAULT_CRASH_STATES=500 runs the long form.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { test } from "node:test";
-import { openStore } from "../../src/store.ts";
+import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { test, type TestContext } from "node:test";
 import { makeFolder } from "../store/fixture.ts";
-import { judge, parseHistory } from "./history.ts";
-import { buildCrashState, collectSaid, parseRecording } from "./recording.ts";
+import { judge, parseHistory, type HistoryLine } from "./history.ts";
+import {
+  buildCrashState,
+  collectSaid,
+  parseRecording,
+  recordFiles,
+  type Effect,
+} from "./recording.ts";
+import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./stores.ts";
 
-const states = Number(process.env["VAULT_CRASH_STATES"] ?? 25);
+const wanted = process.env["VAULT_CRASH_STATES"];
 const calls = "openat,close,write,pwrite64,pwritev,ftruncate,fsync,fdatasync,rename,unlink";
 
-test(`a power cut at any of ${states} moments: what was acknowledged is there, nothing is half there`, async (context) => {
-  const missing = findStraceSkip();
-  if (missing !== undefined) {
-    context.skip(missing);
-    return;
-  }
+const onOneDrive = Number(wanted ?? 25);
+test(`a power cut at any of ${onOneDrive} moments: what was acknowledged is there, nothing is half there`, async (context) => {
+  if (isStraceMissing(context)) return;
   const folder = makeFolder(context);
-  const dataDir = join(folder, "recorded");
-  const trace = join(folder, "trace");
-  const run = spawnSync(
-    "strace",
-    ["-f", "-xx", "-s", "4000000", "-e", `trace=${calls}`, "-o", trace, process.execPath].concat([
-      join(import.meta.dirname, "workload.ts"),
-      dataDir,
-      "7",
-      "120",
-    ]),
-    { stdio: ["ignore", "ignore", "inherit"] },
-  );
-  assert.equal(run.status, 0);
-  const effects = parseRecording(readFileSync(trace, "latin1"), dataDir);
-  const ready = effects.findIndex(({ type }) => type === "said");
-  assert.ok(effects.filter(({ type }) => type === "sync").length > 50);
-  let seed = 1;
-  const random = () => {
-    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
-    return seed / 2 ** 32;
-  };
-  for (let state = 0; state < states; state += 1) {
-    const end = ready + 1 + Math.floor(random() * (effects.length - ready - 1));
+  const effects = record(folder, 1, 7, 120);
+  const random = makeRandom(1);
+  for (let state = 0; state < onOneDrive; state += 1) {
+    const end = chooseEnd(effects, random);
     const root = join(folder, "state");
-    buildCrashState(effects, end, root, random);
-    const store = await openStore({ dataDir: root, reserveBytes: 0, partBytesMin: 1 });
+    buildCrashState(effects, end, root, [""], random);
+    const store = await openTestStore(root, 1);
     const { wrong } = await judge(store, parseHistory(collectSaid(effects, end)), new Map());
     await store.close();
     assert.deepEqual(wrong, [], `state ${state}, before effect ${end} of ${effects.length}`);
@@ -53,8 +37,169 @@ test(`a power cut at any of ${states} moments: what was acknowledged is there, n
   context.diagnostic(`${effects.length} effects were recorded`);
 });
 
-function findStraceSkip(): string | undefined {
-  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return undefined;
+const onThreeDrives = Number(wanted ?? 4);
+test(`a power cut over three drives at any of ${onThreeDrives} moments, one of them lost with it or not: any two give back what was acknowledged, and make the third whole`, async (context) => {
+  if (isStraceMissing(context)) return;
+  const folder = makeFolder(context);
+  const effects = record(folder, 3, 7, 40);
+  await cutOverDrives(context, folder, effects, onThreeDrives, new Map());
+});
+
+const firstStarts = Number(wanted ?? 3);
+test(`a power cut at any of ${firstStarts} moments of the first start: the next one makes the store, or takes it as it is`, async (context) => {
+  if (isStraceMissing(context)) return;
+  const folder = makeFolder(context);
+  const effects = record(folder, 3, 5, 1);
+  const random = makeRandom(1);
+  const root = join(folder, "state");
+  const names = nameDrives(root, 3).map((drive) => basename(drive));
+  for (let state = 0; state < firstStarts; state += 1) {
+    const end = Math.floor(random() * findReady(effects));
+    const what = `state ${state}, before effect ${end} of ${effects.length}`;
+    buildCrashState(effects, end, root, names, random);
+    // What nobody has named a drive of the store yet must be empty.
+    for (const drive of nameDrives(root, 3)) {
+      if (!existsSync(join(drive, "drive.json"))) rmSync(drive, { recursive: true });
+      mkdirSync(drive, { recursive: true });
+    }
+    await judgeAndHeal(root, [], new Map(), what, () => undefined);
+  }
+});
+
+const whileHealing = Number(wanted ?? 3);
+test(`a power cut at any of ${whileHealing} moments while a drive is being filled again: the same`, async (context) => {
+  if (isStraceMissing(context)) return;
+  const folder = makeFolder(context);
+  const recorded = join(folder, "recorded");
+  prepare(recorded, 3);
+  const first = runWorkload([], recorded, 3, 3, 60);
+  const store = await openTestStore(recorded, 3);
+  const lines = parseHistory(first);
+  const { wrong, state } = await judge(store, lines, new Map());
+  await store.close();
+  assert.deepEqual(wrong, []);
+  replaceDrive(nameDrives(recorded, 3)[1]!);
+  const effects = record(folder, 3, 8, 40);
+  await cutOverDrives(context, folder, effects, whileHealing, state, 1);
+});
+
+/** `isLacking` is a drive that is not whole yet: no other one may be lost beside it. */
+async function cutOverDrives(
+  context: TestContext,
+  folder: string,
+  effects: readonly Effect[],
+  states: number,
+  base: ReadonlyMap<string, string>,
+  isLacking?: number,
+): Promise<void> {
+  const random = makeRandom(1);
+  const root = join(folder, "state");
+  const drives = nameDrives(root, 3);
+  const names = drives.map((drive) => basename(drive));
+  for (let state = 0; state < states; state += 1) {
+    const end = chooseEnd(effects, random);
+    buildCrashState(effects, end, root, names, random);
+    const lost = isLacking ?? Math.floor(random() * 3);
+    const fate = (["all there", "gone", "empty"] as const)[Math.floor(random() * 3)]!;
+    if (fate === "gone") rmSync(drives[lost]!, { recursive: true });
+    if (fate === "empty") replaceDrive(drives[lost]!);
+    const what = `state ${state}, before effect ${end} of ${effects.length}, drive ${lost} ${fate}`;
+    const lines = parseHistory(collectSaid(effects, end));
+    const found = await judgeAndHeal(root, lines, base, what, () => {
+      if (fate === "gone") replaceDrive(drives[lost]!);
+    });
+    // Whether the three are whole: another one goes.
+    rmSync(drives[(lost + 1 + Math.floor(random() * 2)) % 3]!, { recursive: true });
+    const store = await openTestStore(root, 3);
+    const again = await judge(store, lines, base);
+    await store.close();
+    assert.deepEqual(again.wrong, [], `${what}, then another`);
+    assert.deepEqual(again.state, found, `${what}, then another`);
+  }
+  context.diagnostic(`${effects.length} effects were recorded`);
+}
+
+async function judgeAndHeal(
+  root: string,
+  lines: readonly HistoryLine[],
+  base: ReadonlyMap<string, string>,
+  what: string,
+  mend: () => void,
+): Promise<Map<string, string>> {
+  const store = await openTestStore(root, 3).catch((error: unknown) => {
+    throw new Error(what, { cause: error });
+  });
+  try {
+    const { wrong, state } = await judge(store, lines, base);
+    assert.deepEqual(wrong, [], what);
+    mend();
+    await waitUntilWhole(store);
+    const scrubbed = await store.maintenance.scrub();
+    assert.deepEqual([scrubbed.damaged, scrubbed.missing], [[], []], what);
+    return state;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Runs the workload in `recorded`, on what lies there, and returns its effects on the disk. */
+function record(folder: string, drives: number, seed: number, operations: number): Effect[] {
+  const root = join(folder, "recorded");
+  const trace = join(folder, "trace");
+  const before = prepare(root, drives);
+  const strace = ["strace", "-f", "-xx", "-s", "4000000", "-e", `trace=${calls}`, "-o", trace];
+  runWorkload(strace, root, drives, seed, operations);
+  const effects = parseRecording(readFileSync(trace, "latin1"), root, before);
+  assert.ok(effects.filter(({ type }) => type === "sync").length > 20);
+  return effects;
+}
+
+/** Runs the workload, under another program where one is named. Returns what it said. */
+function runWorkload(
+  under: readonly string[],
+  root: string,
+  drives: number,
+  seed: number,
+  operations: number,
+): string {
+  const workload = join(import.meta.dirname, "workload.ts");
+  const [program = "", ...values] = [...under, process.execPath, workload, root].concat(
+    [drives, seed, operations].map(String),
+  );
+  const run = spawnSync(program, values, {
+    stdio: ["ignore", "pipe", "inherit"],
+    encoding: "utf8",
+    maxBuffer: 2 ** 26,
+  });
+  assert.equal(run.status, 0);
+  return run.stdout;
+}
+
+function prepare(root: string, drives: number): Effect[] {
+  for (const drive of nameDrives(root, drives)) mkdirSync(drive, { recursive: true });
+  return recordFiles(root);
+}
+
+function findReady(effects: readonly Effect[]): number {
+  return effects.findIndex(({ type }) => type === "said");
+}
+
+function chooseEnd(effects: readonly Effect[], random: () => number): number {
+  const ready = findReady(effects);
+  return ready + 1 + Math.floor(random() * (effects.length - ready - 1));
+}
+
+function makeRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function isStraceMissing(context: TestContext): boolean {
+  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return false;
   if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
-  return "needs the Debian package strace";
+  context.skip("needs the Debian package strace");
+  return true;
 }

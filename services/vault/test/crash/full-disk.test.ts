@@ -31,6 +31,7 @@ for (const { calls, first, count } of WINDOWS) {
         process.execPath,
         workload,
         dataDir,
+        "1",
         "11",
         "400",
       ]),

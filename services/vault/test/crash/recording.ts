@@ -1,6 +1,6 @@
 // A run recorded as system calls, and the states that a power cut could leave behind at any moment of it.
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
 
 /** One effect on the disk, or a line that the process said, in the order of time. */
 export type Effect =
@@ -23,9 +23,43 @@ const CALL = /^(\d+) +(\w+)\((.*)\) += (-?\d+)/s;
 const UNFINISHED = /^(\d+) +(.*) <unfinished \.\.\.>$/s;
 const RESUMED = /^(\d+) +<\.\.\. (\w+) resumed>(.*)$/s;
 
-/** Reads what `strace -f -xx` has written; paths are relative to `root`, and what lies elsewhere is left out. */
-export function parseRecording(text: string, root: string): Effect[] {
-  return new RecordingReader(root).read(text);
+/**
+ * Reads what `strace -f -xx` has written; paths are relative to `root`, and what lies elsewhere is left out. `before` are
+ * the files that were there when the run began.
+ */
+export function parseRecording(
+  text: string,
+  root: string,
+  before: readonly Effect[] = [],
+): Effect[] {
+  return new RecordingReader(root, before).read(text);
+}
+
+/** The files in a folder, as effects that have made them, all synced. */
+export function recordFiles(root: string): Effect[] {
+  const files = readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((path) => !isLeftOut(path));
+  const made = files.flatMap((path, index): Effect[] => [
+    { type: "create", file: index + 1, path },
+    { type: "write", file: index + 1, position: 0, data: readFileSync(join(root, path)) },
+  ]);
+  const since = made.length;
+  return [
+    ...made,
+    ...files.map((_, index): Effect => ({ type: "sync", file: index + 1, since })),
+    ...[...new Set(files.map((path) => dirname(path)))].map((path): Effect => ({
+      type: "sync-folder",
+      path,
+      since,
+    })),
+  ];
+}
+
+// SQLite's shared memory is made anew after a crash, and the lock file holds nothing.
+function isLeftOut(path: string): boolean {
+  return path.startsWith("..") || path.endsWith("-shm") || basename(path).startsWith("lock");
 }
 
 class RecordingReader {
@@ -37,8 +71,14 @@ class RecordingReader {
   readonly #files = new Map<string, number>();
   #nextFile = 1;
 
-  constructor(root: string) {
+  constructor(root: string, before: readonly Effect[]) {
     this.#root = root;
+    this.#effects.push(...before);
+    for (const effect of before) {
+      if (effect.type !== "create") continue;
+      this.#files.set(effect.path, effect.file);
+      this.#nextFile = effect.file + 1;
+    }
   }
 
   read(text: string): Effect[] {
@@ -107,10 +147,7 @@ class RecordingReader {
 
   #within(path: string): string | undefined {
     const inside = relative(this.#root, path);
-    // SQLite's shared memory is made anew after a crash, and the lock file holds nothing.
-    const isLeftOut =
-      inside.startsWith("..") || inside.endsWith("-shm") || inside.startsWith("lock");
-    return isLeftOut ? undefined : inside;
+    return isLeftOut(inside) ? undefined : inside;
   }
 
   #openFile(path: string, flags: string, fd: number): void {
@@ -178,25 +215,32 @@ export function collectSaid(effects: readonly Effect[], end: number): string {
 const SECTOR_BYTES = 512;
 
 /**
- * Writes into `root` one of the states in which a power cut just before the effect `end` may leave the disk. What was
- * synced stands; of everything else each write may be there, missing or torn, and names as they were at any moment since
- * their folder was synced. `random` gives numbers from 0 to below 1.
+ * Writes into `root` one of the states in which a power cut just before the effect `end` may leave the disks, of which there
+ * is one in each of the folders `drives` (`""` is the root). What was synced stands; of everything else each write may be
+ * there, missing or torn, and names as they were at any moment since their folder was synced, on each disk for itself.
+ * `random` gives numbers from 0 to below 1.
  */
 export function buildCrashState(
   effects: readonly Effect[],
   end: number,
   root: string,
+  drives: readonly string[],
   random: () => number,
 ): void {
   if (existsSync(root)) emptyFolder(root);
-  for (const folder of ["", "segments", "staging", "files"])
-    mkdirSync(join(root, folder), { recursive: true });
-  for (let index = 0; index < 256; index += 1) {
-    mkdirSync(join(root, "files", index.toString(16).padStart(2, "0")), { recursive: true });
+  for (const drive of drives) {
+    for (const folder of ["segments", "staging", "files"]) {
+      mkdirSync(join(root, drive, folder), { recursive: true });
+    }
+    for (let index = 0; index < 256; index += 1) {
+      const folder = index.toString(16).padStart(2, "0");
+      mkdirSync(join(root, drive, "files", folder), { recursive: true });
+    }
   }
-  // One cut may lose much, another little.
-  const keep = random();
-  const contents = buildContents(effects, end, random, keep);
+  // One cut may lose much, another little, or all on one disk and nothing on another.
+  const keep = new Map(drives.map((drive) => [drive, random() * 1.4 - 0.2]));
+  const keepOf = (path: string) => keep.get(path.split("/")[0]!) ?? keep.get("") ?? 1;
+  const contents = buildContents(effects, end, random, keepOf);
   for (const [path, file] of buildNames(effects, end, random)) {
     mkdirSync(join(root, dirname(path)), { recursive: true });
     writeFileSync(join(root, path), contents.get(file) ?? Buffer.alloc(0));
@@ -214,10 +258,12 @@ function buildContents(
   effects: readonly Effect[],
   end: number,
   random: () => number,
-  keep: number,
+  keepOf: (path: string) => number,
 ): Map<number, Buffer> {
   const synced = new Map<number, number>();
+  const keeps = new Map<number, number>();
   for (const effect of effects.slice(0, end)) {
+    if (effect.type === "create") keeps.set(effect.file, keepOf(effect.path));
     if (effect.type === "sync") {
       synced.set(effect.file, Math.max(synced.get(effect.file) ?? 0, effect.since));
     }
@@ -233,6 +279,7 @@ function buildContents(
   for (const [index, effect] of effects.slice(0, end).entries()) {
     if (effect.type !== "write" && effect.type !== "truncate") continue;
     const isSynced = index < (synced.get(effect.file) ?? 0);
+    const keep = keeps.get(effect.file) ?? 1;
     if (!isSynced && random() > keep) continue;
     let content = growing.get(effect.file);
     if (content === undefined) {
@@ -244,7 +291,7 @@ function buildContents(
       content.length = effect.length;
       continue;
     }
-    const isTorn = !isSynced && random() < 0.3;
+    const isTorn = !isSynced && keep < 1 && random() < 0.3;
     const pieces = isTorn ? tear(effect.data, random) : [{ at: 0, data: effect.data }];
     content.length = Math.max(content.length, effect.position + effect.data.length);
     for (const { at, data } of pieces) data.copy(content.bytes, effect.position + at);

@@ -1,18 +1,17 @@
 // Random work on a store, for as long as it is let live. Before and after each operation a line says so on stdout.
 import { writeSync } from "node:fs";
-import { openStore, StoreError, type Store } from "../../src/store.ts";
+import { StoreError, type Store } from "../../src/store.ts";
 import { makeBody, type HistoryLine, type OperationKind } from "./history.ts";
+import { openTestStore } from "./stores.ts";
 
-const [dataDir = "", seedText = "1", operationsText = "1000000"] = process.argv.slice(2);
+const [root = "", drivesText = "1", seedText = "1", operationsText = "1000000"] =
+  process.argv.slice(2);
 
 /** Small numbers, so that a recorded run has bodies in the index, in segments and in files, and is still short. */
-const store = await openStore({
-  dataDir,
-  reserveBytes: 0,
+const store = await openTestStore(root, Number(drivesText), {
   inlineBytesMax: 1_000,
   segmentRecordBytesMax: 20_000,
-  segmentBytesMax: 200_000,
-  partBytesMin: 1,
+  segmentBytesMax: 100_000,
 });
 
 let state = Number(seedText) >>> 0;
@@ -37,12 +36,26 @@ if (store.headBucket("versioned").versioning === "Unset") {
 }
 writeSync(1, `${JSON.stringify({ at: "ready" } satisfies HistoryLine)}\n`);
 
+const over = new AbortController();
+const upkeep = keepUp(over.signal);
 await Promise.all([
   ...["k0", "k1", "k2", "k3"].map((key) => workAlone("plain", key)),
   ...["v0", "v1"].map((key) => workAlone("versioned", key)),
   contest(),
 ]);
+over.abort();
+await upkeep;
 await store.close();
+
+// What moves and removes bytes of others must not lose any either.
+async function keepUp(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    // Where the disk is full it fails, and is tried again.
+    await store.maintenance.compact().catch(() => undefined);
+    await store.maintenance.collect().catch(() => undefined);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
 
 // One writer a key: what it holds at any moment is known, but for what is under way.
 async function workAlone(bucket: string, key: string): Promise<void> {

@@ -1,6 +1,7 @@
 // Several drives: one of three may be pulled, replaced, damaged or robbed of its index, and nothing is lost.
 import assert from "node:assert/strict";
 import {
+  cpSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -13,6 +14,7 @@ import {
   closeSync,
 } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
 import { openStore, type Store, type StoreOptions } from "../../src/store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
@@ -239,6 +241,69 @@ test("a drive that missed writes while the store was closed catches up", async (
   await waitUntil(third, () => states(third)[2] === "absent", "the pull is noticed");
   await checkAll(third, [2]);
   await assert.rejects(read(third, "long-1"), { code: "NoSuchKey" });
+});
+
+test("what one drive alone had committed when it was lost is not taken up when the others have gone on", async (context) => {
+  const rig = makeRig(context);
+  const store = await rig.open();
+  await put(store, "before", "1");
+  for (const slot of [1, 2])
+    cpSync(rig.folders[slot]!, `${rig.folders[slot]!}-at-the-cut`, { recursive: true });
+  await put(store, "on one alone", "2");
+  await store.close();
+  for (const slot of [1, 2]) {
+    rmSync(rig.folders[slot]!, { recursive: true });
+    renameSync(`${rig.folders[slot]!}-at-the-cut`, rig.folders[slot]!);
+  }
+  const putBack = pull(rig, 0);
+  // As many groups as the lost drive had: the number of the last one does not tell them apart.
+  const second = await rig.open();
+  await second.close();
+  putBack();
+  const third = await rig.open();
+  await waitUntil(third, areAllPresent(third), "healed");
+  await assert.rejects(read(third, "on one alone"), { code: "NoSuchKey" });
+  await put(third, "after", "3");
+  await third.close();
+  for (const slot of [0, 1, 2]) {
+    const bringBack = pull(rig, slot);
+    const without = await rig.open();
+    assert.equal((await read(without, "before")).toString(), "1");
+    assert.equal((await read(without, "after")).toString(), "3");
+    await assert.rejects(read(without, "on one alone"), { code: "NoSuchKey" });
+    await without.close();
+    bringBack();
+  }
+});
+
+test("a copy of the index that says how far it is and cannot be opened is left out, and made anew", async (context) => {
+  const rig = makeRig(context);
+  const first = await rig.open();
+  await fill(first, 1);
+  await first.close();
+  const path = join(rig.folders[0]!, "index.sqlite");
+  const database = new DatabaseSync(path);
+  database.exec("pragma wal_checkpoint(truncate)");
+  const page = database.prepare("select rootpage from sqlite_schema where name = 'buckets'").get();
+  const { page_size: pageBytes } = database.prepare("pragma page_size").get() as {
+    page_size: number;
+  };
+  database.close();
+  const fd = openSync(path, "r+");
+  writeSync(
+    fd,
+    Buffer.alloc(pageBytes, 0xff),
+    0,
+    pageBytes,
+    (Number(page?.["rootpage"]) - 1) * pageBytes,
+  );
+  closeSync(fd);
+  const second = await rig.open();
+  await waitUntil(second, areAllPresent(second), "the copy is there again");
+  await checkAll(second, [1]);
+  await second.close();
+  pull(rig, 1);
+  await checkAll(await rig.open(), [1]);
 });
 
 test("with more drives gone than parity covers the store refuses, and says why", async (context) => {

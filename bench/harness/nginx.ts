@@ -1,0 +1,15 @@
+// An nginx that a load goes through: as many connections as it likes, none closed for its age.
+import { writeNginxConfig, type NginxParts } from "../../tests/stage/nginx.ts";
+
+/** Writes its configuration and returns the command that runs it in the foreground. */
+export function writeLoadedNginxConfig(
+  folder: string,
+  parts: Omit<NginxParts, "connections">,
+): { command: string; args: string[] } {
+  const keepAlive = "keepalive_requests 1000000000; keepalive_timeout 300s; tcp_nodelay on;";
+  return writeNginxConfig(folder, {
+    ...parts,
+    connections: 16_384,
+    http: `${keepAlive} ${parts.http}`,
+  });
+}

@@ -1,0 +1,64 @@
+// What a power cut cannot take back: strace slows syncs of the log down, or lets them fail, under a real process.
+import assert from "node:assert/strict";
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import type { Notes } from "./fixtures/slow-disk.ts";
+
+const FIXTURE = fileURLToPath(new URL("fixtures/slow-disk.ts", import.meta.url));
+const SYNC_MS = 200;
+
+function findStraceSkip(): string | undefined {
+  if (spawnSync("strace", ["-V"], { stdio: "ignore" }).status === 0) return undefined;
+  if (process.env["PLATFORM_TEST_PEERS"] === "required") throw new Error("strace is missing");
+  return "needs the Debian package strace";
+}
+
+describe("SQLite on a disk of its own mind", { skip: findStraceSkip() ?? false }, () => {
+  const folder = mkdtempSync(join(tmpdir(), "kernel-durability-"));
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const run = async (
+    name: string,
+    injection: string,
+    synchronous: "full" | "normal",
+  ): Promise<{ notes: Notes; syncs: number }> => {
+    const trace = join(folder, `${name}.trace`);
+    const calls = ["-e", "trace=fdatasync", "-e", `inject=fdatasync:${injection}`];
+    const program = [process.execPath, FIXTURE, join(folder, `${name}.db`), synchronous];
+    const args = ["-f", "--seccomp-bpf", "-qq", "-y", "-o", trace, ...calls, ...program];
+    const { stdout } = await promisify(execFile)("strace", args, { timeout: 60_000 });
+    const syncs = readFileSync(trace, "utf8").match(/fdatasync\(\d+<[^>]*-wal>/g) ?? [];
+    return { notes: JSON.parse(stdout) as Notes, syncs: syncs.length };
+  };
+
+  test("nobody hears of a commit before it is on the disk, and the thread is free meanwhile", async () => {
+    const { notes, syncs } = await run("slow", `delay_enter=${SYNC_MS * 1_000}`, "full");
+    assert.deepEqual(notes.refused, []);
+    assert.ok(notes.writeMs >= SYNC_MS, `the write took ${notes.writeMs} ms`);
+    assert.ok(notes.turns >= 3, `${notes.turns} turns`);
+    assert.ok(notes.transactionMs >= SYNC_MS, `the transaction took ${notes.transactionMs} ms`);
+    assert.equal(notes.rowsSeen, 3);
+    assert.ok(notes.readMs >= SYNC_MS, `the row was shown after ${notes.readMs} ms`);
+    // Three for what came one by one, a few for the migration; thirty at once share.
+    assert.ok(syncs >= 4 && syncs < 20, `${syncs} syncs`);
+  });
+
+  test("where only a crash of the process is to be survived nobody waits for the disk", async () => {
+    const { notes, syncs } = await run("lax", `delay_enter=${SYNC_MS * 1_000}`, "normal");
+    assert.deepEqual(notes.refused, []);
+    assert.equal(notes.rowsSeen, 3);
+    assert.equal(syncs, 0);
+  });
+
+  test("once a sync has failed nothing is acknowledged or shown any more", async () => {
+    const { notes } = await run("broken", "error=EIO", "full");
+    assert.deepEqual(notes.refused, Array(5).fill("unavailable"));
+    assert.equal(notes.rowsSeen, 0);
+    assert.equal(notes.check, "the database does not answer: unavailable");
+  });
+});
