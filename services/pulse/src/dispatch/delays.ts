@@ -33,9 +33,9 @@ const drainMax = 1_000;
 const drainBytesMax = 2 * 1024 * 1024;
 const retryMs = 1_000;
 /** Messages that are read ahead of their time at once, their bytes, and how often. */
-const aheadMax = 20_000;
+const aheadMax = 40_000;
 const aheadBytesMax = 64 * 1024 * 1024;
-const aheadEveryMs = 250;
+const aheadEveryMs = 1_000;
 /** What is stored so short before it is due stays in memory until then. */
 const keptSlots = 2_000 / slotMs;
 
@@ -344,11 +344,9 @@ export class Delays {
   #findMissing(): { minute: Minute; offsets: Float64Array } | undefined {
     for (const minute of [...this.#minutes.values()].sort((a, b) => a.number - b.number)) {
       if (minute.wheel?.isRead !== true) continue;
-      const offsets = Float64Array.from(minute.wheel.slots.peek(aheadMax)).sort();
-      const { partition } = minute;
-      if (offsets.some((offset) => this.#near.get(partition, offset) === undefined)) {
-        return { minute, offsets };
-      }
+      const next = minute.wheel.slots.peek(aheadMax);
+      const missing = this.#near.countMissing(minute.partition, next);
+      if (missing > 0) return { minute, offsets: Float64Array.from(next).sort() };
     }
     return undefined;
   }

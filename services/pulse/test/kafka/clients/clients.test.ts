@@ -133,7 +133,7 @@ const remarks = [
   "`services/pulse/test/kafka/clients/kill.test.ts` has idempotent producers of confluent-kafka, kafkajs and",
   "@platformatic/kafka write while the broker is killed (`kill -9`) and started again, three times in `npm test`,",
   "`PLATFORM_KAFKA_KILLS=100` for longer. Afterwards everything that was acknowledged is in the log, once and in order;",
-  "members of a consumer group of real clients go on as well, and together they have read everything.",
+  "a consumer group that read all the time has got every message.",
   "",
   "## What to set",
   "",
