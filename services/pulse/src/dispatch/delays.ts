@@ -1,4 +1,5 @@
 // Delayed messages: kept durably by the minute in which they are due, on a wheel when that is near, delivered once.
+import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
@@ -36,6 +37,9 @@ const retryMs = 1_000;
 const aheadMax = 40_000;
 const aheadBytesMax = 64 * 1024 * 1024;
 const aheadEveryMs = 1_000;
+/** A minute that begins later than this is read at leisure, so many messages at a time. */
+const hurryMs = 10_000;
+const stepsAtOnce = 500;
 /** What is stored so short before it is due stays in memory until then. */
 const keptSlots = 2_000 / slotMs;
 
@@ -78,6 +82,8 @@ export class Delays {
   #draining: Promise<void> | undefined;
   #readingAhead: Promise<void> | undefined;
   #readAheadAtMs = 0;
+  readonly #reading = new Set<Promise<void>>();
+  #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: Parts) {
@@ -104,8 +110,8 @@ export class Delays {
   /** Stops delivering; resolves when nothing is under way. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#draining;
-    await this.#readingAhead;
+    this.#isStopped = true;
+    await Promise.all([this.#draining, this.#readingAhead, ...this.#reading]);
   }
 
   /** Messages on the wheels: those that are due within the next minute or two. */
@@ -193,7 +199,7 @@ export class Delays {
     let isDue = false;
     for (const minute of this.#minutes.values()) {
       if (minute.number > near) continue;
-      if (minute.wheel === undefined) void this.#readMinute(minute);
+      if (minute.wheel === undefined) this.#beginReading(minute);
       else if (minute.wheel.slots.count > 0 || minute.number < near - minutesAhead) isDue = true;
     }
     this.#readAhead();
@@ -203,13 +209,24 @@ export class Delays {
     });
   }
 
+  #beginReading(minute: Minute): void {
+    const reading = this.#readMinute(minute).finally(() => this.#reading.delete(reading));
+    this.#reading.add(reading);
+  }
+
   async #readMinute(minute: Minute): Promise<void> {
     const { partition, drained } = minute;
     const wheel = { slots: new DelayWheel(), readEnd: partition.durableEnd, isRead: false };
     minute.wheel = wheel;
     try {
       const { store, topics, backlog } = this.#parts;
+      const pace = new Pace();
       for await (const record of readRecords(store, partition, partition.logStart, wheel.readEnd)) {
+        if (this.#isStopped) return;
+        if (minute.number * minuteMs - this.#parts.clock.now() > hurryMs) {
+          const resting = pace.rest();
+          if (resting !== undefined) await resting;
+        }
         const { slot, topicId } = readTarget(record);
         const place = slot % minuteSlots;
         if (place < drained.slot || (place === drained.slot && record.offset <= drained.offset)) {
@@ -251,7 +268,7 @@ export class Delays {
         } catch (error) {
           for (; at < due.offsets.length; at++) slots.add(due.slots[at]!, due.offsets[at]!);
           this.#parts.onError(error);
-          await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+          await sleep(retryMs, undefined, { ref: false });
           return false;
         }
       }
@@ -357,6 +374,20 @@ export class Delays {
     this.#near.forget(minute.partition);
     await store.log.deleteTopic(minute.partition.topic);
     await store.append([state.draft(["delay", minute.number], null)]);
+  }
+}
+
+/** Work that has time: after each piece it leaves twice as much time to what is due. */
+class Pace {
+  #count = 0;
+  #sinceMs = performance.now();
+
+  /** Called between small steps; rests now and then. */
+  rest(): Promise<void> | undefined {
+    if (++this.#count % stepsAtOnce !== 0) return undefined;
+    return sleep(2 * (performance.now() - this.#sinceMs)).then(() => {
+      this.#sinceMs = performance.now();
+    });
   }
 }
 
