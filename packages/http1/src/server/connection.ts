@@ -100,7 +100,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       this.#onData(chunk);
     };
     socket.on("data", onData);
-    if (!this.connection.secure) host.shortenReads(socket, onData);
+    if (!this.connection.secure) {
+      const takeBorrowed = (bytes: Buffer, length: number) => this.#takeBorrowed(bytes, length);
+      host.shortenReads(socket, { onData, takeBorrowed });
+    }
     socket.on("end", () => {
       this.#onEnd();
     });
@@ -233,6 +236,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
     this.attachSink({
       takesWireBytes: false,
+      keepsPieces: receiver.keepsPieces !== false,
       onBody: receiver.onBody.bind(receiver),
       onBodyRefused: receiver.onBodyRefused.bind(receiver),
     });
@@ -293,15 +297,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       return;
     }
     this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
-    while (
-      this.#input.chunk !== null &&
-      this.#sink === sink &&
-      !this.#sinkPaused &&
-      !this.bodyDone &&
-      this.phase === Phase.Active
-    ) {
-      this.#takeBody(this.#input.chunk);
-    }
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
     this.#settleReading();
   }
 
@@ -404,6 +400,26 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #onData(chunk: Buffer): void {
     this.#input.push(chunk);
     this.pump();
+  }
+
+  // Body bytes for a sink that keeps none: what it leaves, or what follows the body, is copied.
+  #takeBorrowed(buffer: Buffer, length: number): boolean {
+    const sink = this.#sink;
+    const mayBorrow = sink?.keepsPieces === false && this.#input.chunk === null && !this.#isPumping;
+    if (!mayBorrow || !this.#mayTakeBody(sink)) return false;
+    this.#isPumping = true;
+    this.#input.push(buffer.subarray(0, length));
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
+    this.#input.own();
+    this.#isPumping = false;
+    this.pump();
+    return true;
+  }
+
+  #mayTakeBody(sink: BodySink): boolean {
+    return (
+      this.#sink === sink && !this.#sinkPaused && !this.bodyDone && this.phase === Phase.Active
+    );
   }
 
   /** Goes on with the input as far as the phase takes it. */
