@@ -1,5 +1,5 @@
 // The content of a forwarded answer on its way to the client: counted, checked, and framed anew where versions differ.
-import { Chunk, ChunkedDecoder, Framing } from "../parse/index.ts";
+import { Chunk, ChunkedDecoder, Framing, Known } from "../parse/index.ts";
 import type { Refusal, ResponseParser } from "../parse/index.ts";
 import type { ClientConnection } from "../server/connection.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
@@ -30,11 +30,15 @@ export const Progress = {
 /** One of the values of `Progress`. */
 export type ProgressKind = (typeof Progress)[keyof typeof Progress];
 
+const EVENT_STREAM = "text/event-stream";
+
 /** The answers of one client connection, one after another. */
 export class AnswerContent<U> {
   readonly #exchange: ClientConnection<U>;
   #mode: number = Mode.Length;
   #remaining = 0;
+  #isEventStream = false;
+  #isEnding = false;
   #decoder: ChunkedDecoder | null = null;
 
   constructor(exchange: ClientConnection<U>) {
@@ -51,16 +55,20 @@ export class AnswerContent<U> {
   /** Settles what is done to the content behind this head. */
   begin(parser: ResponseParser): void {
     const isCurrent = this.#exchange.minor === 1;
+    this.#isEnding = false;
     switch (parser.framing) {
       case Framing.Chunked:
         this.#decoder ??= new ChunkedDecoder();
         this.#decoder.reset();
         this.#mode = isCurrent ? Mode.Chunked : Mode.Unchunk;
+        this.#isEventStream = announcesEvents(parser);
         return;
       case Framing.UntilClose:
         this.#mode = isCurrent ? Mode.Rechunk : Mode.UntilClose;
+        this.#isEventStream = announcesEvents(parser);
         return;
       default:
+        this.#isEventStream = false;
         this.#remaining = parser.framing === Framing.Length ? parser.contentLength : 0;
         this.#mode = Mode.Length;
     }
@@ -87,6 +95,24 @@ export class AnswerContent<U> {
   }
 
   /**
+   * Whether the content may be ended at any event: its readers take the end for a broken connection, and come again (WHATWG
+   * HTML §9.2.3). Of any other content a proper end would make a piece look whole.
+   */
+  get isEventStream(): boolean {
+    return this.#isEventStream;
+  }
+
+  /** Ends the content in the upstream's stead; false where `pass` must go on to the end of a chunk first. */
+  endEarly(): boolean {
+    this.#isEnding = true;
+    if (this.#mode === Mode.Chunked && !this.#decoder!.isBetweenChunks) return false;
+    if (this.#mode === Mode.Chunked || this.#mode === Mode.Rechunk) {
+      this.#exchange.socket.write(LAST_CHUNK);
+    }
+    return true;
+  }
+
+  /**
    * Passes `bytes[at, end)` on; `joinsHead` puts it behind the head in the writer. What is left over once the content is
    * complete poisons the upstream's connection.
    */
@@ -109,7 +135,9 @@ export class AnswerContent<U> {
       }
       case Mode.Chunked: {
         const decoder = this.#decoder!;
-        const status = decoder.skim(bytes, at, end);
+        const status = this.#isEnding
+          ? decoder.skimToChunkEnd(bytes, at, end)
+          : decoder.skim(bytes, at, end);
         if (status === Chunk.Refused) return Progress.Broken;
         exchange.bytesOut = decoder.dataBytes;
         if (decoder.next > at) this.#write(upstream, bytes, at, decoder.next, joinsHead);
@@ -178,6 +206,13 @@ export class AnswerContent<U> {
     if (joinsHead) this.#exchange.host.engine.writer.range(bytes, start, end);
     else relayToClient(this.#exchange, upstream, bytes, start, end);
   }
+}
+
+function announcesEvents({ fields }: ResponseParser): boolean {
+  const type = fields.get(Known.ContentType);
+  if (type === undefined || type.length < EVENT_STREAM.length) return false;
+  if (type.slice(0, EVENT_STREAM.length).toLowerCase() !== EVENT_STREAM) return false;
+  return /^[ \t]*(?:;|$)/.test(type.slice(EVENT_STREAM.length));
 }
 
 /** Writes what an upstream sent to the client; the buffer is left to the client's socket where that keeps it. */

@@ -7,7 +7,7 @@ import { prepareProblem } from "../server/problem.ts";
 import type { Refused } from "../server/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
-import { AnswerContent, Progress, relayToClient } from "./answer-content.ts";
+import { AnswerContent, Progress } from "./answer-content.ts";
 import type {
   FailureKind,
   ForwardFailure,
@@ -44,6 +44,8 @@ const State = {
 const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
 const INFORMATIONAL_MAX = 16;
+/** How long a stream that is being ended may take to come to a place where it can be. */
+const ENDING_MS = 5_000;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
@@ -84,7 +86,9 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #informational = 0;
   readonly #content: AnswerContent<U>;
   #upstreamPaused = false;
-  #tunnel: TunnelFlow | null = null;
+  #tunnel: TunnelFlow<U> | null = null;
+  /** The event stream under way ends with the chunk that is being passed on. */
+  #isEnding = false;
   #result: Mutable<ForwardResult> | null = null;
 
   constructor(exchange: ClientConnection<U>) {
@@ -183,11 +187,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
           this.#completeAnswer(this.#exchange.host.engine.now());
         } else this.#truncate();
         break;
-      case State.Tunnel:
-        this.#tunnel!.noteEnd();
-        this.#touchTunnel();
-        this.#exchange.socket.end();
-        break;
       default:
     }
   }
@@ -198,15 +197,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       return;
     }
     this.#upstream = null;
-    switch (this.#state) {
-      case State.Answering:
-        this.#truncate();
-        break;
-      case State.Tunnel:
-        this.#endTunnel(code !== "");
-        break;
-      default:
-    }
+    if (this.#state === State.Answering) this.#truncate();
   }
 
   onUpstreamDrain(): void {
@@ -216,16 +207,17 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   /** The client has read on. */
   onClientDrain(): void {
+    if (this.#tunnel !== null) this.#tunnel.onClientDrain();
     if (!this.#upstreamPaused || this.#upstream === null) return;
     this.#upstreamPaused = false;
-    this.#touchAnswer();
+    if (!this.#isEnding) this.#touchAnswer();
     this.#upstream.socket.resume();
   }
 
   /** The client's socket has closed. */
   onClientGone(): void {
-    if (this.#state === State.Tunnel) {
-      this.#endTunnel(false);
+    if (this.#tunnel !== null) {
+      this.#tunnel.end(false);
       return;
     }
     if (this.#state === State.Failing) return;
@@ -245,26 +237,32 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#exchange.detachSink();
   }
 
-  onTunnelInput(bytes: Buffer, start: number): void {
-    const upstream = this.#upstream;
-    if (upstream === null) return;
-    this.#tunnel!.bytesIn += bytes.length - start;
-    this.#touchTunnel();
-    upstream.socket.write(start === 0 ? bytes : bytes.subarray(start));
-    if (upstream.socket.writableNeedDrain) this.#exchange.pauseBody();
+  /**
+   * Ends an answer that would go on for ever, as soon as that can be done in order: an event stream behind a chunk, a
+   * WebSocket by Close frames to both sides. False: what is under way is none, or another kind of tunnel.
+   */
+  endStream(): boolean {
+    if (this.#state === State.Answering && this.#content.isEventStream) {
+      if (this.#isEnding) return true;
+      this.#isEnding = true;
+      this.#idleDeadlineMs = this.#deadlineIn(ENDING_MS);
+      this.#endEvents();
+      return true;
+    }
+    return this.#tunnel !== null && this.#tunnel.endInOrder();
   }
 
-  /** The client's FIN in a tunnel is passed on; the other direction stays open for a while. */
+  onTunnelInput(bytes: Buffer, start: number): void {
+    this.#tunnel?.onClientBytes(bytes, start);
+  }
+
   onTunnelClientEnd(): void {
-    // The other side may have closed the tunnel already.
-    if (this.#state !== State.Tunnel) return;
-    this.#tunnel!.noteEnd();
-    this.#touchTunnel();
-    this.#upstream?.socket.end();
+    this.#tunnel?.onClientEnd();
   }
 
   sweep(nowMs: number): void {
-    if (nowMs >= this.#totalDeadlineMs && this.#state !== State.Tunnel) {
+    this.#tunnel?.sweep(nowMs);
+    if (nowMs >= this.#totalDeadlineMs) {
       if (this.#state === State.Answering) this.#truncate();
       else this.#fail("total-timeout", "");
       return;
@@ -278,9 +276,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       case State.Answering:
         // A client that does not read is watched by its own connection.
         if (!this.#upstreamPaused) this.#truncate();
-        break;
-      case State.Tunnel:
-        this.#endTunnel(true);
         break;
       default:
     }
@@ -401,13 +396,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       }
     }
     if (this.#state === State.Answering) {
-      this.#touchAnswer();
+      if (!this.#isEnding) this.#touchAnswer();
       this.#passAnswer(bytes, length);
-    } else if (this.#state === State.Tunnel) {
-      this.#touchTunnel();
-      this.#tunnel!.bytesOut += length;
-      relayToClient(this.#exchange, this.#upstream!, bytes, 0, length);
-      this.#settleBackPressure();
     }
   }
 
@@ -443,6 +433,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#replay.forget();
     const content = this.#content;
     content.begin(parser);
+    this.#isEnding = false;
     const isUnchunked =
       content.isUnchunked || (exchange.minor === 0 && parser.framing === Framing.None);
     exchange.beginForwardedAnswer(parser.status, content.needsClose);
@@ -464,6 +455,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#upstream!.ownReads();
       this.#touchAnswer();
       this.#settleBackPressure();
+      if (exchange.host.endsStreams) this.endStream();
     }
   }
 
@@ -477,7 +469,16 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         return;
       default:
         this.#settleBackPressure();
+        if (this.#isEnding) this.#endEvents();
     }
+  }
+
+  #endEvents(): void {
+    if (!this.#content.endEarly()) return;
+    this.#dropUpstream();
+    this.#exchange.keepAlive = false;
+    this.#conclude("complete");
+    this.#exchange.finish();
   }
 
   #settleBackPressure(): void {
@@ -570,8 +571,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#upstreamMs = engine.now() - this.#startMs;
     this.#state = State.Tunnel;
     this.#replay.forget();
-    const tunnel = new TunnelFlow(this.#plan.tunnelIdleMs, length - at);
-    this.#tunnel = tunnel;
     this.#totalDeadlineMs = NEVER;
     this.#idleDeadlineMs = NEVER;
     exchange.beginForwardedAnswer(101, true);
@@ -582,35 +581,24 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     writer.endHead();
     writer.range(bytes, at, length);
     exchange.flush();
-    this.#upstream!.ownReads();
-    this.#touchTunnel();
+    const isWebSocket = (parser.fields.get(Known.Upgrade) ?? "").toLowerCase() === "websocket";
+    const upstream = this.#upstream!;
+    const { tunnelIdleMs } = this.#plan;
+    const tunnel = new TunnelFlow(exchange, upstream, tunnelIdleMs, isWebSocket, () => {
+      this.#tunnel = null;
+      this.#upstream = null;
+      exchange.bytesIn = tunnel.bytesIn;
+      exchange.bytesOut = tunnel.bytesOut;
+      this.#conclude("tunnel-closed");
+    });
+    this.#tunnel = tunnel;
+    tunnel.begin(bytes, at, length);
     exchange.becomeTunnel();
-    const close = (): void => {
-      if (this.#tunnel === tunnel) this.#endTunnel(true);
-    };
-    this.#observer.onTunnel?.(exchange, tunnel.present(close));
+    this.#observer.onTunnel?.(exchange, tunnel.present());
     // What the client sent behind its request belongs to the tunnel.
     exchange.pump();
-    this.#settleBackPressure();
-  }
-
-  #endTunnel(isAbrupt: boolean): void {
-    const exchange = this.#exchange;
-    const upstream = this.#upstream;
-    this.#upstream = null;
-    if (upstream !== null) {
-      upstream.user = null;
-      upstream.dead = true;
-      if (isAbrupt) upstream.destroy();
-      else upstream.socket.destroySoon();
-    }
-    const { bytesIn, bytesOut } = this.#tunnel!;
-    this.#tunnel = null;
-    exchange.bytesIn = bytesIn;
-    exchange.bytesOut = bytesOut;
-    this.#conclude("tunnel-closed");
-    if (isAbrupt) exchange.destroy();
-    else exchange.socket.destroySoon();
+    tunnel.settleBackPressure();
+    if (exchange.host.endsStreams) tunnel.endInOrder();
   }
 
   #conclude(outcome: ForwardOutcome, nowMs = this.#exchange.host.engine.now()): void {
@@ -655,10 +643,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
 
   #touchAnswer(): void {
     this.#idleDeadlineMs = this.#deadlineIn(this.#plan.bodyIdleMs);
-  }
-
-  #touchTunnel(): void {
-    this.#idleDeadlineMs = this.#deadlineIn(this.#tunnel!.silenceMs);
   }
 
   #deadlineIn(timeoutMs: number): number {

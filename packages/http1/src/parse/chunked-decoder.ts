@@ -96,6 +96,11 @@ export class ChunkedDecoder {
     if (this.trailers.count !== 0) this.trailers.begin(0);
   }
 
+  /** Whether the next byte begins a chunk: a last one may be put in its place. */
+  get isBetweenChunks(): boolean {
+    return this.state === SIZE && this.digits === 0;
+  }
+
   /** Takes bytes of `chunk[start, end)` up to the end of the next run of data. */
   execute(chunk: Buffer, start: number, end: number): ChunkStatus {
     let at = start;
@@ -120,6 +125,16 @@ export class ChunkedDecoder {
     let at = start;
     while (at < end && this.state < DONE) {
       at = this.state === DATA ? this.takeData(at, end) : this.takeFraming(chunk, at, end);
+    }
+    this.next = at;
+    return this.outcome();
+  }
+
+  /** As `skim`, up to the end of the chunk that is under way: `next` is behind it, or `end`. */
+  skimToChunkEnd(chunk: Buffer, start: number, end: number): ChunkStatus {
+    let at = start;
+    while (at < end && this.state < DONE && !this.isBetweenChunks) {
+      at = this.state === DATA ? this.takeData(at, end) : this.takeFraming(chunk, at, at + 1);
     }
     this.next = at;
     return this.outcome();

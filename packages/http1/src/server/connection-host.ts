@@ -40,6 +40,8 @@ export interface ConnectionHost<U> {
   readonly lingerMs: number;
   readonly halfCloseMs: number;
   readonly draining: boolean;
+  /** Answers that would go on for ever are ended as soon as they begin. */
+  readonly endsStreams: boolean;
   readonly shortenReads: ReadShortener;
   active: number;
   tunnels: number;

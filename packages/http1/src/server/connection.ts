@@ -248,6 +248,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#forwarding.start(target, observer);
   }
 
+  endStream(): boolean {
+    return this.#forwarding !== null && this.#forwarding.endStream();
+  }
+
   destroy(): void {
     this.socket.destroy();
   }
@@ -576,18 +580,14 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #refuseHead(refused: Refused, kind: "malformed-request" | "head-timeout"): void {
     this.#input.drop();
-    const { host } = this;
+    const { head, host, nowMs } = this;
     this.sequence++;
     this.keepAlive = false;
     const { writer, date } = host.engine;
-    const answer = host.prepareRefusal(refused, this.head);
+    const answer = host.prepareRefusal(refused, head);
     writer.begin();
-    writePrepared(writer, date, answer, {
-      methodId: this.head.methodId,
-      minor: 1,
-      keepAlive: false,
-      nowMs: this.nowMs,
-    });
+    const context: AnswerContext = { methodId: head.methodId, minor: 1, keepAlive: false, nowMs };
+    writePrepared(writer, date, answer, context);
     this.flush();
     this.closeGently();
     host.onFault({

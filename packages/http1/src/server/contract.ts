@@ -130,9 +130,10 @@ export interface Server {
   setTls(tls: ServerTls): void;
   /**
    * Stops accepting, closes idle connections, lets each request under way finish with `Connection: close`, and destroys
-   * what is left after `deadlineMs`. Tunnels count as under way. Resolves when no socket is left.
+   * what is left after `deadlineMs`. Tunnels count as under way. After `streamsMs`, default `deadlineMs`, forwarded event
+   * streams and WebSockets are ended in order ({@link Exchange.endStream}). Resolves when no socket is left.
    */
-  drain(deadlineMs: number): Promise<void>;
+  drain(deadlineMs: number, streamsMs?: number): Promise<void>;
   /** Destroys everything at once. */
   close(): Promise<void>;
 }

@@ -45,6 +45,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   readonly lingerMs: number;
   readonly halfCloseMs: number;
   draining = false;
+  endsStreams = false;
   active = 0;
   tunnels = 0;
   readonly handle: (exchange: Exchange<U>) => void;
@@ -140,7 +141,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.#tls.replace(tls);
   }
 
-  async drain(deadlineMs: number): Promise<void> {
+  async drain(deadlineMs: number, streamsMs = deadlineMs): Promise<void> {
     this.draining = true;
     if (this.#listener.listening) this.#listener.close();
     for (const connection of this.#connections) connection.drain();
@@ -149,10 +150,18 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
         const timer = setTimeout(() => {
           for (const connection of this.#connections) connection.destroy();
         }, deadlineMs);
+        const endStreams = (): void => {
+          this.endsStreams = true;
+          for (const connection of this.#connections) connection.endStream();
+        };
+        const streamsTimer =
+          streamsMs > 0 ? setTimeout(endStreams, Math.min(streamsMs, deadlineMs)) : undefined;
         this.#onEmpty.push(() => {
           clearTimeout(timer);
+          clearTimeout(streamsTimer);
           resolve();
         });
+        if (streamsMs <= 0) endStreams();
       });
     }
     this.#tls?.close();

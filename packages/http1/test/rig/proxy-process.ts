@@ -99,15 +99,20 @@ await server.listen(place).catch(() => process.exit(1));
 const address = server.address();
 console.log(JSON.stringify({ port: address !== null && "port" in address ? address.port : 0 }));
 
-process.on("message", (message: { tls?: NonNullable<ProxySettings["tls"]>; drainMs?: number }) => {
-  if (message.tls !== undefined) {
-    server.setTls(loadTls(message.tls));
-    process.send?.({ done: true });
-  }
-  if (message.drainMs !== undefined) {
-    void server.drain(message.drainMs).then(() => process.send?.({ done: true }));
-  }
-});
+process.on(
+  "message",
+  (message: { tls?: NonNullable<ProxySettings["tls"]>; drainMs?: number; streamsMs?: number }) => {
+    if (message.tls !== undefined) {
+      server.setTls(loadTls(message.tls));
+      process.send?.({ done: true });
+    }
+    if (message.drainMs !== undefined) {
+      void server
+        .drain(message.drainMs, message.streamsMs)
+        .then(() => process.send?.({ done: true }));
+    }
+  },
+);
 process.on("disconnect", () => {
   process.exit();
 });

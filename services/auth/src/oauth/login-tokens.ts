@@ -37,9 +37,10 @@ export class LoginTokenMint {
     const provider = getProvider();
     const client = await provider.Client.find(platformClientId);
     if (client === undefined) throw new Error("the built-in client is missing");
-    const permitted = policy.permitAll(await policy.findUserRights(account.id));
+    const rights = await policy.findUserRights(account.id);
     const asked = scope?.split(" ");
-    const scopes = permitted
+    const scopes = policy
+      .permitAll(rights)
       .filter((name) => asked === undefined || asked.includes(name))
       .join(" ");
 
@@ -60,7 +61,7 @@ export class LoginTokenMint {
     });
     access.scope = scopes;
     const { acr, amr } = session;
-    claims.setAuthentication(access, { sid: session.id, authTime, acr, amr });
+    claims.setAuthentication(access, { sid: session.id, authTime, acr, amr }, rights);
     const refresh = new provider.RefreshToken({
       ...shared,
       acr,
@@ -71,7 +72,7 @@ export class LoginTokenMint {
       scope: scopes,
       sid: session.id,
     });
-    const [access_token, refresh_token] = [await access.save(), await refresh.save()];
+    const [access_token, refresh_token] = await Promise.all([access.save(), refresh.save()]);
 
     // Whoever ended the session while this went on has deleted what was there then.
     const isVoid = await revocations.isRevoked({

@@ -63,9 +63,13 @@ export class TokenClaimsSource {
     this.#hasGrant = options.hasGrant;
   }
 
-  /** Says how the user of a token signed in that is issued outside of a request. */
-  setAuthentication(token: object, authentication: Authentication): void {
+  /**
+   * Says how the user of a token signed in that is issued outside of a request, and what they may do where that has been
+   * looked up.
+   */
+  setAuthentication(token: object, authentication: Authentication, rights?: Rights): void {
     this.#authentications.set(token, authentication);
+    if (rights !== undefined) this.#rights.set(token, Promise.resolve(rights));
   }
 
   /** The resource of a request that names none. For a machine that names no scope either, all that it may have. */

@@ -6,6 +6,7 @@ import {
   createServiceKeys,
   defineConfig,
   key,
+  networkSchema,
 } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { LIMITS_DEFAULT, ROUTE_TIMEOUTS_DEFAULT, makeRouteKey } from "../snapshot/index.ts";
@@ -14,7 +15,6 @@ import { routeSchema } from "./route.ts";
 import type { RouteConfig } from "./route.ts";
 import {
   bytesMax,
-  cidr,
   dayMs,
   filePath,
   later,
@@ -77,7 +77,7 @@ const listening = {
     secret: false,
     flag: "tls-key",
   }),
-  trusted_proxies: key(unsetOr(z.array(cidr()).max(trustedProxiesMax).default([])), {
+  trusted_proxies: key(unsetOr(z.array(networkSchema()).max(trustedProxiesMax).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are believed.",
   }),
 };
@@ -180,6 +180,10 @@ const bounds = {
     max: routeDrainMsMax,
     unit: "ms",
   }),
+  stream_drain_ms: bound(
+    "How long event streams and WebSockets may go on when the gateway stops, within drain_timeout_ms: then they are ended in order, and their clients come again elsewhere.",
+    { default: LIMITS_DEFAULT.streamDrainMs, max: hourMs, unit: "ms" },
+  ),
 };
 
 const accessLog = {

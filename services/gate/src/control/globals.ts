@@ -45,6 +45,7 @@ export function buildGlobals(
       upstreamIdleMax: config.max_idle_upstream_connections,
       upstreamIdleMs: config.upstream_keep_alive_timeout_ms,
       routeDrainMs: config.route_drain_ms,
+      streamDrainMs: config.stream_drain_ms,
     },
     ...(hasAccessLog
       ? {

@@ -11,7 +11,7 @@ import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
-import { AddressSet } from "../client/address-set.ts";
+import { AddressSet } from "@platform/kernel/network";
 import { HexPool } from "../client/request-ids.ts";
 import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
 import type { CompiledRoute, RouteParts } from "../route/compiled-route.ts";
@@ -148,7 +148,7 @@ export class DataPlane {
     this.#options.send({ type: "reopened" });
   }
 
-  /** Stops accepting, finishes what is under way until the deadline, writes the log out, tells `drained`. */
+  /** Stops accepting, finishes what is under way until the deadline, streams sooner, writes the log out, tells `drained`. */
   async drain(deadlineMs: number): Promise<void> {
     this.#probes.setDraining();
     await this.#changes;
@@ -161,7 +161,7 @@ export class DataPlane {
         },
         Math.max(0, deadlineMs - 1),
       );
-      await server.drain(deadlineMs);
+      await server.drain(deadlineMs, this.#inForce?.globals.limits.streamDrainMs);
       clearTimeout(last);
     }
     clearInterval(this.#ticker);
@@ -302,8 +302,7 @@ export class DataPlane {
       const { next } = state;
       if (state.route === route) {
         cut++;
-        if (state.tunnel === null) state.exchange?.destroy();
-        else state.tunnel.close();
+        if (state.exchange?.endStream() !== true) state.exchange?.destroy();
       }
       state = next;
     }

@@ -51,7 +51,7 @@ export class PlanCache {
       addRequestFields: [VIA_FIELD],
       stripPathBytes,
       prependPath,
-      timeouts: { responseHeadMs, bodyIdleMs, totalMs },
+      timeouts: { responseHeadMs, bodyIdleMs, totalMs, tunnelIdleMs: bodyIdleMs },
     });
     if (this.#plans.size >= PLANS_MAX) this.#plans.clear();
     this.#plans.set(key, plan);

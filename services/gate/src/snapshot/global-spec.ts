@@ -60,6 +60,8 @@ export type LimitsSpec = {
   upstreamIdleMs: number;
   /** How long the streams of a removed route may go on. */
   routeDrainMs: number;
+  /** How long event streams and WebSockets may go on once the worker drains. */
+  streamDrainMs: number;
 };
 
 /** The access log that all workers append to. */
@@ -107,4 +109,5 @@ export const LIMITS_DEFAULT: Readonly<LimitsSpec> = {
   upstreamIdleMax: 256,
   upstreamIdleMs: 55_000,
   routeDrainMs: 30_000,
+  streamDrainMs: 5_000,
 };

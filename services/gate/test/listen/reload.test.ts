@@ -65,7 +65,9 @@ async function echoOn(socket: WebSocket, text: string): Promise<string> {
   return data.toString();
 }
 
-async function openEvents(port: number): Promise<{ text: () => string; isOpen: () => boolean }> {
+async function openEvents(
+  port: number,
+): Promise<{ text: () => string; isOpen: () => boolean; isComplete: () => boolean }> {
   const sent = request({ host: "127.0.0.1", port, path: "/sse", agent: false });
   sent.on("error", () => undefined);
   sent.end();
@@ -76,7 +78,7 @@ async function openEvents(port: number): Promise<{ text: () => string; isOpen: (
   answer.on("close", () => (isOpen = false));
   answer.on("error", () => undefined);
   stops.push(() => sent.destroy());
-  return { text: () => text, isOpen: () => isOpen };
+  return { text: () => text, isOpen: () => isOpen, isComplete: () => answer.complete };
 }
 
 test("events pass unbuffered, WebSockets echo, and both are counted at their upstream", async () => {
@@ -181,6 +183,38 @@ test("a change that cannot be applied changes nothing", async () => {
     assert.equal(answer.type, "apply-failed");
     assert.equal((await ask(gate.port, "/a")).body, "plain");
   }
+});
+
+test("a drain ends event streams and WebSockets in order, long before its deadline", async () => {
+  const streams = await startStreams();
+  const gate = await startWith([{ targets: [streams.url] }], {
+    limits: { ...LIMITS_DEFAULT, streamDrainMs: 100 },
+  });
+  const events = await openEvents(gate.port);
+  const socket = await openSocket(gate.port);
+  assert.equal(await echoOn(socket, "ping"), "ping");
+  const closed = once(socket, "close") as Promise<[code: number]>;
+  const drained = gate.hear("drained");
+  gate.send({ type: "drain", deadlineMs: 60_000 });
+  assert.equal((await closed)[0], 1001);
+  await waitUntil(() => !events.isOpen(), 30_000);
+  assert.ok(events.isComplete(), "the content has its end");
+  assert.equal((await drained).cut, 0);
+});
+
+test("streams of a removed route are ended in order, too", async () => {
+  const streams = await startStreams();
+  const gate = await startWith([{ targets: [streams.url] }], {
+    limits: { ...LIMITS_DEFAULT, routeDrainMs: 50 },
+  });
+  const events = await openEvents(gate.port);
+  const socket = await openSocket(gate.port);
+  assert.equal(await echoOn(socket, "ping"), "ping");
+  const closed = once(socket, "close") as Promise<[code: number]>;
+  await gate.apply({ remove: [makeRouteKey(undefined, "/")] });
+  assert.equal((await closed)[0], 1001);
+  await waitUntil(() => !events.isOpen(), 30_000);
+  assert.ok(events.isComplete(), "the content has its end");
 });
 
 test("a drain finishes what is under way, tells readiness, and says what it cut", async () => {

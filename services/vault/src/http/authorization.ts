@@ -1,11 +1,10 @@
 // Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
 import { actionTable } from "../access/action.ts";
 import type { AccessQuestion } from "../access/authorizer.ts";
-import { decodeUri } from "../sigv4/index.ts";
 import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
+import { parseCopySource } from "../wire/copy-source.ts";
 import { S3Error } from "../wire/error.ts";
-import { decodeFieldText } from "../wire/fields.ts";
 import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
@@ -164,7 +163,8 @@ const CONDITION_FIELDS = [
 // Policies name a source as bucket/key, however the field spells it.
 function toPlainSource(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  return decodeUri(decodeFieldText(text).replace(/^\//, "").replace(/\?.*$/s, ""));
+  const source = parseCopySource(text);
+  return source === undefined ? undefined : `${source.bucketName}/${source.key}`;
 }
 
 async function addExistingTags(
