@@ -112,8 +112,10 @@ test("who keeps no pieces gets them in memory that is used again, pauses and nex
   const answers = await exchangeBytes(
     [
       Buffer.concat([
-        ...[Buffer.from(`${head}Content-Length: 1000000\r\n\r\n`), body],
-        ...[Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n`), ...chunks],
+        Buffer.from(`${head}Content-Length: 1000000\r\n\r\n`),
+        body,
+        Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n`),
+        ...chunks,
         Buffer.from(`0\r\n\r\n${head}Connection: close\r\nContent-Length: 1000000\r\n\r\n`),
         body,
       ]),
