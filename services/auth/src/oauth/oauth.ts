@@ -19,6 +19,7 @@ import { FrontHandler } from "./front-handler.ts";
 import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
+import { LogoutNotices } from "./logout-notices.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
 import { Consents } from "./consents.ts";
 import type { OAuthPages } from "./pages.ts";
@@ -121,6 +122,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     getAlgorithm,
   });
 
+  const notices = new LogoutNotices(log);
   const parts: ProviderParts = {
     issuer,
     audience: options.audience,
@@ -134,6 +136,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     rotation,
     claims,
     exchange,
+    notices,
     pages: options.pages,
     needsSecondFactor: options.needsSecondFactor,
     clock,
@@ -152,10 +155,11 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     clock,
     issuer,
   });
-  const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, log });
+  const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, notices });
   const front = new FrontHandler({
     issuer,
     endpoints,
+    clock,
     userinfo: { verifier, accounts, items, revocations, clock, issuer, getProvider },
     log,
     build: () => buildProvider(parts, keys.current),
@@ -228,7 +232,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       clearInterval(poll);
       clearInterval(sweep);
       stopFollowing();
-      await revoker.close();
+      await notices.close();
     },
   };
 }

@@ -18,6 +18,7 @@ import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
 import { firstParty, validateClientMetadata } from "./client-metadata.ts";
 import { isOriginOf } from "./cors.ts";
+import type { LogoutNotices } from "./logout-notices.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
@@ -79,6 +80,7 @@ export interface ProviderParts {
   rotation: RefreshRotation;
   claims: TokenClaimsSource;
   exchange: TokenExchange;
+  notices: LogoutNotices;
   pages: OAuthPages;
   clock: Clock;
   /** Values of `acr` that sign-ins can reach. */
@@ -120,6 +122,7 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   provider.proxy = true;
   adoptSessions(provider);
   rememberClients(provider, parts);
+  tellPatiently(provider, parts.notices);
   deriveSuccessors(provider, parts.rotation);
   provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
     ...tokenExchangeParameters,
@@ -165,6 +168,15 @@ function rememberClients(provider: Provider, { clientCache, clock }: ProviderPar
     if (clientCache.size >= clientsMax) clientCache.clear();
     clientCache.set(id, { provider, client, until: now + clientMs });
     return client;
+  };
+}
+
+// The core tells clients of a logout once.
+function tellPatiently(provider: Provider, notices: LogoutNotices): void {
+  const prototype = provider.Client.prototype as unknown as CoreClient;
+  const { backchannelLogout } = prototype;
+  prototype.backchannelLogout = function tell(accountId, sid) {
+    return notices.tell(this.clientId, () => backchannelLogout.call(this, accountId, sid));
   };
 }
 
