@@ -6,7 +6,6 @@ export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions }
 export {
   checkLoopback,
   checkSameOrigin,
-  isLoopbackAddress,
   isLoopbackHost,
   type LoopbackRequest,
   type LoopbackVerdict,

@@ -113,14 +113,13 @@ function showSelection(
 
 // What the visitor's session is not yet for this request; undefined where it is enough.
 async function findLack(
-  { policies, rbac }: PageParts,
+  { policies }: PageParts,
   { account, session }: Visitor,
   { reasons, startedAt, acrValues, client }: Interaction,
 ): Promise<{ level: string | undefined } | undefined> {
-  const { roles } = await rbac.findRights({ kind: "user", id: account.id });
   const needsSecond =
     (acrValues !== undefined && acrValues !== "" && !reachesAcr(acrValues, session.acr)) ||
-    (session.acr !== "2" && (await policies.requires(account.id, roles, client.id)));
+    (session.acr !== "2" && (await policies.requires(account.id, client.id)));
   if (needsSecond) return { level: "2" };
   const isNew = session.authTime >= startedAt;
   return isNew || reasons.every((reason) => silentReasons.has(reason))
