@@ -182,11 +182,20 @@ export class FrontHandler {
     return { provider, callback: provider.callback(), documents };
   }
 
+  async #answerPending(ctx: KoaContextWithOIDC, pending: Pending): Promise<void> {
+    try {
+      ctx.body = await this.#parts.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      ctx.status = error.status;
+      ctx.body = { error: error.code, error_description: error.message };
+    }
+  }
+
   async #complete(ctx: KoaContextWithOIDC, documents: Map<string, Buffer>): Promise<void> {
     const pending = this.#pending.get(ctx.req);
     if (pending !== undefined && ctx.status === 200) {
-      const client = ctx.oidc.client as CoreClient;
-      ctx.body = await this.#parts.endpoints.answerFor(pending, client);
+      await this.#answerPending(ctx, pending);
       return;
     }
     correctError(ctx, this.#polls);
@@ -229,7 +238,7 @@ function correctError(ctx: KoaContextWithOIDC, polls: DevicePolls): void {
   if (body.error_description === "no client authentication mechanism provided") {
     body.error = "invalid_client";
     ctx.status = 401;
-  } else if (/ is not allowed for this client$/.test(body.error_description ?? "")) {
+  } else if (body.error_description?.endsWith(" is not allowed for this client") === true) {
     body.error = "unauthorized_client";
   }
 }

@@ -17,7 +17,9 @@ import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
 import { firstParty, validateClientMetadata } from "./client-metadata.ts";
+import { isReplayError } from "./core-errors.ts";
 import { isOriginOf } from "./cors.ts";
+import { readProofId } from "./dpop-proof.ts";
 import type { LogoutNotices } from "./logout-notices.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
@@ -122,6 +124,7 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   provider.proxy = true;
   adoptSessions(provider);
   rememberClients(provider, parts);
+  refuseRepeatedProofs(provider);
   tellPatiently(provider, parts.notices);
   deriveSuccessors(provider, parts.rotation);
   provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
@@ -171,9 +174,31 @@ function rememberClients(provider: Provider, { clientCache, clock }: ProviderPar
   };
 }
 
+// RFC 9449 section 5: a proof that came before is an invalid one; the core says that of the grant.
+function refuseRepeatedProofs(provider: Provider): void {
+  const replays = provider.ReplayDetection as {
+    unique: (issuer: string, jti: string, exp: number) => Promise<boolean>;
+  };
+  const unique = replays.unique.bind(replays);
+  replays.unique = async (issuer, jti, exp) => {
+    const isNew = await unique(issuer, jti, exp).catch((error: unknown) => {
+      if (isReplayError(error)) return false;
+      throw error;
+    });
+    if (!isNew && readProofId(Provider.ctx?.get("DPoP")) === jti)
+      throw new errors.InvalidDpopProof("the DPoP proof was used before");
+    return isNew;
+  };
+}
+
+interface TellableClient {
+  clientId: string;
+  backchannelLogout: (this: TellableClient, accountId: string, sid?: string) => Promise<void>;
+}
+
 // The core tells clients of a logout once.
 function tellPatiently(provider: Provider, notices: LogoutNotices): void {
-  const prototype = provider.Client.prototype as unknown as CoreClient;
+  const prototype = provider.Client.prototype as unknown as TellableClient;
   const { backchannelLogout } = prototype;
   prototype.backchannelLogout = function tell(accountId, sid) {
     return notices.tell(this.clientId, () => backchannelLogout.call(this, accountId, sid));
