@@ -1,7 +1,8 @@
 // What operations are given: the parts of the service, and one request with who sent it.
 import type { AddressPolicy } from "@platform/kernel/egress";
-import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
+import type { AddressSet } from "@platform/kernel/network";
+import type { Clock } from "@platform/kernel/time";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
 import type { PayloadMode, SignatureKind, SignatureVerifier } from "../sigv4/index.ts";
@@ -29,7 +30,8 @@ export interface ObjectApi {
   readonly eventPolicy: AddressPolicy;
   /** Whether there is a user of this name. */
   readonly isUser: (name: string) => boolean;
-  readonly trustsPeer: (address: string) => boolean;
+  /** Who is believed about whom it speaks for. */
+  readonly trustedProxies: AddressSet;
 }
 
 /** One operation to carry out. */

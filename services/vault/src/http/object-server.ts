@@ -58,7 +58,7 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
 
 async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
-  const request = new S3Request(exchange, id, api.trustsPeer);
+  const request = new S3Request(exchange, id, api.trustedProxies);
   const finished: FinishedRequest = {
     request,
     operation: "Unknown",
