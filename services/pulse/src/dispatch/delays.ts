@@ -13,6 +13,7 @@ import type { Backlog } from "./backlog.ts";
 import { DelayWheel, slotMs, type DueOffsets } from "./delay-wheel.ts";
 import type { Expiry } from "./expiry.ts";
 import { NearRecords } from "./near-records.ts";
+import { Pace } from "./pace.ts";
 
 /*
  * A delayed message is a record of the topic `__delay.<minute>` with three more headers: where it goes and when. Minutes
@@ -37,9 +38,8 @@ const retryMs = 1_000;
 const aheadMax = 40_000;
 const aheadBytesMax = 64 * 1024 * 1024;
 const aheadEveryMs = 1_000;
-/** A minute that begins later than this is read at leisure, so many messages at a time. */
+/** A minute that begins later than this is read at leisure. */
 const hurryMs = 10_000;
-const stepsAtOnce = 500;
 /** What is stored so short before it is due stays in memory until then. */
 const keptSlots = 2_000 / slotMs;
 
@@ -374,20 +374,6 @@ export class Delays {
     this.#near.forget(minute.partition);
     await store.log.deleteTopic(minute.partition.topic);
     await store.append([state.draft(["delay", minute.number], null)]);
-  }
-}
-
-/** Work that has time: after each piece it leaves twice as much time to what is due. */
-class Pace {
-  #count = 0;
-  #sinceMs = performance.now();
-
-  /** Called between small steps; rests now and then. */
-  rest(): Promise<void> | undefined {
-    if (++this.#count % stepsAtOnce !== 0) return undefined;
-    return sleep(2 * (performance.now() - this.#sinceMs)).then(() => {
-      this.#sinceMs = performance.now();
-    });
   }
 }
 
