@@ -88,7 +88,10 @@ export function buildPromptPolicy(
 // What the parameter `claims` calls essential (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
 function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
   const asked = claims.id_token?.["acr"];
-  if (asked?.essential !== true) return String(params?.["acr_values"] ?? "");
+  if (asked?.essential !== true) {
+    const wanted = params?.["acr_values"];
+    return typeof wanted === "string" ? wanted : "";
+  }
   const values: unknown = asked.values ?? (asked.value === undefined ? [] : [asked.value]);
   if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
     throw new errors.InvalidRequest("values of acr must be texts");
