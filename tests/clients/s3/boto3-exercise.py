@@ -59,8 +59,9 @@ assert s3.head_object(Bucket=bucket, Key="copy")["ContentLength"] == len(large)
 # Unless it is told otherwise, boto3 presigns with Signature Version 2.
 older = boto3.client("s3", endpoint_url=endpoint, config=Config(s3={"addressing_style": "path"}))
 for signer in (s3, older):
-    url = signer.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "presigned"}, ExpiresIn=60)
-    fetch(url, "PUT", b"by URL")
+    put = {"Bucket": bucket, "Key": "presigned", "ContentType": "text/plain"}
+    url = signer.generate_presigned_url("put_object", Params=put, ExpiresIn=60)
+    fetch(url, "PUT", b"by URL", {"Content-Type": "text/plain"})
     url = signer.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "presigned"}, ExpiresIn=60)
     assert fetch(url) == b"by URL"
     try:
