@@ -11,7 +11,7 @@ export {
   type LoopbackVerdict,
 } from "./loopback.ts";
 export { buildOpenApi, type JsonObject, type OpenApiInfo } from "./openapi.ts";
-export { buildPage, decodeCursor, encodeCursor, pageQuery } from "./page.ts";
+export { pageQuery, readPage, type Page, type PagedList, type PageRequest } from "./page.ts";
 export { mapLegacyPath } from "./path.ts";
 export { createValidationError, readBody, type InputError } from "./request-input.ts";
 export {
