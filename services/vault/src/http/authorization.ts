@@ -99,7 +99,7 @@ async function readConditionValues(
   subject: Subject,
   bodyTags?: Readonly<Record<string, string>>,
 ): Promise<Map<string, string[]>> {
-  const { api, request, caller, fields, query } = context;
+  const { api, request, caller, fields, query, signature } = context;
   const values = new Map<string, string[]>();
   const set = (name: string, value: string | undefined): void => {
     if (value !== undefined) values.set(name, [value]);
@@ -116,15 +116,8 @@ async function readConditionValues(
     set("aws:username", caller.name);
     set("aws:userid", caller.name);
   }
-  set(
-    "s3:authtype",
-    caller.kind === "anonymous"
-      ? undefined
-      : context.presigned
-        ? "REST-QUERY-STRING"
-        : "REST-HEADER",
-  );
-  set("s3:signatureversion", caller.kind === "anonymous" ? undefined : "AWS4-HMAC-SHA256");
+  set("s3:authtype", signature?.type);
+  set("s3:signatureversion", signature?.version);
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
   set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));

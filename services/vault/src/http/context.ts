@@ -5,7 +5,7 @@ import type { AddressSet } from "@platform/kernel/network";
 import type { Clock } from "@platform/kernel/time";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
-import type { PayloadMode, SignatureVerifier } from "../sigv4/index.ts";
+import type { PayloadMode, SignatureKind, SignatureVerifier } from "../sigv4/index.ts";
 import type { Actor, Bucket, Owner, Store } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
@@ -40,7 +40,8 @@ export interface OperationContext {
   readonly request: S3Request;
   readonly name: OperationName;
   readonly caller: Caller;
-  readonly presigned: boolean;
+  /** Undefined for anonymous requests. */
+  readonly signature: SignatureKind | undefined;
   readonly payload: PayloadMode;
   readonly bucketName: string;
   /** "" on bucket level. */

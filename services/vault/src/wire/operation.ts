@@ -139,6 +139,15 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
 // On reads it asks for one part of an object.
 const PARAMETERS: ReadonlySet<string> = new Set(["partNumber"]);
 
+/** Parameters of URLs that were presigned with Signature Version 2. */
+const OLDER_PARAMETERS: ReadonlySet<string> = new Set([
+  "AWSAccessKeyId",
+  "Signature",
+  "Expires",
+  "content-type",
+  "content-md5",
+]);
+
 /** Names by which writes may be refined; any other name on a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
 
@@ -217,11 +226,13 @@ export function resolveOperation(
   fields: RequestFields,
 ): ResolvedRequest {
   const asked = new Set<string>();
+  const isOlder = query.has("AWSAccessKeyId");
   for (const [given] of query.pairs) {
     // The specification's own name for retention.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
-    else checkParameter(method, name, query.get(given)!);
+    else if (!isOlder || !OLDER_PARAMETERS.has(name))
+      checkParameter(method, name, query.get(given)!);
   }
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
     asked.add("copy");
