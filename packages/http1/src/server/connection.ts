@@ -1,6 +1,8 @@
 // One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
 import type { Socket } from "node:net";
 
+import type { ReadTaker } from "@platform/kernel/sockets";
+
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import { Forwarding } from "../forward/forwarding.ts";
 import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
@@ -18,7 +20,7 @@ import type {
   ReadBodyCallback,
   StreamHead,
 } from "./exchange.ts";
-import { InputQueue } from "./input-queue.ts";
+import { copyRead, InputQueue } from "./input-queue.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
 import type { Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
@@ -96,11 +98,14 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.connection = readConnectionInfo(socket);
     this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
     this.#deadlineMs = this.#deadlineIn(host.headMs);
-    const onData = (chunk: Buffer): void => {
-      this.#onData(chunk);
+    const onRead: ReadTaker = (bytes, length, isShared) => {
+      this.#input.push(isShared ? copyRead(bytes, length) : bytes);
+      this.pump();
     };
-    socket.on("data", onData);
-    if (!this.connection.secure) host.shortenReads(socket, onData);
+    socket.on("data", (chunk: Buffer) => {
+      onRead(chunk, chunk.length, false);
+    });
+    if (!this.connection.secure) host.shortenReads(socket, onRead);
     socket.on("end", () => {
       this.#onEnd();
     });
@@ -403,11 +408,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         break;
       default:
     }
-  }
-
-  #onData(chunk: Buffer): void {
-    this.#input.push(chunk);
-    this.pump();
   }
 
   /** Goes on with the input as far as the phase takes it. */
