@@ -1,5 +1,11 @@
 // The identity service's configuration: every key with its type, unit, default, bound and environment names.
-import { createServiceKeys, addressKey, defineConfig, key } from "@platform/kernel/config";
+import {
+  addressKey,
+  createServiceKeys,
+  defineConfig,
+  key,
+  networkSchema,
+} from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
 
@@ -9,7 +15,6 @@ export const authVersion = "1.0.0";
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 const dayMs = 24 * hourMs;
-const cidr = /^(?:[0-9.]+|[0-9a-fA-F:.]+)(?:\/\d{1,3})?$/;
 
 // Issuer, passkey RP and origin checks all come from it, and OpenID Connect compares issuers by characters.
 const publicUrl = z
@@ -32,7 +37,7 @@ const listening = {
       "The address that browsers and clients know the service by: issuer, passkey domain, base of links. No path.",
     defaultText: "http://localhost:<port>",
   }),
-  trusted_proxies: key(z.array(z.string().max(64).regex(cidr)).max(256).default([]), {
+  trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:
       "Addresses and CIDR ranges of proxies whose X-Forwarded-For names the client; throttling and the audit log use it.",
   }),
@@ -76,12 +81,16 @@ const tokens = {
     secret: false,
     flag: "jwt-key-path",
   }),
-  egress_networks: key(z.array(z.string().max(64).regex(cidr)).max(64).default([]), {
+  egress_networks: key(z.array(networkSchema()).max(64).default([]), {
     description:
       "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
   }),
   audience: key(z.string().min(1).max(512).default("platform"), {
     description: "Audience of the access tokens that a login gives.",
+  }),
+  pkce: key(z.enum(["all", "public"]).default("all"), {
+    description:
+      "Which clients must use PKCE: all, or public and native ones only, for confidential clients that cannot.",
   }),
 };
 
@@ -99,10 +108,12 @@ const accounts = {
   }),
   password_hash_concurrency: key(z.int().min(1).max(256).optional(), {
     description: "Passwords hashed at the same time; each takes 19 MiB and one core.",
+    secret: false,
     defaultText: "one per core",
   }),
   password_hash_queue: key(z.int().min(1).max(100_000).default(256), {
     description: "Password checks that may wait; more are refused with 503.",
+    secret: false,
   }),
 };
 

@@ -169,12 +169,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     countSessions: () => sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
-  const policies = new MfaPolicies(database, clock);
+  const policies = new MfaPolicies(database, rbac, clock);
   const frame = createFrame(config.mfa_totp_issuer);
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
     audience: config.audience,
+    pkce: config.pkce,
     secret: secrets.session,
     database,
     box,
@@ -188,10 +189,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
     pages: createCorePages(frame),
-    needsSecondFactor: async (userId, clientId) => {
-      const { roles } = await rbac.findRights({ kind: "user", id: userId });
-      return policies.requires(userId, roles, clientId);
-    },
+    needsSecondFactor: (userId, clientId) => policies.requires(userId, clientId),
     onSignOut: async (sid) => {
       await sessions.end(sid);
     },
@@ -245,7 +243,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const secondFactor = new SecondFactor({
     factors,
     policies,
-    rbac,
     tickets,
     users,
     sessions,

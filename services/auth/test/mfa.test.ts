@@ -352,6 +352,19 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       assert.ok((entered.body as Record<string, string>)["access_token"]);
       await ask(stage, person);
+      const heir = await join(stage, "heir");
+      await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", {
+        token,
+        body: { name: "lead", permissions: [], parents: ["staff"] },
+      });
+      await expectStatus(200, stage, "POST", `/api/v1/rbac/users/${heir.id}/roles`, {
+        token,
+        body: { roles: ["lead"] },
+      });
+      await expectStatus(403, stage, "POST", login, {
+        body: { username: "heir", password: heir.password },
+      });
+      await expectStatus(200, stage, "POST", login, { body: admin });
       await expectStatus(204, stage, "DELETE", `${mfa}/policies/role/staff`, { token });
       await expectStatus(201, stage, "POST", `${mfa}/policies`, {
         token,

@@ -4,6 +4,7 @@ import {
   addressKey,
   addressSchema,
   createServiceKeys,
+  createTokenKeys,
   defineConfig,
   key,
   type ConfigOf,
@@ -101,22 +102,7 @@ export const pulseDefinition = defineConfig({
       description: "Token of the operator, whose topics have no tenant.",
       env: ["PLATFORM_PULSE_TOKEN"],
     }),
-    jwt_secret: key(z.string().min(1).optional(), {
-      description: "Secret of HS256 tokens; their claim `tenant` keeps topics apart.",
-      env: ["PLATFORM_PULSE_JWT_SECRET", "PLATFORM_JWT_SECRET"],
-    }),
-    jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
-      description: "Key set of RS256 and ES256 tokens; needs jwt_issuer and jwt_audience.",
-      env: ["PLATFORM_PULSE_JWKS_URL", "PLATFORM_JWKS_URL"],
-    }),
-    jwt_issuer: key(z.string().min(1).optional(), {
-      description: "Required `iss` of tokens.",
-      env: ["PLATFORM_PULSE_JWT_ISSUER", "PLATFORM_JWT_ISSUER"],
-    }),
-    jwt_audience: key(z.string().min(1).optional(), {
-      description: "Required in `aud` of tokens.",
-      env: ["PLATFORM_PULSE_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
-    }),
+    ...createTokenKeys("pulse", "their claim `tenant` keeps topics apart"),
     tls_cert_file: key(file(), {
       description: "Certificate chain (PEM); with tls_key_file the HTTP face speaks TLS only.",
       env: ["PLATFORM_PULSE_TLS_CERT_FILE", "TLS_CERT_FILE"],

@@ -1,6 +1,12 @@
 // The one schema of the vault's configuration.
-import { BlockList, isIP } from "node:net";
-import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
+import {
+  addressKey,
+  createServiceKeys,
+  createTokenKeys,
+  defineConfig,
+  key,
+  networkSchema,
+} from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
 import { SHARDS_MAX } from "./erasure/reed-solomon.ts";
@@ -13,7 +19,6 @@ export const DEFAULT_ACCESS_KEY = "platform-vault";
 export const DEFAULT_SECRET_KEY = "platform-vault-secret";
 
 const LIST_MAX = 1_000;
-const network = z.string().refine(isNetwork, { error: "expected an address or a CIDR range" });
 const domainName = z.string().regex(/^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63}){0,10}$/, {
   error: "expected a name in lower case",
 });
@@ -98,10 +103,10 @@ const keys = {
     description:
       "Requests to names below it are answered as the web site of the bucket that the name begins with.",
   }),
-  trusted_proxies: key(z.array(network).max(LIST_MAX).default([]), {
+  trusted_proxies: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
     description: "Addresses and ranges whose X-Forwarded-For, -Host and -Proto are believed.",
   }),
-  event_networks: key(z.array(network).max(LIST_MAX).default([]), {
+  event_networks: key(z.array(networkSchema()).max(LIST_MAX).default([]), {
     description: "Private addresses and ranges that events may be sent to; public ones always may.",
   }),
   tenant_rate: key(z.int().min(0).max(10_000_000).default(1_000), {
@@ -116,25 +121,10 @@ const keys = {
   enable_audit: key(z.boolean().default(true), {
     description: "Whether requests are written to the bucket system-access-logs.",
   }),
-  jwt_secret: key(z.string().min(1).optional(), {
-    description:
-      "Key of HS256 tokens that the admin API accepts with the scope vault:admin or the role admin.",
-    env: ["PLATFORM_VAULT_JWT_SECRET", "PLATFORM_JWT_SECRET"],
-    secret: true,
-  }),
-  jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
-    description:
-      "Key set of RS256 and ES256 tokens for the admin API; needs jwt_issuer and jwt_audience.",
-    env: ["PLATFORM_VAULT_JWKS_URL", "PLATFORM_JWKS_URL"],
-  }),
-  jwt_issuer: key(z.string().min(1).optional(), {
-    description: "Value that `iss` must have.",
-    env: ["PLATFORM_VAULT_JWT_ISSUER", "PLATFORM_JWT_ISSUER"],
-  }),
-  jwt_audience: key(z.string().min(1).optional(), {
-    description: "Value that `aud` must hold.",
-    env: ["PLATFORM_VAULT_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
-  }),
+  ...createTokenKeys(
+    "vault",
+    "the admin API takes those with the scope vault:admin or the role admin",
+  ),
   ...createServiceKeys("vault"),
 };
 
@@ -154,26 +144,4 @@ export const vaultDefinition = defineConfig({
 /** Whether the root user has the credentials that everybody knows. */
 export function hasDefaultCredentials(config: VaultConfig): boolean {
   return config.secret_access_key === DEFAULT_SECRET_KEY;
-}
-
-/** Makes a test for addresses in networks. */
-export function createNetworkTest(networks: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const text of networks) {
-    const [address, bits] = text.split("/") as [string, string | undefined];
-    const family = isIP(address) === 4 ? "ipv4" : "ipv6";
-    list.addSubnet(address, Number(bits ?? (family === "ipv4" ? 32 : 128)), family);
-  }
-  return (address) => {
-    const family = isIP(address);
-    return (
-      networks.length > 0 && family !== 0 && list.check(address, family === 4 ? "ipv4" : "ipv6")
-    );
-  };
-}
-
-function isNetwork(text: string): boolean {
-  const match = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text);
-  const family = isIP(match?.[1] ?? "");
-  return family !== 0 && Number(match?.[2] ?? 0) <= (family === 4 ? 32 : 128);
 }

@@ -14,6 +14,7 @@ import { explainListenError } from "@platform/kernel/lifecycle";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
+import { AddressSet } from "@platform/kernel/network";
 import { systemClock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
 import { Authorizer } from "./access/authorizer.ts";
@@ -26,7 +27,7 @@ import { AdminGuard } from "./admin/admin-guard.ts";
 import { ConsoleSessions } from "./admin/sessions.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
-import { VERSION, createNetworkTest, hasDefaultCredentials } from "./config.ts";
+import { VERSION, hasDefaultCredentials } from "./config.ts";
 import type { VaultConfig } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
@@ -120,7 +121,8 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     domain: config.domain,
     websiteDomain: config.website_domain,
     eventPolicy,
-    trustsPeer: createNetworkTest(config.trusted_proxies),
+    isUser: (name) => directory.hasUser(name),
+    trustedProxies: new AddressSet(config.trusted_proxies),
   };
 
   const registry = new MetricRegistry();

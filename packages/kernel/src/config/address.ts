@@ -1,9 +1,11 @@
-// Listening addresses in text: `[host]:port`, `host:port`, `:port`, `port`.
+// Addresses in a configuration: to listen on (`[host]:port`, `host:port`, `:port`, `port`), and networks.
 import { isIP } from "node:net";
 import { z } from "zod";
+import { isLoopback, isNetwork } from "../network/index.ts";
 
 const HOST_NAME =
   /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_](?:[a-z0-9_-]{0,62}))*\.?$/i;
+const NETWORK_CHARS_MAX = 64;
 
 /** Where a listener listens. */
 export interface ListenAddress {
@@ -44,7 +46,14 @@ export function formatAddress(address: ListenAddress): string {
 export function isLoopbackAddress(address: ListenAddress): boolean {
   const host = address.host?.toLowerCase();
   if (host === undefined) return false;
-  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+  return host === "localhost" || isLoopback(host);
+}
+
+/** A configuration value that is an IP address or a range of them in CIDR form. */
+export function networkSchema() {
+  return z.string().min(1).max(NETWORK_CHARS_MAX).refine(isNetwork, {
+    error: 'expected an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
+  });
 }
 
 /** A configuration value that is an address: text in, ListenAddress out. Add `.default(":8080")` or `.optional()`. */

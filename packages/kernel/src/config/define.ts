@@ -129,6 +129,36 @@ export function createServiceKeys(service: string) {
   };
 }
 
+/**
+ * The keys that say whose tokens a service takes, as `createConfiguredVerifier` of the identity room reads them. `use` stands
+ * in the description: a clause on what the tokens are for.
+ */
+export function createTokenKeys(service: string, use: string) {
+  const listNames = (name: string) => [
+    `PLATFORM_${service.toUpperCase()}_${name}`,
+    `PLATFORM_${name}`,
+  ];
+  return {
+    jwt_secret: key(z.string().min(1).optional(), {
+      description: `Key of HS256 tokens; ${use}.`,
+      env: listNames("JWT_SECRET"),
+      secret: true,
+    }),
+    jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
+      description: "Key set of RS256 and ES256 tokens; needs jwt_issuer and jwt_audience.",
+      env: listNames("JWKS_URL"),
+    }),
+    jwt_issuer: key(z.string().min(1).optional(), {
+      description: "Value that `iss` must have.",
+      env: listNames("JWT_ISSUER"),
+    }),
+    jwt_audience: key(z.string().min(1).optional(), {
+      description: "Value that `aud` must hold.",
+      env: listNames("JWT_AUDIENCE"),
+    }),
+  };
+}
+
 /** The environment names of a key, in the order in which they are looked at. */
 export function listEnvNames(service: string, name: string, item: ConfigKey): readonly string[] {
   return item.env ?? [`PLATFORM_${service}_${name}`.toUpperCase().replaceAll("-", "_")];

@@ -4,10 +4,18 @@ export {
   addressSchema,
   formatAddress,
   isLoopbackAddress,
+  networkSchema,
   parseAddress,
 } from "./address.ts";
 export type { ListenAddress } from "./address.ts";
-export { addressKey, buildSchema, createServiceKeys, defineConfig, key } from "./define.ts";
+export {
+  addressKey,
+  buildSchema,
+  createServiceKeys,
+  createTokenKeys,
+  defineConfig,
+  key,
+} from "./define.ts";
 export type {
   CommandDefinition,
   Commands,

@@ -1,5 +1,6 @@
 // Which addresses a call to somebody's URL may reach: public unicast, and what the operator opened.
-import { BlockList, isIPv4, isIPv6 } from "node:net";
+import { isIPv4, isIPv6 } from "node:net";
+import { AddressSet } from "../network/index.ts";
 
 /** Decides about one address. */
 export interface AddressPolicy {
@@ -36,37 +37,20 @@ const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /**
  * Builds the policy. `allowed` are networks in CIDR form (or single addresses) that are opened beside the public ones.
- * Throws a TypeError for one that cannot be read.
+ * Throws a RangeError for one that cannot be read.
  */
 export function createAddressPolicy(allowed: readonly string[] = []): AddressPolicy {
-  const open = buildList(allowed);
-  const privateIpv4 = buildList(PRIVATE_IPV4);
-  const globalIpv6 = buildList([GLOBAL_IPV6]);
-  const specialIpv6 = buildList(SPECIAL_IPV6);
+  const open = new AddressSet(allowed);
+  const privateIpv4 = new AddressSet(PRIVATE_IPV4);
+  const globalIpv6 = new AddressSet([GLOBAL_IPV6]);
+  const specialIpv6 = new AddressSet(SPECIAL_IPV6);
   return {
     isAllowed(address) {
       const plain = MAPPED_IPV4.exec(address)?.[1] ?? address;
-      if (isIPv4(plain)) return open.check(plain, "ipv4") || !privateIpv4.check(plain, "ipv4");
+      if (isIPv4(plain)) return open.has(plain) || !privateIpv4.has(plain);
       if (!isIPv6(plain) || plain.includes("%")) return false;
-      if (open.check(plain, "ipv6")) return true;
-      return globalIpv6.check(plain, "ipv6") && !specialIpv6.check(plain, "ipv6");
+      if (open.has(plain)) return true;
+      return globalIpv6.has(plain) && !specialIpv6.has(plain);
     },
   };
-}
-
-function buildList(networks: readonly string[]): BlockList {
-  const list = new BlockList();
-  for (const network of networks) {
-    const [address = "", bits, more] = network.split("/");
-    const family = isIPv4(address) ? "ipv4" : isIPv6(address) ? "ipv6" : undefined;
-    const prefix = bits === undefined ? (family === "ipv4" ? 32 : 128) : Number(bits);
-    const isSound =
-      family !== undefined &&
-      more === undefined &&
-      (bits === undefined || /^\d{1,3}$/.test(bits)) &&
-      prefix <= (family === "ipv4" ? 32 : 128);
-    if (!isSound) throw new TypeError(`no network in CIDR form: ${network}`);
-    list.addSubnet(address, prefix, family);
-  }
-  return list;
 }

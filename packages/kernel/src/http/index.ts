@@ -6,13 +6,12 @@ export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions }
 export {
   checkLoopback,
   checkSameOrigin,
-  isLoopbackAddress,
   isLoopbackHost,
   type LoopbackRequest,
   type LoopbackVerdict,
 } from "./loopback.ts";
 export { buildOpenApi, type JsonObject, type OpenApiInfo } from "./openapi.ts";
-export { buildPage, decodeCursor, encodeCursor, pageQuery } from "./page.ts";
+export { pageQuery, readPage, type Page, type PagedList, type PageRequest } from "./page.ts";
 export { mapLegacyPath } from "./path.ts";
 export { createValidationError, readBody, type InputError } from "./request-input.ts";
 export {

@@ -1,4 +1,5 @@
 // "Loopback only": whether a request comes from a program on this machine, and not from a web page or through a proxy.
+import { isLoopback } from "../network/index.ts";
 import type { Peer } from "./route.ts";
 
 /** The verdict; `reason` is fit for the caller. */
@@ -24,23 +25,11 @@ const FORWARDING_HEADERS = [
   "via",
 ] as const;
 
-/** Whether the text is an IPv4, IPv6 or IPv4-mapped loopback address, without brackets or port. */
-export function isLoopbackAddress(address: string): boolean {
-  if (address === "::1") return true;
-  const ipv4 = address.toLowerCase().startsWith("::ffff:") ? address.slice(7) : address;
-  const parts = ipv4.split(".");
-  return (
-    parts.length === 4 &&
-    parts[0] === "127" &&
-    parts.every((part) => /^\d{1,3}$/.test(part) && Number(part) < 256)
-  );
-}
-
 /** Whether a Host or an URL's authority (`localhost:80`, `[::1]`, `127.0.0.1`) names this machine. */
 export function isLoopbackHost(authority: string): boolean {
   const found = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?$/i.exec(authority);
   const name = (found?.[1] ?? found?.[2] ?? "").toLowerCase();
-  return name === "localhost" || isLoopbackAddress(name);
+  return name === "localhost" || isLoopback(name);
 }
 
 /**
@@ -50,7 +39,7 @@ export function isLoopbackHost(authority: string): boolean {
  */
 export function checkLoopback(request: LoopbackRequest): LoopbackVerdict {
   const { peer, getHeader } = request;
-  const isLocal = peer.kind === "unix" || (peer.kind === "tcp" && isLoopbackAddress(peer.address));
+  const isLocal = peer.kind === "unix" || (peer.kind === "tcp" && isLoopback(peer.address));
   if (!isLocal) return refuse("the connection does not come from this machine");
   const host = getHeader("host") ?? "";
   if (!isLoopbackHost(host)) return refuse("the Host is not a loopback name");

@@ -19,6 +19,7 @@ export {
 export {
   encodeBatch,
   encodeKept,
+  pickRecords,
   sealBatch,
   type BatchFields,
   type NewRecord,

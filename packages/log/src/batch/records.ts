@@ -1,7 +1,14 @@
 // Records with headers, to and from the bytes of a record batch v2.
 import { LogError } from "../errors.ts";
 import { crc32c } from "./crc32c.ts";
-import { batchHeaderBytes, batchPrefixBytes, writeInt64, type BatchHeader } from "./header.ts";
+import {
+  batchHeaderBytes,
+  batchPrefixBytes,
+  compressionOf,
+  readBatchHeader,
+  writeInt64,
+  type BatchHeader,
+} from "./header.ts";
 import { readVarint, varintBytes, writeVarint, type Cursor } from "./varint.ts";
 
 /** One header of a record; keys may repeat, values may be null. */
@@ -123,6 +130,37 @@ export function decodeRecordSection(header: BatchHeader, section: Buffer): Store
   }
   if (cursor.at !== section.length) throw invalid("bytes after the last record");
   return records;
+}
+
+/**
+ * Decodes of an uncompressed batch only the records at `offsets` (ascending), passing over the others. They share no
+ * bytes with the batch, so that keeping a few does not keep all. Throws `invalid-batch` for any other batch.
+ */
+export function pickRecords(batch: Buffer, offsets: Float64Array): StoredRecord[] {
+  const header = readBatchHeader(batch);
+  if (header === undefined || compressionOf(header.attributes) !== "none") {
+    throw invalid("its records cannot be picked");
+  }
+  const picked: StoredRecord[] = [];
+  const cursor: Cursor = { bytes: batch, at: batchHeaderBytes };
+  for (let index = 0, wanted = 0; index < header.recordCount && wanted < offsets.length; index++) {
+    const length = readVarint(cursor);
+    if (length === undefined || length < 6 || cursor.at + length > header.bytes) {
+      throw invalid("record length runs past the batch");
+    }
+    const start = cursor.at;
+    cursor.at += length;
+    // Attributes and the delta of the timestamp are in front of the delta of the offset.
+    const delta: Cursor = { bytes: batch, at: start + 1 };
+    readVarint(delta);
+    const offset = header.baseOffset + (readVarint(delta) ?? 0);
+    while (wanted < offsets.length && offsets[wanted]! < offset) wanted++;
+    if (offsets[wanted] !== offset) continue;
+    picked.push(
+      decodeRecord(header, { bytes: Buffer.from(batch.subarray(start, cursor.at)), at: 0 }),
+    );
+  }
+  return picked;
 }
 
 /** Writes header and checksum of a batch whose record section is already in `bytes`. */

@@ -12,6 +12,7 @@ import {
   encodeBatch,
   encodeKept,
   isBatchIntact,
+  pickRecords,
   readBatchHeader,
   sealBatch,
   splitBatches,
@@ -250,4 +251,30 @@ test("the table CRC32C agrees with the vector of RFC 3720 and with the native on
       assert.equal(crc32cTable(bytes.subarray(cut), crc32cTable(head)), crc32c(bytes));
     }),
   );
+});
+
+test("picked records are those that decoding gives, and keep no bytes of the batch", () => {
+  fc.assert(
+    fc.property(
+      fc.array(anyRecord, { minLength: 1, maxLength: 20 }),
+      fc.nat(2 ** 40),
+      fc.uniqueArray(fc.integer({ min: -2, max: 22 })),
+      (records, baseOffset, deltas) => {
+        const batch = encodeBatch(records, { baseOffset });
+        const wanted = deltas.sort((a, b) => a - b).map((delta) => baseOffset + delta);
+        const all = decodePlainBatch(batch)!.records;
+        const picked = pickRecords(batch, Float64Array.from(wanted));
+        const expected = all.filter(({ offset }) => wanted.includes(offset));
+        assert.deepEqual(picked, expected);
+        const copy = structuredClone(picked);
+        batch.fill(0);
+        assert.deepEqual(structuredClone(picked), copy);
+      },
+    ),
+  );
+  const plain = encodeBatch([{ key: null, value: null, headers: [], timestamp: 1 }]);
+  const packed = recompress(plain, 1, gzipSync(plain.subarray(batchHeaderBytes)));
+  for (const batch of [packed, plain.subarray(0, 30)]) {
+    assert.throws(() => pickRecords(batch, Float64Array.of(0)), isLogError("invalid-batch"));
+  }
 });

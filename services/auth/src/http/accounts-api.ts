@@ -11,6 +11,7 @@ import type { SecondFactor } from "../login/second-factor.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./answers.ts";
 import type { Cookies } from "./cookies.ts";
 import { nameActor, platformClient } from "./principal.ts";
@@ -184,7 +185,8 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
 }
 
 function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, credentials, oauth, audit, cookies } = parts;
+  const { identification, credentials, oauth, cookies } = parts;
+  const record = createAuditRecorder(parts);
   const common = { tag: "Accounts" } as const;
   return [
     defineRoute({
@@ -256,17 +258,12 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       summary: "Take back what I have granted to an application; its tokens end",
       params: z.object({ client_id: text(255) }),
       handle: async (exchange) => {
-        const { account } = identification.requireUser(exchange);
+        const principal = identification.requireUser(exchange);
         const { client_id: clientId } = exchange.params;
-        if (!(await oauth.revokeGrants(account.id, clientId))) {
+        if (!(await oauth.revokeGrants(principal.account.id, clientId))) {
           throw new PlatformError("not_found", "Nothing is granted to such an application.");
         }
-        await audit.record({
-          action: "grant.revoke",
-          actor: `user:${account.id}`,
-          target: `client:${clientId}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "grant.revoke", `client:${clientId}`);
         return undefined;
       },
     }),

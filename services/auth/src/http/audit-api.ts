@@ -1,5 +1,5 @@
 // Operations on the audit log.
-import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -29,11 +29,12 @@ export function listAuditOperations({ identification, audit }: AuditApiParts): A
       answer: eventsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");
-        const { limit, cursor, target, action } = exchange.query;
-        const before =
-          cursor === undefined ? undefined : decodeCursor(cursor, z.tuple([z.int()]))[0];
-        const rows = await audit.list({ before, limit: limit + 1, target, action });
-        const page = buildPage(rows, limit, ({ seq }) => [seq]);
+        const { target, action } = exchange.query;
+        const page = await readPage(exchange.query, {
+          key: z.int(),
+          read: (limit, before) => audit.list({ before, limit, target, action }),
+          keyOf: ({ seq }) => seq,
+        });
         const events = page.items.map(({ at, detail, ...row }) => ({
           ...row,
           at: formatTime(at),

@@ -1,15 +1,15 @@
 // Operations of administrators on OAuth clients and signing keys.
 import { PlatformError } from "@platform/kernel/errors";
-import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { OAuth } from "../oauth/port.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { client, clientsAnswer, keysAnswer } from "./answers.ts";
-import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
-const position = z.tuple([z.string().max(512)]);
+const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);
 
 /** What these operations work with. */
@@ -21,7 +21,8 @@ export interface ClientsApiParts {
 
 /** The operations. */
 export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
-  const { identification, oauth, audit } = parts;
+  const { identification, oauth } = parts;
+  const record = createAuditRecorder(parts);
   const clients = "OAuth clients";
   const keys = "Signing keys";
   return [
@@ -34,11 +35,11 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       answer: clientsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
-        const { limit, cursor } = exchange.query;
-        const after = cursor === undefined ? "" : decodeCursor(cursor, position)[0];
-        const page = buildPage(await oauth.listClients(after, limit + 1), limit, (client) => [
-          String(client["client_id"]),
-        ]);
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after = "") => oauth.listClients(after, limit),
+          keyOf: (item) => String(item["client_id"]),
+        });
         return { clients: page.items, next_cursor: page.next_cursor };
       },
     }),
@@ -53,12 +54,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const client = await oauth.addClient(exchange.body);
-        await audit.record({
-          action: "client.create",
-          actor: nameActor(principal),
-          target: `client:${String(client["client_id"])}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "client.create", `client:${String(client["client_id"])}`);
         return client;
       },
     }),
@@ -74,12 +70,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
         if (!(await oauth.deleteClient(id))) {
           throw new PlatformError("not_found", "There is no such client.");
         }
-        await audit.record({
-          action: "client.delete",
-          actor: nameActor(principal),
-          target: `client:${id}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "client.delete", `client:${id}`);
         return undefined;
       },
     }),
@@ -95,11 +86,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { expires_in } = exchange.body;
         const token = await oauth.createInitialAccessToken(expires_in);
-        await audit.record({
-          action: "client.initial_access_token",
-          actor: nameActor(principal),
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "client.initial_access_token", undefined);
         return { token, expires_in };
       },
     }),
@@ -128,13 +115,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
         const principal = await identification.requirePermission(exchange, "keys:write");
         const { mode, revoke_kid: revokeKid } = exchange.body;
         const rotated = await oauth.rotateKeys({ mode, revokeKid });
-        await audit.record({
-          action: "key.rotate",
-          actor: nameActor(principal),
-          target: `key:${rotated.kid}`,
-          ip: identification.readOrigin(exchange).ip,
-          detail: { mode },
-        });
+        await record(exchange, principal, "key.rotate", `key:${rotated.kid}`, { mode });
         return rotated;
       },
     }),

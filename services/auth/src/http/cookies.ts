@@ -37,5 +37,7 @@ export type CookieName =
   | "platform_device"
   /** Names the browser; what pages send back is bound to it. */
   | "platform_browser"
+  /** The language of pages on the way to an application that asked for it. */
+  | "platform_language"
   /** A sign-in that waits for its second factor. */
   | "platform_pending";

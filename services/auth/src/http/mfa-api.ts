@@ -19,9 +19,9 @@ import {
   sentAnswer,
   stepUpAnswer,
 } from "./answers.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerSignedIn } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
-import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
@@ -147,7 +147,8 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactor, notices, audit, now } = parts;
+  const { identification, factors, secondFactor, notices, now } = parts;
+  const record = createAuditRecorder(parts);
   const tag = "Second factors";
   return [
     defineRoute({
@@ -193,16 +194,12 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       summary: "Remove a factor of mine",
       params: z.object({ id }),
       handle: async (exchange) => {
-        const { account } = identification.requireFreshUser(exchange);
+        const principal = identification.requireFreshUser(exchange);
+        const { account } = principal;
         if (!(await factors.remove(account.id, exchange.params.id))) {
           throw new PlatformError("not_found", "There is no such factor.");
         }
-        await audit.record({
-          action: "mfa.remove",
-          actor: `user:${account.id}`,
-          target: `factor:${exchange.params.id}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "mfa.remove", `factor:${exchange.params.id}`);
         notices.tell(account, "mfa.remove");
         return undefined;
       },
@@ -214,14 +211,10 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       summary: "New backup codes; those of before are void",
       answer: z.object({ backup_codes: z.array(z.string()) }),
       handle: async (exchange) => {
-        const { account } = identification.requireFreshUser(exchange);
+        const principal = identification.requireFreshUser(exchange);
+        const { account } = principal;
         const codes = await factors.renewBackupCodes(account.id);
-        await audit.record({
-          action: "mfa.backup_codes",
-          actor: `user:${account.id}`,
-          target: `user:${account.id}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "mfa.backup_codes", `user:${account.id}`);
         notices.tell(account, "mfa.backup_codes");
         return { backup_codes: codes };
       },
@@ -229,7 +222,9 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
   ];
 }
 
-function listPolicyOperations({ identification, policies, audit }: MfaApiParts): ApiRoute[] {
+function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, policies } = parts;
+  const record = createAuditRecorder(parts);
   const tag = "Second factors";
   const path = "/api/v1/auth/mfa/policies";
   return [
@@ -255,13 +250,13 @@ function listPolicyOperations({ identification, policies, audit }: MfaApiParts):
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         await policies.put(exchange.body);
-        await audit.record({
-          action: "mfa.policy",
-          actor: nameActor(principal),
-          target: `${exchange.body.scope}:${exchange.body.subject}`,
-          ip: identification.readOrigin(exchange).ip,
-          detail: { required: exchange.body.required },
-        });
+        await record(
+          exchange,
+          principal,
+          "mfa.policy",
+          `${exchange.body.scope}:${exchange.body.subject}`,
+          { required: exchange.body.required },
+        );
         return exchange.body;
       },
     }),
@@ -277,12 +272,7 @@ function listPolicyOperations({ identification, policies, audit }: MfaApiParts):
         if (!(await policies.delete(params.scope, params.subject))) {
           throw new PlatformError("not_found", "There is no such policy.");
         }
-        await audit.record({
-          action: "mfa.policy.remove",
-          actor: nameActor(principal),
-          target: `${params.scope}:${params.subject}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "mfa.policy.remove", `${params.scope}:${params.subject}`);
         return undefined;
       },
     }),

@@ -20,6 +20,7 @@ import {
   passkeysAnswer,
   signedIn,
 } from "./answers.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerSignedIn, showUser } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
 import type { Identification } from "./principal.ts";
@@ -134,12 +135,9 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
   ];
 }
 
-function listOwnPasskeys({
-  identification,
-  passkeys,
-  notices,
-  audit,
-}: PasskeysApiParts): ApiRoute[] {
+function listOwnPasskeys(parts: PasskeysApiParts): ApiRoute[] {
+  const { identification, passkeys, notices } = parts;
+  const record = createAuditRecorder(parts);
   const tag = "Passkeys";
   const path = "/api/v1/auth/passkeys/{id}";
   const params = z.object({ id: credentialId });
@@ -178,14 +176,10 @@ function listOwnPasskeys({
       params,
       problems: { 409: "It is the only way to sign in" },
       handle: async (exchange) => {
-        const { account } = identification.requireFreshUser(exchange);
+        const principal = identification.requireFreshUser(exchange);
+        const { account } = principal;
         if (!(await passkeys.remove(account, exchange.params.id))) throw noSuchPasskey();
-        await audit.record({
-          action: "passkey.remove",
-          actor: `user:${account.id}`,
-          target: `passkey:${exchange.params.id}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "passkey.remove", `passkey:${exchange.params.id}`);
         notices.tell(account, "passkey.remove");
         return undefined;
       },

@@ -9,8 +9,8 @@ import { policyLimits } from "../rbac/policy-store.ts";
 import type { ListChange, PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import type { SubjectKind } from "../rbac/schema.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./answers.ts";
-import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
 const roleName = z
@@ -255,22 +255,17 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
 }
 
 // Every change of the policy asks for the same permission and leaves the same trace.
-function createWriter({ identification, audit }: RbacApiParts) {
+function createWriter(parts: RbacApiParts) {
+  const record = createAuditRecorder(parts);
   return async <T>(
     exchange: Exchange<unknown, unknown, unknown>,
     action: string,
     target: string,
     work: (grantor: { permissions: readonly string[] }) => Promise<T>,
   ): Promise<T> => {
-    const principal = await identification.requirePermission(exchange, "rbac:write");
+    const principal = await parts.identification.requirePermission(exchange, "rbac:write");
     const result = await work(principal.rights);
-    await audit.record({
-      action,
-      actor: nameActor(principal),
-      target,
-      ip: identification.readOrigin(exchange).ip,
-      detail: { change: exchange.body },
-    });
+    await record(exchange, principal, action, target, { change: exchange.body });
     return result;
   };
 }

@@ -7,8 +7,8 @@ import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { sessionsAnswer } from "./answers.ts";
-import { nameActor } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
@@ -24,7 +24,8 @@ export interface SessionsApiParts {
 
 /** The operations. */
 export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
-  const { identification, sessions, credentials, users, audit } = parts;
+  const { identification, sessions, credentials, users } = parts;
+  const record = createAuditRecorder(parts);
   const tag = "Sessions";
   return [
     defineRoute({
@@ -64,12 +65,7 @@ export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
           identification.requireUser(exchange);
         }
         await credentials.endSession(sid);
-        await audit.record({
-          action: "session.end",
-          actor: nameActor(principal),
-          target: `session:${sid}`,
-          ip: identification.readOrigin(exchange).ip,
-        });
+        await record(exchange, principal, "session.end", `session:${sid}`);
         return undefined;
       },
     }),
@@ -93,13 +89,7 @@ export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
           identification.requireUser(exchange);
         }
         const invalidated = await credentials.invalidate(userId);
-        await audit.record({
-          action: "session.invalidate",
-          actor: nameActor(principal),
-          target: `user:${userId}`,
-          ip: identification.readOrigin(exchange).ip,
-          detail: { invalidated },
-        });
+        await record(exchange, principal, "session.invalidate", `user:${userId}`, { invalidated });
         return { invalidated };
       },
     }),

@@ -1,6 +1,6 @@
 // Operations of administrators on users, groups and invitations.
 import { PlatformError } from "@platform/kernel/errors";
-import { buildPage, decodeCursor, defineRoute, pageQuery } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import type { ApiRoute, Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -21,13 +21,13 @@ import {
   userAnswer,
   usersAnswer,
 } from "./answers.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
 import { showUser } from "./accounts-api.ts";
-import { nameActor } from "./principal.ts";
 import type { Identification, Principal } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);
-const position = z.tuple([z.string().max(512)]);
+const sortKey = z.string().max(512);
 
 /** What these operations work with. */
 export interface UsersApiParts {
@@ -50,7 +50,7 @@ export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
 function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
   const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
   const tag = "Users";
-  const record = createRecorder(parts);
+  const record = createAuditRecorder(parts);
   const params = z.object({ id });
   // A permission does not spare administrators what everybody needs to change how they sign in themselves.
   const requireFreshForSelf = (
@@ -70,11 +70,11 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       answer: usersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
-        const { limit, cursor } = exchange.query;
-        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
-        const page = buildPage(await users.list(limit + 1, after), limit, (user) => [
-          foldUsername(user.username),
-        ]);
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => users.list(limit, after),
+          keyOf: (user) => foldUsername(user.username),
+        });
         return { users: page.items.map(showUser), next_cursor: page.next_cursor };
       },
     }),
@@ -225,10 +225,11 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       answer: invitationsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
-        const { limit, cursor } = exchange.query;
-        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
-        const items = await credentials.listInvitations(limit + 1, after);
-        const page = buildPage(items, limit, (item) => [item.id]);
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => credentials.listInvitations(limit, after),
+          keyOf: (item) => item.id,
+        });
         const invitations = page.items.map(({ createdAt, expiresAt, ...item }) => ({
           ...item,
           created_at: formatTime(createdAt),
@@ -259,7 +260,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
 function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
   const { identification, groups } = parts;
   const tag = "Groups";
-  const record = createRecorder(parts);
+  const record = createAuditRecorder(parts);
   const params = z.object({ id });
   const memberParams = z.object({ id, user_id: id });
   return [
@@ -272,9 +273,11 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       answer: groupsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
-        const { limit, cursor } = exchange.query;
-        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
-        const page = buildPage(await groups.list(limit + 1, after), limit, ({ name }) => [name]);
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => groups.list(limit, after),
+          keyOf: ({ name }) => name,
+        });
         const items = page.items.map(({ created_at, ...group }) => ({
           ...group,
           created_at: formatTime(created_at),
@@ -320,10 +323,11 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       answer: membersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
-        const { limit, cursor } = exchange.query;
-        const after = cursor === undefined ? undefined : decodeCursor(cursor, position)[0];
-        const members = await groups.listMembers(exchange.params.id, limit + 1, after);
-        const page = buildPage(members, limit, (member) => [member]);
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => groups.listMembers(exchange.params.id, limit, after),
+          keyOf: (member) => member,
+        });
         return { members: page.items, next_cursor: page.next_cursor };
       },
     }),
@@ -346,21 +350,4 @@ function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
       }),
     ),
   ];
-}
-
-function createRecorder({ identification, audit }: UsersApiParts) {
-  return (
-    exchange: Exchange<unknown, unknown, unknown>,
-    principal: Principal,
-    action: string,
-    target: string,
-    detail?: Readonly<Record<string, unknown>>,
-  ): Promise<void> =>
-    audit.record({
-      action,
-      actor: nameActor(principal),
-      target,
-      ip: identification.readOrigin(exchange).ip,
-      ...(detail === undefined ? {} : { detail }),
-    });
 }

@@ -3,7 +3,6 @@ import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors"
 import type { FactorItem, Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
 import type { OAuth } from "../oauth/port.ts";
-import type { Rbac } from "../rbac/rights.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Ticket, Tickets } from "../ticket/tickets.ts";
@@ -55,7 +54,6 @@ interface TicketPayload {
 export interface SecondFactorParts {
   factors: Factors;
   policies: MfaPolicies;
-  rbac: Rbac;
   tickets: Tickets;
   users: Users;
   sessions: Sessions;
@@ -74,13 +72,12 @@ export class SecondFactor {
 
   /** Goes on after a right password: users with a factor are always asked, policies ask those who have none to get one. */
   async proceed(account: Account, origin: Origin, purpose: SignInPurpose): Promise<SignInOutcome> {
-    const { factors, policies, rbac, login } = this.#parts;
+    const { factors, policies, login } = this.#parts;
     const items = await factors.list(account.id);
     if (items.length > 0) {
       return { kind: "factor", challenge: await this.#ask(account.id, "login", purpose, items) };
     }
-    const { roles } = await rbac.findRights({ kind: "user", id: account.id });
-    if (await policies.requires(account.id, roles, purpose.clientId)) {
+    if (await policies.requires(account.id, purpose.clientId)) {
       const challenge = await this.#ask(account.id, "enrol", purpose, []);
       return { kind: "factor", challenge: { ...challenge, enrolment_required: true } };
     }

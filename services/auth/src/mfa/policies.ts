@@ -1,5 +1,6 @@
 // Policies: who must have a second factor.
 import type { Clock } from "@platform/kernel/time";
+import type { Rbac } from "../rbac/rights.ts";
 import type { AuthDatabase } from "../schema.ts";
 import type { PolicyScope } from "./schema.ts";
 
@@ -14,10 +15,12 @@ export interface MfaPolicy {
 /** Policies in the database. */
 export class MfaPolicies {
   readonly #database: AuthDatabase;
+  readonly #rbac: Rbac;
   readonly #clock: Clock;
 
-  constructor(database: AuthDatabase, clock: Clock) {
+  constructor(database: AuthDatabase, rbac: Rbac, clock: Clock) {
     this.#database = database;
+    this.#rbac = rbac;
     this.#clock = clock;
   }
 
@@ -55,22 +58,16 @@ export class MfaPolicies {
     return numDeletedRows > 0n;
   }
 
-  /** Whether the user with these roles must have a second factor to sign in to the client. */
-  async requires(
-    userId: string,
-    roles: readonly string[],
-    clientId: string | undefined,
-  ): Promise<boolean> {
+  /** Whether the user must have a second factor to sign in to the client. */
+  async requires(userId: string, clientId: string | undefined): Promise<boolean> {
     const { db } = this.#database;
-    const row = await db
+    const rows = await db
       .selectFrom("auth_mfa_policies")
-      .select("subject")
+      .select(["scope", "subject"])
       .where("required", "=", 1)
       .where((where) =>
         where.or([
-          ...(roles.length === 0
-            ? []
-            : [where.and([where("scope", "=", "role"), where("subject", "in", roles)])]),
+          where("scope", "=", "role"),
           where.and([where("scope", "=", "client"), where("subject", "=", clientId ?? "")]),
           where.and([
             where("scope", "=", "group"),
@@ -83,7 +80,12 @@ export class MfaPolicies {
           ]),
         ]),
       )
-      .executeTakeFirst();
-    return row !== undefined;
+      .execute();
+    const named = new Set(rows.filter(({ scope }) => scope === "role").map((row) => row.subject));
+    if (rows.length > named.size) return true;
+    // Few have such a policy, and roles take several reads.
+    if (named.size === 0) return false;
+    const { roles } = await this.#rbac.findRights({ kind: "user", id: userId });
+    return roles.some((role) => named.has(role));
   }
 }

@@ -2,10 +2,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import type { SessionInfo } from "../session/session.ts";
 import type { Consents } from "./consents.ts";
 import { firstParty } from "./client-metadata.ts";
 import { describeClient } from "./grants.ts";
+import type { StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "./policy.ts";
+import { claimsOfScope } from "./user-claims.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
 
 const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
@@ -41,20 +44,24 @@ export class Interactions {
     const asked = readText(params["scope"])?.split(" ") ?? [];
     const missing = readMissing(details);
     const permitted = await this.#permit(client.scope, session?.accountId);
-    const isConsent = prompt.name === "consent";
-    const scopes = (
-      isConsent ? [...new Set([...missing.oidc, ...missing.resource])] : asked
-    ).filter((scope) => permitted.has(scope));
+    // Whoever would have consented is signed out by now.
+    const isOrphan = prompt.name === "consent" && session === undefined;
+    const isConsent = prompt.name === "consent" && !isOrphan;
+    const wanted = [...missing.oidc, ...missing.resource, ...scopesOf(missing.claims)];
+    const scopes = (isConsent ? [...new Set(wanted)] : asked).filter((scope) =>
+      permitted.has(scope),
+    );
     return {
       uid,
-      prompt: isConsent ? "consent" : "login",
-      reasons: prompt.reasons,
+      prompt: isOrphan ? "login" : readPrompt(prompt.name),
+      reasons: isOrphan ? ["session_ended"] : prompt.reasons,
       client: describeClient(client),
       scopes,
       loginHint: readText(params["login_hint"]),
       acrValues: readText(params["acr_values"]),
+      uiLocales: readText(params["ui_locales"]),
       accountId: session?.accountId,
-      startedAt: (details.iat ?? 0) * 1_000,
+      startedAt: (prompt.details as Partial<StartDetails>).startedAt ?? (details.iat ?? 0) * 1_000,
       redirectUri: readText(params["redirect_uri"]),
       isAgreed: isConsent && (await this.#isAgreed(details, client, scopes)),
     };
@@ -101,9 +108,14 @@ export class Interactions {
       case "denied":
         return { error: "access_denied", error_description: "the user did not agree" };
       case "login": {
-        const { id, userId, authTime, acr, amr } = outcome.session;
-        const ts = Math.floor(authTime / 1_000);
-        return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
+        // Once chosen, the account is not to be chosen again after its sign-in.
+        const isSelected = details.lastSubmission?.["select_account"] !== undefined;
+        return { ...describeLogin(outcome.session), ...(isSelected ? { select_account: {} } : {}) };
+      }
+      case "selected": {
+        const known = details.session?.accountId;
+        const isOther = known !== undefined && known !== outcome.session.userId;
+        return { ...(isOther ? describeLogin(outcome.session) : {}), select_account: {} };
       }
       case "consent":
         return { consent: { grantId: await this.#grant(details, outcome.isAsked) } };
@@ -151,13 +163,39 @@ export class Interactions {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<CoreInteraction | undefined> {
+    const provider = this.#getProvider();
     try {
-      return await this.#getProvider().interactionDetails(request, response);
+      return await provider.interactionDetails(request, response);
     } catch (error) {
-      if (error instanceof errors.SessionNotFound) return undefined;
-      throw error;
+      if (!(error instanceof errors.SessionNotFound)) throw error;
+      return releaseSession(provider, request, response);
     }
   }
+}
+
+// The core goes on in the session that a request began in, and nowhere else. Where that has ended, because the user went on
+// with another account or signed out meanwhile, the request goes on without one: a sign-in is what it needs now.
+async function releaseSession(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<CoreInteraction | undefined> {
+  const { cookies } = provider.createContext(request, response);
+  const uid = cookies.get(provider.cookieName("interaction"), { signed: true });
+  const details = uid === undefined ? undefined : await provider.Interaction.find(uid);
+  if (details === undefined) return undefined;
+  Object.assign(details, { session: undefined, accountId: undefined, grantId: undefined });
+  await details.persist();
+  return details;
+}
+
+function describeLogin({ id, userId, authTime, acr, amr }: SessionInfo): InteractionResults {
+  const ts = Math.floor(authTime / 1_000);
+  return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
+}
+
+function readPrompt(name: string): Interaction["prompt"] {
+  return name === "consent" || name === "select_account" ? name : "login";
 }
 
 function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[] {
@@ -181,6 +219,13 @@ function readMissing({ prompt }: CoreInteraction): {
     claims: missingOIDCClaims ?? [],
     resource,
   };
+}
+
+// Claims that are asked for by name are shown as the scopes that they belong to.
+function scopesOf(claims: readonly string[]): string[] {
+  return Object.entries(claimsOfScope)
+    .filter(([, names]) => names.some((name) => claims.includes(name)))
+    .map(([scope]) => scope);
 }
 
 function readText(value: unknown): string | undefined {

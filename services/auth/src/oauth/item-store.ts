@@ -141,7 +141,12 @@ export class ItemStore {
       .deleteFrom("auth_oauth_items")
       .where("id_hash", "=", hashId("Grant", grantId))
       .execute();
-    await database.db.deleteFrom("auth_oauth_items").where("grant_id", "=", grantId).execute();
+    await database.db
+      .deleteFrom("auth_oauth_items")
+      .where("grant_id", "=", grantId)
+      // A request that waits for the user, who may go on as somebody else.
+      .where("model", "!=", "Interaction")
+      .execute();
     await revocations.revokeIssued(grantId);
   }
 

@@ -48,6 +48,8 @@ export interface OAuthOptions {
   algorithm: SigningAlgorithm;
   /** Audience of access tokens. */
   audience: string;
+  /** Which clients must use PKCE: `public` leaves it to those that authenticate. */
+  pkce: "all" | "public";
   /** The service's secret, 32 bytes or more, the same on every node: cookies and successors are derived from it. */
   secret: Uint8Array;
   database: Database<OAuthTables>;
@@ -122,6 +124,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const parts: ProviderParts = {
     issuer,
     audience: options.audience,
+    pkce: options.pkce,
     algorithm: options.algorithm,
     adapter: (model) => (model === "Client" ? clients.createAdapter() : items.createAdapter(model)),
     clientCache,

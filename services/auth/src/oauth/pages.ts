@@ -7,8 +7,19 @@ export interface CoreForm {
   readonly xsrf: string;
 }
 
+/** What went wrong at the core. */
+export interface CoreProblem {
+  /** What was begun is over; what the application asks for cannot be done; or the fault is ours. */
+  readonly kind: "expired" | "refused" | "failed";
+  /** OAuth's, with what the application's makers should know. */
+  readonly code: string;
+  readonly detail: string;
+}
+
 /** The core's pages; each returns a whole HTML document in the language that the request prefers. */
 export interface OAuthPages {
+  /** BCP 47 tags of the languages there are; each page is in the one of `ui_locales`, or that the browser prefers. */
+  readonly languages: readonly string[];
   /** Asks whether to sign out: the field `logout=yes` confirms, none stays signed in. */
   signOut(request: IncomingMessage, form: CoreForm): string;
   /** After signing out. */
@@ -27,6 +38,6 @@ export interface OAuthPages {
   ): string;
   /** The device is signed in. */
   deviceDone(request: IncomingMessage, client: string): string;
-  /** An error that cannot be sent back to the client: OAuth's code, and what its makers should know. */
-  error(request: IncomingMessage, code: string, detail: string): string;
+  /** An error that cannot be sent back to the client. */
+  error(request: IncomingMessage, problem: CoreProblem): string;
 }

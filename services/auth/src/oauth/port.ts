@@ -38,8 +38,8 @@ export interface ClientGrant {
 /** An authorization request that waits for the user. */
 export interface Interaction {
   uid: string;
-  /** What is needed: a sign-in, or consent by the user who is signed in. */
-  prompt: "login" | "consent";
+  /** What is needed: to say with which account, a sign-in, or consent by the user who is signed in. */
+  prompt: "select_account" | "login" | "consent";
   /** Why, in the core's words: `no_session`, `max_age`, `acr_values`, `login_prompt`, `op_scopes_missing`, … */
   reasons: readonly string[];
   client: ClientCard;
@@ -48,6 +48,8 @@ export interface Interaction {
   loginHint: string | undefined;
   /** Space-separated `acr_values` that the client asks for (RFC 9470). */
   acrValues: string | undefined;
+  /** Space-separated languages that the client knows the user to prefer. */
+  uiLocales: string | undefined;
   /** Of the user who is signed in already. */
   accountId: string | undefined;
   /** When the request came, in ms: a sign-in from here on is one for it. */
@@ -62,6 +64,8 @@ export interface Interaction {
 export type InteractionOutcome =
   /** The user signed in with this session, or has been for long enough. */
   | { kind: "login"; session: SessionInfo }
+  /** The user goes on with the account of this session. */
+  | { kind: "selected"; session: SessionInfo }
   /** The user grants what was asked for; `isAsked` unless that was agreed before: only what people said is remembered. */
   | { kind: "consent"; isAsked: boolean }
   /** The user does not want to: the client is told `access_denied`. */

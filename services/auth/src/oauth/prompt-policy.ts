@@ -1,22 +1,36 @@
 // When an authorization request has to wait for the user.
-import { interactionPolicy } from "oidc-provider";
+import { errors, interactionPolicy } from "oidc-provider";
+import type { Clock } from "@platform/kernel/time";
 import type { SessionLookup } from "../session/session.ts";
 
 /** Whether a user must have shown a second factor for a client. */
 export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
 
+/** What is kept of a request that waits: the core's own time of it is in whole seconds, too coarse to tell a new sign-in. */
+export type StartDetails = {
+  /** In ms. */
+  startedAt: number;
+};
+
 /**
- * Beside the core's own reasons to ask for a sign-in: one whose session has ended, RFC 9470's `acr_values`, and policies
- * that ask for a second factor.
+ * Beside the core's own reasons to ask: `prompt=select_account`, a session that has ended, RFC 9470's `acr_values`, and
+ * policies that ask for a second factor.
  */
 export function buildPromptPolicy(
   sessions: SessionLookup,
   needsSecondFactor: NeedsSecondFactor,
+  acrValues: readonly string[],
+  clock: Clock,
 ): interactionPolicy.DefaultPolicy {
-  const { Check } = interactionPolicy;
+  const { Check, Prompt } = interactionPolicy;
   const policy = interactionPolicy.base();
+  // First of all: whose sign-in it is decides whether that is good enough.
+  const noteStart = (): StartDetails => ({ startedAt: clock.now() });
+  policy.add(new Prompt({ name: "select_account", requestable: true }, noteStart), 0);
   const login = policy.get("login");
   if (login === undefined) throw new Error("the core has no login prompt");
+  const { details } = login;
+  login.details = async (ctx) => ({ ...(await details(ctx)), ...noteStart() });
   login.checks.add(
     new Check("session_ended", "the session has ended", async ({ oidc }) => {
       const { accountId, uid } = oidc.session ?? {};
@@ -33,9 +47,11 @@ export function buildPromptPolicy(
       "unmet_authentication_requirements",
       ({ oidc }) => {
         const wanted = oidc.params?.["acr_values"];
-        if (typeof wanted !== "string" || wanted === "" || oidc.session?.accountId === undefined) {
-          return Check.NO_NEED_TO_PROMPT;
-        }
+        if (typeof wanted !== "string" || wanted === "") return Check.NO_NEED_TO_PROMPT;
+        // RFC 9470 section 5: the request fails. Whatever the user did, it would not be what is asked for.
+        if (!wanted.split(" ").some((value) => acrValues.includes(value)))
+          throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
+        if (oidc.session?.accountId === undefined) return Check.NO_NEED_TO_PROMPT;
         const isReached = reachesAcr(wanted, oidc.acr ?? "");
         return isReached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
       },

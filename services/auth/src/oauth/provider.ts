@@ -18,6 +18,7 @@ import type { Account as User, Accounts } from "../user/account.ts";
 import type { CoreClient } from "./core-client.ts";
 import { firstParty, validateClientMetadata } from "./client-metadata.ts";
 import { isOriginOf } from "./cors.ts";
+import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { buildPromptPolicy } from "./prompt-policy.ts";
@@ -90,6 +91,8 @@ export interface ProviderParts {
   cookieSecret: Uint8Array;
   /** Audience of access tokens. */
   audience: string;
+  /** Which clients must use PKCE. */
+  pkce: "all" | "public";
   fetch: (url: string | URL, options: RequestInit) => Promise<Response>;
 }
 
@@ -210,9 +213,15 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       iss: null,
       sid: null,
     },
+    extraParams: { scope: restoreOfflineAccess },
     acrValues: parts.acrValues,
     responseTypes: ["code"],
-    pkce: { required: () => true },
+    pkce: {
+      required: (_ctx, client) =>
+        parts.pkce === "all" ||
+        client.clientAuthMethod === "none" ||
+        client.applicationType === "native",
+    },
     conformIdTokenClaims: false,
     // Programs that are no pages send an origin, too: they are served, and only pages do not get to read the answer.
     clientBasedCORS: (ctx, origin, client) => {
@@ -249,10 +258,15 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
       short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
     },
-    discovery: describeMore(),
+    discovery: describeMore(parts.pages),
     interactions: {
       url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
-      policy: buildPromptPolicy(parts.sessions, parts.needsSecondFactor),
+      policy: buildPromptPolicy(
+        parts.sessions,
+        parts.needsSecondFactor,
+        parts.acrValues,
+        parts.clock,
+      ),
     },
     formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
     features: {
@@ -286,9 +300,15 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       },
       ...buildPageFeatures(parts.pages),
     },
-    renderError: (ctx, out) => {
+    renderError: (ctx, out, error) => {
       ctx.type = "html";
-      ctx.body = parts.pages.error(ctx.req, out.error, out.error_description ?? "");
+      const isExpired = error instanceof errors.SessionNotFound;
+      const kind = isExpired ? "expired" : out.error === "server_error" ? "failed" : "refused";
+      ctx.body = parts.pages.error(ctx.req, {
+        kind,
+        code: out.error,
+        detail: out.error_description ?? "",
+      });
     },
     fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
@@ -296,8 +316,10 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
 }
 
 // Discovery's members that the core leaves out.
-function describeMore(): Record<string, unknown> {
+function describeMore({ languages }: OAuthPages): Record<string, unknown> {
   return {
+    prompt_values_supported: ["none", "login", "consent", "select_account"],
+    ui_locales_supported: languages,
     introspection_endpoint_auth_methods_supported: clientAuthMethods,
     introspection_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
     revocation_endpoint_auth_methods_supported: clientAuthMethods,

@@ -1,20 +1,22 @@
 // The pages that the OAuth core asks for, in the frame of all the others.
 import type { IncomingMessage } from "node:http";
-import type { CoreForm, OAuthPages } from "../oauth/pages.ts";
+import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/pages.ts";
 import type { PageContent, PageFrame } from "./document.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { chooseLanguage } from "./language/language.ts";
+import { chooseLanguage, findLanguage, languageTags } from "./language/language.ts";
+import type { Language } from "./language/language.ts";
 import type { Messages } from "./language/en.ts";
 import { createFieldProblem } from "./problem.ts";
 
 /** Makes them. */
 export function createCorePages(frame: PageFrame): OAuthPages {
   const show = (request: IncomingMessage, build: (messages: Messages) => PageContent): string => {
-    const language = chooseLanguage(request.headers["accept-language"]);
+    const language = readLanguage(request);
     return frame.frame(language, build(language.messages)).text;
   };
   return {
+    languages: languageTags,
     signOut: (request, form) => show(request, (messages) => askSignOut(messages, form)),
     signedOut: (request) =>
       show(request, ({ signOut }) => ({
@@ -30,14 +32,26 @@ export function createCorePages(frame: PageFrame): OAuthPages {
         title: device.doneTitle,
         body: html`<p>${device.done(client)}</p>`,
       })),
-    error: (request, code, detail) =>
-      show(request, ({ errors }) => ({
-        title: errors.failedTitle,
-        body: html`<p role="alert">
-            ${code === "server_error" ? errors.failedText : errors.interactionText}
-          </p>
-          <p class="hint">${errors.technical} <code>${code}</code> ${detail}</p>`,
-      })),
+    error: (request, problem) => show(request, (messages) => explainProblem(messages, problem)),
+  };
+}
+
+function readLanguage({ url = "/", headers }: IncomingMessage): Language {
+  const query = url.indexOf("?");
+  const wanted = query === -1 ? null : new URLSearchParams(url.slice(query)).get("ui_locales");
+  return findLanguage(wanted ?? "") ?? chooseLanguage(headers["accept-language"]);
+}
+
+function explainProblem({ errors }: Messages, { kind, code, detail }: CoreProblem): PageContent {
+  const texts = {
+    expired: errors.interactionText,
+    refused: errors.refusedText,
+    failed: errors.failedText,
+  };
+  return {
+    title: errors.failedTitle,
+    body: html`<p role="alert">${texts[kind]}</p>
+      <p class="hint">${errors.technical} <code>${code}</code> ${detail}</p>`,
   };
 }
 

@@ -3,6 +3,7 @@ import { reachesAcr } from "../oauth/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
 import { html } from "./html.ts";
+import { findLanguage } from "./language/language.ts";
 import type { Html } from "./html.ts";
 import { carryCsrf, goOn, showPage } from "./page-parts.ts";
 import type { PageParts } from "./page-parts.ts";
@@ -11,6 +12,8 @@ import type { Answer, Form, PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
 import type { Visit, Visitor } from "./visit.ts";
 
+/** As long as an interaction may take. */
+const languageMs = 3_600_000;
 /** A sign-in of before is enough for these; for every other reason it has to be a new one. */
 const silentReasons = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
@@ -39,9 +42,10 @@ export function listInteractionRoutes(parts: PageParts): PageRoute[] {
   ];
 }
 
-async function show(parts: PageParts, visit: Visit): Promise<Answer> {
-  const interaction = await find(parts, visit);
-  if (interaction === undefined) return parts.errors.showExpired(visit.language);
+async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
+  const interaction = await find(parts, arrived);
+  if (interaction === undefined) return parts.errors.showExpired(arrived.language);
+  const visit = adoptLanguage(parts, arrived, interaction);
   if (interaction.prompt === "consent") return showConsent(parts, visit, interaction);
   const { visitor } = visit;
   if (visitor === undefined) {
@@ -50,6 +54,11 @@ async function show(parts: PageParts, visit: Visit): Promise<Answer> {
       username: interaction.loginHint,
       client: interaction.client.name,
     });
+  }
+  if (interaction.prompt === "select_account") {
+    return visitor.session.authTime >= interaction.startedAt
+      ? { kind: "redirect", to: await finish(parts, visit, select(visitor)) }
+      : showSelection(parts, visit, visitor, interaction);
   }
   const lack = await findLack(parts, visitor, interaction);
   if (lack?.level === "2" && visitor.session.acr === "2") {
@@ -66,16 +75,51 @@ async function show(parts: PageParts, visit: Visit): Promise<Answer> {
   return { kind: "redirect", to };
 }
 
+// The pages on the way to an application are in the language that it asked for.
+function adoptLanguage({ cookies }: PageParts, visit: Visit, { uiLocales }: Interaction): Visit {
+  const language = findLanguage(uiLocales ?? "");
+  if (language === undefined || language === visit.language) return visit;
+  visit.cookies.push(cookies.format("platform_language", language.tag, languageMs));
+  return { ...visit, language };
+}
+
+function select({ session }: Visitor): InteractionOutcome {
+  return { kind: "selected", session };
+}
+
+function showSelection(
+  parts: PageParts,
+  visit: Visit,
+  { account }: Visitor,
+  { client }: Interaction,
+): Answer {
+  const { messages } = visit.language;
+  const { selection: words, confirm } = messages;
+  const other = withQuery("/sign-in", { continue: visit.path, as: "other" });
+  const body = html`<form method="post" action="${visit.path}">
+      ${carryCsrf(visit)}
+      <div class="full">
+        ${button(words.goOnAs(account.username), { isFull: true, name: "decision", value: "select" })}
+      </div>
+    </form>
+    <p><a class="button quiet full" href="${other}">${confirm.otherAccount}</a></p>
+    <div class="below">
+      <form method="post" action="${visit.path}">
+        ${carryCsrf(visit)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}
+      </form>
+    </div>`;
+  return showPage(parts, visit, { title: words.title(client.name), body });
+}
+
 // What the visitor's session is not yet for this request; undefined where it is enough.
 async function findLack(
-  { policies, rbac }: PageParts,
+  { policies }: PageParts,
   { account, session }: Visitor,
   { reasons, startedAt, acrValues, client }: Interaction,
 ): Promise<{ level: string | undefined } | undefined> {
-  const { roles } = await rbac.findRights({ kind: "user", id: account.id });
   const needsSecond =
     (acrValues !== undefined && acrValues !== "" && !reachesAcr(acrValues, session.acr)) ||
-    (session.acr !== "2" && (await policies.requires(account.id, roles, client.id)));
+    (session.acr !== "2" && (await policies.requires(account.id, client.id)));
   if (needsSecond) return { level: "2" };
   const isNew = session.authTime >= startedAt;
   return isNew || reasons.every((reason) => silentReasons.has(reason))
@@ -134,6 +178,12 @@ async function decide(parts: PageParts, visit: Visit, form: Form): Promise<Answe
   const decision = form.get("decision");
   if (decision === "deny")
     return goOn(parts, visit, await finish(parts, visit, { kind: "denied" }));
+  if (
+    decision === "select" &&
+    interaction.prompt === "select_account" &&
+    visit.visitor !== undefined
+  )
+    return goOn(parts, visit, await finish(parts, visit, select(visit.visitor)));
   const isShown =
     interaction.prompt === "consent" && form.get("shown") === fingerprint(interaction);
   // What is agreed to is what was on the page, by the one whom it showed.

@@ -7,7 +7,7 @@ import type { Cookies } from "../http/cookies.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account, Accounts } from "../user/account.ts";
-import { chooseLanguage } from "./language/language.ts";
+import { chooseLanguage, findLanguage } from "./language/language.ts";
 import type { Language } from "./language/language.ts";
 
 const browserIdBytes = 16;
@@ -73,7 +73,9 @@ export class VisitReader {
       headers,
       path: url.pathname,
       query: url.searchParams,
-      language: chooseLanguage(request.headers["accept-language"]),
+      language:
+        findLanguage(this.#parts.cookies.read(headers, "platform_language") ?? "") ??
+        chooseLanguage(request.headers["accept-language"]),
       origin: {
         ip: this.#parts.addresses.read(readPeer(request), headers.get("x-forwarded-for")),
         userAgent: headers.get("user-agent") ?? "",

@@ -129,10 +129,7 @@ export class PolicyStore {
     permissions: readonly string[],
     grantor: Grantor,
   ): Promise<void> {
-    return this.change(async (trx) => {
-      await requireChangeable(trx, role);
-      // A role that one may not have is not to be weakened either.
-      await requireGrantable(trx, [role], grantor);
+    return this.#changeRole(role, grantor, async (trx) => {
       const rows = await trx
         .selectFrom("auth_role_permissions")
         .select("permission")
@@ -140,7 +137,6 @@ export class PolicyStore {
         .execute();
       const old = rows.map(({ permission }) => permission);
       await setPermissions(trx, role, applyChange(old, change, permissions));
-      await requireGrantable(trx, [role], grantor);
     });
   }
 
@@ -151,9 +147,7 @@ export class PolicyStore {
     parents: readonly string[],
     grantor: Grantor,
   ): Promise<void> {
-    return this.change(async (trx) => {
-      await requireChangeable(trx, role);
-      await requireGrantable(trx, [role], grantor);
+    return this.#changeRole(role, grantor, async (trx) => {
       const rows = await trx
         .selectFrom("auth_role_parents")
         .select("parent")
@@ -161,7 +155,6 @@ export class PolicyStore {
         .execute();
       const old = rows.map(({ parent }) => parent);
       await setParents(trx, role, applyChange(old, change, parents));
-      await requireGrantable(trx, [role], grantor);
     });
   }
 
@@ -258,6 +251,20 @@ export class PolicyStore {
       return numDeletedRows > 0n;
     });
   }
+
+  // A role that one may not have is not to be weakened either.
+  #changeRole(
+    role: string,
+    grantor: Grantor,
+    work: (trx: PolicyTransaction) => Promise<void>,
+  ): Promise<void> {
+    return this.change(async (trx) => {
+      await requireChangeable(trx, role);
+      await requireGrantable(trx, [role], grantor);
+      await work(trx);
+      await requireGrantable(trx, [role], grantor);
+    });
+  }
 }
 
 async function requireChangeable(trx: PolicyTransaction, name: string): Promise<void> {
@@ -308,13 +315,7 @@ async function setPermissions(
   role: string,
   permissions: readonly string[],
 ): Promise<void> {
-  const wanted = [...new Set(permissions)];
-  if (wanted.length > policyLimits.permissionsPerRole) {
-    throw new PlatformError(
-      "conflict",
-      `A role has at most ${policyLimits.permissionsPerRole} permissions.`,
-    );
-  }
+  const wanted = takeDistinct(permissions, policyLimits.permissionsPerRole, "permissions");
   await trx.deleteFrom("auth_role_permissions").where("role", "=", role).execute();
   if (wanted.length === 0) return;
   await trx
@@ -328,13 +329,7 @@ async function setParents(
   role: string,
   parents: readonly string[],
 ): Promise<void> {
-  const wanted = [...new Set(parents)];
-  if (wanted.length > policyLimits.parentsPerRole) {
-    throw new PlatformError(
-      "conflict",
-      `A role has at most ${policyLimits.parentsPerRole} parents.`,
-    );
-  }
+  const wanted = takeDistinct(parents, policyLimits.parentsPerRole, "parents");
   await requireRoles(trx, wanted);
   await trx.deleteFrom("auth_role_parents").where("role", "=", role).execute();
   if (wanted.length === 0) return;
@@ -346,6 +341,12 @@ async function setParents(
   if (inheritRoles(wanted, all).includes(role)) {
     throw new PlatformError("conflict", `The role ${role} would inherit from itself.`);
   }
+}
+
+function takeDistinct(items: readonly string[], max: number, noun: string): string[] {
+  const distinct = [...new Set(items)];
+  if (distinct.length <= max) return distinct;
+  throw new PlatformError("conflict", `A role has at most ${max} ${noun}.`);
 }
 
 function applyChange(

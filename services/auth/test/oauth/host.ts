@@ -30,6 +30,7 @@ export interface HostOptions {
   /** The issuer of the first node, for a further one on its database. */
   issuer?: string;
   algorithm?: SigningAlgorithm;
+  pkce?: "public";
   keyPollMs?: number;
   /** A clock for the key ring alone. */
   keyClock?: Clock;
@@ -85,6 +86,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     issuer,
     algorithm,
     audience: "platform",
+    pkce: options.pkce ?? "all",
     secret: Buffer.alloc(32, 9),
     database,
     box,

@@ -10,6 +10,7 @@ import {
   callback,
   createPkce,
   obtainTokens,
+  post,
   register,
   toAnswer,
   type Answer,
@@ -142,6 +143,45 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(body, { sub: userId, name: "Ada Lovelace" });
   });
 
+  test("11: offline_access is granted with the user's consent, whether prompt says so or not, and only where it is allowed", async () => {
+    const scope = "openid offline_access";
+    const ask = (as: TestClient, more: Record<string, string>) =>
+      obtainTokens(host, as, { scope, ...more });
+    assert.ok((await ask(client, { prompt: "" })).refresh_token);
+    const pushed = await post(
+      host,
+      "/api/v1/auth/par",
+      {
+        client_id: client.client_id,
+        response_type: "code",
+        redirect_uri: callback,
+        scope,
+        code_challenge: createPkce().challenge,
+        code_challenge_method: "S256",
+      },
+      { as: client },
+    );
+    const url = new URL("/api/v1/auth/authorize", host.issuer);
+    url.searchParams.set("client_id", client.client_id);
+    url.searchParams.set("request_uri", String(pushed.body["request_uri"]));
+    const browser = new Browser(host.origin);
+    const back = await browser.open(url, (at) => at.href.startsWith(callback));
+    assert.ok(back.url.searchParams.has("code"), back.url.href);
+    for (const more of [{ scope: "openid email" }, { grant_types: ["authorization_code"] }]) {
+      const narrow = await register(host, more);
+      assert.equal((await ask(narrow, { prompt: "" })).refresh_token, undefined);
+    }
+    host.answer = "deny";
+    const denied = await authorize(host, client, {
+      scope,
+      prompt: "",
+      code_challenge: createPkce().challenge,
+      code_challenge_method: "S256",
+    });
+    host.answer = "agree";
+    assert.equal(denied.get("error"), "access_denied");
+  });
+
   test("3.1.2.6: what is wrong with a request is told to the application, but never to an address that is not its own", async () => {
     const { challenge } = createPkce();
     const good = { code_challenge: challenge, code_challenge_method: "S256", state: "s" };
@@ -155,6 +195,8 @@ onEachDatabase((makeUrl) => {
       [{ registration: "{}" }, "registration_not_supported"],
       [{ resource: "https://elsewhere.example" }, "invalid_target"],
       [{ prompt: "none" }, "login_required"],
+      [{ prompt: "create" }, "invalid_request"],
+      [{ acr_values: "urn:example:gold" }, "unmet_authentication_requirements"],
     ] as const) {
       const given = await authorize(host, client, { ...good, ...params });
       assert.equal(given.get("error"), error, JSON.stringify(params));

@@ -5,6 +5,7 @@ import { onEachDatabase } from "../databases.ts";
 import { startHost, type Host } from "./host.ts";
 import {
   authorize,
+  callback,
   createPkce,
   obtainCode,
   postToken,
@@ -31,6 +32,30 @@ onEachDatabase((makeUrl) => {
     ]) {
       const answer = await authorize(host, client, params);
       assert.equal(answer.get("error"), "invalid_request", JSON.stringify(params));
+    }
+  });
+
+  test("where PKCE is for public clients alone, confidential ones may leave it out, and what they began with it ends with it", async () => {
+    const lax = await startHost({ url: await makeUrl(), pkce: "public" });
+    try {
+      const confidential = await register(lax);
+      const plain = await authorize(lax, confidential, {});
+      const code = String(plain.get("code"));
+      const form = { grant_type: "authorization_code", code, redirect_uri: callback };
+      const tokens = await postToken(lax, form, { as: confidential });
+      assert.equal(tokens.status, 200, JSON.stringify(tokens.body));
+      const { code_verifier: _, ...downgraded } = await obtainCode(lax, confidential);
+      assert.equal((await postToken(lax, downgraded, { as: confidential })).status, 400);
+      const unasked = String((await authorize(lax, confidential, {})).get("code"));
+      const { verifier } = createPkce();
+      const added = { ...form, code: unasked, code_verifier: verifier };
+      assert.equal((await postToken(lax, added, { as: confidential })).status, 400);
+      for (const more of [{ token_endpoint_auth_method: "none" }, { application_type: "native" }]) {
+        const open = await register(lax, { ...more, grant_types: ["authorization_code"] });
+        assert.equal((await authorize(lax, open, {})).get("error"), "invalid_request");
+      }
+    } finally {
+      await lax.close();
     }
   });
 

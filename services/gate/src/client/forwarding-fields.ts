@@ -1,7 +1,6 @@
 // The fields that tell an upstream about the client: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
 import { Known, type FieldBlock, type KnownField, type RequestHead } from "@platform/http1";
-import type { AddressSet } from "./address-set.ts";
-import { findClientAddress } from "./client-address.ts";
+import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 
 /** What of a connection the fields are made from. */
 export type ClientConnection = {

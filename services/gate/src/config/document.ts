@@ -6,6 +6,7 @@ import {
   createServiceKeys,
   defineConfig,
   key,
+  networkSchema,
 } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { LIMITS_DEFAULT, ROUTE_TIMEOUTS_DEFAULT, makeRouteKey } from "../snapshot/index.ts";
@@ -14,7 +15,6 @@ import { routeSchema } from "./route.ts";
 import type { RouteConfig } from "./route.ts";
 import {
   bytesMax,
-  cidr,
   dayMs,
   filePath,
   later,
@@ -77,7 +77,7 @@ const listening = {
     secret: false,
     flag: "tls-key",
   }),
-  trusted_proxies: key(unsetOr(z.array(cidr()).max(trustedProxiesMax).default([])), {
+  trusted_proxies: key(unsetOr(z.array(networkSchema()).max(trustedProxiesMax).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are believed.",
   }),
 };

@@ -1,8 +1,8 @@
 // The schema of one route: every field of the specification, those of this release acted on, the others refused by name.
+import { networkSchema } from "@platform/kernel/config";
 import * as z from "zod";
 import {
   bytesMax,
-  cidr,
   dayMs,
   filePath,
   hostName,
@@ -174,10 +174,10 @@ export const routeSchema = z
     queue_timeout_ms: later(wholeNumber(1, dayMs)).meta({
       description: "Not available yet: longest wait in the queue, in ms",
     }),
-    ip_allowlist: later(z.array(cidr())).meta({
+    ip_allowlist: later(z.array(networkSchema())).meta({
       description: "Not available yet: client addresses let in",
     }),
-    ip_blocklist: later(z.array(cidr())).meta({
+    ip_blocklist: later(z.array(networkSchema())).meta({
       description: "Not available yet: client addresses kept out",
     }),
     require_api_key: later(anyFlag()).meta({

@@ -72,13 +72,6 @@ export function serviceUrl() {
   });
 }
 
-/** An IP address or a range of them in CIDR form. */
-export function cidr() {
-  return text(64).refine((value) => isCidr(value), {
-    error: 'expected an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
-  });
-}
-
 /** A path prefix that identifies a route. */
 export function pathPrefix() {
   return text(prefixCharsMax)
@@ -165,15 +158,4 @@ function isHostName(value: string): boolean {
   if (value.startsWith("[")) return value.endsWith("]") && isIP(value.slice(1, -1)) === 6;
   if (isIP(value) === 4) return true;
   return value.split(".").every((label) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/.test(label));
-}
-
-function isCidr(value: string): boolean {
-  const slash = value.indexOf("/");
-  const address = slash < 0 ? value : value.slice(0, slash);
-  const version = isIP(address);
-  if (version === 0 || address.includes("%")) return false;
-  if (slash < 0) return true;
-  const bitsText = value.slice(slash + 1);
-  if (!/^(?:0|[1-9]\d{0,2})$/.test(bitsText)) return false;
-  return Number(bitsText) <= (version === 4 ? 32 : 128);
 }

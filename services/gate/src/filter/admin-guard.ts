@@ -1,7 +1,7 @@
 // Who may use the gateway's own API: the operator, an administrator, or the machine itself while nothing is configured.
 import { Known, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { isLoopback } from "../client/address-set.ts";
+import { isLoopback } from "@platform/kernel/network";
 import { readHostName } from "../route/route-table.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { Identity, TokenClaims } from "./identity.ts";

@@ -11,7 +11,7 @@ import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
-import { AddressSet } from "../client/address-set.ts";
+import { AddressSet } from "@platform/kernel/network";
 import { HexPool } from "../client/request-ids.ts";
 import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
 import type { CompiledRoute, RouteParts } from "../route/compiled-route.ts";

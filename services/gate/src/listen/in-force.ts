@@ -1,5 +1,5 @@
 // What a worker acts on now. It is replaced piece by piece between two requests, never during one.
-import type { AddressSet } from "../client/address-set.ts";
+import type { AddressSet } from "@platform/kernel/network";
 import type { Identity } from "../filter/identity.ts";
 import type { CompiledRoute } from "../route/compiled-route.ts";
 import type { RouteTable } from "../route/route-table.ts";

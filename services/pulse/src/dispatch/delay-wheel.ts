@@ -5,10 +5,10 @@ export const slotMs = 10;
 /** Slots of a minute. */
 const slotCount = 60_000 / slotMs;
 
-/**
- * Offsets by the slot in which they are due. `slot` counts from the minute's start. Taking a slot gives its offsets in
- * ascending order.
- */
+/** Offsets with their slots, ascending by slot, then by offset. */
+export type DueOffsets = { slots: number[]; offsets: number[] };
+
+/** Offsets by the slot in which they are due. `slot` counts from the minute's start. */
 export class DelayWheel {
   readonly #heads = new Int32Array(slotCount).fill(-1);
   #next = new Int32Array(64);
@@ -29,24 +29,44 @@ export class DelayWheel {
     this.#count++;
   }
 
-  /** The first slot at or after `from` that has anything, up to and with `to`; undefined if none has. */
-  findSlot(from: number, to: number): number | undefined {
-    for (let slot = from; slot <= Math.min(to, slotCount - 1); slot++) {
-      if (this.#heads[slot]! >= 0) return slot;
+  /** Takes the offsets of the first slots up to and with `to` out, whole slots until there are `enough`. */
+  take(to: number, enough: number): DueOffsets {
+    const slots: number[] = [];
+    const offsets: number[] = [];
+    for (let slot = 0; slot <= to && offsets.length < enough; slot++) {
+      if (this.#heads[slot]! < 0) continue;
+      const own = this.#read(slot);
+      this.#heads[slot] = -1;
+      this.#count -= own.length;
+      for (const offset of own) {
+        slots.push(slot);
+        offsets.push(offset);
+      }
     }
-    return undefined;
+    if (this.#count === 0) this.#used = 0;
+    return { slots, offsets };
   }
 
-  /** Takes a slot's offsets out. */
-  take(slot: number): Float64Array {
+  /** The first offsets, at most about `max`, in the order of slots; they stay. */
+  peek(max: number): number[] {
+    const offsets: number[] = [];
+    for (let slot = 0; slot < slotCount && offsets.length < max; slot++) {
+      if (this.#heads[slot]! < 0) continue;
+      for (const offset of this.#read(slot)) {
+        if (offsets.push(offset) >= max) break;
+      }
+    }
+    return offsets;
+  }
+
+  #read(slot: number): Float64Array {
     let size = 0;
     for (let at = this.#heads[slot]!; at >= 0; at = this.#next[at]!) size++;
     const offsets = new Float64Array(size);
-    for (let at = this.#heads[slot]!, place = 0; at >= 0; at = this.#next[at]!) {
-      offsets[place++] = this.#offsets[at]!;
+    // The last to come is at the head: from behind, most are in their order already.
+    for (let at = this.#heads[slot]!, place = size; at >= 0; at = this.#next[at]!) {
+      offsets[--place] = this.#offsets[at]!;
     }
-    this.#heads[slot] = -1;
-    this.#count -= size;
     return offsets.sort();
   }
 

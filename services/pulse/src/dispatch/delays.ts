@@ -2,21 +2,16 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
-import {
-  decodeBatch,
-  splitBatches,
-  type NewRecord,
-  type RecordHeader,
-  type StoredRecord,
-} from "@platform/log/batch";
+import type { NewRecord, RecordHeader, StoredRecord } from "@platform/log/batch";
 import { ownHeaderPrefix, toMessage } from "../publish/message.ts";
 import { readRecords } from "../store/read-records.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Draft, Store } from "../store/store.ts";
 import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
-import { DelayWheel, slotMs } from "./delay-wheel.ts";
+import { DelayWheel, slotMs, type DueOffsets } from "./delay-wheel.ts";
 import type { Expiry } from "./expiry.ts";
+import { NearRecords } from "./near-records.ts";
 
 /*
  * A delayed message is a record of the topic `__delay.<minute>` with three more headers: where it goes and when. Minutes
@@ -37,8 +32,12 @@ const minutesAhead = 1;
 const drainMax = 1_000;
 const drainBytesMax = 2 * 1024 * 1024;
 const retryMs = 1_000;
-/** Batches of delayed messages kept decoded while a minute is drained. */
-const decodedMax = 32;
+/** Messages that are read ahead of their time at once, their bytes, and how often. */
+const aheadMax = 20_000;
+const aheadBytesMax = 64 * 1024 * 1024;
+const aheadEveryMs = 250;
+/** What is stored so short before it is due stays in memory until then. */
+const keptSlots = 2_000 / slotMs;
 
 /** The longest delay that is taken: thirty days. */
 export const delayMsMax = 30 * 24 * 60 * minuteMs;
@@ -73,14 +72,17 @@ export class Delays {
   readonly #parts: Parts;
   readonly #minutes = new Map<number, Minute>();
   readonly #writing = new Map<number, number>();
-  readonly #decoded = new Map<string, StoredRecord[]>();
+  readonly #near: NearRecords;
   /** Slots up to here, counted from 1970, have begun to be drained: nothing may be put into them. */
   #begunSlot: number;
   #draining: Promise<void> | undefined;
+  #readingAhead: Promise<void> | undefined;
+  #readAheadAtMs = 0;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#near = new NearRecords(parts.store, aheadBytesMax);
     const drained = new Map(
       parts.state
         .take("delay")
@@ -103,6 +105,7 @@ export class Delays {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     await this.#draining;
+    await this.#readingAhead;
   }
 
   /** Messages on the wheels: those that are due within the next minute or two. */
@@ -148,7 +151,11 @@ export class Delays {
     this.#endWriting(slot);
     const minute = this.#minutes.get(Math.floor(slot / minuteSlots));
     if (minute?.partition !== draft.partition || minute.wheel === undefined) return;
-    if (offset >= minute.wheel.readEnd) minute.wheel.slots.add(slot % minuteSlots, offset);
+    if (offset < minute.wheel.readEnd) return;
+    minute.wheel.slots.add(slot % minuteSlots, offset);
+    const isNear = slot - this.#parts.clock.now() / slotMs <= keptSlots;
+    if (!isNear || this.#near.roomBytes === 0) return;
+    this.#near.keep(minute.partition, { ...draft.record, offset });
   }
 
   /** The draft was not stored. */
@@ -189,6 +196,7 @@ export class Delays {
       if (minute.wheel === undefined) void this.#readMinute(minute);
       else if (minute.wheel.slots.count > 0 || minute.number < near - minutesAhead) isDue = true;
     }
+    this.#readAhead();
     if (!isDue || this.#draining !== undefined) return;
     this.#draining = this.#drain().finally(() => {
       this.#draining = undefined;
@@ -234,55 +242,29 @@ export class Delays {
   }
 
   async #drainMinute(minute: Minute, slots: DelayWheel, to: number): Promise<boolean> {
-    for (let from = 0; ;) {
-      const slot = slots.findSlot(from, to);
-      if (slot === undefined) return true;
-      const offsets = slots.take(slot);
-      for (let at = 0; at < offsets.length; at += drainMax) {
-        const chunk = offsets.subarray(at, at + drainMax);
+    for (;;) {
+      const due = slots.take(to, drainMax);
+      if (due.offsets.length === 0) return true;
+      for (let at = 0; at < due.offsets.length;) {
         try {
-          await this.#deliver(minute, slot, chunk);
+          at += await this.#deliver(minute, due, at);
         } catch (error) {
-          const { drained } = minute;
-          for (const offset of offsets.subarray(at)) {
-            if (drained.slot !== slot || offset > drained.offset) slots.add(slot, offset);
-          }
+          for (; at < due.offsets.length; at++) slots.add(due.slots[at]!, due.offsets[at]!);
           this.#parts.onError(error);
           await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
           return false;
         }
       }
-      from = slot + 1;
     }
   }
 
-  async #deliver(minute: Minute, slot: number, offsets: Float64Array): Promise<void> {
-    const { store, state, topics, backlog, expiry } = this.#parts;
-    let delivered: { topic: Topic; draft: Draft; expiresAt: number | undefined }[] = [];
-    let bytes = 0;
-    const append = async (offset: number) => {
-      const drafts = delivered.map(({ draft }) => draft);
-      const expiring = delivered.map(({ draft, expiresAt }) =>
-        expiresAt === undefined ? undefined : expiry.begin(draft.partition),
-      );
-      for (const entry of expiring) drafts.push(...(entry?.drafts ?? []));
-      drafts.push(state.draftJson(["delay", minute.number], { slot, offset } satisfies Drained));
-      const places = await store.append(drafts).catch((error: unknown) => {
-        for (const entry of expiring) entry?.release();
-        throw error;
-      });
-      minute.drained = { slot, offset };
-      for (const [index, { topic, draft, expiresAt }] of delivered.entries()) {
-        const place = places[index]!;
-        backlog.noteDelayed(topic, -1);
-        backlog.noteStored(topic, draft.partition.index, place);
-        if (expiresAt !== undefined) expiring[index]!.settle(place, expiresAt);
-      }
-      delivered = [];
-      bytes = 0;
-    };
-    for (const offset of offsets) {
-      const record = await this.#readOne(minute.partition, offset);
+  /** Delivers some of what is due, from the place `at` on, as one entry; gives how many. */
+  async #deliver(minute: Minute, due: DueOffsets, at: number): Promise<number> {
+    const { store, state, topics, backlog, expiry, clock } = this.#parts;
+    const records = await this.#readDue(minute.partition, due, at);
+    const delivered: { topic: Topic; draft: Draft; expiresAt: number | undefined }[] = [];
+    const timestamp = clock.now();
+    for (const record of records) {
       const { topicId, partition } = readTarget(record);
       const topic = topics.findByHexId(topicId);
       const view = topic?.stored.partitions[partition];
@@ -292,45 +274,89 @@ export class Delays {
         ({ key }) => key !== targetHeader && key !== partitionHeader && key !== dueHeader,
       );
       const { key, value } = record;
-      const timestamp = this.#parts.clock.now();
       const { expiresAt } = toMessage(topic, partition, record);
-      delivered.push({
-        topic,
-        draft: { partition: view, record: { key, value, headers, timestamp } },
-        expiresAt,
-      });
-      bytes += value?.length ?? 0;
-      if (bytes > drainBytesMax) await append(offset);
+      const draft = { partition: view, record: { key, value, headers, timestamp } };
+      delivered.push({ topic, draft, expiresAt });
     }
-    await append(offsets.at(-1)!);
+    const last = at + records.length - 1;
+    const drained: Drained = { slot: due.slots[last]!, offset: due.offsets[last]! };
+    const drafts = delivered.map(({ draft }) => draft);
+    const expiring = delivered.map(({ draft, expiresAt }) =>
+      expiresAt === undefined ? undefined : expiry.begin(draft.partition),
+    );
+    for (const entry of expiring) drafts.push(...(entry?.drafts ?? []));
+    drafts.push(state.draftJson(["delay", minute.number], drained));
+    const places = await store.append(drafts).catch((error: unknown) => {
+      for (const entry of expiring) entry?.release();
+      throw error;
+    });
+    minute.drained = drained;
+    for (const [index, { topic, draft, expiresAt }] of delivered.entries()) {
+      const place = places[index]!;
+      backlog.noteDelayed(topic, -1);
+      backlog.noteStored(topic, draft.partition.index, place);
+      if (expiresAt !== undefined) expiring[index]!.settle(place, expiresAt);
+    }
+    for (const { offset } of records) this.#near.drop(minute.partition, offset);
+    return records.length;
   }
 
-  // Messages that are due together were mostly published together, so a batch serves many.
-  async #readOne(partition: PartitionView, offset: number): Promise<StoredRecord> {
-    const place = `${partition.topic.name} `;
-    for (const [key, records] of this.#decoded) {
-      if (!key.startsWith(place) || records[0]!.offset > offset) continue;
-      const found = records[offset - records[0]!.offset];
-      if (found !== undefined) return found;
+  /** The records that are due from the place `at` on: as many as one entry may deliver, one at least. */
+  async #readDue(partition: PartitionView, due: DueOffsets, at: number): Promise<StoredRecord[]> {
+    const offsets = due.offsets.slice(at, at + drainMax);
+    await this.#near.load(partition, Float64Array.from(offsets).sort(), drainBytesMax);
+    if (this.#near.get(partition, offsets[0]!) === undefined) {
+      await this.#near.load(partition, Float64Array.of(offsets[0]!), 1);
     }
-    const { buffers } = await this.#parts.store.read(partition, offset, 1);
-    const batch = splitBatches(buffers[0] ?? Buffer.alloc(0)).next();
-    if (batch.done === true) throw new PlatformError("internal", "A delayed message is missing.");
-    const { records } = await decodeBatch(batch.value);
-    this.#decoded.set(`${place}${records[0]!.offset}`, records);
-    if (this.#decoded.size > decodedMax) {
-      const oldest = this.#decoded.keys().next();
-      if (oldest.done !== true) this.#decoded.delete(oldest.value);
+    const records: StoredRecord[] = [];
+    let bytes = 0;
+    for (const offset of offsets) {
+      const record = this.#near.get(partition, offset);
+      if (record === undefined || bytes > drainBytesMax) break;
+      records.push(record);
+      bytes += record.value?.length ?? 0;
     }
-    const found = records.find((record) => record.offset === offset);
-    if (found === undefined) throw new PlatformError("internal", "A delayed message is missing.");
-    return found;
+    if (records.length > 0) return records;
+    throw new PlatformError("internal", "A delayed message is missing.");
+  }
+
+  /** Reads ahead what is due next, of the first minute of which not everything is at hand. */
+  #readAhead(): void {
+    if (this.#readingAhead !== undefined || performance.now() < this.#readAheadAtMs) return;
+    this.#readAheadAtMs = performance.now() + aheadEveryMs;
+    const next = this.#findMissing();
+    if (next === undefined) return;
+    const { minute, offsets } = next;
+    const { partition } = minute;
+    // What came later but is due sooner takes the room of what was read ahead before.
+    if (this.#near.roomBytes === 0) this.#near.dropOthers(partition, new Set(offsets));
+    const bytesMax = this.#near.roomBytes;
+    if (bytesMax === 0) return;
+    this.#readingAhead = this.#near
+      .load(partition, offsets, bytesMax)
+      .catch((error: unknown) => this.#parts.onError(error))
+      .finally(() => {
+        if (this.#minutes.get(minute.number) !== minute) this.#near.forget(partition);
+        this.#readingAhead = undefined;
+      });
+  }
+
+  #findMissing(): { minute: Minute; offsets: Float64Array } | undefined {
+    for (const minute of [...this.#minutes.values()].sort((a, b) => a.number - b.number)) {
+      if (minute.wheel?.isRead !== true) continue;
+      const offsets = Float64Array.from(minute.wheel.slots.peek(aheadMax)).sort();
+      const { partition } = minute;
+      if (offsets.some((offset) => this.#near.get(partition, offset) === undefined)) {
+        return { minute, offsets };
+      }
+    }
+    return undefined;
   }
 
   async #endMinute(minute: Minute): Promise<void> {
     const { store, state } = this.#parts;
     this.#minutes.delete(minute.number);
-    this.#decoded.clear();
+    this.#near.forget(minute.partition);
     await store.log.deleteTopic(minute.partition.topic);
     await store.append([state.draft(["delay", minute.number], null)]);
   }

@@ -4,6 +4,7 @@ import type { TlsOptions } from "node:tls";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import type { MetricRegistry } from "@platform/kernel/metrics";
+import { isLoopback } from "@platform/kernel/network";
 import { GroupCoordinator } from "../group/index.ts";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
@@ -175,10 +176,6 @@ function createCredentials({ users, verifier }: KafkaFaceParts): CredentialStore
 function admit(remoteAddress: string, anonymous: "loopback" | "never"): Authentication {
   if (anonymous === "never" || !isLoopback(remoteAddress)) return { state: "demanded" };
   return { state: "done", principal: { name: "anonymous", tenant: "" }, isAnonymous: true };
-}
-
-function isLoopback(address: string): boolean {
-  return address === "::1" || /^127\.\d+\.\d+\.\d+$/.test(address);
 }
 
 function logFault(log: Logger, metrics: KafkaMetrics, fault: ConnectionFault): void {

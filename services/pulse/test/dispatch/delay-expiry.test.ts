@@ -47,6 +47,31 @@ test("a delayed message comes when it is due, never before, in the order of due 
   reader.close();
 });
 
+test("messages that were not published in the order of their dues come in it, each once", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const count = 900;
+  const messages = Array.from({ length: count }, (_, at) => ({
+    topic: "a",
+    payload: String(at),
+    // 7 has no divisor in common with the count.
+    delay_ms: 500 + ((at * 7) % count),
+  }));
+  const { status, body: published } = await pulse.post("/api/v1/publish/batch", { messages });
+  assert.equal(status, 200);
+  const tail = await waitFor(async () => {
+    const { body } = await pulse.get("/api/v1/tail?topic=a&n=1000");
+    return body.count >= count ? body.messages : undefined;
+  });
+  const places: number[] = tail.map(({ payload }: { payload: string }) => Number(payload));
+  assert.equal(new Set(places).size, count);
+  // Hundredths of a second: within one, messages come in the order in which they were published.
+  const slots = places.map((at) => Math.ceil(published.results[at].scheduled_for / 10));
+  assert.deepEqual(
+    slots,
+    slots.toSorted((one, other) => one - other),
+  );
+});
+
 test("delayed messages survive kill -9, also when they became due meanwhile, and come once", async (t) => {
   const pulse = await startPulseProcess(t);
   const messages = Array.from({ length: 40 }, (_, at) => ({

@@ -85,16 +85,32 @@ export function expandCannedAcl(name: string, owner: AclOwner): Acl {
   }
 }
 
-/** Checks a list for what is kept: bounds, permissions and groups. Throws. */
-export function checkAcl(acl: Acl): Acl {
+/**
+ * Checks a list for what is kept: bounds, groups, and that users are the owner or named like one whom `isUser` knows.
+ * Throws InvalidArgument.
+ */
+export function checkAcl(acl: Acl, owner: AclOwner, isUser: (name: string) => boolean): Acl {
   if (acl.grants.length > GRANTS_MAX)
     throw new S3Error("InvalidArgument", "An ACL has at most 100 grants.");
   for (const { grantee } of acl.grants) {
     if (grantee.kind === "group" && !Object.values(aclGroups).some((uri) => uri === grantee.uri)) {
-      throw new S3Error("InvalidArgument", "Invalid group uri");
+      throw invalidGrantee("Invalid group uri", "Group/URI", grantee.uri);
+    }
+    if (grantee.kind === "user" && grantee.id !== owner.id && !isUser(grantee.id)) {
+      throw invalidGrantee("Invalid id", "CanonicalUser/ID", grantee.id);
     }
   }
   return acl;
+}
+
+function invalidGrantee(message: string, name: string, value: string): S3Error {
+  return new S3Error("InvalidArgument", {
+    message,
+    elements: [
+      ["ArgumentName", name],
+      ["ArgumentValue", value.slice(0, 256)],
+    ],
+  });
 }
 
 /** Whether a list grants anything to everyone, or to everyone who has any key. */

@@ -1,5 +1,5 @@
 // Conditions of policies: compiled when a policy is put, refused there where anything about them is not known.
-import { BlockList, isIP } from "node:net";
+import { AddressSet, isNetwork } from "@platform/kernel/network";
 import { malformedPolicy } from "./malformed.ts";
 import { expandVariables } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
@@ -174,23 +174,9 @@ function compileBool(text: string): Test {
 }
 
 function compileAddress(text: string): Test {
-  const [address, bits] = text.split("/") as [string, string | undefined];
-  const version = isIP(address);
-  const bitsMax = version === 4 ? 32 : 128;
-  const prefix = bits === undefined ? bitsMax : Number(bits);
-  if (
-    version === 0 ||
-    !(Number.isInteger(prefix) && prefix >= 0 && prefix <= bitsMax) ||
-    bits === ""
-  ) {
-    throw malformedPolicy(`${text} is no address or range of addresses`);
-  }
-  const list = new BlockList();
-  list.addSubnet(address, prefix, version === 4 ? "ipv4" : "ipv6");
-  return (given) => {
-    const kind = isIP(given);
-    return kind !== 0 && list.check(given, kind === 4 ? "ipv4" : "ipv6");
-  };
+  if (!isNetwork(text)) throw malformedPolicy(`${text} is no address or range of addresses`);
+  const network = new AddressSet([text]);
+  return (given) => network.has(given);
 }
 
 function checkKey(key: string): string {

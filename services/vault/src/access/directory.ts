@@ -113,6 +113,10 @@ export class Directory {
       .sort((a, b) => (a.accessKey < b.accessKey ? -1 : 1));
   }
 
+  hasUser(name: string): boolean {
+    return this.#users.has(name);
+  }
+
   getUser(name: string): UserRecord {
     const user = this.#users.get(name);
     if (user === undefined) throw new PlatformError("not_found", `There is no user ${name}.`);

@@ -8,7 +8,7 @@ import type { RequestFields } from "../wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 import type { XmlElement } from "../wire/xml.ts";
 import { getBucket, getOwner } from "./context.ts";
-import type { OperationContext } from "./context.ts";
+import type { ObjectApi, OperationContext } from "./context.ts";
 import { receiveDocument } from "./payload.ts";
 
 const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
@@ -28,11 +28,12 @@ const ENFORCED_FINE: ReadonlySet<string> = new Set(["private", "bucket-owner-ful
 export function readAclFields(
   fields: RequestFields,
   bucket: Bucket | undefined,
-  owner: Owner,
+  api: ObjectApi,
 ): Acl | undefined {
+  const owner = getOwner(api);
   const canned = fields.get("x-amz-acl");
   const grants = GRANT_FIELDS.flatMap(([name, permission]) =>
-    readGrantees(fields.get(name)).map((grantee) => ({ grantee, permission })),
+    readGrantees(fields.get(name), owner).map((grantee) => ({ grantee, permission })),
   );
   if (canned !== undefined && grants.length > 0) {
     throw new S3Error(
@@ -45,35 +46,41 @@ export function readAclFields(
     const acl = expandCannedAcl(canned, owner);
     return admitAcl(acl, bucket, ENFORCED_FINE.has(canned));
   }
-  return admitAcl(checkAcl({ grants }), bucket, false);
+  return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
 }
 
 /** The list that a request puts: by its fields or as a document, and not as both. */
 export async function receiveAcl(context: OperationContext): Promise<Acl> {
   const bucket = getBucket(context);
   const body = await receiveDocument(context.request, context.payload);
-  const byFields = readAclFields(context.fields, bucket, getOwner(context.api));
+  const byFields = readAclFields(context.fields, bucket, context.api);
   if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
   if (byFields === undefined && body.length === 0) {
     throw new S3Error("MissingSecurityHeader", { elements: [["MissingHeaderName", "x-amz-acl"]] });
   }
-  return byFields ?? parseAcl(body, bucket);
+  return byFields ?? parseAcl(body, bucket, context.api);
 }
 
-// An AccessControlPolicy document. Throws MalformedACLError.
-function parseAcl(body: Buffer, bucket: Bucket): Acl {
+// An AccessControlPolicy document. Throws MalformedACLError, AccessDenied where it names another owner.
+function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
+  const owner = getOwner(api);
   let root: XmlElement;
   let grants: AclGrant[];
+  let ownerId: string | undefined;
   try {
     root = parseXml(body, "AccessControlPolicy");
-    grants = (root.find("AccessControlList")?.list("Grant") ?? []).map(readGrant);
+    grants = (root.find("AccessControlList")?.list("Grant") ?? []).map((item) =>
+      readGrant(item, owner),
+    );
+    ownerId = root.find("Owner")?.findText("ID");
   } catch (error) {
     if (error instanceof S3Error && error.code === "MalformedXML")
       throw new S3Error("MalformedACLError", error.message);
     throw error;
   }
   if (root.find("AccessControlList") === undefined) throw new S3Error("MalformedACLError");
-  return admitAcl(checkAcl({ grants }), bucket, false);
+  if (ownerId !== undefined && ownerId !== owner.id) throw new S3Error("AccessDenied");
+  return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
 }
 
 /** An AccessControlPolicy document; the owner's full control where nothing was put. */
@@ -107,32 +114,35 @@ function admitAcl(acl: Acl, bucket: Bucket | undefined, isHarmless: boolean): Ac
   return acl;
 }
 
-function readGrantees(text: string | undefined): AclGrantee[] {
+function readGrantees(text: string | undefined, owner: Owner): AclGrantee[] {
   if (text === undefined) return [];
   return text.split(",").map((item): AclGrantee => {
     const match = /^\s*(id|uri|emailAddress)\s*=\s*"?([^"]*?)"?\s*$/i.exec(item);
     const kind = match?.[1]?.toLowerCase();
-    if (kind === "id") return { kind: "user", id: match![2]!, displayName: "" };
+    if (kind === "id") return nameUser(match![2]!, owner);
     if (kind === "uri") return { kind: "group", uri: match![2]! };
-    throw new S3Error(
-      "InvalidArgument",
-      "A grantee is id=… or uri=…; addresses of mail are not known here.",
-    );
+    if (kind === "emailaddress") throw new S3Error("UnresolvableGrantByEmailAddress");
+    throw new S3Error("InvalidArgument", "Argument format not recognized");
   });
 }
 
-function readGrant(item: XmlElement): AclGrant {
+function readGrant(item: XmlElement, owner: Owner): AclGrant {
   const grantee = item.find("Grantee");
   const permission = item.getText("Permission");
   if (grantee === undefined || !PERMISSIONS.has(permission)) throw new S3Error("MalformedACLError");
   const uri = grantee.findText("URI");
   const id = grantee.findText("ID");
+  if (grantee.find("EmailAddress") !== undefined) {
+    throw new S3Error("UnresolvableGrantByEmailAddress");
+  }
   if ((uri === undefined) === (id === undefined)) throw new S3Error("MalformedACLError");
   return {
-    grantee:
-      uri === undefined
-        ? { kind: "user", id: id!, displayName: grantee.findText("DisplayName") ?? "" }
-        : { kind: "group", uri },
+    grantee: uri === undefined ? nameUser(id!, owner) : { kind: "group", uri },
     permission: permission as AclPermission,
   };
+}
+
+// Users' ids are their names.
+function nameUser(id: string, owner: Owner): AclGrantee {
+  return { kind: "user", id, displayName: id === owner.id ? owner.displayName : id };
 }

@@ -21,6 +21,9 @@ export interface S3Answer {
   contentLength?: number;
 }
 
+/** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
+const HOST_ID = "platform-vault";
+
 const XML_TYPE: Header = ["Content-Type", "application/xml"];
 
 /** 200 with an XML document. */
@@ -86,7 +89,8 @@ export function toS3Error(error: unknown): S3Error {
     elements.push(["VersionId", details.versionId]);
   if (details.condition !== undefined) elements.push(["Condition", details.condition]);
   if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
-  if (details.versionId !== undefined) headers.push(["x-amz-version-id", details.versionId]);
+  if (details.versionId !== undefined && namesVersion(error))
+    headers.push(["x-amz-version-id", details.versionId]);
   if (details.modifiedMs !== undefined) {
     headers.push(["Last-Modified", new Date(details.modifiedMs).toUTCString()]);
   }
@@ -105,6 +109,13 @@ export function toS3Error(error: unknown): S3Error {
     elements,
     cause: error,
   });
+}
+
+// Where a condition failed, `null` is the version of a bucket that knows none, for all that can be told here.
+function namesVersion({ code, details }: StoreError): boolean {
+  return (
+    code !== "NoSuchVersion" && (details.versionId !== "null" || details.deleteMarker === true)
+  );
 }
 
 /**
@@ -127,7 +138,7 @@ export function answerError(
     elements +
     tag("Resource", resource) +
     tag("RequestId", requestId) +
-    tag("HostId", "platform-vault");
+    tag("HostId", HOST_ID);
   return {
     status: error.status,
     headers: [XML_TYPE, ...error.headers],
@@ -143,6 +154,7 @@ export function completeHeaders(
   const headers: Header[] = [
     ["Server", "platform-vault"],
     ["x-amz-request-id", requestId],
+    ["x-amz-id-2", HOST_ID],
   ];
   for (const section of sections) if (section !== undefined) headers.push(...section);
   const count = headers.length;

@@ -1,11 +1,10 @@
 // Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
 import { actionTable } from "../access/action.ts";
 import type { AccessQuestion } from "../access/authorizer.ts";
-import { decodeUri } from "../sigv4/index.ts";
 import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
+import { parseCopySource } from "../wire/copy-source.ts";
 import { S3Error } from "../wire/error.ts";
-import { decodeFieldText } from "../wire/fields.ts";
 import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
@@ -100,7 +99,7 @@ async function readConditionValues(
   subject: Subject,
   bodyTags?: Readonly<Record<string, string>>,
 ): Promise<Map<string, string[]>> {
-  const { api, request, caller, fields, query } = context;
+  const { api, request, caller, fields, query, signature } = context;
   const values = new Map<string, string[]>();
   const set = (name: string, value: string | undefined): void => {
     if (value !== undefined) values.set(name, [value]);
@@ -117,15 +116,8 @@ async function readConditionValues(
     set("aws:username", caller.name);
     set("aws:userid", caller.name);
   }
-  set(
-    "s3:authtype",
-    caller.kind === "anonymous"
-      ? undefined
-      : context.presigned
-        ? "REST-QUERY-STRING"
-        : "REST-HEADER",
-  );
-  set("s3:signatureversion", caller.kind === "anonymous" ? undefined : "AWS4-HMAC-SHA256");
+  set("s3:authtype", signature?.type);
+  set("s3:signatureversion", signature?.version);
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
   set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
@@ -164,7 +156,8 @@ const CONDITION_FIELDS = [
 // Policies name a source as bucket/key, however the field spells it.
 function toPlainSource(text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
-  return decodeUri(decodeFieldText(text).replace(/^\//, "").replace(/\?.*$/s, ""));
+  const source = parseCopySource(text);
+  return source === undefined ? undefined : `${source.bucketName}/${source.key}`;
 }
 
 async function addExistingTags(

@@ -1,10 +1,11 @@
 // What operations are given: the parts of the service, and one request with who sent it.
 import type { AddressPolicy } from "@platform/kernel/egress";
-import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
+import type { AddressSet } from "@platform/kernel/network";
+import type { Clock } from "@platform/kernel/time";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
-import type { PayloadMode, SignatureVerifier } from "../sigv4/index.ts";
+import type { PayloadMode, SignatureKind, SignatureVerifier } from "../sigv4/index.ts";
 import type { Actor, Bucket, Owner, Store } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
@@ -27,7 +28,10 @@ export interface ObjectApi {
   readonly websiteDomain: string | undefined;
   /** Where events may be sent to. */
   readonly eventPolicy: AddressPolicy;
-  readonly trustsPeer: (address: string) => boolean;
+  /** Whether there is a user of this name. */
+  readonly isUser: (name: string) => boolean;
+  /** Who is believed about whom it speaks for. */
+  readonly trustedProxies: AddressSet;
 }
 
 /** One operation to carry out. */
@@ -36,7 +40,8 @@ export interface OperationContext {
   readonly request: S3Request;
   readonly name: OperationName;
   readonly caller: Caller;
-  readonly presigned: boolean;
+  /** Undefined for anonymous requests. */
+  readonly signature: SignatureKind | undefined;
   readonly payload: PayloadMode;
   readonly bucketName: string;
   /** "" on bucket level. */

@@ -34,7 +34,6 @@ export function answerPreflight(request: S3Request, bucket: Bucket | undefined):
     });
   }
   const headers: Header[] = getRuleHeaders(rule, origin);
-  headers.push(["Access-Control-Allow-Methods", rule.methods.join(", ")]);
   if (wanted.length > 0) headers.push(["Access-Control-Allow-Headers", wanted.join(", ")]);
   if (rule.maxAgeSeconds !== null)
     headers.push(["Access-Control-Max-Age", String(rule.maxAgeSeconds)]);
@@ -54,6 +53,7 @@ function getRuleHeaders(rule: CorsRule, origin: string): Header[] {
   const isAny = rule.origins.includes("*");
   const headers: Header[] = [["Access-Control-Allow-Origin", isAny ? "*" : origin]];
   if (!isAny) headers.push(["Access-Control-Allow-Credentials", "true"]);
+  headers.push(["Access-Control-Allow-Methods", rule.methods.join(", ")]);
   if (rule.exposed.length > 0)
     headers.push(["Access-Control-Expose-Headers", rule.exposed.join(", ")]);
   headers.push(VARY);

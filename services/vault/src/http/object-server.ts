@@ -2,7 +2,8 @@
 import type { Exchange, Handler } from "@platform/http1";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../wire/error.ts";
-import { readAddress, resolveOperation } from "../wire/operation.ts";
+import { addPresignedFields } from "../wire/fields.ts";
+import { readAddress, readHostedBucket, resolveOperation } from "../wire/operation.ts";
 import type { OperationName } from "../wire/operation.ts";
 import { answerError, completeHeaders, toS3Error } from "./answer.ts";
 import type { Header, S3Answer } from "./answer.ts";
@@ -57,7 +58,7 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
 
 async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
-  const request = new S3Request(exchange, id, api.trustsPeer);
+  const request = new S3Request(exchange, id, api.trustedProxies);
   const finished: FinishedRequest = {
     request,
     operation: "Unknown",
@@ -124,6 +125,7 @@ async function answerRequest(
     finished.operation = "Preflight";
     return answerPreflight(request, api.store.findBucket(address.bucket));
   }
+  addPresignedFields(fields, request.query.pairs);
   const resolved = resolveOperation(method, address, request.query, fields);
   finished.operation = resolved.name;
   const { query, forwardedHost } = request;
@@ -132,6 +134,7 @@ async function answerRequest(
     rawPath,
     query: query.pairs,
     fields,
+    hostedBucket: readHostedBucket(host, api.domain),
     forwardedHost,
   });
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
@@ -144,7 +147,7 @@ async function answerRequest(
     request,
     name: resolved.name,
     caller,
-    presigned: signed.kind === "signed" && signed.presigned,
+    signature: signed.kind === "signed" ? signed.signature : undefined,
     payload: signed.payload,
     bucketName: resolved.bucket,
     key: resolved.key,

@@ -40,10 +40,15 @@ import {
 } from "./bucket/public-access-block.ts";
 import { deleteBucketTagging, getBucketTagging, putBucketTagging } from "./bucket/tagging.ts";
 import {
+  deleteBucketReplication,
   getBucketAccelerateConfiguration,
   getBucketLogging,
   getBucketReplication,
   getBucketRequestPayment,
+  putBucketAccelerateConfiguration,
+  putBucketLogging,
+  putBucketReplication,
+  putBucketRequestPayment,
 } from "./bucket/unset.ts";
 import { getBucketVersioning, putBucketVersioning } from "./bucket/versioning.ts";
 import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./bucket/website.ts";
@@ -117,9 +122,14 @@ export const operations: Readonly<Record<OperationName, OperationHandler>> = {
   PutBucketOwnershipControls: putBucketOwnershipControls,
   DeleteBucketOwnershipControls: deleteBucketOwnershipControls,
   GetBucketReplication: getBucketReplication,
+  PutBucketReplication: putBucketReplication,
+  DeleteBucketReplication: deleteBucketReplication,
   GetBucketLogging: getBucketLogging,
+  PutBucketLogging: putBucketLogging,
   GetBucketRequestPayment: getBucketRequestPayment,
+  PutBucketRequestPayment: putBucketRequestPayment,
   GetBucketAccelerateConfiguration: getBucketAccelerateConfiguration,
+  PutBucketAccelerateConfiguration: putBucketAccelerateConfiguration,
   PutObject: putObject,
   CopyObject: copyObject,
   GetObject: getObject,

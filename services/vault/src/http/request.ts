@@ -1,5 +1,6 @@
 // One request to the object API, read off the engine's exchange once.
 import type { Exchange } from "@platform/http1";
+import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 import { RequestFields } from "../wire/fields.ts";
 import { readQuery } from "../wire/operation.ts";
 import type { RequestQuery } from "../wire/operation.ts";
@@ -25,7 +26,7 @@ export class S3Request {
   readonly body: RequestBody;
   #query: RequestQuery | undefined;
 
-  constructor(exchange: Exchange, id: string, trustsPeer: (address: string) => boolean) {
+  constructor(exchange: Exchange, id: string, trustedProxies: AddressSet) {
     const { head, connection } = exchange;
     this.exchange = exchange;
     this.sequence = exchange.sequence;
@@ -35,11 +36,13 @@ export class S3Request {
     this.rawQuery = head.queryString() ?? "";
     this.host = head.hostString() ?? "";
     this.fields = new RequestFields(head.fields.entries());
-    const isTrusted = trustsPeer(connection.remoteAddress);
+    const { remoteAddress } = connection;
+    const isTrusted = trustedProxies.has(remoteAddress);
     const read = (name: string): string | undefined =>
       isTrusted ? this.fields.get(name)?.split(",").at(-1)?.trim() : undefined;
     this.forwardedHost = read("x-forwarded-host");
-    this.clientAddress = read("x-forwarded-for") ?? connection.remoteAddress;
+    const chain = isTrusted ? (this.fields.get("x-forwarded-for") ?? "") : "";
+    this.clientAddress = findClientAddress(remoteAddress, chain, trustedProxies);
     this.secure = connection.secure || read("x-forwarded-proto") === "https";
     this.body = new RequestBody(exchange);
   }

@@ -3,11 +3,14 @@ import { parseQuery } from "../sigv4/index.ts";
 import { S3Error } from "../wire/error.ts";
 import { decodeFieldText } from "../wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
 
 const KEY_CHARS_MAX = 128;
 const VALUE_CHARS_MAX = 256;
 /** Tags of an object. */
 export const OBJECT_TAGS_MAX = 10;
+/** Tags of a bucket. */
+export const BUCKET_TAGS_MAX = 50;
 
 /** Reads `x-amz-tagging`: tags as a query. Throws InvalidTag. */
 export function readTagging(text: string): Record<string, string> {
@@ -18,6 +21,11 @@ export function readTagging(text: string): Record<string, string> {
 export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
   const set = parseXml(body, "Tagging").find("TagSet");
   if (set === undefined) throw new S3Error("MalformedXML");
+  return readTags(set, tagsMax);
+}
+
+/** Reads the `Tag` elements of a document. Throws InvalidTag. */
+export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
   const pairs = set
     .list("Tag")
     .map((item) => [item.getText("Key"), item.getText("Value")] as const);

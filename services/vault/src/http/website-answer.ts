@@ -133,7 +133,7 @@ function createContext(
     request,
     name: "GetObject",
     caller: { kind: "anonymous" },
-    presigned: false,
+    signature: undefined,
     payload: { kind: "unsigned" },
     bucketName: bucket.name,
     key,

@@ -15,6 +15,8 @@ export interface LifecycleRule {
   id: string;
   enabled: boolean;
   filter: LifecycleFilter;
+  /** The rule came with its prefix beside the filter, in the older form, and is told so. */
+  hasOlderForm?: true;
   expiration?: { days: number } | { atMs: number } | { expiredObjectDeleteMarker: true };
   noncurrentVersionExpiration?: { days: number; newerVersionsKept?: number };
   abortIncompleteUpload?: { days: number };

@@ -31,7 +31,8 @@ export interface PostPolicy {
 /** What a form says of its signature. */
 export interface FormClaim {
   accessKey: string;
-  scope: SigningScope;
+  /** Undefined for a signature of Version 2. */
+  scope: SigningScope | undefined;
   signature: string;
   /** The policy as it was signed, in base64. */
   policy: string;
@@ -39,22 +40,19 @@ export interface FormClaim {
 
 /** The claim of a form, whose names are in lower case; undefined for an anonymous upload. */
 export function readFormClaim(form: ReadonlyMap<string, string>): FormClaim | undefined {
-  const policy = form.get("policy");
-  if (form.has("awsaccesskeyid")) {
-    throw new S3Error(
-      "InvalidRequest",
-      "Signature Version 2 is not supported. Please use AWS4-HMAC-SHA256.",
-    );
-  }
-  if (policy === undefined) {
-    if (form.has("x-amz-signature")) throw missing("policy");
-    return undefined;
-  }
+  const isOlder = form.has("awsaccesskeyid");
+  const isSigned = isOlder || form.has("signature") || form.has("x-amz-signature");
+  if (!isSigned && !form.has("policy")) return undefined;
   const read = (name: string): string => {
     const value = form.get(name);
     if (value === undefined) throw missing(name);
     return value;
   };
+  const policy = read("policy");
+  if (isOlder) {
+    const [accessKey, signature] = [read("awsaccesskeyid"), read("signature")];
+    return { accessKey, scope: undefined, signature, policy };
+  }
   if (read("x-amz-algorithm") !== "AWS4-HMAC-SHA256") {
     throw new S3Error("InvalidArgument", 'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"');
   }

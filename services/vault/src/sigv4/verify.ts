@@ -1,13 +1,16 @@
-// Checks a request's Signature Version 4, in its header or its query.
+// Checks a request's signature, in its header, its query or its form; one of Version 2 by the rules of `../sigv2/`.
 import type { Clock } from "@platform/kernel/time";
 import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import { buildCanonicalRequest, buildStringToSign } from "./canonical.ts";
 import type { QueryPair } from "./canonical.ts";
+import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
+import type { OlderClaim } from "../sigv2/index.ts";
 import { isPresignName, readSignatureClaim } from "./credential.ts";
 import type { SignatureClaim } from "./credential.ts";
 import { readPayloadClaim } from "./payload.ts";
 import type { PayloadClaim, PayloadMode } from "./payload.ts";
+import type { FormClaim } from "./post-policy.ts";
 import { SigningKeyCache, formatScope, isSameSignature, signText } from "./signing-key.ts";
 
 /** How far a signature's time may be from ours. */
@@ -20,6 +23,8 @@ export interface SignedRequest {
   rawPath: string;
   query: readonly QueryPair[];
   fields: RequestFields;
+  /** The bucket, where the Host names it. */
+  hostedBucket?: string | undefined;
   /** The Host that a trusted proxy says the client used, where there is one. */
   forwardedHost?: string | undefined;
 }
@@ -30,7 +35,19 @@ export type FindKey<Owner> = (accessKey: string) => { secret: string; owner: Own
 /** Who sent a request, and how its body is covered. */
 export type Authentication<Owner> =
   | { kind: "anonymous"; payload: PayloadMode }
-  | { kind: "signed"; accessKey: string; owner: Owner; presigned: boolean; payload: PayloadMode };
+  | {
+      kind: "signed";
+      accessKey: string;
+      owner: Owner;
+      signature: SignatureKind;
+      payload: PayloadMode;
+    };
+
+/** How a request is signed, as conditions of policies name it. */
+export interface SignatureKind {
+  version: "AWS" | "AWS4-HMAC-SHA256";
+  type: "REST-HEADER" | "REST-QUERY-STRING" | "POST";
+}
 
 /** Checks signatures. One per process: it keeps derived keys. */
 export class SignatureVerifier<Owner> {
@@ -45,19 +62,16 @@ export class SignatureVerifier<Owner> {
 
   /** Throws the S3Error that the API answers where anything is wrong with the signature. */
   verify(request: SignedRequest): Authentication<Owner> {
+    const older = readOlderClaim(request.fields, request.query);
+    if (older !== undefined) return this.#verifyOlder(older, request);
     const claim = readSignatureClaim(request.fields, request.query);
     const declared = request.fields.get("x-amz-content-sha256");
     if (claim === undefined) {
-      return { kind: "anonymous", payload: toAnonymousPayload(declared) };
+      return { kind: "anonymous", payload: toUnsignedPayload(declared) };
     }
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
-    const known = this.#findKey(claim.accessKey);
-    if (known === undefined) {
-      throw new S3Error("InvalidAccessKeyId", {
-        elements: [["AWSAccessKeyId", claim.accessKey]],
-      });
-    }
+    const known = this.#requireKey(claim.accessKey);
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
@@ -67,32 +81,53 @@ export class SignatureVerifier<Owner> {
         (index === 0 || host !== undefined) &&
         isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature),
     );
-    if (!matches)
-      throw new S3Error("SignatureDoesNotMatch", {
-        elements: [["AWSAccessKeyId", claim.accessKey]],
-      });
+    if (!matches) throw doesNotMatch(claim.accessKey);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
       owner: known.owner,
-      presigned: claim.kind === "query",
+      signature: { version: "AWS4-HMAC-SHA256", type: SIGNATURE_TYPES[claim.kind] },
       payload: toPayloadMode(payload, claim, key),
     };
   }
 
   /** Checks a form upload's policy signature; throws as `verify`. */
-  verifyPolicy(
-    claim: Pick<SignatureClaim, "accessKey" | "scope" | "signature">,
-    policy: string,
-  ): Owner {
-    const known = this.#findKey(claim.accessKey);
-    if (known === undefined)
-      throw new S3Error("InvalidAccessKeyId", { elements: [["AWSAccessKeyId", claim.accessKey]] });
-    const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    if (!isSameSignature(signText(key, policy), claim.signature)) {
-      throw new S3Error("SignatureDoesNotMatch");
-    }
-    return known.owner;
+  verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
+    const { secret, owner } = this.#requireKey(claim.accessKey);
+    const { scope, policy } = claim;
+    const expected =
+      scope === undefined
+        ? signOlder(secret, policy)
+        : signText(this.#keys.get(claim.accessKey, secret, scope), policy);
+    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim.accessKey);
+    const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
+    return { owner, signature: { version, type: "POST" } };
+  }
+
+  // Signature Version 2: nothing of the body is signed, and no time is too long for a presigned URL.
+  #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
+    const { kind, accessKey, timeMs, date } = claim;
+    const { secret, owner } = this.#requireKey(accessKey);
+    const nowMs = this.#clock.now();
+    if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
+    if (kind === "header") requireNear(timeMs, date, nowMs);
+    const { method, rawPath, query, fields, hostedBucket } = request;
+    const texts = buildOlderStrings({ method, rawPath, query, fields, hostedBucket, date });
+    const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
+    if (!matches) throw doesNotMatch(accessKey);
+    return {
+      kind: "signed",
+      accessKey,
+      owner,
+      signature: { version: "AWS", type: SIGNATURE_TYPES[kind] },
+      payload: toUnsignedPayload(fields.get("x-amz-content-sha256")),
+    };
+  }
+
+  #requireKey(accessKey: string): { secret: string; owner: Owner } {
+    const known = this.#findKey(accessKey);
+    if (known !== undefined) return known;
+    throw new S3Error("InvalidAccessKeyId", { elements: [["AWSAccessKeyId", accessKey]] });
   }
 
   #readPayloadHash(
@@ -118,28 +153,39 @@ export class SignatureVerifier<Owner> {
       if (claim.timeMs > nowMs + CLOCK_SKEW_MS_MAX) {
         throw new S3Error("AccessDenied", "Request is not yet valid");
       }
-      if (nowMs > endMs) {
-        throw new S3Error("AccessDenied", {
-          message: "Request has expired",
-          elements: [
-            ["X-Amz-Expires", String(claim.expiresSeconds)],
-            ["Expires", new Date(endMs).toISOString()],
-            ["ServerTime", new Date(nowMs).toISOString()],
-          ],
-        });
-      }
+      if (nowMs > endMs) throw hasExpired(endMs, nowMs, claim.expiresSeconds);
       return;
     }
-    if (Math.abs(nowMs - claim.timeMs) > CLOCK_SKEW_MS_MAX) {
-      throw new S3Error("RequestTimeTooSkewed", {
-        elements: [
-          ["RequestTime", claim.timestamp],
-          ["ServerTime", new Date(nowMs).toISOString()],
-          ["MaxAllowedSkewMilliseconds", String(CLOCK_SKEW_MS_MAX)],
-        ],
-      });
-    }
+    requireNear(claim.timeMs, claim.timestamp, nowMs);
   }
+}
+
+const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
+
+function doesNotMatch(accessKey: string): S3Error {
+  return new S3Error("SignatureDoesNotMatch", { elements: [["AWSAccessKeyId", accessKey]] });
+}
+
+function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {
+  return new S3Error("AccessDenied", {
+    message: "Request has expired",
+    elements: [
+      ...(expiresSeconds === undefined ? [] : [["X-Amz-Expires", String(expiresSeconds)] as const]),
+      ["Expires", new Date(endMs).toISOString()],
+      ["ServerTime", new Date(nowMs).toISOString()],
+    ],
+  });
+}
+
+function requireNear(timeMs: number, given: string, nowMs: number): void {
+  if (Math.abs(nowMs - timeMs) <= CLOCK_SKEW_MS_MAX) return;
+  throw new S3Error("RequestTimeTooSkewed", {
+    elements: [
+      ["RequestTime", given],
+      ["ServerTime", new Date(nowMs).toISOString()],
+      ["MaxAllowedSkewMilliseconds", String(CLOCK_SKEW_MS_MAX)],
+    ],
+  });
 }
 
 function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
@@ -190,11 +236,14 @@ function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: Buffer
   }
 }
 
-function toAnonymousPayload(declared: string | undefined): PayloadMode {
+function toUnsignedPayload(declared: string | undefined): PayloadMode {
   if (declared === undefined) return { kind: "unsigned" };
   const payload = readPayloadClaim(declared);
   if (payload.kind === "signed-chunks") {
-    throw new S3Error("InvalidRequest", "Signed chunks need a signed request.");
+    throw new S3Error(
+      "InvalidRequest",
+      "Signed chunks need a request that is signed with AWS4-HMAC-SHA256.",
+    );
   }
   return payload.kind === "unsigned-chunks" ? { kind: "unsigned-chunks", trailer: true } : payload;
 }

@@ -162,6 +162,10 @@ export const s3Errors = {
   SlowDown: [429, "Please reduce your request rate."],
   TooManyBuckets: [400, "You have attempted to create more buckets than allowed."],
   UnexpectedContent: [400, "This request does not support content."],
+  UnresolvableGrantByEmailAddress: [
+    400,
+    "The email address you provided does not match any account on record.",
+  ],
   UnsupportedSignature: [
     400,
     "The provided request is signed with an unsupported version of the signature.",

@@ -54,6 +54,12 @@ export class RequestFields {
     if (conflict !== undefined) throw conflict;
   }
 
+  /** Adds a field that a presigned URL brings in its query; one that was sent as a field counts more. */
+  addParameter(given: string, value: string): void {
+    const name = foldName(given);
+    if (!this.#folded.has(name)) this.#folded.set(name, value);
+  }
+
   /** All fields under their folded names. */
   entries(): IterableIterator<[string, string]> {
     return this.#folded.entries();
@@ -68,6 +74,29 @@ export class RequestFields {
     });
   }
 }
+
+/**
+ * Takes fields that a presigned URL brings in its query, as SDKs put them there for clients that cannot send them: they
+ * are signed with it. Checksums are not taken, as S3 does not: SDKs presign that of an empty body.
+ */
+export function addPresignedFields(
+  fields: RequestFields,
+  query: readonly (readonly [name: string, value: string])[],
+): void {
+  if (!query.some(([name]) => SIGNATURE_PARAMETERS.has(name))) return;
+  for (const [name, value] of query) {
+    const isField = QUERY_FIELD.test(name) && !/^x-(?:amz|store)-(?:sdk-)?checksum-/.test(name);
+    if (isField) fields.addParameter(name, Buffer.from(value, "utf8").toString("latin1"));
+  }
+}
+
+const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set([
+  "AWSAccessKeyId",
+  "X-Amz-Signature",
+  "X-Store-Signature",
+]);
+/** In lower case: `X-Amz-Date` and its like are the signature's own. */
+const QUERY_FIELD = /^(?:x-(?:amz|store)-[a-z0-9-]+|content-type|content-md5)$/;
 
 /** A field's value as UTF-8; values are read as latin1, a character for each byte. */
 export function decodeFieldText(value: string): string {

@@ -56,9 +56,14 @@ const TABLE = [
   ["bucket", "PUT", "ownershipControls", "PutBucketOwnershipControls"],
   ["bucket", "DELETE", "ownershipControls", "DeleteBucketOwnershipControls"],
   ["bucket", "GET", "replication", "GetBucketReplication"],
+  ["bucket", "PUT", "replication", "PutBucketReplication"],
+  ["bucket", "DELETE", "replication", "DeleteBucketReplication"],
   ["bucket", "GET", "logging", "GetBucketLogging"],
+  ["bucket", "PUT", "logging", "PutBucketLogging"],
   ["bucket", "GET", "requestPayment", "GetBucketRequestPayment"],
+  ["bucket", "PUT", "requestPayment", "PutBucketRequestPayment"],
   ["bucket", "GET", "accelerate", "GetBucketAccelerateConfiguration"],
+  ["bucket", "PUT", "accelerate", "PutBucketAccelerateConfiguration"],
   ["object", "PUT", "", "PutObject"],
   ["object", "PUT", "copy", "CopyObject"],
   ["object", "GET", "", "GetObject"],
@@ -133,6 +138,15 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
 ]);
 // On reads it asks for one part of an object.
 const PARAMETERS: ReadonlySet<string> = new Set(["partNumber"]);
+
+/** Parameters of URLs that were presigned with Signature Version 2. */
+const OLDER_PARAMETERS: ReadonlySet<string> = new Set([
+  "AWSAccessKeyId",
+  "Signature",
+  "Expires",
+  "content-type",
+  "content-md5",
+]);
 
 /** Names by which writes may be refined; any other name on a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
@@ -212,11 +226,13 @@ export function resolveOperation(
   fields: RequestFields,
 ): ResolvedRequest {
   const asked = new Set<string>();
+  const isOlder = query.has("AWSAccessKeyId");
   for (const [given] of query.pairs) {
     // The specification's own name for retention.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
-    else checkParameter(method, name, query.get(given)!);
+    else if (!isOlder || !OLDER_PARAMETERS.has(name))
+      checkParameter(method, name, query.get(given)!);
   }
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
     asked.add("copy");

@@ -10,7 +10,11 @@ const JSON_TYPE = { "content-type": "application/json" };
 let serving: Serving;
 before(async () => {
   serving = await serve({
-    env: { PLATFORM_VAULT_TENANT_RATE: "1", PLATFORM_VAULT_TENANT_BURST: "60" },
+    env: {
+      PLATFORM_VAULT_TENANT_RATE: "1",
+      PLATFORM_VAULT_TENANT_BURST: "60",
+      PLATFORM_VAULT_TRUSTED_PROXIES: "127.0.0.1,10.0.0.0/8",
+    },
   });
 });
 after(() => serving[Symbol.asyncDispose]());
@@ -149,6 +153,31 @@ describe("users", () => {
     assert.ok(!listed.text.includes(key.secretKey));
     const refused = await call("GET", "/api/v1/buckets", undefined, { key });
     assert.ok([401, 403].includes(refused.status));
+  });
+
+  test("a policy for a network looks at the first address before the trusted proxies", async () => {
+    const { s3 } = serving;
+    await s3.must("PUT", "/office");
+    await s3.must("PUT", "/office/a", { body: "a" });
+    const statement = {
+      Effect: "Allow",
+      Action: "s3:GetObject",
+      Resource: "arn:aws:s3:::office/*",
+      Condition: { IpAddress: { "aws:SourceIp": "198.51.100.0/24" } },
+    };
+    const key = await createUser("office", { Version: "2012-10-17", Statement: [statement] });
+    for (const [chain, status] of [
+      ["198.51.100.7", 200],
+      ["198.51.100.7, 10.0.0.2", 200],
+      ["203.0.113.1, 198.51.100.7:4711, 10.0.0.2", 200],
+      ["203.0.113.1", 403],
+      ["198.51.100.7, 203.0.113.1", 403],
+      ["198.51.100.7, 203.0.113.1, 10.0.0.2", 403],
+      ["", 403],
+    ] as const) {
+      const headers = chain === "" ? {} : { "x-forwarded-for": chain };
+      assert.equal((await s3.send("GET", "/office/a", { key, headers })).status, status, chain);
+    }
   });
 
   test("users, keys and secrets are there after a new start", async () => {

@@ -108,6 +108,17 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a source that is encoded as a whole, its slashes included",
+    async ({ ask, bucket, putAll }) => {
+      await putAll("a/b c");
+      for (const source of [`${bucket}/a/b c`, `/${bucket}/a/b c`]) {
+        const headers = { "x-amz-copy-source": encodeURIComponent(source) };
+        assert.equal((await ask("PUT", "/copy", { headers })).status, 200);
+        assert.equal((await ask("GET", "/copy")).text, "a/b c");
+      }
+    },
+  ],
+  [
     "takes a source whose letters are bytes of UTF-8 and not encoded",
     async (scene) => {
       await scene.putAll("grün");

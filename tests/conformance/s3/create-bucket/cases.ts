@@ -196,4 +196,19 @@ export const cases = casesOf(
       assertError(await client.send("PUT", `/${createName()}`, { as }), 403, "AccessDenied");
     },
   ],
+  [
+    "gives the bucket the tags of a configuration",
+    async ({ client }) => {
+      const name = createName();
+      const toBody = (tags: string) =>
+        `<CreateBucketConfiguration><Tags>${tags}</Tags></CreateBucketConfiguration>`;
+      const tag = "<Tag><Key>team</Key><Value>red</Value></Tag>";
+      const twice = await client.send("PUT", `/${name}`, { body: toBody(tag + tag) });
+      assertError(twice, 400, "InvalidTag");
+      assertEmpty(await client.send("PUT", `/${name}`, { body: toBody(tag) }), 200);
+      const { document } = await client.send("GET", `/${name}?tagging`);
+      assert.equal(document.get("TagSet/Tag/Key"), "team");
+      assert.equal(document.get("TagSet/Tag/Value"), "red");
+    },
+  ],
 );

@@ -110,6 +110,7 @@ export const cases = casesOf(
       const { headers } = await scene.ask("GET", "/key", { headers: { origin: ORIGIN } });
       assert.equal(headers["access-control-allow-origin"], ORIGIN);
       assert.equal(headers["access-control-expose-headers"], "ETag, x-amz-version-id");
+      assert.match(headers["access-control-allow-methods"]!, /GET/);
       assert.match(headers["vary"]!, /Origin/);
     },
   ],

@@ -69,6 +69,9 @@ export const cases = casesOf(
       }
       const done = await askToComplete(scene, "key", id, parts);
       assert.equal(done.status, 200, done.text);
+      const whole = (await read(scene, "Checksum")).get("Checksum/ChecksumSHA256");
+      const sums = bodies.map((body) => Buffer.from(digest("sha256", body), "base64"));
+      assert.equal(whole, digest("sha256", Buffer.concat(sums)), "without the number of parts");
       const first = await read(scene, "ObjectParts", { "x-amz-max-parts": "1" });
       assert.equal(first.get("ObjectParts/IsTruncated"), "true");
       assert.equal(first.get("ObjectParts/NextPartNumberMarker"), "1");

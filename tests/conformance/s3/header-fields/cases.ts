@@ -107,4 +107,13 @@ export const cases = casesOf(
       assert.match(answer, /^HTTP\/1.1 411 [\s\S]*MissingContentLength/);
     },
   ],
+  [
+    "every answer names its request and who answered, errors in the document as well",
+    async ({ ask }) => {
+      const good = await ask("GET");
+      assert.ok(good.headers["x-amz-id-2"]);
+      const bad = await ask("GET", "/missing");
+      assert.equal(bad.headers["x-amz-id-2"], bad.document.get("HostId"));
+    },
+  ],
 );

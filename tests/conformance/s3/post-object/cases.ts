@@ -1,5 +1,6 @@
 // POST Object: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-UsingHTTPPOST.html
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { assertEmpty, assertError, casesOf, md5, type Scene } from "../case.ts";
 import { signPolicy, type Credentials } from "../signature.ts";
 
@@ -380,6 +381,27 @@ export const cases = casesOf(
         body: toBody({ file: "x" }, { key: "key" }),
       });
       assertError(answer, 404, "NoSuchBucket");
+    },
+  ],
+  [
+    "takes a policy that is signed with Signature Version 2, and refuses another's",
+    async (scene) => {
+      const { accessKey, secretKey } = scene.client.root;
+      const document = {
+        expiration: new Date(Date.now() + HOUR_MS).toISOString(),
+        conditions: [{ bucket: scene.bucket }, ["starts-with", "$key", "older"]],
+      };
+      const policy = Buffer.from(JSON.stringify(document)).toString("base64");
+      const signature = createHmac("sha1", secretKey).update(policy).digest("base64");
+      const fields = { key: "older", AWSAccessKeyId: accessKey, policy, signature };
+      assertEmpty(await post(scene, { fields }), 204);
+      assert.equal((await scene.ask("GET", "/older")).text, "hello");
+      const forged = { ...fields, signature: signature.replace(/^./, "_") };
+      assertError(await post(scene, { fields: forged }), 403, "SignatureDoesNotMatch");
+      const other = await post(scene, { fields: { ...fields, key: "newer" } });
+      assertError(other, 403, "AccessDenied");
+      const { signature: _, ...unsigned } = fields;
+      assertError(await post(scene, { fields: unsigned }), 400, "InvalidArgument");
     },
   ],
 );

@@ -2,6 +2,11 @@
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult } from "../case.ts";
 
+const toGrant = (grantee: string) =>
+  `<Grant><Grantee>${grantee}</Grantee><Permission>READ</Permission></Grant>`;
+const toPolicy = (owner: string, grants: string) =>
+  `<AccessControlPolicy>${owner}<AccessControlList>${grants}</AccessControlList></AccessControlPolicy>`;
+
 /** The cases. */
 export const cases = casesOf(
   "PutBucketAcl",
@@ -97,6 +102,55 @@ export const cases = casesOf(
     "MalformedACLError for what is no list",
     async ({ ask }) => {
       assertError(await ask("PUT", "?acl", { body: "<Other/>" }), 400, "MalformedACLError");
+    },
+  ],
+  [
+    "names grantees as their owners do: the account and users that there are",
+    async ({ ask, must, createUser }) => {
+      const { user } = await createUser();
+      const owner = (await ask("GET", "?acl")).document;
+      const grant = `id="${owner.get("Owner/ID")}", id=${user}`;
+      await must("PUT", "?acl", { headers: { "x-amz-grant-read": grant } });
+      const names = (await ask("GET", "?acl")).document.texts(
+        "AccessControlList/Grant/Grantee/DisplayName",
+      );
+      assert.deepEqual(names, [owner.get("Owner/DisplayName"), user]);
+    },
+  ],
+  [
+    "InvalidArgument for an id that nobody has, in headers and documents",
+    async ({ ask }) => {
+      const headers = { "x-amz-grant-read": "id=nobody-has-it" };
+      const first = await ask("PUT", "?acl", { headers });
+      assertError(first, 400, "InvalidArgument");
+      assert.equal(first.document.get("ArgumentName"), "CanonicalUser/ID");
+      const body = toPolicy("", toGrant("<ID>nobody-has-it</ID>"));
+      assertError(await ask("PUT", "?acl", { body }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "UnresolvableGrantByEmailAddress for addresses of mail, in headers and documents",
+    async ({ ask }) => {
+      const headers = { "x-amz-grant-read": 'emailAddress="a@example.com"' };
+      const code = "UnresolvableGrantByEmailAddress";
+      assertError(await ask("PUT", "?acl", { headers }), 400, code);
+      const body = toPolicy("", toGrant("<EmailAddress>a@example.com</EmailAddress>"));
+      assertError(await ask("PUT", "?acl", { body }), 400, code);
+    },
+  ],
+  [
+    "AccessDenied for a document that names another owner",
+    async ({ ask }) => {
+      const body = toPolicy("<Owner><ID>another</ID></Owner>", "");
+      assertError(await ask("PUT", "?acl", { body }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "a list without grants leaves none",
+    async ({ ask }) => {
+      assertEmpty(await ask("PUT", "?acl", { body: toPolicy("", "") }), 200);
+      const found = readResult(await ask("GET", "?acl"), "AccessControlPolicy");
+      assert.deepEqual(found.all("AccessControlList/Grant"), []);
     },
   ],
 );

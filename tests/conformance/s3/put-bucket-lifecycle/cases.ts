@@ -89,7 +89,8 @@ export const cases = casesOf(
     async (scene) => {
       assertEmpty(await put(scene, `<ID>a</ID><Prefix>logs/</Prefix>${ENABLED}${DAYS}`), 200);
       const found = await read(scene);
-      assert.equal(found.get("Rule/Prefix") ?? found.get("Rule/Filter/Prefix"), "logs/");
+      assert.equal(found.get("Rule/Prefix"), "logs/");
+      assert.equal(found.get("Rule/Filter"), undefined, "it is told as it was put");
     },
   ],
   [
@@ -207,6 +208,13 @@ export const cases = casesOf(
       await put(scene, `<ID>a</ID>${ENABLED}<Filter><Prefix>logs/</Prefix></Filter>${DAYS}`);
       await scene.put("key", "x");
       assert.equal((await scene.ask("HEAD", "/key")).headers["x-amz-expiration"], undefined);
+    },
+  ],
+  [
+    "MalformedXML for a transition to a class that there is none of",
+    async (scene) => {
+      const inner = "<Transition><Days>30</Days><StorageClass>FASTEST</StorageClass></Transition>";
+      assertError(await put(scene, `${ENABLED}${ALL}${inner}`), 400, "MalformedXML");
     },
   ],
 );

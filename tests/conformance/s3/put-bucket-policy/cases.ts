@@ -301,6 +301,7 @@ export const cases = casesOf(
         assert.equal((await copy(`${scene.bucket}/${from}`)).status, 200);
         assert.equal((await copy(`/${scene.bucket}/${from}`)).status, 200);
       }
+      assert.equal((await copy(encodeURIComponent(`/${scene.bucket}/open/a`))).status, 200);
       assertError(await copy(`${scene.bucket}/secret/a`), 403, "AccessDenied");
     },
   ],

@@ -88,9 +88,14 @@ export const cases = casesOf(
   ],
   [
     "MetadataTooLarge above the size of metadata that the reference allows",
-    async ({ ask }) => {
-      const headers = { "x-amz-meta-a": "v".repeat(8_200) };
-      assertError(await ask("PUT", "/key", { headers }), 400, "MetadataTooLarge");
+    async ({ ask, put }) => {
+      // One byte of the name, the rest of the value.
+      await put("key", "", { "x-amz-meta-a": "v".repeat(2_047) });
+      const headers = { "x-amz-meta-a": "v".repeat(2_048) };
+      const answer = await ask("PUT", "/key", { headers });
+      assertError(answer, 400, "MetadataTooLarge");
+      assert.equal(answer.document.get("Size"), "2049");
+      assert.equal(answer.document.get("MaxSizeAllowed"), "2048");
     },
   ],
   [

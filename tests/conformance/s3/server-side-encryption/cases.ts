@@ -71,4 +71,12 @@ export const cases = casesOf(
       assert.equal((await ask("HEAD", "/key")).status, 404);
     },
   ],
+  [
+    "InvalidArgument for a key of such a service without the service",
+    async ({ ask }) => {
+      const headers = { "x-amz-server-side-encryption-aws-kms-key-id": "key-1" };
+      assertError(await ask("PUT", "/key", { headers, body: "x" }), 400, "InvalidArgument");
+      assert.equal((await ask("HEAD", "/key")).status, 404);
+    },
+  ],
 );

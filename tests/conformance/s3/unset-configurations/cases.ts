@@ -1,6 +1,11 @@
 // What clients ask of every bucket, answered as S3 answers where nothing was put.
 import assert from "node:assert/strict";
-import { assertError, casesOf, readResult } from "../case.ts";
+import { assertEmpty, assertError, casesOf, readResult } from "../case.ts";
+
+const toStatus = (status: string) =>
+  `<AccelerateConfiguration><Status>${status}</Status></AccelerateConfiguration>`;
+const toPayer = (payer: string) =>
+  `<RequestPaymentConfiguration><Payer>${payer}</Payer></RequestPaymentConfiguration>`;
 
 /** The cases. */
 export const cases = casesOf(
@@ -44,6 +49,39 @@ export const cases = casesOf(
     "a website is NoSuchWebsiteConfiguration",
     async ({ ask }) => {
       assertError(await ask("GET", "?website"), 404, "NoSuchWebsiteConfiguration");
+    },
+  ],
+  [
+    "what holds anyway may be put: no logging, no acceleration, no replication, the owner pays",
+    async ({ ask }) => {
+      const puts = [
+        ["?logging", "<BucketLoggingStatus/>"],
+        ["?accelerate", toStatus("Suspended")],
+        ["?requestPayment", toPayer("BucketOwner")],
+      ] as const;
+      for (const [target, body] of puts) assertEmpty(await ask("PUT", target, { body }), 200);
+      assertEmpty(await ask("DELETE", "?replication"), 204);
+    },
+  ],
+  [
+    "NotImplemented for what would have to change something, MalformedXML for what is none",
+    async ({ ask }) => {
+      const target = "<LoggingEnabled><TargetBucket>b</TargetBucket></LoggingEnabled>";
+      const puts = [
+        ["?logging", `<BucketLoggingStatus>${target}</BucketLoggingStatus>`],
+        ["?accelerate", toStatus("Enabled")],
+        ["?requestPayment", toPayer("Requester")],
+        ["?replication", "<ReplicationConfiguration/>"],
+      ] as const;
+      for (const [name, body] of puts) {
+        assertError(await ask("PUT", name, { body }), 501, "NotImplemented");
+      }
+      for (const [name, body] of [
+        ["?accelerate", toStatus("Fast")],
+        ["?requestPayment", toPayer("Nobody")],
+      ] as const) {
+        assertError(await ask("PUT", name, { body }), 400, "MalformedXML");
+      }
     },
   ],
 );

@@ -69,6 +69,8 @@ export const de: Messages = {
       "Sie war zu lange offen oder wurde in einem anderen Browser geöffnet. Gehen Sie zurück, laden Sie die Seite neu und versuchen Sie es noch einmal. Cookies müssen erlaubt sein.",
     interactionText:
       "Ihre Anmeldung hat zu lange gedauert oder ist schon abgeschlossen. Beginnen Sie noch einmal bei der Anwendung.",
+    refusedText:
+      "Die Anwendung hat etwas verlangt, das nicht geht. Kehren Sie zu ihr zurück, oder sagen Sie es denen, die sie betreiben.",
     linkTitle: "Dieser Link gilt nicht",
     linkText: "Er ist verbraucht, abgelaufen oder unvollständig. Fordern Sie einen neuen an.",
     failedTitle: "Das hat nicht geklappt",
@@ -166,6 +168,11 @@ export const de: Messages = {
     website: "Website",
     note: "Sie können das in Ihrem Konto jederzeit zurücknehmen.",
     returnTo: (host) => `Sie werden zu ${host} geleitet.`,
+  },
+
+  selection: {
+    title: (client) => `Mit welchem Konto zu ${client}?`,
+    goOnAs: (user) => `Weiter als ${user}`,
   },
 
   scopes: {

@@ -69,6 +69,8 @@ export const en = {
       "It was open for too long, or was opened in another browser. Go back, reload the page and try again. Cookies must be allowed.",
     interactionText:
       "Your sign-in took too long or was finished already. Start again at the application.",
+    refusedText:
+      "The application asked for something that cannot be done. Go back to it, or tell those who run it.",
     linkTitle: "This link does not work",
     linkText: "It has been used, has expired or is incomplete. Ask for a new one.",
     failedTitle: "This did not work",
@@ -164,6 +166,11 @@ export const en = {
     website: "Website",
     note: "You can take this back at any time in your account.",
     returnTo: (host: string) => `You will be taken to ${host}.`,
+  },
+
+  selection: {
+    title: (client: string) => `Choose an account for ${client}`,
+    goOnAs: (user: string) => `Continue as ${user}`,
   },
 
   scopes: {

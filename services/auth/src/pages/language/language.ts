@@ -13,7 +13,20 @@ export interface Language {
 }
 
 const headerCharsMax = 256;
+const tagsMax = 16;
 const languages: readonly Language[] = [create("en", en), create("de", de)];
+
+/** BCP 47 tags of the languages there are. */
+export const languageTags: readonly string[] = languages.map(({ tag }) => tag);
+
+/** The first of our languages among space-separated tags, as `ui_locales` has them; undefined where it names none. */
+export function findLanguage(tags: string): Language | undefined {
+  for (const tag of tags.slice(0, headerCharsMax).toLowerCase().split(" ").slice(0, tagsMax)) {
+    const found = findTag(tag);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
 
 /** The one of our languages that `Accept-Language` (RFC 9110 section 12.5.4) prefers; English where it names none. */
 export function chooseLanguage(acceptLanguage: string | undefined): Language {
@@ -28,10 +41,14 @@ export function chooseLanguage(acceptLanguage: string | undefined): Language {
     .filter(({ weight }) => weight > 0)
     .sort((a, b) => b.weight - a.weight);
   for (const { range } of wanted) {
-    const found = languages.find(({ tag }) => range === tag || range.startsWith(`${tag}-`));
+    const found = findTag(range);
     if (found !== undefined) return found;
   }
   return languages[0]!;
+}
+
+function findTag(range: string): Language | undefined {
+  return languages.find(({ tag }) => range === tag || range.startsWith(`${tag}-`));
 }
 
 function create(tag: string, messages: Messages): Language {

@@ -18,10 +18,13 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { requirePermission } from "../authorization.ts";
 import { readInteger } from "../object/conditions.ts";
 import { receiveDocument } from "../payload.ts";
+import { BUCKET_TAGS_MAX, readTags } from "../tagging-document.ts";
 import { checkOwnership } from "./ownership.ts";
 
 const DEFAULT_REGION = "us-east-1";
 const BUCKETS_PAGE_MAX = 10_000;
+/** Names that constraints may have in place of a region's. */
+const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
 
 /** ListBuckets */
 export const listBuckets: OperationHandler = (context) => {
@@ -62,14 +65,18 @@ export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
   const owner = getOwner(api);
   const body = await receiveDocument(context.request, context.payload);
-  const region = readRegion(body, api.region);
+  const { region, tags } = readConfiguration(body, api.region);
   const settings: Partial<BucketSettingDocuments> = {};
+  if (tags !== undefined) {
+    await requireAlso(context, "s3:PutBucketTagging");
+    settings.tagging = tags;
+  }
   const ownership = fields.get("x-amz-object-ownership");
   if (ownership !== undefined) {
     await requireAlso(context, "s3:PutBucketOwnershipControls");
     settings.ownership = { objectOwnership: checkOwnership(ownership) };
   }
-  const acl = readAclFields(fields, undefined, owner);
+  const acl = readAclFields(fields, undefined, api);
   if (acl !== undefined && ownership === "BucketOwnerEnforced" && !isOwnersAlone(acl, owner)) {
     throw new S3Error("InvalidBucketAclWithObjectOwnership");
   }
@@ -98,13 +105,19 @@ function requireAlso(context: OperationContext, action: string): Promise<void> {
   return requirePermission(context, { action, bucket: undefined, bucketName, key: "" });
 }
 
-function readRegion(body: Buffer, region: string): string {
-  if (body.length === 0) return region;
+function readConfiguration(
+  body: Buffer,
+  region: string,
+): { region: string; tags?: Record<string, string> } {
+  if (body.length === 0) return { region };
   const root = parseXml(body, "CreateBucketConfiguration");
   const constraint = root.findText("LocationConstraint") ?? "";
-  if (constraint === "") return region;
-  if (!/^[a-z0-9-]{1,64}$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
-  return constraint === "EU" ? "eu-west-1" : constraint;
+  if (!/^(?:[a-z0-9-]{1,64})?$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
+  const tags = root.find("Tags");
+  return {
+    region: REGION_NAMES[constraint] ?? (constraint === "" ? region : constraint),
+    ...(tags === undefined ? {} : { tags: readTags(tags, BUCKET_TAGS_MAX) }),
+  };
 }
 
 /** DeleteBucket */

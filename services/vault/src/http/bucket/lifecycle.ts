@@ -10,6 +10,16 @@ import { receiveDocument } from "../payload.ts";
 
 const RULES_MAX = 1_000;
 const DAYS_MAX = 2_147_483_647;
+const TRANSITION_CLASSES: ReadonlySet<string> = new Set([
+  "STANDARD_IA",
+  "ONEZONE_IA",
+  "INTELLIGENT_TIERING",
+  "GLACIER",
+  "GLACIER_IR",
+  "DEEP_ARCHIVE",
+  // The tier of this store.
+  "COLD",
+]);
 
 /** GetBucketLifecycle */
 export const getBucketLifecycle: OperationHandler = (context) => {
@@ -73,6 +83,7 @@ function readRule(item: XmlElement, index: number): LifecycleRule {
     enabled: status === "Enabled",
     filter: readFilter(item),
   };
+  if (item.find("Filter") === undefined) rule.hasOlderForm = true;
   const expiration = item.find("Expiration");
   if (expiration !== undefined) rule.expiration = readExpiration(expiration);
   const noncurrent = item.find("NoncurrentVersionExpiration");
@@ -100,7 +111,7 @@ function readRule(item: XmlElement, index: number): LifecycleRule {
   }
   const transitions = item.list("Transition").map((child) => ({
     days: readNumber(child.getText("Days"), "Days", 0, DAYS_MAX),
-    storageClass: child.getText("StorageClass"),
+    storageClass: readStorageClass(child.getText("StorageClass")),
   }));
   if (transitions.length > 0) rule.transitions = transitions;
   if (!expiration && !noncurrent && !abort && transitions.length === 0) {
@@ -169,6 +180,11 @@ function readExpiration(item: XmlElement): NonNullable<LifecycleRule["expiration
   return { atMs };
 }
 
+function readStorageClass(text: string): string {
+  if (TRANSITION_CLASSES.has(text)) return text;
+  throw malformedXml("StorageClass is none that objects can be moved to");
+}
+
 function readDays(item: XmlElement, name: string): number {
   return readNumber(item.getText(name), name, 1, DAYS_MAX);
 }
@@ -189,7 +205,9 @@ function formatRule(rule: LifecycleRule): string {
   } = rule;
   let inner =
     tag("ID", rule.id) +
-    formatFilter(rule.filter) +
+    (rule.hasOlderForm === true
+      ? tag("Prefix", rule.filter.prefix ?? "")
+      : formatFilter(rule.filter)) +
     tag("Status", rule.enabled ? "Enabled" : "Disabled");
   if (expiration !== undefined) {
     if ("days" in expiration) inner += wrap("Expiration", tag("Days", expiration.days));

@@ -3,10 +3,8 @@ import { S3Error } from "../../wire/error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
-import { formatTagging, parseTagging } from "../tagging-document.ts";
+import { BUCKET_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
 import { receiveDocument } from "../payload.ts";
-
-const BUCKET_TAGS_MAX = 50;
 
 /** GetBucketTagging */
 export const getBucketTagging: OperationHandler = (context) => {

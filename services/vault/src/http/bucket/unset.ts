@@ -1,22 +1,60 @@
-// Configurations that are not offered, answered as S3 answers where nothing was put.
+// Configurations that are not offered: read as S3 answers where nothing was put, and put where nothing changes by it.
 import { S3Error } from "../../wire/error.ts";
-import { tag, xmlDocument } from "../../wire/xml.ts";
-import { answerXml } from "../answer.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
 import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
 
 /** GetBucketReplication */
 export const getBucketReplication: OperationHandler = () => {
   throw new S3Error("ReplicationConfigurationNotFoundError");
 };
 
+/** PutBucketReplication */
+export const putBucketReplication: OperationHandler = () => {
+  throw new S3Error("NotImplemented", "Replication is not implemented.");
+};
+
+/** DeleteBucketReplication */
+export const deleteBucketReplication: OperationHandler = () => answerEmpty();
+
 /** GetBucketLogging */
 export const getBucketLogging: OperationHandler = () =>
   answerXml(xmlDocument("BucketLoggingStatus", ""));
+
+/** PutBucketLogging; logging can be switched off alone. */
+export const putBucketLogging: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const root = parseXml(body, "BucketLoggingStatus");
+  root.allow("LoggingEnabled");
+  if (root.find("LoggingEnabled") !== undefined) {
+    throw new S3Error("NotImplemented", "Logging to buckets is not implemented.");
+  }
+  return answerEmpty(200);
+};
 
 /** GetBucketRequestPayment */
 export const getBucketRequestPayment: OperationHandler = () =>
   answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
 
+/** PutBucketRequestPayment; the owner pays. */
+export const putBucketRequestPayment: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const payer = parseXml(body, "RequestPaymentConfiguration").getText("Payer");
+  if (payer === "BucketOwner") return answerEmpty(200);
+  if (payer !== "Requester") throw malformedXml("Payer is neither BucketOwner nor Requester");
+  throw new S3Error("NotImplemented", "Payment by who asks is not implemented.");
+};
+
 /** GetBucketAccelerateConfiguration */
 export const getBucketAccelerateConfiguration: OperationHandler = () =>
   answerXml(xmlDocument("AccelerateConfiguration", ""));
+
+/** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
+export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
+  const body = await receiveDocument(context.request, context.payload);
+  const status = parseXml(body, "AccelerateConfiguration").getText("Status");
+  if (status === "Suspended") return answerEmpty(200);
+  if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");
+  throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
+};

@@ -11,11 +11,13 @@ import { readEncryption } from "./encryption.ts";
 import { readTagging } from "../tagging-document.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
-const METADATA_BYTES_MAX = 8_192;
+/** Names without their prefix, and values, in bytes ("Working with object metadata"). */
+const METADATA_BYTES_MAX = 2_048;
 const STORAGE_CLASSES: ReadonlySet<string> = new Set([
   "STANDARD",
   "REDUCED_REDUNDANCY",
   "STANDARD_IA",
+  "GLACIER_IR",
   "ONEZONE_IA",
   "INTELLIGENT_TIERING",
 ]);
@@ -51,7 +53,7 @@ export async function readAttributes(
     }
     attributes.websiteRedirect = redirect;
   }
-  const acl: Acl | undefined = readAclFields(fields, bucket, getOwner(context.api));
+  const acl: Acl | undefined = readAclFields(fields, bucket, context.api);
   if (acl !== undefined) {
     await askFor(context, "s3:PutObjectAcl");
     attributes.acl = acl;
@@ -106,7 +108,14 @@ function readMetadata(fields: RequestFields): Record<string, string> {
     bytes += short.length + value.length;
     metadata.push([short, value]);
   }
-  if (bytes > METADATA_BYTES_MAX) throw new S3Error("MetadataTooLarge");
+  if (bytes > METADATA_BYTES_MAX) {
+    throw new S3Error("MetadataTooLarge", {
+      elements: [
+        ["Size", String(bytes)],
+        ["MaxSizeAllowed", String(METADATA_BYTES_MAX)],
+      ],
+    });
+  }
   return Object.fromEntries(metadata);
 }
 

@@ -49,12 +49,19 @@ function readDate(text: string | undefined): number | undefined {
 /** One range of bytes; what is malformed, or several ranges, count as none. */
 export function readRange(text: string | undefined): RangeRequest | undefined {
   if (text === undefined) return undefined;
-  const match = /^\s*bytes\s*=\s*(\d{0,15})\s*-\s*(\d{0,15})\s*$/i.exec(text);
+  const match = /^\s*bytes\s*=\s*(\d{0,30})\s*-\s*(\d{0,30})\s*$/i.exec(text);
   if (match === null) return undefined;
   const [, first, last] = match;
-  if (first === "") return last === "" ? undefined : { suffix: Number(last) };
-  if (last === "") return { start: Number(first) };
-  return Number(last) < Number(first) ? undefined : { start: Number(first), end: Number(last) };
+  if (first === "") return last === "" ? undefined : { suffix: readOffset(last!) };
+  const start = readOffset(first!);
+  if (last === "") return { start };
+  const end = readOffset(last!);
+  return end < start ? undefined : { start, end };
+}
+
+// Past every object is past every object.
+function readOffset(text: string): number {
+  return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
 }
 
 /** A positive integer of a query, within bounds. */

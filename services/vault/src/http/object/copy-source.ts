@@ -1,9 +1,8 @@
 // The source of a copy: `x-amz-copy-source`, with its own conditions, key and permission.
 import { StoreError } from "../../store.ts";
 import type { CopyRequest } from "../../store.ts";
-import { decodeUri } from "../../sigv4/index.ts";
+import { parseCopySource } from "../../wire/copy-source.ts";
 import { S3Error } from "../../wire/error.ts";
-import { decodeFieldText } from "../../wire/fields.ts";
 import { requirePermission } from "../authorization.ts";
 import type { OperationContext } from "../context.ts";
 import { readConditions } from "./conditions.ts";
@@ -12,17 +11,14 @@ import { readCustomerKey } from "./encryption.ts";
 /** Reads and authorizes the source of a copy. */
 export async function readCopySource(context: OperationContext): Promise<CopyRequest["source"]> {
   const { fields, api } = context;
-  const text = decodeFieldText(fields.get("x-amz-copy-source") ?? "");
-  const match = /^\/?([^/?]+)\/(.+?)(?:\?versionId=([^&]*))?$/s.exec(text);
-  if (match === null) {
+  const named = parseCopySource(fields.get("x-amz-copy-source") ?? "");
+  if (named === undefined) {
     throw new S3Error(
       "InvalidArgument",
       "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
     );
   }
-  const bucketName = decodeUri(match[1]!);
-  const key = decodeUri(match[2]!);
-  const versionId = match[3] === undefined || match[3] === "" ? undefined : decodeUri(match[3]);
+  const { bucketName, key, versionId } = named;
   const bucket = api.store.headBucket(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
   await requirePermission(context, { action, bucket, bucketName, key, versionId });

@@ -16,6 +16,12 @@ export function readEncryption(
 ): EncryptionRequest | undefined {
   const customer = readCustomerKey(fields);
   const algorithm = fields.get(SSE);
+  if (fields.has(`${SSE}-aws-kms-key-id`) && algorithm?.startsWith("aws:") !== true) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms",
+    );
+  }
   if (customer !== undefined) {
     if (algorithm !== undefined) {
       throw new S3Error(

@@ -35,7 +35,7 @@ export const getObjectAttributes: OperationHandler = async (context) => {
   if (wants.has("Checksum") && object.checksum !== undefined) {
     inner += wrap(
       "Checksum",
-      formatChecksum(object.checksum) + tag("ChecksumType", object.checksum.type),
+      formatChecksum(withoutCount(object.checksum)) + tag("ChecksumType", object.checksum.type),
     );
   }
   if (wants.has("ObjectParts") && object.partsCount !== undefined)
@@ -78,6 +78,11 @@ async function formatParts(context: OperationContext): Promise<string> {
       tag("PartsCount", page.partsCount) +
       parts.join(""),
   );
+}
+
+// The number of parts behind a composite checksum stands in PartsCount here.
+function withoutCount(checksum: ObjectChecksum): ObjectChecksum {
+  return { ...checksum, value: checksum.value.replace(/-\d+$/, "") };
 }
 
 function formatChecksum(checksum: ObjectChecksum): string {

@@ -95,15 +95,18 @@ async function admit(context: OperationContext, reader: FormReader): Promise<Adm
   }
   const claim = readFormClaim(form);
   let caller: Caller = { kind: "anonymous" };
+  let signature: OperationContext["signature"];
   let policy: PostPolicy | undefined;
   const key = template.replaceAll("${filename}", reader.file!.fileName);
   if (claim !== undefined) {
-    caller = api.verifier.verifyPolicy(claim, claim.policy);
+    const verified = api.verifier.verifyPolicy(claim);
+    caller = verified.owner;
+    ({ signature } = verified);
     policy = parsePostPolicy(claim.policy);
     checkPostPolicy(policy, new Map([...form, ["key", key]]), api.clock.now());
   }
   const fields = new RequestFields(toFields(form, reader.file!.contentType));
-  const admitted: OperationContext = { ...context, caller, key, fields };
+  const admitted: OperationContext = { ...context, caller, signature, key, fields };
   await authorize(admitted);
   return { context: admitted, form, policy, attributes: await readAttributes(admitted) };
 }

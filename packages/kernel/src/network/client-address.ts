@@ -1,14 +1,18 @@
 // Whose request it is: the first address of the forwarding chain that is not a trusted proxy.
-import { type AddressSet, parseAddress } from "./address-set.ts";
+import { readAddress, type AddressSet } from "./address-set.ts";
+
+/** Hops that are looked at; nobody has as many proxies in a row. */
+const HOPS_MAX = 32;
 
 /**
  * The client's address, from the socket's peer and the value of `X-Forwarded-For` (all its lines, joined by commas).
- * The chain is walked from the right while the hops are trusted; what is not an address ends the walk.
+ * The chain is walked from the right while the hops are trusted, 32 of them at the most; what is not an address ends the
+ * walk.
  */
 export function findClientAddress(peer: string, chain: string, trusted: AddressSet): string {
   let client = peer;
   if (!trusted.has(peer)) return client;
-  for (let end = chain.length; end > 0;) {
+  for (let end = chain.length, hops = 0; end > 0 && hops < HOPS_MAX; hops += 1) {
     const comma = chain.lastIndexOf(",", end - 1);
     const hop = readHop(chain.slice(comma + 1, end).trim());
     if (hop === undefined) return client;
@@ -23,5 +27,5 @@ export function findClientAddress(peer: string, chain: string, trusted: AddressS
 function readHop(text: string): string | undefined {
   const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1];
   const address = bracketed ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
-  return parseAddress(address) === undefined ? undefined : address;
+  return readAddress(address) === undefined ? undefined : address;
 }

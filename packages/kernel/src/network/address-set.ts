@@ -1,4 +1,4 @@
-// Sets of IP addresses and CIDR ranges. IPv4 and IPv4-mapped IPv6 addresses are the same.
+// IP addresses and CIDR ranges, and sets of them. IPv4 and IPv4-mapped IPv6 addresses are the same.
 import { isIPv4, isIPv6 } from "node:net";
 
 type Range = { bytes: Uint8Array; bits: number };
@@ -9,23 +9,32 @@ export class AddressSet {
 
   /** `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. Throws a RangeError that names what is none of these. */
   constructor(ranges: readonly string[]) {
-    this.#ranges = ranges.map(parseRange);
+    this.#ranges = ranges.map((text) => {
+      const range = parseRange(text);
+      if (range !== undefined) return range;
+      throw new RangeError(`${JSON.stringify(text)} is not an IP address or CIDR range`);
+    });
   }
 
   /** Whether the address is in one of the ranges; text that is no address never is. */
   has(address: string): boolean {
     if (this.#ranges.length === 0) return false;
-    const bytes = parseAddress(address);
+    const bytes = readAddress(address);
     return bytes !== undefined && this.#ranges.some((range) => isWithin(bytes, range));
   }
 }
 
 /** The 16 bytes of an IPv4 (mapped) or IPv6 address, without its zone; undefined for other text. */
-export function parseAddress(text: string): Uint8Array | undefined {
+export function readAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return mapIPv4(text);
   const zone = text.indexOf("%");
   const bare = zone === -1 ? text : text.slice(0, zone);
   return isIPv6(bare) ? parseIPv6(bare) : undefined;
+}
+
+/** Whether the text is an address or a range, as an `AddressSet` takes them. */
+export function isNetwork(text: string): boolean {
+  return parseRange(text) !== undefined;
 }
 
 /** Whether the address is of the machine itself: `127.0.0.0/8` or `::1`. */
@@ -35,14 +44,13 @@ export function isLoopback(address: string): boolean {
 
 const LOOPBACK = new AddressSet(["127.0.0.0/8", "::1"]);
 
-function parseRange(text: string): Range {
+// An address with a zone is one of an interface, not a network.
+function parseRange(text: string): Range | undefined {
   const [address = "", length, ...rest] = text.split("/");
-  const bytes = parseAddress(address);
+  const bytes = address.includes("%") ? undefined : readAddress(address);
   const bitsMax = isIPv4(address) ? 32 : 128;
   const isLength = length === undefined || (/^\d{1,3}$/.test(length) && Number(length) <= bitsMax);
-  if (bytes === undefined || rest.length > 0 || !isLength) {
-    throw new RangeError(`${JSON.stringify(text)} is not an IP address or CIDR range`);
-  }
+  if (bytes === undefined || rest.length > 0 || !isLength) return undefined;
   const bits = length === undefined ? bitsMax : Number(length);
   return { bytes, bits: bits + 128 - bitsMax };
 }

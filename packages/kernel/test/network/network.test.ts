@@ -1,0 +1,99 @@
+// Addresses and networks: what is in which, and whose a forwarded request is.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AddressSet, findClientAddress, isLoopback, isNetwork } from "@platform/kernel/network";
+import fc from "fast-check";
+
+test("ranges hold what is in them, in either family's spelling", () => {
+  const set = new AddressSet(["10.0.0.0/8", "192.0.2.7", "2001:db8::/33", "::1"]);
+  const table: [string, boolean][] = [
+    ["10.255.1.2", true],
+    ["11.0.0.0", false],
+    ["::ffff:10.1.1.1", true],
+    ["::ffff:a01:101", true],
+    ["192.0.2.7", true],
+    ["192.0.2.8", false],
+    ["2001:db8:7fff::1", true],
+    ["2001:db8:8000::1", false],
+    ["::1", true],
+    ["::1%lo", true],
+    ["::2", false],
+    ["", false],
+    ["10.0.0", false],
+    ["unix:", false],
+  ];
+  for (const [address, expected] of table) assert.equal(set.has(address), expected, address);
+});
+
+test("all of 127/8 is loopback, look-alikes are not", () => {
+  for (const address of ["127.0.0.1", "127.255.0.9", "::1", "::FFFF:127.0.0.1", "::ffff:7f00:1"]) {
+    assert.ok(isLoopback(address), address);
+  }
+  for (const address of [
+    "128.0.0.1",
+    "127.0.0.256",
+    "127.1",
+    "",
+    "::2",
+    "127.0.0.1.evil",
+    "0.0.0.0",
+  ]) {
+    assert.ok(!isLoopback(address), address);
+  }
+});
+
+test("what is no range is refused by name", () => {
+  for (const text of [
+    "",
+    "x",
+    "10.0.0.0/33",
+    "::/129",
+    "10.0.0.0/",
+    "10.0.0.0/8/8",
+    "10.0.0.0/-1",
+    "fe80::1%lo",
+  ]) {
+    assert.throws(() => new AddressSet([text]), { name: "RangeError" }, text);
+    assert.ok(!isNetwork(text), text);
+  }
+  assert.ok(isNetwork("10.0.0.0/0") && isNetwork("192.0.2.1") && isNetwork("fd00::/8"));
+});
+
+test("an address in any spelling is the one that the platform writes", () => {
+  fc.assert(
+    fc.property(fc.ipV6(), fc.ipV6(), (text, other) => {
+      const url = new URL(`http://[${text}]/`).hostname.slice(1, -1);
+      const set = new AddressSet([text]);
+      assert.ok(set.has(url) && new AddressSet([url]).has(text), `${text} ${url}`);
+      assert.equal(set.has(other), new URL(`http://[${other}]/`).hostname.slice(1, -1) === url);
+    }),
+  );
+});
+
+test("the client is the first hop from the right that is not trusted", () => {
+  const trusted = new AddressSet(["10.0.0.0/8", "::1"]);
+  const table: [string, string, string][] = [
+    ["203.0.113.9", "1.1.1.1", "203.0.113.9"],
+    ["10.0.0.1", "", "10.0.0.1"],
+    ["10.0.0.1", "198.51.100.1", "198.51.100.1"],
+    ["10.0.0.1", "1.1.1.1, 198.51.100.1", "198.51.100.1"],
+    ["10.0.0.1", "1.1.1.1, 198.51.100.1,10.2.2.2", "198.51.100.1"],
+    ["10.0.0.1", "10.3.3.3, 10.2.2.2", "10.3.3.3"],
+    ["10.0.0.1", "1.1.1.1, garbage, 10.2.2.2", "10.2.2.2"],
+    ["10.0.0.1", "garbage", "10.0.0.1"],
+    ["10.0.0.1", "198.51.100.1:1234", "198.51.100.1"],
+    ["10.0.0.1", "[2001:db8::1]:443", "2001:db8::1"],
+    ["::1", "2001:db8::1", "2001:db8::1"],
+    ["10.0.0.1", ",,198.51.100.1, ", "10.0.0.1"],
+  ];
+  for (const [peer, chain, expected] of table) {
+    assert.equal(findClientAddress(peer, chain, trusted), expected, `${peer} ${chain}`);
+  }
+});
+
+test("a chain of trusted hops is followed for 32 of them", () => {
+  const trusted = new AddressSet(["10.0.0.0/8"]);
+  const chain = (hops: number) => `198.51.100.1${", 10.0.0.2".repeat(hops)}`;
+  assert.equal(findClientAddress("10.0.0.1", chain(31), trusted), "198.51.100.1");
+  assert.equal(findClientAddress("10.0.0.1", chain(32), trusted), "10.0.0.2");
+});

@@ -1,0 +1,29 @@
+// The trace that an operation leaves in the audit log: who did it, to what, from where.
+import type { Exchange } from "@platform/kernel/http";
+import type { AuditLog } from "../audit/audit-log.ts";
+import { nameActor, type Identification, type Principal } from "./principal.ts";
+
+/** Records what `principal` has done; resolves when it is stored. */
+export type AuditRecorder = (
+  exchange: Exchange<unknown, unknown, unknown>,
+  principal: Principal,
+  action: string,
+  target: string | undefined,
+  detail?: Readonly<Record<string, unknown>>,
+) => Promise<void>;
+
+/** Makes the recorder of a group of operations. */
+export function createAuditRecorder(parts: {
+  identification: Identification;
+  audit: AuditLog;
+}): AuditRecorder {
+  const { identification, audit } = parts;
+  return (exchange, principal, action, target, detail) =>
+    audit.record({
+      action,
+      actor: nameActor(principal),
+      ...(target === undefined ? {} : { target }),
+      ip: identification.readOrigin(exchange).ip,
+      ...(detail === undefined ? {} : { detail }),
+    });
+}

@@ -1,0 +1,156 @@
+// What applications ask of the pages: which account, in which language, and what people read when they ask amiss.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { join, startWithAdmin } from "../client.ts";
+import type { Person } from "../client.ts";
+import { stageKinds } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+import { PageBrowser, readText } from "./page-browser.ts";
+import type { Page } from "./page-browser.ts";
+import { startApplication } from "./relying-party.ts";
+import type { Application } from "./relying-party.ts";
+
+let stage: Stage;
+let application: Application;
+let ada: Person;
+let grace: Person;
+
+before(async () => {
+  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  application = await startApplication(stage, "Notes", { first_party: true });
+  ada = await join(stage, "ada");
+  grace = await join(stage, "grace");
+});
+after(async () => {
+  application.close();
+  await stage.close();
+});
+
+async function enter(person: Person): Promise<PageBrowser> {
+  const browser = new PageBrowser(stage);
+  await fillIn(browser, await browser.open("/sign-in"), person);
+  return browser;
+}
+
+function fillIn(browser: PageBrowser, page: Page, { username, password }: Person): Promise<Page> {
+  return browser.submit(page, { username, password }, "/sign-in");
+}
+
+async function readUser(returned: Page): Promise<unknown> {
+  assert.equal(returned.status, 0, readText(returned));
+  const tokens = await application.finish(returned.url);
+  return tokens.claims()?.["preferred_username"];
+}
+
+test("prompt=select_account asks with which account, and goes on with the one that is chosen", async () => {
+  const browser = await enter(ada);
+  const chooser = await browser.open(await application.begin({ prompt: "select_account" }));
+  assert.match(readText(chooser), /Choose an account for Notes/);
+  assert.match(readText(chooser), /Continue as ada/);
+  assert.equal(await readUser(await browser.submit(chooser, { decision: "select" })), "ada");
+
+  const again = await browser.open(await application.begin({ prompt: "select_account" }));
+  const other = /href="(\/sign-in\?[^"]*)"/.exec(again.text)![1]!.replaceAll("&amp;", "&");
+  const returned = await fillIn(browser, await browser.open(other), grace);
+  assert.equal(await readUser(returned), "grace");
+
+  const third = await browser.open(await application.begin({ prompt: "select_account" }));
+  const denied = await browser.submit(third, { decision: "deny" });
+  assert.equal(denied.url.searchParams.get("error"), "access_denied");
+});
+
+test("prompt=select_account is answered by a sign-in where nobody is signed in", async () => {
+  const browser = new PageBrowser(stage);
+  const page = await browser.open(await application.begin({ prompt: "select_account" }));
+  assert.match(readText(page), /Sign in to continue to Notes/);
+  assert.equal(await readUser(await fillIn(browser, page, ada)), "ada");
+});
+
+test("a sign-in of a moment before is none for a request that asks for a fresh one", async () => {
+  const browser = await enter(ada);
+  const confirm = await browser.open(await application.begin({ prompt: "login" }));
+  assert.equal(confirm.url.pathname, "/confirm", readText(confirm));
+});
+
+test("choosing an account does not stand in for the fresh sign-in that max_age or prompt=login ask for", async () => {
+  const browser = await enter(ada);
+  for (const more of [
+    { prompt: "select_account login" },
+    { prompt: "select_account", max_age: "0" },
+  ]) {
+    const chooser = await browser.open(await application.begin(more));
+    const confirm = await browser.submit(chooser, { decision: "select" });
+    assert.equal(confirm.url.pathname, "/confirm", readText(confirm));
+    const { password } = ada;
+    assert.equal(await readUser(await browser.submit(confirm, { password }, "/confirm")), "ada");
+  }
+});
+
+test("whoever signs out, or in as somebody else, while an application waits, goes on with it", async () => {
+  const stranger = await startApplication(stage, "Waiting");
+  const browser = await enter(ada);
+  const known = await browser.open(await stranger.begin());
+  await stranger.finish((await browser.submit(known, { decision: "allow" })).url);
+
+  const consent = await browser.open(await stranger.begin({ prompt: "consent" }));
+  assert.match(readText(consent), /account ada/);
+  const other = await browser.open("/sign-in?as=other");
+  await fillIn(browser, other, grace);
+  const asked = await browser.open(consent.url);
+  assert.match(readText(asked), /account grace/);
+  const returned = await browser.submit(asked, { decision: "allow" });
+  const tokens = await stranger.finish(returned.url);
+  assert.equal(tokens.claims()?.["preferred_username"], "grace");
+
+  const late = await browser.open(await stranger.begin({ prompt: "consent" }));
+  await browser.submit(await browser.open("/sign-out"), {}, "/sign-out");
+  const signIn = await browser.open(late.url);
+  assert.match(readText(signIn), /Sign in to continue to Waiting/);
+  const again = await fillIn(browser, signIn, ada);
+  assert.match(readText(again), /account ada/);
+  stranger.close();
+});
+
+test("a page that asks about an account cannot be answered in another session", async () => {
+  const browser = await enter(ada);
+  const consent = await browser.open(await application.begin({ prompt: "consent" }));
+  const back = await browser.submit(consent, { decision: "select" });
+  assert.match(readText(back), /Allow Notes/, "there was no account to choose");
+});
+
+test("pages on the way to an application are in the language that it asks for", async () => {
+  const browser = new PageBrowser(stage, "en");
+  const page = await browser.open(await application.begin({ ui_locales: "fr-CA de-AT en" }));
+  assert.match(page.text, /<html lang="de"/);
+  const wrong = await fillIn(browser, page, { ...ada, password: "not this one" });
+  assert.match(wrong.text, /<html lang="de"/, "the next page, too");
+  const unknown = await new PageBrowser(stage, "de").open(
+    await application.begin({ ui_locales: "fr" }),
+  );
+  assert.match(unknown.text, /<html lang="de"/, "none of ours: as the browser prefers");
+  const inside = await enter(ada);
+  await inside.open(await application.begin());
+  const leaving = await inside.open("/api/v1/auth/oauth/logout?ui_locales=de");
+  assert.match(leaving.text, /<html lang="de"/);
+});
+
+test("a request that cannot be answered says so, rather than that the sign-in took too long", async () => {
+  const browser = new PageBrowser(stage);
+  const page = await browser.open("/api/v1/auth/authorize?client_id=nobody&response_type=code");
+  assert.equal(page.status, 400);
+  assert.match(readText(page), /asked for something that cannot be done/);
+  assert.match(readText(page), /invalid_client/);
+  const late = await browser.open("/api/v1/auth/authorize/none");
+  assert.equal(late.status, 400);
+  assert.match(readText(late), /took too long/);
+});
+
+test("claims that an application asks for by name are shown before they are given", async () => {
+  const stranger = await startApplication(stage, "Stranger");
+  const browser = await enter(grace);
+  const claims = JSON.stringify({ userinfo: { email: null, name: null } });
+  const page = await browser.open(await stranger.begin({ scope: "openid", claims }));
+  assert.match(readText(page), /See your email address/);
+  assert.match(readText(page), /See your name/);
+  stranger.close();
+});
