@@ -3,5 +3,6 @@ export * from "./types.ts";
 export { LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
-export { openLog, type DurableListener, type Log } from "./engine/log.ts";
+export type { DurableListener, Log } from "./engine/log.ts";
+export { openLog } from "./engine/open.ts";
 export type { CompactionResult } from "./engine/compaction.ts";

@@ -10,8 +10,11 @@ export interface Flaws {
   /** Flags of the authenticator data; default user present and verified. */
   flags?: number;
   counter?: number;
+  /** `""` leaves it out. */
   userHandle?: string;
   type?: string;
+  /** Made in a frame of another origin's page. */
+  crossOrigin?: boolean;
 }
 
 const userPresentVerified = 0x05;
@@ -96,7 +99,7 @@ export class Authenticator {
         clientDataJSON,
         authenticatorData: authData.toString("base64url"),
         signature: createSign("sha256").update(signed).sign(this.#key).toString("base64url"),
-        userHandle: flaws.userHandle ?? this.#userHandle,
+        ...(flaws.userHandle === "" ? {} : { userHandle: flaws.userHandle ?? this.#userHandle }),
       },
     };
   }
@@ -112,7 +115,7 @@ export class Authenticator {
       type: flaws.type ?? type,
       challenge: flaws.challenge ?? challenge,
       origin: flaws.origin ?? this.#origin,
-      crossOrigin: false,
+      crossOrigin: flaws.crossOrigin ?? false,
     };
     return Buffer.from(JSON.stringify(data)).toString("base64url");
   }

@@ -132,6 +132,8 @@ for (const { kind, skip, prepare } of stageKinds) {
         { flags: 0x01 },
         { flags: 0x00 },
         { type: "webauthn.create" },
+        { crossOrigin: true },
+        { userHandle: "" },
         { userHandle: Buffer.from("somebody else").toString("base64url") },
       ];
       for (const flaw of flaws) {
@@ -161,7 +163,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: authenticator.get(await challenge(stage), { counter: 49 }),
       });
       const again = await signIn(stage, person);
-      for (const flaw of flaws.slice(0, 7)) {
+      for (const flaw of flaws.slice(0, 8)) {
         const fresh = await begin(stage, again);
         const answer = await call(stage, "POST", `${base}/register/finish`, {
           body: new Authenticator(stage.publicUrl).create(

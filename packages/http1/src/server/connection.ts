@@ -99,16 +99,13 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
     this.#deadlineMs = this.#deadlineIn(host.headMs);
     const onRead: ReadTaker = (bytes, length, isShared) => {
+      if (isShared && this.#takeBorrowed(bytes, length)) return;
       this.#input.push(isShared ? copyRead(bytes, length) : bytes);
       this.pump();
     };
-    socket.on("data", (chunk: Buffer) => {
-      onRead(chunk, chunk.length, false);
-    });
+    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
     if (!this.connection.secure) host.shortenReads(socket, onRead);
-    socket.on("end", () => {
-      this.#onEnd();
-    });
+    socket.on("end", () => this.#onEnd());
     socket.on("drain", () => {
       this.#onSocketDrain();
     });
@@ -238,6 +235,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
     this.attachSink({
       takesWireBytes: false,
+      keepsPieces: receiver.keepsPieces !== false,
       onBody: receiver.onBody.bind(receiver),
       onBodyRefused: receiver.onBodyRefused.bind(receiver),
     });
@@ -302,15 +300,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       return;
     }
     this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
-    while (
-      this.#input.chunk !== null &&
-      this.#sink === sink &&
-      !this.#sinkPaused &&
-      !this.bodyDone &&
-      this.phase === Phase.Active
-    ) {
-      this.#takeBody(this.#input.chunk);
-    }
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
     this.#settleReading();
   }
 
@@ -408,6 +398,26 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         break;
       default:
     }
+  }
+
+  /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. False: all is left. */
+  #takeBorrowed(buffer: Buffer, length: number): boolean {
+    const sink = this.#sink;
+    const mayBorrow = sink?.keepsPieces === false && this.#input.chunk === null && !this.#isPumping;
+    if (!mayBorrow || !this.#mayTakeBody(sink)) return false;
+    this.#isPumping = true;
+    this.#input.push(buffer.subarray(0, length));
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
+    this.#input.own();
+    this.#isPumping = false;
+    this.pump();
+    return true;
+  }
+
+  #mayTakeBody(sink: BodySink): boolean {
+    return (
+      this.#sink === sink && !this.#sinkPaused && !this.bodyDone && this.phase === Phase.Active
+    );
   }
 
   /** Goes on with the input as far as the phase takes it. */
@@ -623,27 +633,16 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   /** Reads from the socket only while there is room for what comes. */
   #settleReading(): void {
     const { size } = this.#input;
-    if (size === 0) {
-      if (this.ended && this.phase === Phase.Active && !this.bodyDone) {
-        // The client had left when its last bytes were still held back: the body breaks off here.
-        this.destroy();
-        return;
-      }
-      if (this.#readPaused) this.#resumeReading();
+    if (size === 0 && this.ended && this.phase === Phase.Active && !this.bodyDone) {
+      // The client had left when its last bytes were still held back: the body breaks off here.
+      this.destroy();
       return;
     }
-    const isFull = this.#sinkPaused || size > this.host.readAheadBytesMax;
-    if (isFull && !this.#readPaused) {
-      this.#readPaused = true;
-      this.socket.pause();
-    } else if (!isFull && this.#readPaused) {
-      this.#resumeReading();
-    }
-  }
-
-  #resumeReading(): void {
-    this.#readPaused = false;
-    this.socket.resume();
+    const isFull = size > 0 && (this.#sinkPaused || size > this.host.readAheadBytesMax);
+    if (isFull === this.#readPaused) return;
+    this.#readPaused = isFull;
+    if (isFull) this.socket.pause();
+    else this.socket.resume();
   }
 
   #onSocketDrain(): void {

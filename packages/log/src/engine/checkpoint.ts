@@ -6,14 +6,8 @@ import {
   type Manifest,
   type ManifestDocument,
 } from "../catalogue/manifest.ts";
-import {
-  extentPath,
-  sharedPath,
-  type Extent,
-  type Partition,
-  type TailBatch,
-} from "../catalogue/partition.ts";
-import type { Disk, DiskFile } from "../disk/port.ts";
+import { extentPath, type Extent, type Partition, type TailBatch } from "../catalogue/partition.ts";
+import type { Disk } from "../disk/port.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
 import type { Journal } from "../journal/journal.ts";
 import { splitBatches } from "../batch/compression.ts";
@@ -21,15 +15,12 @@ import { readBatchHeader } from "../batch/header.ts";
 import { readWholeExtent } from "../segment/read.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { Committer } from "./commit.ts";
+import { SharedSegments } from "./shared-segments.ts";
 
 /** A partition with fewer bytes than this lives in shared segments. */
 const sharedBytesMax = 256 * 1024;
 /** Extents in shared segments that a partition may have before they are put together. */
 const sharedExtentsMax = 8;
-/** A shared segment is followed by a new one from this size on. */
-const sharedFileBytes = 64 * 1024 * 1024;
-/** Bytes that one checkpoint moves at most to empty shared segments that are mostly dead. */
-const evacuateBytesMax = 16 * 1024 * 1024;
 /** Own files flushed and synced at the same time, so that readers find a free thread. */
 const parallelFlushes = 2;
 
@@ -45,8 +36,6 @@ export type CheckpointParts = {
   sharedNumber: number;
 };
 
-type SharedFile = { bytes: number; live: number };
-
 /** Moves tails to segments and writes the manifest. One checkpoint at a time. */
 export class Checkpointer {
   readonly #parts: CheckpointParts;
@@ -55,15 +44,15 @@ export class Checkpointer {
   /** Files that nothing refers to any more once the next manifest is written. */
   #garbage: string[] = [];
   #garbageFolders: string[] = [];
-  readonly #shared = new Map<number, SharedFile>();
-  #sharedNumber: number;
-  #sharedOpen: { number: number; file: DiskFile; end: number } | undefined;
+  readonly #shared: SharedSegments;
 
   constructor(parts: CheckpointParts) {
     this.#parts = parts;
-    this.#sharedNumber = parts.sharedNumber;
+    this.#shared = new SharedSegments(parts.disk, parts.sharedNumber, (path) =>
+      this.#garbage.push(path),
+    );
     for (const partition of parts.catalogue.partitions()) {
-      for (const extent of partition.extents) if (extent.shared) this.#addShared(extent);
+      for (const extent of partition.extents) if (extent.shared) this.#shared.add(extent);
     }
   }
 
@@ -106,7 +95,7 @@ export class Checkpointer {
   /** Takes note of extents that a partition gave up; their files go after the next manifest. */
   discard(partition: Partition, extents: readonly Extent[]): void {
     for (const extent of extents) {
-      if (extent.shared) this.#dropShared(extent);
+      if (extent.shared) this.#shared.drop(extent);
       else this.#garbage.push(extentPath(partition, extent));
     }
   }
@@ -132,7 +121,7 @@ export class Checkpointer {
         journal: place,
         leaderEpoch: committer.leaderEpoch,
         nextUid: this.#parts.catalogue.nextUid,
-        sharedNumber: this.#sharedNumber,
+        sharedNumber: this.#shared.number,
         garbage,
       };
       const { manifest } = this.#parts;
@@ -156,17 +145,16 @@ export class Checkpointer {
     }
   }
 
-  async close(): Promise<void> {
-    await this.#sharedOpen?.file.close();
-    this.#sharedOpen = undefined;
+  close(): Promise<void> {
+    return this.#shared.close();
   }
 
   #takeDirty(): Partition[] {
-    const { committer } = this.#parts;
+    const { committer, catalogue } = this.#parts;
     const partitions = new Set(committer.dirty);
     committer.dirty.clear();
-    for (const partition of this.#toEvacuate()) partitions.add(partition);
-    return [...partitions];
+    const evacuated = this.#shared.evacuate(catalogue.partitions());
+    return [...partitions.union(new Set(evacuated))];
   }
 
   async #flush(partitions: readonly Partition[]): Promise<number> {
@@ -269,7 +257,7 @@ export class Checkpointer {
   async #writeShared(
     round: readonly { partition: Partition; batches: TailBatch[]; count: number; old: Extent[] }[],
   ): Promise<void> {
-    const open = await this.#openShared();
+    const open = await this.#shared.open();
     const pieces = round.flatMap(({ batches }) => batches.map((batch) => batch.bytes));
     await open.file.write(pieces, open.end);
     // Before anything refers to the stretch: extents are read from here on.
@@ -286,31 +274,12 @@ export class Checkpointer {
         const at = kept.findIndex((before) => before.baseOffset >= extent.nextOffset);
         kept.splice(at < 0 ? kept.length : at, 0, extent);
         partition.flushedEnd = Math.max(partition.flushedEnd, extent.nextOffset);
-        this.#addShared(extent);
+        this.#shared.add(extent);
       }
       partition.setExtents(kept);
       this.#dropTail(partition, count);
     }
-    open.end = position;
-    const known = this.#shared.get(open.number) ?? { bytes: 0, live: 0 };
-    this.#shared.set(open.number, { ...known, bytes: position });
-  }
-
-  async #openShared(): Promise<{ number: number; file: DiskFile; end: number }> {
-    if (this.#sharedOpen !== undefined && this.#sharedOpen.end < sharedFileBytes) {
-      return this.#sharedOpen;
-    }
-    const before = this.#sharedOpen;
-    const number = this.#sharedNumber + 1;
-    const file = await this.#parts.disk.open(sharedPath(number), "create");
-    this.#sharedNumber = number;
-    this.#sharedOpen = { number, file, end: 0 };
-    await this.#parts.disk.syncFolder("shared");
-    await before?.file.close();
-    if (before !== undefined && this.#shared.get(before.number)?.live === 0) {
-      this.#retireShared(before.number);
-    }
-    return this.#sharedOpen;
+    this.#shared.advance(open, position);
   }
 
   async #readBatches(partition: Partition, extents: readonly Extent[]): Promise<TailBatch[]> {
@@ -333,30 +302,9 @@ export class Checkpointer {
     for (const extent of partition.extents) {
       if (!extent.shared) break;
       count++;
-      if (this.#shared.get(extent.file)?.bytes === -1) return true;
+      if (this.#shared.isEvacuated(extent.file)) return true;
     }
     return count >= sharedExtentsMax;
-  }
-
-  // Marks shared files that are mostly dead (bytes = -1) and finds who still has something there.
-  #toEvacuate(): Partition[] {
-    let budget = evacuateBytesMax;
-    const chosen = new Set<number>();
-    for (const [number, file] of this.#shared) {
-      if (number === this.#sharedOpen?.number || file.live * 2 > file.bytes) continue;
-      if (file.live > budget) continue;
-      budget -= file.live;
-      file.bytes = -1;
-      chosen.add(number);
-    }
-    if (chosen.size === 0) return [];
-    const partitions: Partition[] = [];
-    for (const partition of this.#parts.catalogue.partitions()) {
-      if (partition.extents.some((extent) => extent.shared && chosen.has(extent.file))) {
-        partitions.push(partition);
-      }
-    }
-    return partitions;
   }
 
   *#describeChanges(
@@ -403,25 +351,6 @@ export class Checkpointer {
     const before = partition.tailBytes;
     partition.dropTail(count);
     this.#parts.committer.tailBytes -= before - partition.tailBytes;
-  }
-
-  #addShared(extent: Extent): void {
-    const file = this.#shared.get(extent.file) ?? { bytes: 0, live: 0 };
-    file.live += extent.length;
-    file.bytes = Math.max(file.bytes, extent.position + extent.length);
-    this.#shared.set(extent.file, file);
-  }
-
-  #dropShared(extent: Extent): void {
-    const file = this.#shared.get(extent.file);
-    if (file === undefined) return;
-    file.live -= extent.length;
-    if (file.live <= 0 && extent.file !== this.#sharedOpen?.number) this.#retireShared(extent.file);
-  }
-
-  #retireShared(number: number): void {
-    this.#shared.delete(number);
-    this.#garbage.push(sharedPath(number));
   }
 }
 

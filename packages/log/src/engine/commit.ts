@@ -1,26 +1,15 @@
 // Group commit: one write and one sync for everyone who waits.
-import {
-  batchHeaderBytes,
-  readBatchHeader,
-  stampBatch,
-  validateBatch,
-  type BatchHeader,
-} from "../batch/header.ts";
+import { readBatchHeader, stampBatch, validateBatch, type BatchHeader } from "../batch/header.ts";
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
-import type { Partition, TailBatch } from "../catalogue/partition.ts";
+import type { Partition } from "../catalogue/partition.ts";
 import { Producers } from "../catalogue/producers.ts";
 import type { Clock } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import {
-  encodeOperation,
-  type CatalogueOperation,
-  type InPlaceOperation,
-  type Operation,
-  type TrimOperation,
-} from "../journal/entry.ts";
+import type { CatalogueOperation, TrimOperation } from "../journal/entry.ts";
 import type { Journal, JournalPlace } from "../journal/journal.ts";
 import type { OwnWrite, Segments } from "../segment/segments.ts";
 import type { AppendBatch, AppendResult, LogEvent, SyncMode } from "../types.ts";
+import { groupEntries, takeGroup, type Fresh, type Group, type Waiting } from "./group.ts";
 
 /*
  * An append's way: check → offsets and stamps (in call order, at once) → waits in the queue → its
@@ -57,22 +46,6 @@ export type CommitLimits = {
   journalFileBytes: number;
   journalBytesMax: number;
   producersMax: number;
-};
-
-/** A batch on its way: `partition` is set to its offsets already. */
-type Fresh = { partition: Partition; header: BatchHeader; batch: TailBatch };
-
-type Waiting = {
-  fresh: Fresh[];
-  changes: (TrimOperation | CatalogueOperation)[];
-  bytes: number;
-  settle: () => void;
-  fail: (error: Error) => void;
-};
-
-type Group = {
-  waiting: Waiting[];
-  inPlace: Map<Partition, { batches: TailBatch[]; headers: BatchHeader[] }>;
 };
 
 /** Takes appends and changes, and makes them durable in groups. */
@@ -263,37 +236,16 @@ export class Committer {
   }
 
   #takeGroup(): Group {
-    const { groupBytesMax, inPlaceBytesMin } = this.#parts.limits;
-    let bytes = 0;
-    let count = 0;
-    for (const waiting of this.#queue) {
-      if (count > 0 && bytes + waiting.bytes > groupBytesMax) break;
-      bytes += waiting.bytes;
-      count++;
-    }
-    const waiting = this.#queue.splice(0, count);
-    const perPartition: Group["inPlace"] = new Map();
-    const partitionBytes = new Map<Partition, number>();
-    for (const { fresh } of waiting) {
-      for (const { partition, batch, header } of fresh) {
-        const had = perPartition.get(partition);
-        if (had === undefined) perPartition.set(partition, { batches: [batch], headers: [header] });
-        else {
-          had.batches.push(batch);
-          had.headers.push(header);
-        }
-        const sum = (partitionBytes.get(partition) ?? 0) + batch.bytes.length;
-        partitionBytes.set(partition, sum);
-      }
-    }
-    for (const [partition, sum] of partitionBytes) {
+    const { mode, limits } = this.#parts;
+    const group = takeGroup(this.#queue, limits.groupBytesMax);
+    const bytesMin = mode.kind === "group" ? limits.inPlaceBytesMin : Infinity;
+    for (const [partition, { bytes }] of group.inPlace) {
       const isBusy = partition.writerWanted || partition.isUnrecorded;
       const isFree = partition.writer === "nobody" && !isBusy && partition.live;
-      const inPlace = this.#parts.mode.kind === "group" && sum >= inPlaceBytesMin && isFree;
-      if (inPlace) partition.writer = "commit";
-      else perPartition.delete(partition);
+      if (bytes >= bytesMin && isFree) partition.writer = "commit";
+      else group.inPlace.delete(partition);
     }
-    return { waiting, inPlace: perPartition };
+    return group;
   }
 
   async #commit(group: Group): Promise<void> {
@@ -435,46 +387,4 @@ function ioError(error: Error): LogError {
   const full = isDiskFull(error);
   const text = full ? "no space left on the disk" : "writing to the disk failed";
   return new LogError(full ? "disk-full" : "disk-failed", text, { cause: error });
-}
-
-function groupEntries(group: Group, writes: readonly OwnWrite[], leaderEpoch: number): Buffer[][] {
-  const entries: Buffer[][] = [];
-  if (writes.length > 0) {
-    const references = writes.map((write) =>
-      reference(write, group.inPlace.get(write.partition)!, leaderEpoch),
-    );
-    entries.push(references.flatMap(encodeOperation));
-  }
-  for (const { fresh, changes } of group.waiting) {
-    const operations: Operation[] = [...changes];
-    for (const { partition, batch } of fresh) {
-      if (group.inPlace.has(partition)) continue;
-      operations.push({ kind: "append", uid: partition.uid, batch: batch.bytes });
-    }
-    if (operations.length > 0) entries.push(operations.flatMap(encodeOperation));
-  }
-  return entries;
-}
-
-function reference(
-  { partition, extent }: OwnWrite,
-  { batches, headers }: { batches: TailBatch[]; headers: BatchHeader[] },
-  leaderEpoch: number,
-): InPlaceOperation {
-  const producerHeaders = batches.flatMap((batch, index) =>
-    headers[index]!.producerId < 0 ? [] : [batch.bytes.subarray(0, batchHeaderBytes)],
-  );
-  return {
-    kind: "in-place",
-    uid: partition.uid,
-    segmentBase: extent.file,
-    generation: extent.generation,
-    position: extent.position,
-    bytes: extent.length,
-    firstOffset: extent.baseOffset,
-    nextOffset: extent.nextOffset,
-    maxTimestamp: extent.maxTimestamp,
-    leaderEpoch,
-    producerHeaders,
-  };
 }

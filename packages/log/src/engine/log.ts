@@ -1,21 +1,17 @@
-// The log as its users have it: open, topics, append, read, housekeeping, close.
-import { randomBytes } from "node:crypto";
+// The log as its users have it: topics, append, read, housekeeping, close.
 import { checkConfig, type Catalogue, type Topic } from "../catalogue/catalogue.ts";
-import { Manifest, prepareManifest, type CheckpointDocument } from "../catalogue/manifest.ts";
+import type { Manifest } from "../catalogue/manifest.ts";
 import type { Partition } from "../catalogue/partition.ts";
-import { systemClock } from "../disk/node-disk.ts";
 import type { Clock, Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import { fileHeaderBytes } from "../frame/frame.ts";
-import { Journal, journalFolder } from "../journal/journal.ts";
+import type { Journal } from "../journal/journal.ts";
 import { findTimestamp, readBatches, ReadPlaces } from "../segment/read.ts";
-import { Segments } from "../segment/segments.ts";
+import type { Segments } from "../segment/segments.ts";
 import {
   topicConfigDefault,
   type AppendBatch,
   type AppendResult,
   type LogEvent,
-  type LogOptions,
   type LogStats,
   type PartitionView,
   type ReadResult,
@@ -23,40 +19,20 @@ import {
   type TopicConfig,
   type TopicView,
 } from "../types.ts";
-import { Checkpointer } from "./checkpoint.ts";
-import { Committer, isDiskFull } from "./commit.ts";
+import type { Checkpointer } from "./checkpoint.ts";
+import { CheckpointSchedule } from "./checkpoint-schedule.ts";
+import type { Committer } from "./commit.ts";
 import { compactPartition, type CompactionResult } from "./compaction.ts";
-import { recover, removeOrphans, type Recovered } from "./recovery.ts";
+import type { Limits } from "./limits.ts";
 import { applyRetention } from "./retention.ts";
 
-const mebibyte = 1024 * 1024;
-/** In-place bytes after which a checkpoint saves the indexes, so that a restart scans little. */
-const inPlaceCheckpointBytes = 1024 * mebibyte;
 /** Longest topic name, in bytes of UTF-8; Kafka's own limit is 249. */
 const nameBytesMax = 1024;
 /** Partitions that one topic may have. */
 const topicPartitionsMax = 10_000;
 
-const limitsDefault = {
-  batchBytesMax: 8 * mebibyte,
-  pendingBytesMax: 64 * mebibyte,
-  groupBytesMax: 8 * mebibyte,
-  inPlaceBytesMin: 128 * 1024,
-  journalFileBytes: 64 * mebibyte,
-  checkpointBytes: 64 * mebibyte,
-  checkpointMs: 60_000,
-  openFilesMax: 512,
-  indexBytesMax: 32 * mebibyte,
-  topicsMax: 200_000,
-  partitionsMax: 400_000,
-  producersMax: 1_000,
-  producerExpiryMs: 24 * 60 * 60 * 1000,
-  compactionKeysMax: 1_000_000,
-};
-
-type Limits = typeof limitsDefault;
-
-type Parts = {
+/** What a log is made of. */
+export type LogParts = {
   disk: Disk;
   clock: Clock;
   randomId: () => Buffer;
@@ -75,45 +51,28 @@ type Parts = {
 export type DurableListener = (partitions: ReadonlySet<PartitionView>) => void;
 
 /**
- * Opens the log in the disk's root folder, recovering what a crash left.
- * Rejects with `locked` while another process has it open, `corrupt` if the catalogue is unreadable.
- */
-export async function openLog(options: LogOptions): Promise<Log> {
-  const { disk } = options;
-  const started = performance.now();
-  const unlock = await disk.lock();
-  try {
-    return await build(options, unlock, started);
-  } catch (error) {
-    await unlock();
-    throw error;
-  }
-}
-
-/**
  * A durable log of many topics. One process has it open at a time. Appends become visible to
  * readers, and are acknowledged, when they are durable (see `SyncMode`); then listeners are called.
  */
 export class Log {
   /** What opening found. */
   readonly recovery: RecoveryReport;
-  readonly #parts: Parts;
+  readonly #parts: LogParts;
   readonly #listeners: Set<DurableListener>;
   readonly #places = new ReadPlaces();
   readonly #creating = new Map<string, Promise<TopicView>>();
-  #checkpoint: Promise<void> | undefined;
-  #journalBytesAtCheckpoint = 0;
+  readonly #schedule: CheckpointSchedule;
   #compacting: Promise<unknown> = Promise.resolve();
-  #timer: (() => void) | undefined;
   #closed: Promise<void> | undefined;
 
   /** See `openLog`. */
-  constructor(parts: Parts, listeners: Set<DurableListener>, recovery: RecoveryReport) {
+  constructor(parts: LogParts, listeners: Set<DurableListener>, recovery: RecoveryReport) {
     this.#parts = parts;
     this.recovery = recovery;
     this.#listeners = listeners;
-    listeners.add(() => this.#considerCheckpoint());
-    this.#considerCheckpoint();
+    this.#schedule = new CheckpointSchedule(parts);
+    listeners.add(() => this.#schedule.consider());
+    this.#schedule.consider();
   }
 
   /** All topics, in the order of their creation. */
@@ -233,11 +192,7 @@ export class Log {
 
   /** Writes down where everything is, so that a restart has little to do. Shares one under way. */
   checkpoint(): Promise<void> {
-    this.#checkpoint ??= this.#runCheckpoint().finally(() => {
-      this.#checkpoint = undefined;
-      this.#armTimer();
-    });
-    return this.#checkpoint;
+    return this.#schedule.run();
   }
 
   /** Applies the topics' retention once; returns the bytes dropped. */
@@ -367,56 +322,13 @@ export class Log {
     return applyRetention(partition, clock.now(), committer, checkpointer);
   }
 
-  #considerCheckpoint(): void {
-    const { committer, journal, limits } = this.#parts;
-    const journalBytes = journal.bytes - this.#journalBytesAtCheckpoint;
-    const isLarge =
-      journalBytes > limits.checkpointBytes ||
-      committer.tailBytes > limits.checkpointBytes ||
-      committer.inPlaceBytes > inPlaceCheckpointBytes;
-    if (isLarge) this.#checkpointInBackground();
-    else this.#armTimer();
-  }
-
-  #armTimer(): void {
-    if (this.#timer !== undefined || this.#closed !== undefined) return;
-    if (!this.#parts.checkpointer.isDue) return;
-    this.#timer = this.#parts.clock.after(this.#parts.limits.checkpointMs, () => {
-      this.#timer = undefined;
-      this.#checkpointInBackground();
-    });
-  }
-
-  #checkpointInBackground(): void {
-    if (this.#checkpoint !== undefined || this.#closed !== undefined) return;
-    // Reported as an event; what matters to writers they learn from their own appends.
-    this.checkpoint().catch(() => undefined);
-  }
-
-  async #runCheckpoint(): Promise<void> {
-    const { checkpointer, committer, journal, onEvent } = this.#parts;
-    if (committer.refusal?.code === "disk-failed") throw committer.refusal;
-    const started = performance.now();
-    this.#journalBytesAtCheckpoint = journal.bytes;
-    try {
-      const done = await checkpointer.run();
-      this.#journalBytesAtCheckpoint = Math.min(this.#journalBytesAtCheckpoint, journal.bytes);
-      onEvent({ kind: "checkpoint", durationMs: performance.now() - started, ...done });
-    } catch (error) {
-      if (!isDiskFull(error)) committer.poison(error as Error);
-      onEvent({ kind: "checkpoint-failed", error: error as Error });
-      throw error;
-    }
-  }
-
   async #close(): Promise<void> {
     const { committer, checkpointer, journal, manifest, segments, unlock } = this.#parts;
-    this.#timer?.();
+    this.#schedule.stop();
     await committer.stop();
     try {
       await this.#compacting;
-      await this.#checkpoint;
-      if (committer.refusal?.code === "closed" && checkpointer.isDue) await this.#runCheckpoint();
+      await this.#schedule.finish();
     } catch {
       // Reported as an event already; the journal has everything.
     }
@@ -428,134 +340,4 @@ export class Log {
     ]);
     await unlock();
   }
-}
-
-async function build(
-  options: LogOptions,
-  unlock: () => Promise<void>,
-  started: number,
-): Promise<Log> {
-  const { disk } = options;
-  const clock = options.clock ?? systemClock;
-  const limits = limitsOf(options);
-  const onEvent = options.onEvent ?? (() => undefined);
-  const randomId = options.randomId ?? (() => randomBytes(16));
-  const salt = () => randomId().subarray(0, 8);
-  await prepareFolders(disk);
-  const recovered = await recover({
-    disk,
-    nowMs: clock.now(),
-    producersMax: limits.producersMax,
-  });
-  const manifest = new Manifest(disk, salt, recovered.manifestNumber);
-  const { nextJournal, catalogue } = recovered;
-  if (recovered.manifestNumber === 0) await beginManifest(manifest);
-  const journal = await Journal.start(
-    disk,
-    salt,
-    nextJournal.number,
-    nextJournal.previousEnd,
-    nextJournal.earlier,
-  );
-  const segments = new Segments(disk, limits);
-  const listeners = new Set<DurableListener>();
-  const committer: Committer = new Committer({
-    catalogue,
-    journal,
-    segments,
-    clock,
-    mode: options.sync ?? { kind: "group" },
-    limits: { ...limits, journalBytesMax: limits.checkpointBytes * 4 },
-    onEvent,
-    onChange: (change, topic) => checkpointer.noteChange(change, topic),
-    onDurable: (partitions) => {
-      for (const listener of listeners) listener(partitions);
-    },
-  });
-  committer.leaderEpoch = recovered.leaderEpoch;
-  const { sharedNumber } = recovered;
-  const checkpointer = new Checkpointer({
-    disk,
-    catalogue,
-    committer,
-    journal,
-    segments,
-    manifest,
-    sharedNumber,
-  });
-  takeOver(recovered, committer, checkpointer);
-  await removeOrphans(disk, recovered);
-  for (const report of recovered.quarantined) onEvent({ kind: "quarantined", report });
-  // A new leader epoch has to be durable before anything is stamped with it.
-  if (recovered.quarantined.length > 0) await checkpointer.run();
-  return new Log(
-    {
-      disk,
-      clock,
-      randomId,
-      limits,
-      onEvent,
-      catalogue,
-      journal,
-      segments,
-      manifest,
-      committer,
-      checkpointer,
-      unlock,
-    },
-    listeners,
-    report(recovered, performance.now() - started),
-  );
-}
-
-async function prepareFolders(disk: Disk): Promise<void> {
-  await prepareManifest(disk);
-  for (const folder of [journalFolder, "shared", "topics"]) await disk.makeFolder(folder);
-  await disk.syncFolder("");
-}
-
-async function beginManifest(manifest: Manifest): Promise<void> {
-  const first: CheckpointDocument = {
-    kind: "checkpoint",
-    journal: { file: 1, position: fileHeaderBytes },
-    leaderEpoch: 0,
-    nextUid: 1,
-    sharedNumber: 0,
-    garbage: [],
-  };
-  await manifest.rewrite([first], () => Promise.resolve());
-}
-
-function takeOver(recovered: Recovered, committer: Committer, checkpointer: Checkpointer): void {
-  for (const partition of recovered.dirty) {
-    committer.dirty.add(partition);
-    committer.tailBytes += partition.tailBytes;
-  }
-  for (const topic of recovered.changedTopics) checkpointer.noteTopic(topic);
-}
-
-function report(recovered: Recovered, durationMs: number): RecoveryReport {
-  return {
-    durationMs,
-    topics: recovered.catalogue.topicCount,
-    partitions: recovered.catalogue.partitionCount,
-    dirtyPartitions: recovered.dirty.size,
-    journalBytes: recovered.journalBytes,
-    cutBytes: recovered.cutBytes,
-    quarantined: recovered.quarantined,
-    leaderEpoch: recovered.leaderEpoch,
-  };
-}
-
-function limitsOf(options: LogOptions): Limits {
-  const limits = { ...limitsDefault };
-  for (const key of Object.keys(limitsDefault) as (keyof Limits)[]) {
-    const value = options[key];
-    if (value === undefined) continue;
-    if (!Number.isSafeInteger(value) || value < 1) {
-      throw new LogError("invalid-argument", `${key} cannot be ${String(value)}`);
-    }
-    limits[key] = value;
-  }
-  return limits;
 }

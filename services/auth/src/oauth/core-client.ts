@@ -6,7 +6,7 @@ export type CoreClient = NonNullable<Awaited<ReturnType<Provider["Client"]["find
   /** Throws where the secret has an end and it has passed. */
   checkClientSecretExpiration(message: string): void;
   compareClientSecret(secret: string): Promise<boolean> | boolean;
-  /** Posts a logout token to the client. */
+  /** Posts a logout token to the client, and again where that fails; resolves after the first try. */
   backchannelLogout(accountId: string, sid: string | undefined): Promise<void>;
   /** What to store of it. */
   metadata(): Record<string, unknown> & { client_id: string };

@@ -53,6 +53,11 @@ export function readThumbprint(proof: string | undefined): string | undefined {
   return proof === undefined ? undefined : parseProof(proof)?.thumbprint;
 }
 
+/** The id of a proof, unchecked; undefined where there is none. */
+export function readProofId(proof: string | undefined): unknown {
+  return proof === undefined ? undefined : parseProof(proof)?.claims["jti"];
+}
+
 interface ParsedProof {
   key: KeyObject;
   algorithm: "ES256" | "EdDSA";

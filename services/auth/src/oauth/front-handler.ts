@@ -2,8 +2,10 @@
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
+import { DevicePolls, pollSeconds } from "./device-polls.ts";
 import { OAuthError, readPairs, sendError } from "./endpoint.ts";
 import { coreRoutes, discoveryRoutes, findOAuthRoute, listMethods, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
@@ -16,6 +18,7 @@ export interface FrontHandlerParts {
   endpoints: TokenEndpoints;
   userinfo: UserinfoParts;
   log: Logger;
+  clock: Clock;
   /** Makes a provider from the keys and scopes of this moment. */
   build: () => Provider;
   onTokenIssued: (grant: string) => void;
@@ -42,11 +45,13 @@ export class FrontHandler {
   readonly #parts: FrontHandlerParts;
   readonly #host: string;
   readonly #scheme: string;
+  readonly #polls: DevicePolls;
   readonly #pending = new WeakMap<IncomingMessage, Pending>();
   #face: Face;
 
   constructor(parts: FrontHandlerParts) {
     this.#parts = parts;
+    this.#polls = new DevicePolls(parts.clock);
     const { host, protocol } = new URL(parts.issuer);
     this.#host = host;
     this.#scheme = protocol.slice(0, -1);
@@ -177,13 +182,25 @@ export class FrontHandler {
     return { provider, callback: provider.callback(), documents };
   }
 
+  async #answerPending(ctx: KoaContextWithOIDC, pending: Pending): Promise<void> {
+    try {
+      ctx.body = await this.#parts.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      ctx.status = error.status;
+      ctx.body = { error: error.code, error_description: error.message };
+    }
+  }
+
   async #complete(ctx: KoaContextWithOIDC, documents: Map<string, Buffer>): Promise<void> {
     const pending = this.#pending.get(ctx.req);
     if (pending !== undefined && ctx.status === 200) {
-      const client = ctx.oidc.client as CoreClient;
-      ctx.body = await this.#parts.endpoints.answerFor(pending, client);
+      await this.#answerPending(ctx, pending);
       return;
     }
+    correctError(ctx, this.#polls);
+    if (ctx.path === coreRoutes.device_authorization && ctx.status === 200)
+      Object.assign(ctx.body as object, { interval: pollSeconds });
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
       ctx.status = 405;
       ctx.set("Allow", listMethods(findOAuthRoute(ctx.path) ?? ""));
@@ -205,6 +222,24 @@ export class FrontHandler {
     if (ctx.path === `${coreRoutes.end_session}/confirm` && session?.destroyed === true) {
       await this.#parts.onSignOut(session.uid);
     }
+  }
+}
+
+// Where the core says `invalid_request`, RFC 6749 section 5.2 has codes of its own, and it never says `slow_down`.
+function correctError(ctx: KoaContextWithOIDC, polls: DevicePolls): void {
+  if (ctx.status !== 400) return;
+  const body = ctx.body as { error?: string; error_description?: string } | undefined;
+  if (body?.error === "authorization_pending") {
+    if (!polls.note(String(ctx.oidc.params?.["device_code"]))) return;
+    body.error = "slow_down";
+    body.error_description = `the device must wait ${pollSeconds} seconds longer between two requests`;
+  }
+  if (body?.error !== "invalid_request") return;
+  if (body.error_description === "no client authentication mechanism provided") {
+    body.error = "invalid_client";
+    ctx.status = 401;
+  } else if (body.error_description?.endsWith(" is not allowed for this client") === true) {
+    body.error = "unauthorized_client";
   }
 }
 

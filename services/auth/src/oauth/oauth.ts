@@ -19,6 +19,7 @@ import { FrontHandler } from "./front-handler.ts";
 import { listGrants } from "./grants.ts";
 import { Interactions } from "./interaction.ts";
 import { ItemStore } from "./item-store.ts";
+import { LogoutNotices } from "./logout-notices.ts";
 import { LoginTokenMint } from "./login-tokens.ts";
 import { Consents } from "./consents.ts";
 import type { OAuthPages } from "./pages.ts";
@@ -26,7 +27,8 @@ import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import { buildProvider, ttlSeconds } from "./provider.ts";
-import type { ClientCache, ProviderParts } from "./provider.ts";
+import type { ClientCache } from "./core-models.ts";
+import type { ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
@@ -121,6 +123,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     getAlgorithm,
   });
 
+  const notices = new LogoutNotices(log);
   const parts: ProviderParts = {
     issuer,
     audience: options.audience,
@@ -134,6 +137,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     rotation,
     claims,
     exchange,
+    notices,
     pages: options.pages,
     needsSecondFactor: options.needsSecondFactor,
     clock,
@@ -152,10 +156,11 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     clock,
     issuer,
   });
-  const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, log });
+  const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, notices });
   const front = new FrontHandler({
     issuer,
     endpoints,
+    clock,
     userinfo: { verifier, accounts, items, revocations, clock, issuer, getProvider },
     log,
     build: () => buildProvider(parts, keys.current),
@@ -228,7 +233,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       clearInterval(poll);
       clearInterval(sweep);
       stopFollowing();
-      await revoker.close();
+      await notices.close();
     },
   };
 }

@@ -15,15 +15,14 @@ import type { SigningAlgorithm } from "../key/schema.ts";
 import type { SigningKey } from "../key/signing-key.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
-import type { CoreClient } from "./core-client.ts";
 import { firstParty, validateClientMetadata } from "./client-metadata.ts";
+import { adaptModels, type ModelParts } from "./core-models.ts";
 import { isOriginOf } from "./cors.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { buildPromptPolicy } from "./prompt-policy.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
-import type { RefreshRotation } from "./refresh-rotation.ts";
 import { coreRoutes } from "./routes.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 import { claimsOfScope, describeAccount } from "./user-claims.ts";
@@ -60,27 +59,18 @@ const clientAuthMethods = [
 ] as const;
 const clientAuthAlgorithms = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
-const clientMs = 1_000;
-const clientsMax = 10_000;
-
-/** Clients that were asked for within the last second, by id; whoever changes one on this node takes it out. */
-export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
-
 /** What providers are made of. */
-export interface ProviderParts {
+export interface ProviderParts extends ModelParts {
   /** Issuer and base of all URLs; no path. */
   issuer: string;
   algorithm: SigningAlgorithm;
   adapter: AdapterFactory;
-  clientCache: ClientCache;
   policy: TokenPolicy;
   accounts: Accounts;
   sessions: SessionLookup;
-  rotation: RefreshRotation;
   claims: TokenClaimsSource;
   exchange: TokenExchange;
   pages: OAuthPages;
-  clock: Clock;
   /** Values of `acr` that sign-ins can reach. */
   acrValues: readonly string[];
   /** Whether a policy asks that the user has a second factor for this client. */
@@ -118,71 +108,11 @@ class RingKey extends ExternalSigningKey {
 export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
   provider.proxy = true;
-  adoptSessions(provider);
-  rememberClients(provider, parts);
-  deriveSuccessors(provider, parts.rotation);
+  adaptModels(provider, parts);
   provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
     ...tokenExchangeParameters,
   ]);
   return provider;
-}
-
-interface CoreSession {
-  uid: string;
-  loginAccount: (this: CoreSession, details: unknown) => void;
-  ensureClientContainer: (this: CoreSession, clientId: string) => void;
-  sidFor: (this: CoreSession, clientId: string, value?: string) => string | undefined;
-}
-
-// The core's session takes the `sid` of the service's session that signed the user in.
-function adoptSessions(provider: Provider): void {
-  const prototype = provider.Session.prototype as unknown as CoreSession;
-  const { loginAccount } = prototype;
-  prototype.loginAccount = function signIn(details) {
-    loginAccount.call(this, details);
-    const sid = readLoginSid(Provider.ctx);
-    if (sid !== undefined) this.uid = sid;
-  };
-  prototype.ensureClientContainer = function nameSession(clientId) {
-    if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
-  };
-}
-
-// The core asks the store, and compares digests of everything it says, at every request of a client.
-function rememberClients(provider: Provider, { clientCache, clock }: ProviderParts): void {
-  const Client = provider.Client as { find: (id: string) => Promise<CoreClient | undefined> };
-  const find = Client.find.bind(Client);
-  Client.find = async (id) => {
-    const now = clock.monotonicMs();
-    const known = clientCache.get(id);
-    if (known !== undefined && known.provider === provider && now < known.until)
-      return known.client;
-    const client = await find(id);
-    if (client === undefined) {
-      clientCache.delete(id);
-      return undefined;
-    }
-    if (clientCache.size >= clientsMax) clientCache.clear();
-    clientCache.set(id, { provider, client, until: now + clientMs });
-    return client;
-  };
-}
-
-function readLoginSid(ctx: KoaContextWithOIDC | undefined): string | undefined {
-  const login = ctx?.oidc.entities.Interaction?.result?.["login"];
-  const sid = typeof login === "object" && login !== null && "sid" in login ? login.sid : undefined;
-  return typeof sid === "string" ? sid : undefined;
-}
-
-function deriveSuccessors(provider: Provider, rotation: RefreshRotation): void {
-  const prototype = provider.RefreshToken.prototype as unknown as {
-    generateTokenId: (this: object) => string;
-  };
-  const { generateTokenId } = prototype;
-  prototype.generateTokenId = function nameToken() {
-    const rotated = Provider.ctx?.oidc.entities.RotatedRefreshToken?.jti;
-    return rotated === undefined ? generateTokenId.call(this) : rotation.deriveSuccessor(rotated);
-  };
 }
 
 function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {

@@ -1,15 +1,14 @@
 // Ends what was issued to a session, a user, a client or under a key, on every node at once.
-import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { AdapterPayload, Provider } from "oidc-provider";
 import type { Accounts } from "../user/account.ts";
 import { findCoreClient } from "./core-client.ts";
 import type { ItemStore } from "./item-store.ts";
+import type { LogoutNotices } from "./logout-notices.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
 // Far longer than any access token lives; refresh tokens are deleted, not denied.
 const denyMs = 24 * 3_600_000;
-const notificationsMax = 1_000;
 
 /** What it works with. */
 export interface RevokerParts {
@@ -18,13 +17,12 @@ export interface RevokerParts {
   revocations: RevocationList;
   accounts: Accounts;
   clock: Clock;
-  log: Logger;
+  notices: LogoutNotices;
 }
 
 /** Revokes. */
 export class Revoker {
   readonly #parts: RevokerParts;
-  readonly #notifications = new Set<Promise<void>>();
 
   constructor(parts: RevokerParts) {
     this.#parts = parts;
@@ -73,11 +71,6 @@ export class Revoker {
     await this.#parts.revocations.add([{ kind: "kid", value: kid, expiresAt: this.#denyUntil() }]);
   }
 
-  /** Waits for clients that are being told; the egress guard bounds how long that takes. */
-  async close(): Promise<void> {
-    await Promise.all(this.#notifications);
-  }
-
   #denyUntil(): number {
     return this.#parts.clock.now() + denyMs;
   }
@@ -89,31 +82,15 @@ export class Revoker {
     }
   }
 
-  #notifyClients(session: AdapterPayload): void {
-    const { accountId, authorizations = {} } = session;
+  #notifyClients({ accountId, authorizations = {} }: AdapterPayload): void {
     if (accountId === undefined) return;
     for (const [clientId, { sid }] of Object.entries(authorizations)) {
-      if (this.#notifications.size >= notificationsMax) {
-        this.#parts.log.warn("a client was not told of a logout: too many are waiting", {
-          client_id: clientId,
-        });
-        continue;
-      }
-      const notification = this.#notifyClient(clientId, accountId, sid).finally(() => {
-        this.#notifications.delete(notification);
+      // The client's own method tries again where it has to; here it is about finding the client.
+      void this.#parts.notices.tell(clientId, async () => {
+        const client = await findCoreClient(this.#parts.getProvider(), clientId);
+        if (client?.backchannelLogoutUri !== undefined)
+          await client.backchannelLogout(accountId, sid);
       });
-      this.#notifications.add(notification);
-    }
-  }
-
-  async #notifyClient(clientId: string, accountId: string, sid: string | undefined): Promise<void> {
-    const { getProvider, log } = this.#parts;
-    try {
-      const client = await findCoreClient(getProvider(), clientId);
-      if (client?.backchannelLogoutUri === undefined) return;
-      await client.backchannelLogout(accountId, sid);
-    } catch (error) {
-      log.warn("a client could not be told of a logout", { client_id: clientId, error });
     }
   }
 }

@@ -101,7 +101,8 @@ export class Passkeys {
   async finishRegistration(
     response: RegistrationResponseJSON,
   ): Promise<{ ticket: Ticket; keep: (userId: string, name: string) => Promise<PasskeyItem> }> {
-    const challenge = readChallenge(response.response.clientDataJSON);
+    const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
+    if (isFramed) throw new PlatformError("bad_request", "The credential is not valid.");
     const ticket = await this.#parts.tickets.take("passkey-registration", challenge);
     if (ticket === undefined) throw badChallenge();
     const result = await verifyRegistrationResponse({
@@ -163,7 +164,8 @@ export class Passkeys {
     response: AuthenticationResponseJSON,
   ): Promise<{ userId: string; amr: readonly string[] }> {
     const { database, tickets, publicUrl, clock } = this.#parts;
-    const challenge = readChallenge(response.response.clientDataJSON);
+    const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
+    if (isFramed) throw badPasskey();
     if (!tickets.isSigned("passkey-login", challenge)) throw badChallenge();
     const row = await database.db
       .selectFrom("auth_passkeys")
@@ -171,10 +173,9 @@ export class Passkeys {
       .where("id", "=", response.id)
       .executeTakeFirst();
     if (row === undefined) throw badPasskey();
-    const handle = response.response.userHandle;
-    if (handle !== undefined && Buffer.from(handle, "base64url").toString() !== row.user_id) {
-      throw badPasskey();
-    }
+    // Nobody has said who they are: the credential has to (WebAuthn Level 3, section 7.2, step 6).
+    const handle = response.response.userHandle ?? "";
+    if (Buffer.from(handle, "base64url").toString() !== row.user_id) throw badPasskey();
     const result = await verifyAuthenticationResponse({
       response,
       expectedChallenge: challenge,
@@ -268,16 +269,18 @@ function show(row: PasskeyRow): PasskeyItem {
   };
 }
 
-function readChallenge(clientDataJson: string): string {
+// `isFramed`: made in a page of another origin that has ours in a frame, where we are never.
+function readClientData(clientDataJson: string): { challenge: string; isFramed: boolean } {
   try {
     const data: unknown = JSON.parse(Buffer.from(clientDataJson, "base64url").toString());
     if (typeof data === "object" && data !== null && "challenge" in data) {
-      return String(data.challenge);
+      const isFramed = "crossOrigin" in data && data.crossOrigin === true;
+      return { challenge: String(data.challenge), isFramed };
     }
   } catch {
     // What cannot be read has no challenge of ours.
   }
-  return "";
+  return { challenge: "", isFramed: false };
 }
 
 function badChallenge(): PlatformError {

@@ -23,12 +23,14 @@ onEachDatabase((makeUrl) => {
   let host: Host;
   let client: TestClient;
   const notices: string[] = [];
+  /** Statuses of the answers to the next notices. */
+  const troubles: number[] = [];
   const listener = createServer((request, response) => {
     let body = "";
     request.setEncoding("utf8").on("data", (text: string) => (body += text));
     request.once("end", () => {
       notices.push(new URLSearchParams(body).get("logout_token") ?? "");
-      response.writeHead(204).end();
+      response.writeHead(troubles.shift() ?? 204).end();
     });
   });
   before(async () => {
@@ -55,17 +57,23 @@ onEachDatabase((makeUrl) => {
     return body as { access_token: string; refresh_token: string; id_token: string };
   };
   const readNotice = async (): Promise<Record<string, unknown>> => {
-    const deadline = Date.now() + 3_000;
+    const deadline = Date.now() + 20_000;
     while (notices.length === 0 && Date.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
     const keys = (await (
       await fetch(`${host.origin}/.well-known/jwks.json`)
     ).json()) as JSONWebKeySet;
-    const { payload } = await jwtVerify(notices.shift() ?? "", createLocalJWKSet(keys), {
-      issuer: host.issuer,
-      audience: client.client_id,
-    });
+    const { payload, protectedHeader } = await jwtVerify(
+      notices.shift() ?? "",
+      createLocalJWKSet(keys),
+      {
+        issuer: host.issuer,
+        audience: client.client_id,
+      },
+    );
+    assert.equal(protectedHeader.typ, "logout+jwt");
+    assert.equal(payload["nonce"], undefined, "it must not pass for an ID token");
     return payload;
   };
 
@@ -109,6 +117,44 @@ onEachDatabase((makeUrl) => {
     const sid = String(readClaims(tokens.access_token)["sid"]);
     await host.oauth.revokeSession(sid);
     assert.equal((await readNotice())["sid"], sid);
+  });
+
+  test("a client that is not well is told again, one that refuses is not", async () => {
+    const refused = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
+    const unwell = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
+    troubles.push(400);
+    await host.oauth.revokeSession(refused);
+    assert.equal((await readNotice())["sid"], refused);
+    troubles.push(503);
+    await host.oauth.revokeSession(unwell);
+    const first = await readNotice();
+    const second = await readNotice();
+    assert.equal(first["sid"], unwell);
+    assert.equal(second["sid"], unwell);
+    assert.notEqual(second["jti"], first["jti"], "each try is a token of its own");
+    assert.deepEqual(notices, [], "the refusal stands");
+  });
+
+  test("a session can be signed out of by a posted form, without any hint, and in another order than expected", async () => {
+    const path = "/api/v1/auth/oauth/logout";
+    const posted = await fetch(`${host.origin}${path}`, {
+      method: "POST",
+      redirect: "manual",
+      body: new URLSearchParams({ client_id: client.client_id, post_logout_redirect_uri: goodbye }),
+    });
+    assert.equal(posted.status, 303);
+    const browser = new Browser();
+    await signIn(browser);
+    const page = await browser.open(new URL(posted.headers.get("location")!, host.issuer));
+    const landing = await browser.submit(page, { logout: "yes" }, (at) =>
+      at.href.startsWith(goodbye),
+    );
+    assert.equal(landing.url.href, goodbye, "no state was given, and none comes back");
+    await readNotice();
+    const again = await browser.open(new URL(posted.headers.get("location")!, host.issuer), (at) =>
+      at.href.startsWith(goodbye),
+    );
+    assert.equal(again.url.href, goodbye, "who is signed out already is not asked");
   });
 
   test("a form from another site signs nobody out, and an unregistered address is not gone to", async () => {

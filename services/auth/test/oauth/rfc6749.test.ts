@@ -42,6 +42,13 @@ onEachDatabase((makeUrl) => {
       assert.equal(body["error"], "invalid_client");
       assert.match(headers.get("www-authenticate") ?? "", /^Basic/);
     }
+    const silent = await postToken(host, form);
+    assert.equal(silent.status, 401);
+    assert.equal(silent.body["error"], "invalid_client");
+    const elsewhere = await register(host, { grant_types: ["authorization_code"] });
+    const unauthorized = await postToken(host, form, { as: elsewhere });
+    assert.equal(unauthorized.status, 400);
+    assert.equal(unauthorized.body["error"], "unauthorized_client");
     const bare = await postToken(host, { ...form, ...client }, { as: client });
     assert.equal(bare.body["error"], "invalid_request", "one mechanism only");
     const posted = await register(host, { token_endpoint_auth_method: "client_secret_post" });

@@ -162,17 +162,18 @@ onEachDatabase((makeUrl) => {
       jwks: { keys: [{ ...(await exportJWK(publicKey)), alg: "ES256", kid: "1" }] },
     });
     const { access_token } = await obtainTokens(host, client);
-    const client_assertion = await new SignJWT({ jti: crypto.randomUUID() })
-      .setProtectedHeader({ alg: "ES256", kid: "1" })
-      .setIssuer(signer.client_id)
-      .setSubject(signer.client_id)
-      .setAudience(host.issuer)
-      .setIssuedAt()
-      .setExpirationTime("1m")
-      .sign(privateKey);
+    const sign = (): Promise<string> =>
+      new SignJWT({ jti: crypto.randomUUID() })
+        .setProtectedHeader({ alg: "ES256", kid: "1" })
+        .setIssuer(signer.client_id)
+        .setSubject(signer.client_id)
+        .setAudience(host.issuer)
+        .setIssuedAt()
+        .setExpirationTime("1m")
+        .sign(privateKey);
     const form = {
       token: access_token,
-      client_assertion,
+      client_assertion: await sign(),
       client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
     };
     const answer = await post(host, path, form);
@@ -180,5 +181,9 @@ onEachDatabase((makeUrl) => {
     const replayed = await post(host, path, form);
     assert.ok(replayed.status === 401 || replayed.status === 400, JSON.stringify(replayed.body));
     assert.equal(replayed.body["active"], undefined);
+    const foreign = { ...form, client_assertion: await sign() };
+    const refused = await post(host, "/api/v1/auth/token/revoke", foreign);
+    assert.equal(refused.status, 400);
+    assert.equal(refused.body["error"], "invalid_request", "another client's token");
   });
 });

@@ -1,6 +1,7 @@
 // RFC 8628, Device Authorization Grant.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { systemClock } from "@platform/kernel/time";
 import { onEachDatabase } from "../databases.ts";
 import { Browser } from "./browser.ts";
 import { startHost, userId, type Host } from "./host.ts";
@@ -17,9 +18,11 @@ const grantType = "urn:ietf:params:oauth:grant-type:device_code";
 
 onEachDatabase((makeUrl) => {
   let host: Host;
+  let aheadMs = 0;
   let client: TestClient;
   before(async () => {
-    host = await startHost({ url: await makeUrl() });
+    const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+    host = await startHost({ url: await makeUrl(), clock });
     client = await register(host, {
       redirect_uris: [],
       response_types: [],
@@ -73,6 +76,24 @@ onEachDatabase((makeUrl) => {
       : await browser.submit(page, { user_code: begun["user_code"]! });
     await browser.submit(confirm, { abort: "yes" });
     assert.equal((await poll(begun["device_code"])).body["error"], "access_denied");
+  });
+
+  test("3.5: a device that polls faster than it was told is told to slow down, and loses nothing by it", async () => {
+    const begun = await begin();
+    assert.equal(Number(begun["interval"]), 5);
+    assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
+    const hasty = await poll(begun["device_code"]);
+    assert.equal(hasty.status, 400);
+    assert.equal(hasty.body["error"], "slow_down");
+    const other = await begin();
+    assert.equal((await poll(other["device_code"])).body["error"], "authorization_pending");
+    aheadMs += 5_000;
+    assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
+    const browser = new Browser();
+    const page = await browser.open(begun["verification_uri"]!);
+    const confirm = await browser.submit(page, { user_code: begun["user_code"]! });
+    await browser.submit(confirm, {});
+    assert.equal((await poll(begun["device_code"])).status, 200, "not a moment later than it can");
   });
 
   test("3.3: a wrong code is not taken, nor a form from another site", async () => {

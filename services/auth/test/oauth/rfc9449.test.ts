@@ -93,6 +93,26 @@ onEachDatabase((makeUrl) => {
     assert.equal(again.body["refresh_token"], first.body["refresh_token"]);
   });
 
+  test("11.1: of a proof that comes several times at once one counts, and the others are no proofs", async () => {
+    const machine = await register(host);
+    const proof = await prove(key);
+    const ask = (): Promise<Answer> =>
+      postToken(
+        host,
+        { grant_type: "client_credentials" },
+        { as: machine, headers: { dpop: proof } },
+      );
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    assert.equal(answers.filter(({ status }) => status === 200).length, 1);
+    for (const { status, body } of [
+      ...answers.filter((item) => item.status !== 200),
+      await ask(),
+    ]) {
+      assert.equal(status, 400);
+      assert.equal(body["error"], "invalid_dpop_proof");
+    }
+  });
+
   test("4.3: a proof that is about something else, old or not signed by its key is refused", async () => {
     const form = { ...(await obtainCode(host, client)), client_id: client.client_id };
     const now = Math.floor(Date.now() / 1_000);

@@ -108,7 +108,7 @@ export async function receiveDocument(
   const plan = planPayload(request, mode, ignoresChecksum);
   if (plan.contentLength > bytesMax) throw new S3Error("MaxMessageLengthExceeded");
   const pieces: Buffer[] = [];
-  await receivePayload(request, plan, (chunk) => void pieces.push(chunk));
+  await receivePayload(request, plan, (chunk) => void pieces.push(Buffer.from(chunk)));
   const body = Buffer.concat(pieces);
   if (body.length !== plan.contentLength) throw new S3Error("IncompleteBody");
   if (plan.mode.kind === "signed" && hashHex(body) !== plan.mode.sha256) {
@@ -158,7 +158,9 @@ function writeRuns(
 ): Promise<void> | undefined {
   while (runs.length > 0) {
     const waited = write(runs.shift()!);
-    if (waited !== undefined) return waited.then(() => writeRuns(runs, write));
+    if (waited === undefined) continue;
+    for (const [index, run] of runs.entries()) runs[index] = Buffer.from(run);
+    return waited.then(() => writeRuns(runs, write));
   }
   return undefined;
 }

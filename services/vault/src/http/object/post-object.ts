@@ -30,7 +30,7 @@ export const postObject: OperationHandler = async (context) => {
   const pieces: Buffer[] = [];
   await request.body.receive(
     (chunk) => {
-      reader.execute(chunk, (data) => {
+      reader.execute(Buffer.from(chunk), (data) => {
         size += data.length;
         if (size > FILE_BYTES_MAX) throw new S3Error("EntityTooLarge");
         pieces.push(data);

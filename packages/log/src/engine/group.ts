@@ -1,0 +1,109 @@
+// What is committed together, and how it is written down in the journal.
+import { batchHeaderBytes, type BatchHeader } from "../batch/header.ts";
+import type { Partition, TailBatch } from "../catalogue/partition.ts";
+import {
+  encodeOperation,
+  type CatalogueOperation,
+  type InPlaceOperation,
+  type Operation,
+  type TrimOperation,
+} from "../journal/entry.ts";
+import type { OwnWrite } from "../segment/segments.ts";
+
+/** A batch on its way: `partition` is set to its offsets already. */
+export type Fresh = { partition: Partition; header: BatchHeader; batch: TailBatch };
+
+/** An entry in the queue; `bytes` count against what may wait. */
+export type Waiting = {
+  fresh: Fresh[];
+  changes: (TrimOperation | CatalogueOperation)[];
+  bytes: number;
+  settle: () => void;
+  fail: (error: Error) => void;
+};
+
+/** Entries that are written and synced together. */
+export type Group = {
+  waiting: Waiting[];
+  /** What goes straight into segments; the journal has a reference to it. */
+  inPlace: Map<Partition, Stretch>;
+};
+
+/** The batches of one partition in a group. */
+export type Stretch = { batches: TailBatch[]; headers: BatchHeader[]; bytes: number };
+
+/**
+ * Takes the entries of the next group off the queue: one, and more up to `bytesMax`. `inPlace` has every partition then; who
+ * commits takes those out that go through the journal.
+ */
+export function takeGroup(queue: Waiting[], bytesMax: number): Group {
+  let bytes = 0;
+  let count = 0;
+  for (const waiting of queue) {
+    if (count > 0 && bytes + waiting.bytes > bytesMax) break;
+    bytes += waiting.bytes;
+    count++;
+  }
+  const waiting = queue.splice(0, count);
+  const inPlace: Group["inPlace"] = new Map();
+  for (const { fresh } of waiting) {
+    for (const { partition, batch, header } of fresh) {
+      const had = inPlace.get(partition);
+      if (had === undefined) {
+        inPlace.set(partition, { batches: [batch], headers: [header], bytes: batch.bytes.length });
+      } else {
+        had.batches.push(batch);
+        had.headers.push(header);
+        had.bytes += batch.bytes.length;
+      }
+    }
+  }
+  return { waiting, inPlace };
+}
+
+/** The entries of the group for the journal: first one of references to what is written in place. */
+export function groupEntries(
+  group: Group,
+  writes: readonly OwnWrite[],
+  leaderEpoch: number,
+): Buffer[][] {
+  const entries: Buffer[][] = [];
+  if (writes.length > 0) {
+    const references = writes.map((write) =>
+      reference(write, group.inPlace.get(write.partition)!, leaderEpoch),
+    );
+    entries.push(references.flatMap(encodeOperation));
+  }
+  for (const { fresh, changes } of group.waiting) {
+    const operations: Operation[] = [...changes];
+    for (const { partition, batch } of fresh) {
+      if (group.inPlace.has(partition)) continue;
+      operations.push({ kind: "append", uid: partition.uid, batch: batch.bytes });
+    }
+    if (operations.length > 0) entries.push(operations.flatMap(encodeOperation));
+  }
+  return entries;
+}
+
+function reference(
+  { partition, extent }: OwnWrite,
+  { batches, headers }: Stretch,
+  leaderEpoch: number,
+): InPlaceOperation {
+  const producerHeaders = batches.flatMap((batch, index) =>
+    headers[index]!.producerId < 0 ? [] : [batch.bytes.subarray(0, batchHeaderBytes)],
+  );
+  return {
+    kind: "in-place",
+    uid: partition.uid,
+    segmentBase: extent.file,
+    generation: extent.generation,
+    position: extent.position,
+    bytes: extent.length,
+    firstOffset: extent.baseOffset,
+    nextOffset: extent.nextOffset,
+    maxTimestamp: extent.maxTimestamp,
+    leaderEpoch,
+    producerHeaders,
+  };
+}

@@ -1,0 +1,178 @@
+// What the journal says after the last checkpoint, done again.
+import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import type { Catalogue } from "../catalogue/catalogue.ts";
+import { extentPath, type Partition } from "../catalogue/partition.ts";
+import { Producers } from "../catalogue/producers.ts";
+import type { Disk } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";
+import { quarantine, type Recovered, type RecoveryParts } from "./recovered.ts";
+
+/** Whether all is there that the entries refer to: above the durable end it may never have reached its segment. */
+export async function areEntriesWhole(
+  disk: Disk,
+  catalogue: Catalogue,
+  entries: readonly Buffer[],
+): Promise<boolean> {
+  for (const operation of entries.flatMap(decodeEntry)) {
+    if (operation.kind !== "in-place") continue;
+    const partition = catalogue.partition(operation.uid);
+    if (partition === undefined) continue;
+    if (!(await isStretchWhole(disk, partition, operation))) return false;
+  }
+  return true;
+}
+
+/** Does one operation again; one that the manifest knows of already changes nothing. */
+export async function replay(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  operation: Operation,
+): Promise<void> {
+  const { catalogue } = recovered;
+  switch (operation.kind) {
+    case "append": {
+      const partition = catalogue.partition(operation.uid);
+      if (partition !== undefined) replayAppend(parts, recovered, partition, operation.batch);
+      return;
+    }
+    case "in-place": {
+      const partition = catalogue.partition(operation.uid);
+      if (partition !== undefined) await replayInPlace(parts, recovered, partition, operation);
+      return;
+    }
+    case "trim": {
+      const partition = catalogue.partition(operation.uid);
+      if (partition === undefined) return;
+      partition.logStart = Math.max(partition.logStart, operation.logStart);
+      recovered.dirty.add(partition);
+      return;
+    }
+    case "create-topic":
+    case "configure-topic":
+    case "add-partitions":
+    case "delete-topic": {
+      const topic = catalogue.apply(operation);
+      if (topic === undefined) return;
+      if (topic.live) recovered.changedTopics.add(topic);
+      else {
+        recovered.changedTopics.delete(topic);
+        for (const partition of topic.partitions) recovered.dirty.delete(partition);
+      }
+    }
+  }
+}
+
+function replayAppend(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  partition: Partition,
+  bytes: Buffer,
+): void {
+  const header = readBatchHeader(bytes);
+  if (header === undefined) throw new LogError("corrupt", "a journal entry holds no batch");
+  const { baseOffset, maxTimestamp } = header;
+  const nextOffset = baseOffset + header.lastOffsetDelta + 1;
+  if (header.producerId >= 0) {
+    partition.producers ??= new Producers();
+    partition.producers.settle(header, baseOffset, parts.nowMs, parts.producersMax);
+  }
+  if (baseOffset < partition.durableEnd) return;
+  partition.noteEpoch(header.leaderEpoch, baseOffset);
+  partition.pushTail({ baseOffset, nextOffset, maxTimestamp, bytes });
+  recovered.dirty.add(partition);
+}
+
+async function replayInPlace(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  partition: Partition,
+  operation: InPlaceOperation,
+): Promise<void> {
+  for (const bytes of operation.producerHeaders) {
+    const header = readBatchHeader(bytes);
+    if (header === undefined) continue;
+    partition.producers ??= new Producers();
+    partition.producers.settle(header, header.baseOffset, parts.nowMs, parts.producersMax);
+  }
+  if (operation.nextOffset <= partition.flushedEnd) return;
+  const last = partition.extents.at(-1);
+  const joins =
+    last !== undefined &&
+    !last.shared &&
+    last.file === operation.segmentBase &&
+    last.generation === operation.generation &&
+    last.length === operation.position;
+  if (!joins && operation.position !== 0) {
+    // Only after damage: what led up to this stretch is gone, and with it where it joins.
+    await quarantine(parts.disk, recovered, {
+      file: stretchPath(partition, operation),
+      position: operation.position,
+      length: operation.bytes,
+      reason: "the stretch does not join what is known of its segment",
+    });
+    return;
+  }
+  if (joins) {
+    last.length += operation.bytes;
+    last.nextOffset = operation.nextOffset;
+    last.maxTimestamp = Math.max(last.maxTimestamp, operation.maxTimestamp);
+    partition.extentBytes += operation.bytes;
+  } else {
+    partition.setExtents([...partition.extents, stretchExtent(operation)]);
+  }
+  const kept = partition.tail.filter((batch) => batch.baseOffset >= operation.nextOffset);
+  partition.dropTail(partition.tail.length - kept.length);
+  partition.noteEpoch(operation.leaderEpoch, operation.firstOffset);
+  partition.hasFolder = true;
+  partition.flushedEnd = operation.nextOffset;
+  partition.durableEnd = Math.max(partition.durableEnd, operation.nextOffset);
+  recovered.dirty.add(partition);
+}
+
+async function isStretchWhole(
+  disk: Disk,
+  partition: Partition,
+  operation: InPlaceOperation,
+): Promise<boolean> {
+  const bytes = Buffer.allocUnsafe(operation.bytes);
+  let file;
+  try {
+    file = await disk.open(stretchPath(partition, operation), "read");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
+  try {
+    const count = await file.read(bytes, 0, bytes.length, operation.position);
+    if (count < bytes.length) return false;
+  } finally {
+    await file.close();
+  }
+  let offset = operation.firstOffset;
+  for (let at = 0; at < bytes.length;) {
+    const header = readBatchHeader(bytes, at);
+    if (header === undefined || header.baseOffset < offset || !isBatchIntact(bytes, at))
+      return false;
+    offset = header.baseOffset + header.lastOffsetDelta + 1;
+    at += header.bytes;
+  }
+  return offset === operation.nextOffset;
+}
+
+function stretchExtent(operation: InPlaceOperation) {
+  return {
+    shared: false,
+    file: operation.segmentBase,
+    generation: operation.generation,
+    position: operation.position,
+    length: operation.bytes,
+    baseOffset: operation.firstOffset,
+    nextOffset: operation.nextOffset,
+    maxTimestamp: operation.maxTimestamp,
+  };
+}
+
+function stretchPath(partition: Partition, operation: InPlaceOperation): string {
+  return extentPath(partition, stretchExtent(operation));
+}

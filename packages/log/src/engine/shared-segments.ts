@@ -1,0 +1,111 @@
+// The segments that many small partitions share: what is in each of them, and which are emptied.
+import { sharedPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import type { Disk, DiskFile } from "../disk/port.ts";
+
+/** A shared segment is followed by a new one from this size on. */
+const fileBytes = 64 * 1024 * 1024;
+/** Bytes that one checkpoint moves at most to empty shared segments that are mostly dead. */
+const evacuateBytesMax = 16 * 1024 * 1024;
+
+/** The segment that is written to; `end` is where the next stretch goes. */
+export type OpenShared = { number: number; file: DiskFile; end: number };
+
+/** The shared segments. Who gives up an extent says so; a segment without any is retired. */
+export class SharedSegments {
+  readonly #disk: Disk;
+  readonly #onRetired: (path: string) => void;
+  readonly #files = new Map<number, { bytes: number; live: number; isEvacuated: boolean }>();
+  #number: number;
+  #open: OpenShared | undefined;
+
+  /** `number` is the highest one that was ever used; `onRetired` is told of files that nothing refers to. */
+  constructor(disk: Disk, number: number, onRetired: (path: string) => void) {
+    this.#disk = disk;
+    this.#number = number;
+    this.#onRetired = onRetired;
+  }
+
+  /** The highest number that was ever used. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /** Takes note of an extent. */
+  add(extent: Extent): void {
+    const file = this.#take(extent.file);
+    file.live += extent.length;
+    file.bytes = Math.max(file.bytes, extent.position + extent.length);
+  }
+
+  /** Takes note of an extent that was given up. */
+  drop(extent: Extent): void {
+    const file = this.#files.get(extent.file);
+    if (file === undefined) return;
+    file.live -= extent.length;
+    if (file.live <= 0 && extent.file !== this.#open?.number) this.#retire(extent.file);
+  }
+
+  /** Whether what is in the segment is to be moved elsewhere. */
+  isEvacuated(number: number): boolean {
+    return this.#files.get(number)?.isEvacuated === true;
+  }
+
+  /** Chooses segments that are mostly dead, and finds who still has something there. */
+  evacuate(partitions: Iterable<Partition>): Partition[] {
+    let budget = evacuateBytesMax;
+    const chosen = new Set<number>();
+    for (const [number, file] of this.#files) {
+      const isMostlyDead = file.live * 2 <= file.bytes;
+      if (number === this.#open?.number || file.isEvacuated || !isMostlyDead) continue;
+      if (file.live > budget) continue;
+      budget -= file.live;
+      file.isEvacuated = true;
+      chosen.add(number);
+    }
+    if (chosen.size === 0) return [];
+    return [...partitions].filter(({ extents }) =>
+      extents.some((extent) => extent.shared && chosen.has(extent.file)),
+    );
+  }
+
+  /** The segment to write to, a fresh one where the last is full. Afterwards `end` is to be moved by `advance`. */
+  async open(): Promise<OpenShared> {
+    if (this.#open !== undefined && this.#open.end < fileBytes) return this.#open;
+    const before = this.#open;
+    const number = this.#number + 1;
+    const file = await this.#disk.open(sharedPath(number), "create");
+    this.#number = number;
+    this.#open = { number, file, end: 0 };
+    await this.#disk.syncFolder("shared");
+    await before?.file.close();
+    if (before !== undefined && this.#files.get(before.number)?.live === 0) {
+      this.#retire(before.number);
+    }
+    return this.#open;
+  }
+
+  /** The open segment has been written to up to `end`. */
+  advance(open: OpenShared, end: number): void {
+    open.end = end;
+    this.#take(open.number).bytes = end;
+  }
+
+  async close(): Promise<void> {
+    await this.#open?.file.close();
+    this.#open = undefined;
+  }
+
+  #take(number: number) {
+    let file = this.#files.get(number);
+    if (file === undefined) {
+      file = { bytes: 0, live: 0, isEvacuated: false };
+      this.#files.set(number, file);
+    }
+    return file;
+  }
+
+  #retire(number: number): void {
+    this.#files.delete(number);
+    this.#onRetired(sharedPath(number));
+  }
+}
