@@ -8,7 +8,9 @@ export interface BodySink {
    * Whether the chunked coding is left in place: then pieces are validated wire bytes, trailers included; else data.
    */
   readonly takesWireBytes: boolean;
-  /** A piece; it may be kept. `isLast` comes once, perhaps with an empty piece. */
+  /** Where it is false, pieces are good until `onBody` returns and no longer. */
+  readonly keepsPieces?: boolean;
+  /** A piece. `isLast` comes once, perhaps with an empty piece. */
   onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
   /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
   onBodyRefused(refused: Refused): void;

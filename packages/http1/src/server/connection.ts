@@ -96,11 +96,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.connection = readConnectionInfo(socket);
     this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
     this.#deadlineMs = this.#deadlineIn(host.headMs);
-    const onData = (chunk: Buffer): void => {
-      this.#onData(chunk);
-    };
-    socket.on("data", onData);
-    if (!this.connection.secure) host.shortenReads(socket, onData);
+    socket.on("data", (chunk: Buffer) => this.onData(chunk));
+    if (!this.connection.secure) host.shortenReads(socket, this);
     socket.on("end", () => {
       this.#onEnd();
     });
@@ -233,6 +230,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
     this.attachSink({
       takesWireBytes: false,
+      keepsPieces: receiver.keepsPieces !== false,
       onBody: receiver.onBody.bind(receiver),
       onBodyRefused: receiver.onBodyRefused.bind(receiver),
     });
@@ -297,15 +295,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       return;
     }
     this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
-    while (
-      this.#input.chunk !== null &&
-      this.#sink === sink &&
-      !this.#sinkPaused &&
-      !this.bodyDone &&
-      this.phase === Phase.Active
-    ) {
-      this.#takeBody(this.#input.chunk);
-    }
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
     this.#settleReading();
   }
 
@@ -405,9 +395,30 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
   }
 
-  #onData(chunk: Buffer): void {
+  /** Takes what the socket has read. */
+  onData(chunk: Buffer): void {
     this.#input.push(chunk);
     this.pump();
+  }
+
+  /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. */
+  takeBorrowed(buffer: Buffer, length: number): boolean {
+    const sink = this.#sink;
+    const mayBorrow = sink?.keepsPieces === false && this.#input.chunk === null && !this.#isPumping;
+    if (!mayBorrow || !this.#mayTakeBody(sink)) return false;
+    this.#isPumping = true;
+    this.#input.push(buffer.subarray(0, length));
+    while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
+    this.#input.own();
+    this.#isPumping = false;
+    this.pump();
+    return true;
+  }
+
+  #mayTakeBody(sink: BodySink): boolean {
+    return (
+      this.#sink === sink && !this.#sinkPaused && !this.bodyDone && this.phase === Phase.Active
+    );
   }
 
   /** Goes on with the input as far as the phase takes it. */
@@ -623,27 +634,16 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   /** Reads from the socket only while there is room for what comes. */
   #settleReading(): void {
     const { size } = this.#input;
-    if (size === 0) {
-      if (this.ended && this.phase === Phase.Active && !this.bodyDone) {
-        // The client had left when its last bytes were still held back: the body breaks off here.
-        this.destroy();
-        return;
-      }
-      if (this.#readPaused) this.#resumeReading();
+    if (size === 0 && this.ended && this.phase === Phase.Active && !this.bodyDone) {
+      // The client had left when its last bytes were still held back: the body breaks off here.
+      this.destroy();
       return;
     }
-    const isFull = this.#sinkPaused || size > this.host.readAheadBytesMax;
-    if (isFull && !this.#readPaused) {
-      this.#readPaused = true;
-      this.socket.pause();
-    } else if (!isFull && this.#readPaused) {
-      this.#resumeReading();
-    }
-  }
-
-  #resumeReading(): void {
-    this.#readPaused = false;
-    this.socket.resume();
+    const isFull = size > 0 && (this.#sinkPaused || size > this.host.readAheadBytesMax);
+    if (isFull === this.#readPaused) return;
+    this.#readPaused = isFull;
+    if (isFull) this.socket.pause();
+    else this.socket.resume();
   }
 
   #onSocketDrain(): void {

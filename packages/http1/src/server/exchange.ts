@@ -124,7 +124,12 @@ export type ReadBodyCallback<U> = (
 
 /** Takes the pieces of a request body: see {@link Exchange.streamBody}. */
 export interface BodyReceiver {
-  /** A piece of the content without its framing; it may be kept. `isLast` comes once, perhaps with an empty piece. */
+  /**
+   * False where it copies what it needs of each piece before `onBody` returns: pieces then lie in memory that is used again
+   * afterwards, which spares a buffer for each read of a large body. True where nothing is said.
+   */
+  readonly keepsPieces?: boolean;
+  /** A piece of the content without its framing. `isLast` comes once, perhaps with an empty piece. */
   onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
   /** The body is malformed, larger than `bodyBytesMax`, or stopped coming; no piece follows. It is still to be answered. */
   onBodyRefused(refused: { code: string; status: number; detail: string }): void;

@@ -40,6 +40,13 @@ export class InputQueue {
     this.#moreBytes -= this.chunk.length;
   }
 
+  /** What is left of the first chunk is copied: its memory is used again. */
+  own(): void {
+    if (this.chunk === null) return;
+    this.chunk = Buffer.from(this.chunk.subarray(this.at));
+    this.at = 0;
+  }
+
   drop(): void {
     this.chunk = null;
     this.at = 0;

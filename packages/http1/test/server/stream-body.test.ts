@@ -1,5 +1,6 @@
 // Request bodies that a handler takes piece by piece.
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { test } from "node:test";
 
@@ -8,14 +9,20 @@ import type { BodyReceiver, Exchange, ServerLimits } from "../../src/index.ts";
 
 type Take = (exchange: Exchange<undefined>) => BodyReceiver;
 
-async function exchangeBytes(request: (Buffer | string)[], take: Take, limits: ServerLimits = {}) {
-  return exchange(request, (one) => one.streamBody(take(one)), limits);
+async function exchangeBytes(
+  request: (Buffer | string)[],
+  take: Take,
+  limits: ServerLimits = {},
+  connections = 1,
+) {
+  return exchange(request, (one) => one.streamBody(take(one)), limits, connections);
 }
 
 async function exchange(
   request: (Buffer | string)[],
   handler: (exchange: Exchange<undefined>) => void,
   limits: ServerLimits = {},
+  connections = 1,
 ) {
   const engine = createEngine({ intervalMs: 20 });
   const server = createServer({
@@ -25,11 +32,14 @@ async function exchange(
   });
   await server.listen({ host: "127.0.0.1", port: 0 });
   const address = server.address() as { port: number };
-  const socket = connect(address.port, "127.0.0.1");
   let answer = "";
-  socket.setEncoding("latin1").on("data", (text: string) => (answer += text));
-  for (const piece of request) socket.write(piece);
-  await new Promise((resolve) => socket.on("close", resolve).on("error", resolve));
+  const talks = Array.from({ length: connections }, () => {
+    const socket = connect(address.port, "127.0.0.1");
+    socket.setEncoding("latin1").on("data", (text: string) => (answer += text));
+    for (const piece of request) socket.write(piece);
+    return new Promise((resolve) => socket.on("close", resolve).on("error", resolve));
+  });
+  await Promise.all(talks);
   await server.close();
   engine.close();
   return answer;
@@ -66,6 +76,57 @@ test("a body comes in pieces, whatever its framing", async () => {
     gather,
   );
   assert.match(none, /took 0$/);
+});
+
+test("who keeps no pieces gets them in memory that is used again, pauses and next requests included", async () => {
+  const body = randomBytes(1_000_000);
+  const memories = new Set<ArrayBufferLike>();
+  const taken: Buffer[][] = [];
+  let pieces = 0;
+  const take: Take = (exchange) => {
+    const own: Buffer[] = [];
+    taken.push(own);
+    return {
+      keepsPieces: false,
+      onBody(bytes, start, end, isLast) {
+        pieces += 1;
+        memories.add(bytes.buffer);
+        own.push(Buffer.from(bytes.subarray(start, end)));
+        if (isLast) {
+          exchange.respond({ status: 200, body: "whole" });
+        } else if (pieces % 3 === 0) {
+          exchange.pauseBody();
+          // By then another connection has read.
+          setTimeout(() => exchange.resumeBody(), 1);
+        }
+      },
+      onBodyRefused: ({ status, code }) => exchange.respond({ status, body: code }),
+    };
+  };
+  const chunk = (bytes: Buffer) =>
+    Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
+  const chunks = Array.from({ length: 100 }, (_, at) =>
+    chunk(body.subarray(at * 10_000, (at + 1) * 10_000)),
+  );
+  const head = "PUT / HTTP/1.1\r\nHost: a\r\n";
+  const answers = await exchangeBytes(
+    [
+      Buffer.concat([
+        Buffer.from(`${head}Content-Length: 1000000\r\n\r\n`),
+        body,
+        Buffer.from(`${head}Transfer-Encoding: chunked\r\n\r\n`),
+        ...chunks,
+        Buffer.from(`0\r\n\r\n${head}Connection: close\r\nContent-Length: 1000000\r\n\r\n`),
+        body,
+      ]),
+    ],
+    take,
+    {},
+    3,
+  );
+  assert.equal(answers.match(/whole/g)?.length, 9);
+  for (const own of taken) assert.ok(Buffer.concat(own).equals(body));
+  assert.ok(memories.size < pieces / 2, `${memories.size} buffers for ${pieces} pieces`);
 });
 
 test("100 (Continue) is sent when the handler asks for the body, and not before", async () => {

@@ -3,7 +3,7 @@ import { reachesAcr } from "../oauth/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { findLanguage } from "./language/language.ts";
+import { chooseLanguage, findLanguage } from "./language/language.ts";
 import type { Html } from "./html.ts";
 import { carryCsrf, goOn, showPage } from "./page-parts.ts";
 import type { PageParts } from "./page-parts.ts";
@@ -77,9 +77,11 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
 
 // The pages on the way to an application are in the language that it asked for.
 function adoptLanguage({ cookies }: PageParts, visit: Visit, { uiLocales }: Interaction): Visit {
-  const language = findLanguage(uiLocales ?? "");
-  if (language === undefined || language === visit.language) return visit;
-  visit.cookies.push(cookies.format("platform_language", language.tag, languageMs));
+  const asked = findLanguage(uiLocales ?? "");
+  const language = asked ?? chooseLanguage(visit.request.headers["accept-language"]);
+  if (language === visit.language) return visit;
+  const [tag, ms] = asked === undefined ? ["", 0] : [asked.tag, languageMs];
+  visit.cookies.push(cookies.format("platform_language", tag, ms));
   return { ...visit, language };
 }
 
@@ -98,11 +100,14 @@ function showSelection(
   const other = withQuery("/sign-in", { continue: visit.path, as: "other" });
   const body = html`<form method="post" action="${visit.path}">
       ${carryCsrf(visit)}
-      <div class="full">
-        ${button(words.goOnAs(account.username), { isFull: true, name: "decision", value: "select" })}
+      <div class="row">
+        ${button(words.goOnAs(account.username), { name: "decision", value: "select" })}<a
+          class="button quiet"
+          href="${other}"
+          >${confirm.otherAccount}</a
+        >
       </div>
     </form>
-    <p><a class="button quiet full" href="${other}">${confirm.otherAccount}</a></p>
     <div class="below">
       <form method="post" action="${visit.path}">
         ${carryCsrf(visit)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}

@@ -87,7 +87,10 @@ abstract class MemoryWriter {
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (this.body === undefined) {
       const waiting = this.environment.budget.take(this.bytes);
-      if (waiting !== undefined) return waiting.then(() => this.#begin(chunk));
+      if (waiting !== undefined) {
+        const kept = Buffer.from(chunk);
+        return waiting.then(() => this.#begin(kept));
+      }
     }
     return this.#begin(chunk);
   }
@@ -184,7 +187,7 @@ class FileWriter implements BlobWriter {
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (this.#failure !== undefined) throw this.#failure;
     const rest = this.#fill(chunk);
-    return rest === undefined ? undefined : this.#writeRest(rest);
+    return rest === undefined ? undefined : this.#writeRest(Buffer.from(rest));
   }
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {

@@ -60,7 +60,7 @@ export class ShardWriter implements BlobWriter {
     if (this.#units === undefined) {
       const waiting = this.#env.budget.take(this.#budgetBytes);
       if (waiting !== undefined) {
-        return this.#beginLater(waiting, chunk);
+        return this.#beginLater(waiting, Buffer.from(chunk));
       }
       this.#takeUnits();
     }
@@ -113,7 +113,7 @@ export class ShardWriter implements BlobWriter {
       this.#taken += count;
       rest = rest.subarray(count);
       if (this.#filled < stripe.dataBytes || this.#taken === this.#blob.stored) continue;
-      const left = rest;
+      const left = Buffer.from(rest);
       return this.#writeStripe().then(() => (left.length > 0 ? this.#fill(left) : undefined));
     }
     return undefined;

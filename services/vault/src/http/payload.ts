@@ -71,6 +71,17 @@ export function planPayload(
   };
 }
 
+/** What the fields of a form say of its file. Throws S3Error as `planPayload`. */
+export function planForm(fields: RequestFields, contentLength: number): PayloadPlan {
+  return {
+    mode: { kind: "unsigned" },
+    contentLength,
+    trailerNames: [],
+    checksum: readChecksumClaim(fields, []),
+    contentMd5: readContentMd5(fields),
+  };
+}
+
 /** The checksums that must be computed while a body is taken. */
 export function listDigests(plan: PayloadPlan): ChecksumAlgorithm[] {
   const wanted: ChecksumAlgorithm[] = plan.checksum === undefined ? [] : [plan.checksum.algorithm];
@@ -108,7 +119,7 @@ export async function receiveDocument(
   const plan = planPayload(request, mode, ignoresChecksum);
   if (plan.contentLength > bytesMax) throw new S3Error("MaxMessageLengthExceeded");
   const pieces: Buffer[] = [];
-  await receivePayload(request, plan, (chunk) => void pieces.push(chunk));
+  await receivePayload(request, plan, (chunk) => void pieces.push(Buffer.from(chunk)));
   const body = Buffer.concat(pieces);
   if (body.length !== plan.contentLength) throw new S3Error("IncompleteBody");
   if (plan.mode.kind === "signed" && hashHex(body) !== plan.mode.sha256) {
@@ -158,12 +169,15 @@ function writeRuns(
 ): Promise<void> | undefined {
   while (runs.length > 0) {
     const waited = write(runs.shift()!);
-    if (waited !== undefined) return waited.then(() => writeRuns(runs, write));
+    if (waited === undefined) continue;
+    for (const [index, run] of runs.entries()) runs[index] = Buffer.from(run);
+    return waited.then(() => writeRuns(runs, write));
   }
   return undefined;
 }
 
-function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: BodyDigests): void {
+/** Throws BadDigest or XAmzContentSHA256Mismatch where a body is not what was said of it. */
+export function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: BodyDigests): void {
   const { mode, contentMd5, checksum } = plan;
   if (mode.kind === "signed" && digests.checksums.SHA256?.toString("hex") !== mode.sha256) {
     throw new S3Error("XAmzContentSHA256Mismatch", {

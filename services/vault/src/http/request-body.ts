@@ -11,7 +11,10 @@ export class ClientGone extends Error {
   }
 }
 
-/** Takes a piece of a body. A promise holds the client back until it settles. */
+/**
+ * Takes a piece of a body, which is good until this returns: what is needed later is to be copied. A promise holds the
+ * client back until it settles.
+ */
 export type TakeChunk = (chunk: Buffer) => Promise<void> | void | undefined;
 
 /** A body that has not been read yet. */
@@ -73,8 +76,10 @@ export class RequestBody {
       reject(new ClientGone());
     };
     exchange.streamBody({
+      keepsPieces: false,
       onBody: (bytes, start, end, isLast) => {
-        waiting.push({ chunk: bytes.subarray(start, end), isLast });
+        const chunk = bytes.subarray(start, end);
+        waiting.push({ chunk: isBusy ? Buffer.from(chunk) : chunk, isLast });
         pass();
       },
       onBodyRefused: ({ status }) => {

@@ -100,7 +100,7 @@ export interface PutResult {
 export interface Upload<Result> {
   /**
    * Takes a part of the body; the buffer may be reused when it returns. A promise means that the store has fallen
-   * behind: wait for it before the next call and before the buffer is reused. Throws `EntityTooLarge` past the declared length.
+   * behind: wait for it before the next call. Throws `EntityTooLarge` past the declared length.
    */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** The body is complete: its digests. Throws `IncompleteBody` if it is shorter than declared. */

@@ -1,0 +1,45 @@
+// What an upload is given may be overwritten as soon as `write` has returned, also where it then waits for memory or the disk.
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import type { Store, StoreOptions } from "../../src/store.ts";
+import { makeBytes, makeFolder, makeStore, read } from "./fixture.ts";
+
+const MIB = 1024 * 1024;
+const SIZES = [10_000, 300_000, 2.5 * MIB, 4 * MIB + 777];
+const LANES = 4;
+/** Not a divisor of anything, so that pieces end in the midst of frames. */
+const PIECE_BYTES = 65_521;
+
+async function putFromScratch(store: Store, key: string, body: Buffer): Promise<void> {
+  const scratch = Buffer.alloc(PIECE_BYTES);
+  const upload = store.beginPut({ bucket: "bucket", key, contentLength: body.length });
+  for (let at = 0; at < body.length; at += PIECE_BYTES) {
+    const piece = body.subarray(at, at + PIECE_BYTES);
+    piece.copy(scratch);
+    const waiting = upload.write(scratch.subarray(0, piece.length));
+    scratch.fill(0xee);
+    await waiting;
+  }
+  await upload.commit();
+}
+
+for (const drives of [1, 3]) {
+  test(`bodies from buffers that are used again are stored whole on ${drives} drives, in memory that is scarce`, async (context) => {
+    const root = makeFolder(context);
+    const folders = Array.from({ length: drives }, (_, slot) => join(root, `drive-${slot}`));
+    for (const folder of folders) mkdirSync(folder);
+    const several: Partial<StoreOptions> = drives === 1 ? {} : { drives: { folders } };
+    // Room for one frame or one stripe: everybody waits for everybody.
+    const store = await makeStore(context, { stagingBytesMax: 1.2 * MIB, ...several });
+    const bodies = SIZES.flatMap((size) =>
+      Array.from({ length: LANES }, (_, lane) => ({
+        key: `${size}-${lane}`,
+        body: makeBytes(size, lane + 1),
+      })),
+    );
+    await Promise.all(bodies.map(({ key, body }) => putFromScratch(store, key, body)));
+    for (const { key, body } of bodies) assert.ok((await read(store, key)).equals(body), key);
+  });
+}
