@@ -56,22 +56,26 @@ assert parts["ObjectSize"] == len(large) and parts["ObjectParts"]["TotalPartsCou
 s3.copy({"Bucket": bucket, "Key": "large"}, bucket, "copy")
 assert s3.head_object(Bucket=bucket, Key="copy")["ContentLength"] == len(large)
 
-url = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "presigned"}, ExpiresIn=60)
-fetch(url, "PUT", b"by URL")
-url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "presigned"}, ExpiresIn=60)
-assert fetch(url) == b"by URL"
-try:
-    fetch(url.replace("presigned", "large"))
-    raise AssertionError("a signature for another object was taken")
-except urllib.error.HTTPError as error:
-    assert error.code == 403
+# Unless it is told otherwise, boto3 presigns with Signature Version 2.
+older = boto3.client("s3", endpoint_url=endpoint, config=Config(s3={"addressing_style": "path"}))
+for signer in (s3, older):
+    put = {"Bucket": bucket, "Key": "presigned", "ContentType": "text/plain"}
+    url = signer.generate_presigned_url("put_object", Params=put, ExpiresIn=60)
+    fetch(url, "PUT", b"by URL", {"Content-Type": "text/plain"})
+    url = signer.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "presigned"}, ExpiresIn=60)
+    assert fetch(url) == b"by URL"
+    try:
+        fetch(url.replace("presigned", "large"))
+        raise AssertionError("a signature for another object was taken")
+    except urllib.error.HTTPError as error:
+        assert error.code == 403
 
-form = s3.generate_presigned_post(bucket, "form/${filename}", Conditions=[["content-length-range", 1, 100]], ExpiresIn=60)
-edge = "----edge"
-fields = "".join(f'--{edge}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in form["fields"].items())
-file = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="f.txt"\r\n\r\nby form\r\n--{edge}--\r\n'
-fetch(form["url"], "POST", (fields + file).encode(), {"Content-Type": f"multipart/form-data; boundary={edge}"})
-assert s3.get_object(Bucket=bucket, Key="form/f.txt")["Body"].read() == b"by form"
+    form = signer.generate_presigned_post(bucket, "form/${filename}", Conditions=[["content-length-range", 1, 100]], ExpiresIn=60)
+    edge = "----edge"
+    fields = "".join(f'--{edge}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n' for name, value in form["fields"].items())
+    file = f'--{edge}\r\nContent-Disposition: form-data; name="file"; filename="f.txt"\r\n\r\nby form\r\n--{edge}--\r\n'
+    fetch(form["url"], "POST", (fields + file).encode(), {"Content-Type": f"multipart/form-data; boundary={edge}"})
+    assert s3.get_object(Bucket=bucket, Key="form/f.txt")["Body"].read() == b"by form"
 
 secret = os.urandom(32)
 s3.put_object(Bucket=bucket, Key="sealed", Body=b"secret", SSECustomerAlgorithm="AES256", SSECustomerKey=secret)

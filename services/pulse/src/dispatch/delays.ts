@@ -1,4 +1,5 @@
 // Delayed messages: kept durably by the minute in which they are due, on a wheel when that is near, delivered once.
+import { setTimeout as sleep } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
@@ -12,6 +13,7 @@ import type { Backlog } from "./backlog.ts";
 import { DelayWheel, slotMs, type DueOffsets } from "./delay-wheel.ts";
 import type { Expiry } from "./expiry.ts";
 import { NearRecords } from "./near-records.ts";
+import { Pace } from "./pace.ts";
 
 /*
  * A delayed message is a record of the topic `__delay.<minute>` with three more headers: where it goes and when. Minutes
@@ -33,9 +35,11 @@ const drainMax = 1_000;
 const drainBytesMax = 2 * 1024 * 1024;
 const retryMs = 1_000;
 /** Messages that are read ahead of their time at once, their bytes, and how often. */
-const aheadMax = 20_000;
+const aheadMax = 40_000;
 const aheadBytesMax = 64 * 1024 * 1024;
-const aheadEveryMs = 250;
+const aheadEveryMs = 1_000;
+/** A minute that begins later than this is read at leisure. */
+const hurryMs = 10_000;
 /** What is stored so short before it is due stays in memory until then. */
 const keptSlots = 2_000 / slotMs;
 
@@ -78,6 +82,8 @@ export class Delays {
   #draining: Promise<void> | undefined;
   #readingAhead: Promise<void> | undefined;
   #readAheadAtMs = 0;
+  readonly #reading = new Set<Promise<void>>();
+  #isStopped = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(parts: Parts) {
@@ -104,8 +110,8 @@ export class Delays {
   /** Stops delivering; resolves when nothing is under way. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.#draining;
-    await this.#readingAhead;
+    this.#isStopped = true;
+    await Promise.all([this.#draining, this.#readingAhead, ...this.#reading]);
   }
 
   /** Messages on the wheels: those that are due within the next minute or two. */
@@ -193,7 +199,7 @@ export class Delays {
     let isDue = false;
     for (const minute of this.#minutes.values()) {
       if (minute.number > near) continue;
-      if (minute.wheel === undefined) void this.#readMinute(minute);
+      if (minute.wheel === undefined) this.#beginReading(minute);
       else if (minute.wheel.slots.count > 0 || minute.number < near - minutesAhead) isDue = true;
     }
     this.#readAhead();
@@ -203,13 +209,24 @@ export class Delays {
     });
   }
 
+  #beginReading(minute: Minute): void {
+    const reading = this.#readMinute(minute).finally(() => this.#reading.delete(reading));
+    this.#reading.add(reading);
+  }
+
   async #readMinute(minute: Minute): Promise<void> {
     const { partition, drained } = minute;
     const wheel = { slots: new DelayWheel(), readEnd: partition.durableEnd, isRead: false };
     minute.wheel = wheel;
     try {
       const { store, topics, backlog } = this.#parts;
+      const pace = new Pace();
       for await (const record of readRecords(store, partition, partition.logStart, wheel.readEnd)) {
+        if (this.#isStopped) return;
+        if (minute.number * minuteMs - this.#parts.clock.now() > hurryMs) {
+          const resting = pace.rest();
+          if (resting !== undefined) await resting;
+        }
         const { slot, topicId } = readTarget(record);
         const place = slot % minuteSlots;
         if (place < drained.slot || (place === drained.slot && record.offset <= drained.offset)) {
@@ -251,7 +268,7 @@ export class Delays {
         } catch (error) {
           for (; at < due.offsets.length; at++) slots.add(due.slots[at]!, due.offsets[at]!);
           this.#parts.onError(error);
-          await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+          await sleep(retryMs, undefined, { ref: false });
           return false;
         }
       }
@@ -344,11 +361,9 @@ export class Delays {
   #findMissing(): { minute: Minute; offsets: Float64Array } | undefined {
     for (const minute of [...this.#minutes.values()].sort((a, b) => a.number - b.number)) {
       if (minute.wheel?.isRead !== true) continue;
-      const offsets = Float64Array.from(minute.wheel.slots.peek(aheadMax)).sort();
-      const { partition } = minute;
-      if (offsets.some((offset) => this.#near.get(partition, offset) === undefined)) {
-        return { minute, offsets };
-      }
+      const next = minute.wheel.slots.peek(aheadMax);
+      const missing = this.#near.countMissing(minute.partition, next);
+      if (missing > 0) return { minute, offsets: Float64Array.from(next).sort() };
     }
     return undefined;
   }

@@ -71,6 +71,17 @@ export function planPayload(
   };
 }
 
+/** What the fields of a form say of its file. Throws S3Error as `planPayload`. */
+export function planForm(fields: RequestFields, contentLength: number): PayloadPlan {
+  return {
+    mode: { kind: "unsigned" },
+    contentLength,
+    trailerNames: [],
+    checksum: readChecksumClaim(fields, []),
+    contentMd5: readContentMd5(fields),
+  };
+}
+
 /** The checksums that must be computed while a body is taken. */
 export function listDigests(plan: PayloadPlan): ChecksumAlgorithm[] {
   const wanted: ChecksumAlgorithm[] = plan.checksum === undefined ? [] : [plan.checksum.algorithm];
@@ -165,7 +176,8 @@ function writeRuns(
   return undefined;
 }
 
-function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: BodyDigests): void {
+/** Throws BadDigest or XAmzContentSHA256Mismatch where a body is not what was said of it. */
+export function checkDigests(fields: RequestFields, plan: PayloadPlan, digests: BodyDigests): void {
   const { mode, contentMd5, checksum } = plan;
   if (mode.kind === "signed" && digests.checksums.SHA256?.toString("hex") !== mode.sha256) {
     throw new S3Error("XAmzContentSHA256Mismatch", {

@@ -155,7 +155,9 @@ function readCondition(item: unknown): Condition[] {
   }
   if (typeof item !== "object" || item === null)
     throw invalid("a condition is neither list nor object");
-  return Object.entries(item).map(([field, value]) => {
+  const entries = Object.entries(item);
+  if (entries.length !== 1) throw invalid("a simple condition has exactly one property");
+  return entries.map(([field, value]) => {
     if (typeof value !== "string") throw invalid(`the value of ${field} is no text`);
     return { kind: "eq", field: field.toLowerCase(), value };
   });

@@ -23,6 +23,8 @@ export interface SignedRequest {
   rawPath: string;
   query: readonly QueryPair[];
   fields: RequestFields;
+  /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
+  payloadHash?: string | undefined;
   /** The bucket, where the Host names it. */
   hostedBucket?: string | undefined;
   /** The Host that a trusted proxy says the client used, where there is one. */
@@ -136,6 +138,7 @@ export class SignatureVerifier<Owner> {
     declared: string | undefined,
   ): string {
     if (declared !== undefined) return declared;
+    if (claim.kind === "header" && request.payloadHash !== undefined) return request.payloadHash;
     if (claim.kind === "query") {
       const inQuery = request.query.find(([name]) => isPresignName(name, "Content-Sha256"));
       return inQuery?.[1] ?? "UNSIGNED-PAYLOAD";

@@ -1,5 +1,6 @@
 // The admin API, users and their keys, budgets and the access log on a running store.
 import assert from "node:assert/strict";
+import { createHash, createHmac } from "node:crypto";
 import { after, before, describe, test } from "node:test";
 import { vaultRoot } from "./staged-vault.ts";
 import type { Answer, Key } from "./s3-client.ts";
@@ -41,6 +42,26 @@ function allow(actions: string[], resource: string): object {
   return { Version: "2012-10-17", Statement: [statement] };
 }
 
+// Host and x-amz-date alone are signed, with the hash of the body.
+function signLikeCurl(path: string, body: string): Record<string, string> {
+  const hash = (text: string) => createHash("sha256").update(text).digest("hex");
+  const hmac = (key: string | Buffer, text: string) =>
+    createHmac("sha256", key).update(text).digest();
+  const time = new Date().toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
+  const host = "vault.example";
+  const scope = [time.slice(0, 8), "us-east-1", "s3", "aws4_request"];
+  const signed = `host:${host}\nx-amz-date:${time}\n`;
+  const request = `POST\n${path}\n\n${signed}\nhost;x-amz-date\n${hash(body)}`;
+  const text = `AWS4-HMAC-SHA256\n${time}\n${scope.join("/")}\n${hash(request)}`;
+  const key = scope.reduce<string | Buffer>(hmac, `AWS4${vaultRoot.secretKey}`);
+  const credential = `${vaultRoot.accessKey}/${scope.join("/")}`;
+  return {
+    host,
+    "x-amz-date": time,
+    authorization: `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=host;x-amz-date, Signature=${hmac(key, text).toString("hex")}`,
+  };
+}
+
 describe("the admin API", () => {
   test("health and metrics are open, everything else is not", async () => {
     const health = await call("GET", "/api/v1/health", undefined, { key: null });
@@ -73,6 +94,16 @@ describe("the admin API", () => {
     }
     const wrong = { key: { ...vaultRoot, secretKey: "wrong-secret" } };
     assert.equal((await call("GET", "/api/v1/buckets", undefined, wrong)).status, 401);
+  });
+
+  test("root's signature is taken without x-amz-content-sha256, as curl makes it, and covers the body", async () => {
+    const body = JSON.stringify({ name: "by-curl" });
+    const path = "/api/v1/buckets";
+    const headers = { ...JSON_TYPE, ...signLikeCurl(path, body) };
+    const forged = { key: null, headers, body: JSON.stringify({ name: "forged" }) };
+    assert.equal((await serving.admin.send("POST", path, forged)).status, 401);
+    const sent = await serving.admin.send("POST", path, { key: null, headers, body });
+    assert.equal(sent.status, 201, sent.text);
   });
 
   test("buckets are made and listed; what is not built says so", async () => {

@@ -1,7 +1,7 @@
 // POST Object: https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-UsingHTTPPOST.html
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { assertEmpty, assertError, casesOf, md5, type Scene } from "../case.ts";
+import { assertEmpty, assertError, casesOf, digest, md5, type Scene } from "../case.ts";
 import { signPolicy, type Credentials } from "../signature.ts";
 
 const BOUNDARY = "----boundary7MA4YWxk";
@@ -402,6 +402,34 @@ export const cases = casesOf(
       assertError(other, 403, "AccessDenied");
       const { signature: _, ...unsigned } = fields;
       assertError(await post(scene, { fields: unsigned }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "checks checksums and the MD5 that come as fields",
+    async (scene) => {
+      const names = ["x-amz-checksum-sha256", "content-md5"] as const;
+      const algorithms = ["sha256", "md5"] as const;
+      for (const [index, name] of names.entries()) {
+        const conditions = [ANY_KEY, ["starts-with", `$${name}`, ""]];
+        const sum = (text: string) => digest(algorithms[index]!, text);
+        const good = { key: `good-${name}`, [name]: sum("hello") };
+        assertEmpty(await post(scene, { fields: good, conditions }), 204);
+        const bad = { key: `bad-${name}`, [name]: sum("other") };
+        assertError(await post(scene, { fields: bad, conditions }), 400, "BadDigest");
+        assert.equal((await scene.ask("HEAD", `/bad-${name}`)).status, 404);
+      }
+      const mode = { headers: { "x-amz-checksum-mode": "ENABLED" } };
+      const head = await scene.ask("HEAD", "/good-x-amz-checksum-sha256", mode);
+      assert.equal(head.headers["x-amz-checksum-sha256"], digest("sha256", "hello"));
+    },
+  ],
+  [
+    "InvalidPolicyDocument for a condition without a property, and for one with two",
+    async (scene) => {
+      for (const condition of [{}, { key: "key", acl: "private" }]) {
+        const answer = await post(scene, { conditions: [ANY_KEY, condition] });
+        assertError(answer, 400, "InvalidPolicyDocument");
+      }
     },
   ],
 );

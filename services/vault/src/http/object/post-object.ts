@@ -12,7 +12,7 @@ import type { Header, S3Answer } from "../answer.ts";
 import { authorize } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
-import { OBJECT_BYTES_MAX } from "../payload.ts";
+import { OBJECT_BYTES_MAX, checkDigests, planForm } from "../payload.ts";
 import { formatLocation, getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
@@ -50,18 +50,19 @@ export const postObject: OperationHandler = async (context) => {
   }
   const form = await admitted;
   if (form.policy !== undefined) checkSize(form.policy, size, false);
+  const plan = planForm(form.context.fields, size);
   const upload = api.store.beginPut({
     ...form.attributes,
     bucket: context.bucketName,
     key: form.context.key,
     contentLength: size,
-    checksum: "CRC64NVME",
+    checksum: plan.checksum?.algorithm ?? "CRC64NVME",
     actor: getActor(form.context),
     event: "ObjectCreated:Post",
   });
   try {
     for (const piece of pieces) await upload.write(piece);
-    await upload.finish();
+    checkDigests(form.context.fields, plan, await upload.finish());
     const result = await upload.commit();
     const headers: Header[] = [
       ["ETag", `"${result.etag}"`],
