@@ -1,5 +1,6 @@
 // Every case of the message broker, in the order they are run and reported.
 import type { BenchCase } from "../harness/case.ts";
+import { delays } from "./cases/delays.ts";
 import { kafka } from "./cases/kafka.ts";
 import { log } from "./cases/log.ts";
 import { memory } from "./cases/memory.ts";
@@ -14,4 +15,5 @@ export const PULSE_CASES: readonly BenchCase[] = [
   log,
   kafka,
   memory,
+  delays,
 ];

@@ -7,6 +7,7 @@ import { startPinned } from "../../harness/process.ts";
 import type { Row } from "../../harness/report.ts";
 import { readTreeUsage } from "../../harness/usage.ts";
 import { makePlatformPulse } from "../brokers/platform-pulse.ts";
+import { publishAll } from "../batch-load.ts";
 import { topicName } from "../broker-load.ts";
 
 const IDLE_CLIENT = new URL("../../harness/idle-client.ts", import.meta.url).pathname;
@@ -15,8 +16,6 @@ const DELAYED = 1_000_000;
 /** With the topic of the load as many as a tenant may have. */
 const TOPICS = 99_999;
 const SUBSCRIBERS = 10_000;
-const BATCH = 5_000;
-const LANES = 4;
 /** Due within the next two minutes, when they are held in memory, but not before all are published. */
 const DELAY_MS = 90_000;
 
@@ -80,30 +79,6 @@ async function measure(context: BenchContext, fill: Fill["fill"]) {
   const seconds = (performance.now() - started) / 1_000;
   await sleep(3_000);
   return { beforeMib, afterMib: readMib(), seconds };
-}
-
-async function publishAll(
-  url: string,
-  count: number,
-  make: (at: number) => Record<string, unknown>,
-): Promise<void> {
-  let next = 0;
-  const lane = async () => {
-    while (next < count) {
-      const from = next;
-      next += BATCH;
-      const length = Math.min(BATCH, count - from);
-      const messages = Array.from({ length }, (_, index) => make(from + index));
-      const answer = await fetch(`${url}/api/v1/publish/batch`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ messages }),
-      });
-      const text = await answer.text();
-      if (!answer.ok) throw new Error(text);
-    }
-  };
-  await Promise.all(Array.from({ length: LANES }, lane));
 }
 
 async function subscribeAll(

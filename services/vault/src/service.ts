@@ -31,6 +31,7 @@ import { VERSION, hasDefaultCredentials } from "./config.ts";
 import type { VaultConfig } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
+import { isDrive } from "./drive/identity.ts";
 import type { S3Answer } from "./http/answer.ts";
 import type { ObjectApi } from "./http/context.ts";
 import { createObjectMetrics } from "./http/object-metrics.ts";
@@ -64,10 +65,11 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
   const adminAddr = restrictAddress(config.admin_addr, config, log);
   const masterKey =
     config.master_key === undefined
-      ? loadMasterKey(join(config.data_dir, "access", "master.key"))
+      ? loadMasterKey(join(config.data_dir, "access", "master.key"), config.drives.some(isDrive))
       : Buffer.from(config.master_key, "base64");
   const store = await openStore({
     dataDir: config.data_dir,
+    log,
     keys: createKeyProvider(masterKey),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     ...(config.drives.length === 0

@@ -266,10 +266,14 @@ export const administrationCases: readonly Case[] = [
       async (scene) => {
         const made = await create(scene, {
           numPartitions: 4,
-          configs: [{ name: "cleanup.policy", value: "compact" }],
+          configs: [
+            { name: "cleanup.policy", value: "compact" },
+            { name: "compression.type", value: "lz4" },
+          ],
         });
         assert.equal(made.errorCode, 0);
         assert.equal((await describe(scene, made.name)).partitions.length, 4);
+        assert.equal(await read(scene, made.name, "compression.type"), "lz4");
         assert.equal(await read(scene, made.name, "cleanup.policy"), "compact");
       },
     ],
@@ -485,6 +489,10 @@ export const administrationCases: readonly Case[] = [
         assert.equal(await alter(scene, name, { "cleanup.policy": "compact,delete" }), 0);
         assert.equal(await read(scene, name, "retention.ms"), "-1");
         assert.equal(await read(scene, name, "cleanup.policy"), "compact,delete");
+        assert.equal(await alter(scene, name, { "compression.type": "gzip" }), 0);
+        assert.equal(await read(scene, name, "compression.type"), "gzip");
+        assert.equal(await alter(scene, name, {}), 0);
+        assert.equal(await read(scene, name, "compression.type"), "producer");
       },
     ],
     [
@@ -522,6 +530,32 @@ export const administrationCases: readonly Case[] = [
         assert.equal(await read(scene, name, "cleanup.policy"), "compact");
         assert.equal(await edit(scene, name, "retention.ms", 1, null), 0);
         assert.equal(await read(scene, name, "retention.ms"), "-1");
+      },
+    ],
+    [
+      [0, 1],
+      "keeps what tools set that has no effect here, as long as it could be a value of that setting",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        for (const [setting, value, other] of [
+          ["compression.type", "lz4", "zip"],
+          ["flush.ms", "12345678", "-1"],
+          ["flush.messages", "9223372036854775807", "0"],
+          ["min.cleanable.dirty.ratio", "0.25", "1.5"],
+          ["unclean.leader.election.enable", "true", "maybe"],
+          ["segment.ms", "1000", "1e3"],
+        ] as const) {
+          const before = await read(scene, name, setting);
+          assert.equal(await edit(scene, name, setting, 0, other), errorCodes.invalidConfig, other);
+          assert.equal(await edit(scene, name, setting, 0, value), 0, setting);
+          assert.equal(await read(scene, name, setting), value);
+          assert.equal(await edit(scene, name, setting, 1, null), 0);
+          assert.equal(await read(scene, name, setting), before);
+        }
+        assert.equal(
+          await edit(scene, name, "message.timestamp.type", 0, "LogAppendTime"),
+          errorCodes.invalidConfig,
+        );
       },
     ],
     [

@@ -10,6 +10,7 @@ import {
 } from "../../../packages/log/src/batch/index.ts";
 import { errorCodes } from "../../../services/pulse/src/kafka/protocol/error-codes.ts";
 import {
+  alterConfigs,
   apiVersions,
   fetch,
   initProducerId,
@@ -249,6 +250,27 @@ export const writingCases: readonly Case[] = [
           scene.version >= 8 ? [1] : [],
         );
         assert.equal((await send(scene, name, encodeBatch([keyed]))).errorCode, 0);
+      },
+    ],
+    [
+      [3, 11],
+      "MESSAGE_TOO_LARGE for a batch over the topic's max.message.bytes, until that is taken back",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        const change = async (value: string | null) => {
+          const configs = [{ name: "max.message.bytes", value }];
+          const resources = [{ resourceType: 2, resourceName: name, configs }];
+          const body = { resources, validateOnly: false };
+          const { responses } = await scene.client.ask(alterConfigs, 2, body);
+          return responses[0]!.errorCode;
+        };
+        assert.equal(await change("100000000"), errorCodes.invalidConfig, "over the broker's");
+        const large = batchOf(["x".repeat(2_000)]);
+        assert.equal(await change("1000"), 0);
+        assert.equal((await send(scene, name, large)).errorCode, errorCodes.messageTooLarge);
+        assert.equal((await send(scene, name, batchOf(["x"]))).errorCode, 0);
+        assert.equal(await change(null), 0);
+        assert.equal((await send(scene, name, large)).errorCode, 0);
       },
     ],
     [

@@ -1,4 +1,6 @@
 // What a connection does at any time, and what it needs of the server that it belongs to.
+import type { ReadShortener } from "@platform/kernel/sockets";
+
 import type { Engine } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import type { PreparedAnswer } from "../write/index.ts";
@@ -6,7 +8,6 @@ import type { ClientConnection } from "./connection.ts";
 import type { ServerFault } from "./contract.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Refused } from "./refused.ts";
-import type { ReadShortener } from "./short-reads.ts";
 
 /** What a connection is doing. */
 export const Phase = {

@@ -1,6 +1,8 @@
 // One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
 import type { Socket } from "node:net";
 
+import type { ReadTaker } from "@platform/kernel/sockets";
+
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import { Forwarding } from "../forward/forwarding.ts";
 import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
@@ -18,7 +20,7 @@ import type {
   ReadBodyCallback,
   StreamHead,
 } from "./exchange.ts";
-import { InputQueue } from "./input-queue.ts";
+import { copyRead, InputQueue } from "./input-queue.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
 import type { Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
@@ -96,11 +98,14 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.connection = readConnectionInfo(socket);
     this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
     this.#deadlineMs = this.#deadlineIn(host.headMs);
-    socket.on("data", (chunk: Buffer) => this.onData(chunk));
-    if (!this.connection.secure) host.shortenReads(socket, this);
-    socket.on("end", () => {
-      this.#onEnd();
-    });
+    const onRead: ReadTaker = (bytes, length, isShared) => {
+      if (isShared && this.#takeBorrowed(bytes, length)) return;
+      this.#input.push(isShared ? copyRead(bytes, length) : bytes);
+      this.pump();
+    };
+    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
+    if (!this.connection.secure) host.shortenReads(socket, onRead);
+    socket.on("end", () => this.#onEnd());
     socket.on("drain", () => {
       this.#onSocketDrain();
     });
@@ -395,14 +400,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
   }
 
-  /** Takes what the socket has read. */
-  onData(chunk: Buffer): void {
-    this.#input.push(chunk);
-    this.pump();
-  }
-
-  /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. */
-  takeBorrowed(buffer: Buffer, length: number): boolean {
+  /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. False: all is left. */
+  #takeBorrowed(buffer: Buffer, length: number): boolean {
     const sink = this.#sink;
     const mayBorrow = sink?.keepsPieces === false && this.#input.chunk === null && !this.#isPumping;
     if (!mayBorrow || !this.#mayTakeBody(sink)) return false;

@@ -54,3 +54,10 @@ export class InputQueue {
     this.#moreBytes = 0;
   }
 }
+
+/** A read's bytes out of a buffer that the next read overwrites. */
+export function copyRead(bytes: Buffer, length: number): Buffer {
+  const copy = Buffer.allocUnsafe(length);
+  bytes.copy(copy, 0, 0, length);
+  return copy;
+}

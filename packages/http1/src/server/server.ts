@@ -2,6 +2,9 @@
 import { createServer as createTcpServer } from "node:net";
 import type { AddressInfo, Server as TcpServer, Socket } from "node:net";
 
+import { createReadShortener } from "@platform/kernel/sockets";
+import type { ReadShortener } from "@platform/kernel/sockets";
+
 import type { Engine, Swept } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import { TlsListener } from "../tls/listener.ts";
@@ -20,8 +23,6 @@ import type {
 import type { Exchange } from "./exchange.ts";
 import { prepareRefusal } from "./problem.ts";
 import type { Refused } from "./refused.ts";
-import { createReadShortener } from "./short-reads.ts";
-import type { ReadShortener } from "./short-reads.ts";
 
 const BACKLOG = 4_096;
 const REFUSAL_BODY_BYTES_MAX = 32_768;

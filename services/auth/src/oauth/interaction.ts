@@ -6,7 +6,7 @@ import type { SessionInfo } from "../session/session.ts";
 import type { Consents } from "./consents.ts";
 import { firstParty } from "./client-metadata.ts";
 import { describeClient } from "./grants.ts";
-import type { StartDetails } from "./prompt-policy.ts";
+import type { AcrDetails, StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { claimsOfScope } from "./user-claims.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
@@ -58,7 +58,8 @@ export class Interactions {
       client: describeClient(client),
       scopes,
       loginHint: readText(params["login_hint"]),
-      acrValues: readText(params["acr_values"]),
+      acrValues:
+        (prompt.details as Partial<AcrDetails>).acrValues ?? readText(params["acr_values"]),
       uiLocales: readText(params["ui_locales"]),
       accountId: session?.accountId,
       startedAt: (prompt.details as Partial<StartDetails>).startedAt ?? (details.iat ?? 0) * 1_000,

@@ -1,5 +1,5 @@
 // When an authorization request has to wait for the user.
-import { errors, interactionPolicy } from "oidc-provider";
+import { errors, interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import type { Clock } from "@platform/kernel/time";
 import type { SessionLookup } from "../session/session.ts";
 
@@ -10,6 +10,12 @@ export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<bo
 export type StartDetails = {
   /** In ms. */
   startedAt: number;
+};
+
+/** Which `acr` a request waits for. */
+export type AcrDetails = {
+  /** Separated by spaces. */
+  acrValues: string;
 };
 
 /**
@@ -31,6 +37,9 @@ export function buildPromptPolicy(
   if (login === undefined) throw new Error("the core has no login prompt");
   const { details } = login;
   login.details = async (ctx) => ({ ...(await details(ctx)), ...noteStart() });
+  // They know no order of values; ours does, for both ways to ask.
+  login.checks.remove("essential_acr");
+  login.checks.remove("essential_acrs");
   login.checks.add(
     new Check("session_ended", "the session has ended", async ({ oidc }) => {
       const { accountId, uid } = oidc.session ?? {};
@@ -46,8 +55,8 @@ export function buildPromptPolicy(
       "the requested authentication could not be reached",
       "unmet_authentication_requirements",
       ({ oidc }) => {
-        const wanted = oidc.params?.["acr_values"];
-        if (typeof wanted !== "string" || wanted === "") return Check.NO_NEED_TO_PROMPT;
+        const wanted = readAcr(oidc);
+        if (wanted === "") return Check.NO_NEED_TO_PROMPT;
         // RFC 9470 section 5: the request fails. Whatever the user did, it would not be what is asked for.
         if (!wanted.split(" ").some((value) => acrValues.includes(value)))
           throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
@@ -55,6 +64,7 @@ export function buildPromptPolicy(
         const isReached = reachesAcr(wanted, oidc.acr ?? "");
         return isReached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
       },
+      ({ oidc }): AcrDetails => ({ acrValues: readAcr(oidc) }),
     ),
   );
   login.checks.add(
@@ -73,6 +83,19 @@ export function buildPromptPolicy(
     ),
   );
   return policy;
+}
+
+// What the parameter `claims` calls essential (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
+function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
+  const asked = claims.id_token?.["acr"];
+  if (asked?.essential !== true) {
+    const wanted = params?.["acr_values"];
+    return typeof wanted === "string" ? wanted : "";
+  }
+  const values: unknown = asked.values ?? (asked.value === undefined ? [] : [asked.value]);
+  if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
+    throw new errors.InvalidRequest("values of acr must be texts");
+  return values.join(" ");
 }
 
 /** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */

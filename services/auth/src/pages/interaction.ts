@@ -3,7 +3,7 @@ import { reachesAcr } from "../oauth/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { findLanguage } from "./language/language.ts";
+import { chooseLanguage, findLanguage } from "./language/language.ts";
 import type { Html } from "./html.ts";
 import { carryCsrf, goOn, showPage } from "./page-parts.ts";
 import type { PageParts } from "./page-parts.ts";
@@ -12,6 +12,8 @@ import type { Answer, Form, PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
 import type { Visit, Visitor } from "./visit.ts";
 
+/** The application waits for somebody else than who is signed in. */
+const otherReasons = new Set(["id_token_hint", "claims_id_token_sub_value"]);
 /** As long as an interaction may take. */
 const languageMs = 3_600_000;
 /** A sign-in of before is enough for these; for every other reason it has to be a new one. */
@@ -48,7 +50,9 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
   const visit = adoptLanguage(parts, arrived, interaction);
   if (interaction.prompt === "consent") return showConsent(parts, visit, interaction);
   const { visitor } = visit;
-  if (visitor === undefined) {
+  const isNew = visitor !== undefined && visitor.session.authTime >= interaction.startedAt;
+  const isForOther = !isNew && interaction.reasons.some((reason) => otherReasons.has(reason));
+  if (visitor === undefined || isForOther) {
     return showSignIn(parts, visit, {
       target: visit.path,
       username: interaction.loginHint,
@@ -56,7 +60,7 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
     });
   }
   if (interaction.prompt === "select_account") {
-    return visitor.session.authTime >= interaction.startedAt
+    return isNew
       ? { kind: "redirect", to: await finish(parts, visit, select(visitor)) }
       : showSelection(parts, visit, visitor, interaction);
   }
@@ -77,9 +81,11 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
 
 // The pages on the way to an application are in the language that it asked for.
 function adoptLanguage({ cookies }: PageParts, visit: Visit, { uiLocales }: Interaction): Visit {
-  const language = findLanguage(uiLocales ?? "");
-  if (language === undefined || language === visit.language) return visit;
-  visit.cookies.push(cookies.format("platform_language", language.tag, languageMs));
+  const asked = findLanguage(uiLocales ?? "");
+  const language = asked ?? chooseLanguage(visit.request.headers["accept-language"]);
+  if (language === visit.language) return visit;
+  const [tag, ms] = asked === undefined ? ["", 0] : [asked.tag, languageMs];
+  visit.cookies.push(cookies.format("platform_language", tag, ms));
   return { ...visit, language };
 }
 
@@ -98,11 +104,14 @@ function showSelection(
   const other = withQuery("/sign-in", { continue: visit.path, as: "other" });
   const body = html`<form method="post" action="${visit.path}">
       ${carryCsrf(visit)}
-      <div class="full">
-        ${button(words.goOnAs(account.username), { isFull: true, name: "decision", value: "select" })}
+      <div class="row">
+        ${button(words.goOnAs(account.username), { name: "decision", value: "select" })}<a
+          class="button quiet"
+          href="${other}"
+          >${confirm.otherAccount}</a
+        >
       </div>
     </form>
-    <p><a class="button quiet full" href="${other}">${confirm.otherAccount}</a></p>
     <div class="below">
       <form method="post" action="${visit.path}">
         ${carryCsrf(visit)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}

@@ -111,11 +111,43 @@ test("whoever signs out, or in as somebody else, while an application waits, goe
   stranger.close();
 });
 
+test("an application that waits for somebody else than who is signed in gets to ask for them", async () => {
+  const first = await enter(ada);
+  const returned = await first.open(await application.begin());
+  const { id_token: hint } = await application.finish(returned.url);
+  const browser = await enter(grace);
+  const silent = await browser.open(
+    await application.begin({ prompt: "none", id_token_hint: hint! }),
+  );
+  assert.equal(silent.url.searchParams.get("error"), "login_required");
+  const page = await browser.open(await application.begin({ id_token_hint: hint! }));
+  assert.match(readText(page), /Sign in to continue to Notes/);
+  assert.equal(await readUser(await fillIn(browser, page, ada)), "ada");
+});
+
 test("a page that asks about an account cannot be answered in another session", async () => {
   const browser = await enter(ada);
   const consent = await browser.open(await application.begin({ prompt: "consent" }));
   const back = await browser.submit(consent, { decision: "select" });
   assert.match(readText(back), /Allow Notes/, "there was no account to choose");
+});
+
+test("an acr that is essential leads through the second step, and not round in circles", async () => {
+  const ask = (acr: object): Promise<URL> =>
+    application.begin({
+      claims: JSON.stringify({ id_token: { acr: { essential: true, ...acr } } }),
+    });
+  const browser = await enter(ada);
+  for (const acr of [{ values: ["2"] }, { value: "2" }]) {
+    const stronger = await browser.open(await ask(acr));
+    assert.equal(stronger.url.pathname, "/confirm");
+    assert.match(readText(stronger), /asks for a second step/);
+  }
+  assert.equal(await readUser(await browser.open(await ask({ values: ["1", "2"] }))), "ada");
+  const unknown = await browser.open(await ask({ value: "gold" }));
+  assert.equal(unknown.url.searchParams.get("error"), "unmet_authentication_requirements");
+  const broken = await browser.open(await ask({ values: "2" }));
+  assert.equal(broken.url.searchParams.get("error"), "invalid_request");
 });
 
 test("pages on the way to an application are in the language that it asks for", async () => {
@@ -128,6 +160,8 @@ test("pages on the way to an application are in the language that it asks for", 
     await application.begin({ ui_locales: "fr" }),
   );
   assert.match(unknown.text, /<html lang="de"/, "none of ours: as the browser prefers");
+  const next = await browser.open(await application.begin());
+  assert.match(next.text, /<html lang="en"/, "another request has a language of its own");
   const inside = await enter(ada);
   await inside.open(await application.begin());
   const leaving = await inside.open("/api/v1/auth/oauth/logout?ui_locales=de");

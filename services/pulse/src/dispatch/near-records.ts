@@ -28,6 +28,15 @@ export class NearRecords {
     return this.#kept.get(partition)?.size ?? 0;
   }
 
+  /** How many of these are not kept. */
+  countMissing(partition: PartitionView, offsets: readonly number[]): number {
+    const kept = this.#kept.get(partition);
+    if (kept === undefined) return offsets.length;
+    let count = 0;
+    for (const offset of offsets) if (!kept.has(offset)) count++;
+    return count;
+  }
+
   get(partition: PartitionView, offset: number): StoredRecord | undefined {
     return this.#kept.get(partition)?.get(offset);
   }
@@ -41,9 +50,10 @@ export class NearRecords {
   }
 
   drop(partition: PartitionView, offset: number): void {
-    const record = this.get(partition, offset);
+    const kept = this.#kept.get(partition);
+    const record = kept?.get(offset);
     if (record === undefined) return;
-    this.#kept.get(partition)!.delete(offset);
+    kept!.delete(offset);
     this.#bytes -= sizeOf(record) + overheadBytes;
   }
 
@@ -67,7 +77,8 @@ export class NearRecords {
    * bytes of them were read. Rejects with the log's errors.
    */
   async load(partition: PartitionView, offsets: Float64Array, bytesMax: number): Promise<void> {
-    const missing = offsets.filter((offset) => this.get(partition, offset) === undefined);
+    const kept = this.#kept.get(partition);
+    const missing = kept === undefined ? offsets : offsets.filter((offset) => !kept.has(offset));
     const untilBytes = this.#bytes + bytesMax;
     for (let at = 0; at < missing.length && this.#bytes < untilBytes;) {
       const { buffers, nextOffset } = await this.#store.read(partition, missing[at]!, readBytes);

@@ -4,7 +4,9 @@ import type { Backlog } from "../dispatch/backlog.ts";
 import type { GroupCoordinator } from "../group/index.ts";
 import type { BatchProducer } from "../publish/produce.ts";
 import type { Offsets } from "../store/offsets.ts";
+import type { TopicState } from "./config-entries.ts";
 import type { ByteQuota } from "./quota.ts";
+import type { TopicSettings } from "./topic-settings.ts";
 import type { ProducerIds } from "../store/producer-ids.ts";
 import type { Store } from "../store/store.ts";
 import { explainTopicName, fromKafkaName, type Tenant } from "../topic/name.ts";
@@ -20,6 +22,8 @@ export interface KafkaBroker {
   /** Told what was fetched: that is a taking, as any other. */
   backlog: Backlog;
   groups: GroupCoordinator;
+  /** What Kafka's tools have set of topics beside what the log keeps. */
+  settings: TopicSettings;
   /** Names this broker and its data; 22 characters, as Kafka's cluster ids. */
   clusterId: string;
   /** Whether Metadata may make topics. */
@@ -45,6 +49,12 @@ export function readTopicName(name: string): { name: string } | { reason: string
   const own = fromKafkaName(name);
   const reason = explainTopicName(own);
   return reason === undefined ? { name: own } : { reason };
+}
+
+/** What a topic is set to. */
+export function stateOf({ settings }: KafkaBroker, topic: Topic): TopicState {
+  const { batchBytesMax } = settings;
+  return { config: topic.stored.config, extras: settings.of(topic), batchBytesMax };
 }
 
 /** The epoch under which a partition is written now. */

@@ -1,55 +1,90 @@
 // Topic settings under the names that Kafka's tools use.
 import { topicConfigDefault, type TopicConfig } from "@platform/log";
+import type { ExtraChanges } from "./topic-settings.ts";
 
 /** DescribeConfigs: the type of a value. */
-const configTypes = { long: 5, list: 7, int: 3, string: 2 } as const;
+const configTypes = { boolean: 1, string: 2, int: 3, long: 5, double: 6, list: 7 } as const;
 /** DescribeConfigs: where a value comes from. */
 export const configSources = { topic: 1, staticBroker: 4, default: 5 } as const;
 
-/** A setting that can be changed. */
+/** A setting that can be changed. `key`: the log keeps it; otherwise it is kept for Kafka's tools. */
 interface Setting {
   name: string;
-  key: keyof TopicConfig;
+  key?: keyof TopicConfig;
   type: number;
+  fallback: string;
   documentation: string;
+  /** The value as it is kept; undefined if it cannot be one. */
+  read: (value: string) => string | undefined;
 }
 
-const settings: readonly Setting[] = [
+const intMax = 2 ** 31 - 1;
+/** What tools write for what has no bound. */
+const longMax = "9223372036854775807";
+const noEffect = "Kept for tools, without effect here";
+
+const ownSettings: readonly Setting[] = [
   {
     name: "cleanup.policy",
     key: "cleanupPolicy",
     type: configTypes.list,
+    fallback: topicConfigDefault.cleanupPolicy,
     documentation: "delete drops old segments, compact keeps the last record of each key",
+    read: readPolicy,
   },
   {
     name: "retention.ms",
     key: "retentionMs",
     type: configTypes.long,
+    fallback: String(topicConfigDefault.retentionMs),
     documentation: "Age after which a segment is dropped; -1 for never",
+    read: wholeFrom(-1),
   },
   {
     name: "retention.bytes",
     key: "retentionBytes",
     type: configTypes.long,
+    fallback: String(topicConfigDefault.retentionBytes),
     documentation: "Bytes that a partition keeps before it drops its oldest segment; -1 for all",
+    read: wholeFrom(-1),
   },
   {
     name: "segment.bytes",
     key: "segmentBytes",
     type: configTypes.int,
+    fallback: String(topicConfigDefault.segmentBytes),
     documentation: "Size from which on a segment is followed by a new one",
+    read: wholeFrom(1024),
   },
   {
     name: "delete.retention.ms",
     key: "deleteRetentionMs",
     type: configTypes.long,
+    fallback: String(topicConfigDefault.deleteRetentionMs),
     documentation: "How long compaction keeps tombstones",
+    read: wholeFrom(0),
   },
+];
+
+/** What a broker of one replica, which syncs before it acknowledges, does anyway, or decides for itself. */
+const idleSettings: readonly Setting[] = [
+  idle("compression.type", configTypes.string, "producer", (value) =>
+    ["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"].find((one) => one === value),
+  ),
+  idle("file.delete.delay.ms", configTypes.long, "60000", wholeFrom(0)),
+  idle("flush.messages", configTypes.long, "1", wholeFrom(1)),
+  idle("flush.ms", configTypes.long, "0", wholeFrom(0)),
+  idle("index.interval.bytes", configTypes.int, "4096", wholeFrom(0, intMax)),
+  idle("min.cleanable.dirty.ratio", configTypes.double, "0.5", readRatio),
+  idle("preallocate", configTypes.boolean, "false", readBoolean),
+  idle("segment.index.bytes", configTypes.int, "10485760", wholeFrom(4, intMax)),
+  idle("segment.jitter.ms", configTypes.long, "0", wholeFrom(0)),
+  idle("segment.ms", configTypes.long, "604800000", wholeFrom(1)),
+  idle("unclean.leader.election.enable", configTypes.boolean, "false", readBoolean),
 ];
 
 /** Settings that tools send and that have one value here. */
 const fixedSettings: Readonly<Record<string, string>> = {
-  "compression.type": "producer",
   "message.timestamp.type": "CreateTime",
   "min.insync.replicas": "1",
 };
@@ -66,24 +101,30 @@ export interface ConfigEntry {
   synonyms: readonly { name: string; value: string; source: number }[];
 }
 
+/** What a topic is set to: by the log's names, and what is kept for Kafka's tools by theirs. */
+export interface TopicState {
+  config: TopicConfig;
+  extras: ReadonlyMap<string, string>;
+  /** Largest batch that any topic takes. */
+  batchBytesMax: number;
+}
+
 /** All settings of a topic. */
-export function listTopicConfig(config: TopicConfig): ConfigEntry[] {
-  const own = settings.map(({ name, key, type, documentation }) => {
-    const value = String(config[key]);
-    const fallback = {
-      name,
-      value: String(topicConfigDefault[key]),
-      source: configSources.default,
-    };
-    const isDefault = value === fallback.value;
+export function listTopicConfig({ config, extras, batchBytesMax }: TopicState): ConfigEntry[] {
+  const own = listSettings(batchBytesMax).map((setting) => {
+    const { name, key, type, documentation, fallback } = setting;
+    const value = key === undefined ? extras.get(name) : String(config[key]);
+    const byDefault = { name, value: fallback, source: configSources.default };
+    // What the log keeps is set or not; of the others it is known whether somebody has set them.
+    const isDefault = value === undefined || (key !== undefined && value === fallback);
     return {
       name,
-      value,
+      value: value ?? fallback,
       readOnly: false,
       configSource: isDefault ? configSources.default : configSources.topic,
       configType: type,
       documentation,
-      synonyms: isDefault ? [fallback] : [{ name, value, source: configSources.topic }, fallback],
+      synonyms: isDefault ? [byDefault] : [{ name, value, source: configSources.topic }, byDefault],
     };
   });
   const fixed = Object.entries(fixedSettings).map(([name, value]) => ({
@@ -99,14 +140,22 @@ export function listTopicConfig(config: TopicConfig): ConfigEntry[] {
 }
 
 /** A change of settings, or why it cannot be made. */
-export type ConfigChange = { changes: Partial<TopicConfig> } | { reason: string };
+export type ConfigChange =
+  | { changes: Partial<TopicConfig>; extras: ExtraChanges }
+  | { reason: string };
 
 /** Reads settings by their Kafka names; a null value is the default. */
 export function readTopicConfig(
   entries: readonly { name: string; value: string | null }[],
+  batchBytesMax: number,
 ): ConfigChange {
   const changes: Partial<Record<keyof TopicConfig, string | number>> = {};
+  const extras: Record<string, string | null> = {};
+  const settings = listSettings(batchBytesMax);
+  const named = new Set<string>();
   for (const { name, value } of entries) {
+    if (named.has(name)) return { reason: `${name} is there twice` };
+    named.add(name);
     const fixed = fixedSettings[name];
     if (Object.hasOwn(fixedSettings, name)) {
       if (value === null || value === fixed) continue;
@@ -114,30 +163,60 @@ export function readTopicConfig(
     }
     const setting = settings.find((one) => one.name === name);
     if (setting === undefined) return { reason: `${name} is not a setting of a topic here` };
-    if (Object.hasOwn(changes, setting.key)) return { reason: `${name} is there twice` };
-    const read = value === null ? topicConfigDefault[setting.key] : readValue(setting, value);
+    const read = value === null ? null : setting.read(value.trim());
     if (read === undefined) return { reason: `${name} cannot be "${value}"` };
-    changes[setting.key] = read;
+    if (setting.key === undefined) extras[name] = read;
+    else {
+      const text = read ?? setting.fallback;
+      const number = Math.min(Number(text), Number.MAX_SAFE_INTEGER);
+      changes[setting.key] = setting.key === "cleanupPolicy" ? text : number;
+    }
   }
-  return { changes: changes as Partial<TopicConfig> };
+  return { changes: changes as Partial<TopicConfig>, extras };
 }
 
 /** The names that can be changed, for a request that sets all others back. */
 export function listChangeable(): string[] {
-  return settings.map(({ name }) => name);
+  return listSettings(0).map(({ name }) => name);
 }
 
-function readValue({ key }: Setting, value: string): string | number | undefined {
-  if (key === "cleanupPolicy") {
-    const policy = value
-      .split(",")
-      .map((part) => part.trim())
-      .sort()
-      .join(",");
-    return ["delete", "compact", "compact,delete"].includes(policy) ? policy : undefined;
-  }
-  const number = /^-?\d{1,16}$/.test(value.trim()) ? Number(value) : Number.NaN;
-  const min =
-    key === "retentionMs" || key === "retentionBytes" ? -1 : key === "segmentBytes" ? 1024 : 0;
-  return Number.isSafeInteger(number) && number >= min ? number : undefined;
+function listSettings(batchBytesMax: number): Setting[] {
+  const batchSize: Setting = {
+    name: "max.message.bytes",
+    type: configTypes.int,
+    fallback: String(batchBytesMax),
+    documentation: "Largest record batch that is taken, as it comes",
+    read: wholeFrom(0, batchBytesMax),
+  };
+  return [...ownSettings, batchSize, ...idleSettings];
+}
+
+function idle(name: string, type: number, fallback: string, read: Setting["read"]): Setting {
+  return { name, type, fallback, documentation: noEffect, read };
+}
+
+function wholeFrom(min: number, max = Number.MAX_SAFE_INTEGER): Setting["read"] {
+  return (value) => {
+    if (value === longMax) return max === Number.MAX_SAFE_INTEGER ? value : undefined;
+    const number = Number(value);
+    const isWhole = /^-?\d{1,16}$/.test(value) && Number.isSafeInteger(number);
+    return isWhole && number >= min && number <= max ? String(number) : undefined;
+  };
+}
+
+function readRatio(value: string): string | undefined {
+  return /^(?:0|1|[01]?\.\d{1,9})$/.test(value) && Number(value) <= 1 ? value : undefined;
+}
+
+function readBoolean(value: string): string | undefined {
+  return ["true", "false"].find((one) => one === value.toLowerCase());
+}
+
+function readPolicy(value: string): string | undefined {
+  const policy = value
+    .split(",")
+    .map((part) => part.trim())
+    .sort()
+    .join(",");
+  return ["delete", "compact", "compact,delete"].find((one) => one === policy);
 }

@@ -28,6 +28,7 @@ import type { CredentialStore } from "./sasl/mechanism.ts";
 import { createTokenCredentials } from "./sasl/token-credentials.ts";
 import type { ConnectionFault } from "./server/connection.ts";
 import { KafkaServer, type KafkaLimits } from "./server/listener.ts";
+import { TopicSettings } from "./topic-settings.ts";
 import type { Authentication } from "./server/session.ts";
 
 /** What the face is made of. */
@@ -120,6 +121,7 @@ export class KafkaFace {
         store,
         producer,
         producerIds: ProducerIds.open(store, state),
+        settings: new TopicSettings(store, state, topics, parts.batchBytesMax),
         offsets,
         backlog: parts.backlog,
         groups,

@@ -16,6 +16,7 @@ import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
 import type { ConnectionFault } from "../../src/kafka/server/connection.ts";
 import { KafkaServer, type KafkaLimits } from "../../src/kafka/server/listener.ts";
+import { TopicSettings } from "../../src/kafka/topic-settings.ts";
 import { BatchShaper } from "../../src/publish/batch-shaper.ts";
 import { BatchProducer } from "../../src/publish/produce.ts";
 import { Offsets } from "../../src/store/offsets.ts";
@@ -110,6 +111,7 @@ export class KafkaStage implements AsyncDisposable {
       producer: new BatchProducer(store, new BatchShaper(shaping), 8 * 1024 * 1024),
       backlog: new Backlog(store, state, topics, 1_000),
       producerIds: ProducerIds.open(store, state),
+      settings: new TopicSettings(store, state, topics, 8 * 1024 * 1024),
       offsets: Offsets.open(store, state, topics, groupLimits),
       groups: new GroupCoordinator({ limits: this.#options.groupLimits ?? {} }),
       clusterId: "pulse-test-cluster-000",

@@ -1,6 +1,16 @@
 // Encrypts the secrets of keys at rest: signatures need them in clear, so a hash would not do.
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 const KEY_BYTES = 32;
@@ -37,14 +47,39 @@ export class SecretBox {
   }
 }
 
-/** The master key of a data directory: 32 random bytes in a file for its owner alone, made on the first start. */
-export function loadMasterKey(path: string): Buffer {
-  if (!existsSync(path)) {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    writeFileSync(path, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx", flush: true });
+/**
+ * The master key of a data directory: 32 random bytes in a file for its owner alone, made on the first start. `isNeeded` says
+ * that there are objects already which another one would not open: then a missing key is an error.
+ */
+export function loadMasterKey(path: string, isNeeded = false): Buffer {
+  const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (bytes === 0) {
+    if (isNeeded) {
+      throw new Error(
+        `${path} is missing, and without it nothing opens what the store has encrypted: put it back from a backup, or ` +
+          "set PLATFORM_VAULT_MASTER_KEY to a new key (openssl rand -base64 32) and give up what is encrypted",
+      );
+    }
+    makeMasterKey(path);
   }
   if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
   const key = readFileSync(path);
   if (key.length !== KEY_BYTES) throw new Error(`${path} is no key of ${KEY_BYTES} bytes`);
   return key;
+}
+
+// One that is empty was cut short before it could be used. On the disk, name and all, before anything is sealed with it.
+function makeMasterKey(path: string): void {
+  const folder = dirname(path);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  rmSync(path, { force: true });
+  writeFileSync(path, randomBytes(KEY_BYTES), { mode: 0o600, flag: "wx", flush: true });
+  for (const name of [folder, dirname(folder)]) {
+    const fd = openSync(name, "r");
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  }
 }

@@ -38,6 +38,11 @@ export function readIdentity(folder: string): DriveIdentity | undefined {
   throw new StoreError("ServiceUnavailable", `${path} is of a newer format`);
 }
 
+/** Whether a store has made the folder one of its drives. */
+export function isDrive(folder: string): boolean {
+  return existsSync(join(folder, NAME));
+}
+
 /** Whether nothing lies in the folder yet. */
 export function isEmptyDrive(folder: string): boolean {
   return existsSync(folder) && readdirSync(folder).every((name) => IGNORED.has(name));

@@ -2,7 +2,7 @@
 import type { TopicConfig } from "@platform/log";
 import type { Tenant } from "../../topic/name.ts";
 import { fine, toAnswer, type Answer } from "../answer.ts";
-import { findTopic, nodeId, type KafkaBroker } from "../broker.ts";
+import { findTopic, nodeId, stateOf, type KafkaBroker } from "../broker.ts";
 import {
   configSources,
   listChangeable,
@@ -53,7 +53,13 @@ export function configRoutes(broker: KafkaBroker): Route[] {
         const all = [...configs, ...others.map((name) => ({ name, value: null }))];
         const resource = { resourceType, resourceName };
         return {
-          ...(await change(broker, tenant, resource, readTopicConfig(all), validateOnly)),
+          ...(await change(
+            broker,
+            tenant,
+            resource,
+            readTopicConfig(all, broker.settings.batchBytesMax),
+            validateOnly,
+          )),
           ...resource,
         };
       });
@@ -65,7 +71,7 @@ export function configRoutes(broker: KafkaBroker): Route[] {
       const responses = resources.map(async ({ resourceType, resourceName, configs }) => {
         const resource = { resourceType, resourceName };
         const own = findTopic(broker.topics, tenant, resourceName)?.stored.config;
-        const read = readIncremental(configs, own);
+        const read = readIncremental(configs, own, broker.settings.batchBytesMax);
         return { ...(await change(broker, tenant, resource, read, validateOnly)), ...resource };
       });
       return { throttleTimeMs: 0, responses: await Promise.all(responses) };
@@ -81,7 +87,7 @@ function findEntries(
 ): ConfigEntry[] | Answer {
   if (resourceType === resourceTypes.topic) {
     const topic = findTopic(broker.topics, tenant, name);
-    if (topic !== undefined) return listTopicConfig(topic.stored.config);
+    if (topic !== undefined) return listTopicConfig(stateOf(broker, topic));
     return refuse(errorCodes.unknownTopicOrPartition, "No such topic.");
   }
   if (resourceType === resourceTypes.broker) {
@@ -123,7 +129,8 @@ async function change(
   if ("reason" in read) return refuse(errorCodes.invalidConfig, read.reason);
   if (validateOnly) return fine;
   try {
-    await broker.topics.configure(topic, read.changes);
+    if (Object.keys(read.changes).length > 0) await broker.topics.configure(topic, read.changes);
+    await broker.settings.change(topic, read.extras);
     return fine;
   } catch (error) {
     return toAnswer(error);
@@ -133,6 +140,7 @@ async function change(
 function readIncremental(
   configs: readonly { name: string; configOperation: number; value: string | null }[],
   own: TopicConfig | undefined,
+  batchBytesMax: number,
 ): ConfigChange {
   const entries: { name: string; value: string | null }[] = [];
   for (const { name, configOperation, value } of configs) {
@@ -153,7 +161,7 @@ function readIncremental(
         return { reason: `there is no operation ${configOperation}` };
     }
   }
-  return readTopicConfig(entries);
+  return readTopicConfig(entries, batchBytesMax);
 }
 
 function editList(own: TopicConfig | undefined, operation: number, value: string): string {

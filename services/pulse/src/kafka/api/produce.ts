@@ -72,7 +72,8 @@ async function produceAll(broker: KafkaBroker, tenant: Tenant, request: Request,
         if (topic?.stored.partitions[index] === undefined) {
           return { index, refusal: refuse(errorCodes.unknownTopicOrPartition) };
         }
-        const refusal = checkRecords(records, version);
+        const bytesMax = broker.settings.batchBytesMaxOf(topic);
+        const refusal = checkRecords(records, version, bytesMax);
         if (refusal !== undefined) return { index, refusal };
         batches.push({ topic, partition: index, batch: records! });
         return { index, batch: batches.length - 1 };
@@ -112,9 +113,16 @@ const refusedTransaction = refuse(
 );
 
 /** What is wrong with a batch by the protocol's rules; lengths and checksum are for the log to check. */
-function checkRecords(records: Buffer | null, version: number): Refusal | undefined {
+function checkRecords(
+  records: Buffer | null,
+  version: number,
+  bytesMax: number,
+): Refusal | undefined {
   if (records === null || records.length === 0) {
     return refuse(errorCodes.invalidRecord, "There is no record batch.");
+  }
+  if (records.length > bytesMax) {
+    return refuse(errorCodes.messageTooLarge, `A batch may have ${bytesMax} bytes here.`);
   }
   if (records.length > 16 && records[16] !== 2) {
     return refuse(errorCodes.invalidRecord, "Only record batches of magic 2 are taken.");

@@ -4,7 +4,7 @@ import { LogError } from "@platform/log";
 import { toKafkaName, type Tenant } from "../../topic/name.ts";
 import type { Topic } from "../../topic/topics.ts";
 import { fine, toAnswer, type Answer } from "../answer.ts";
-import { findTopic, nodeId, readTopicName, type KafkaBroker } from "../broker.ts";
+import { findTopic, nodeId, readTopicName, stateOf, type KafkaBroker } from "../broker.ts";
 import { listTopicConfig, readTopicConfig } from "../config-entries.ts";
 import { errorCodes, type ErrorCode } from "../protocol/error-codes.ts";
 import { createPartitions, createTopics, deleteTopics } from "../protocol/messages/index.ts";
@@ -78,7 +78,7 @@ async function createOne(
   if ("reason" in own) return refuse(name, errorCodes.invalidTopic, own.reason);
   const placement = checkPlacement(wanted);
   if (placement !== undefined) return { name, ...placement };
-  const config = readTopicConfig(wanted.configs);
+  const config = readTopicConfig(wanted.configs, broker.settings.batchBytesMax);
   if ("reason" in config) return refuse(name, errorCodes.invalidConfig, config.reason);
   const asked = wanted.assignments.length > 0 ? wanted.assignments.length : wanted.numPartitions;
   const partitions = asked === -1 ? broker.topics.partitionsDefault : asked;
@@ -91,20 +91,22 @@ async function createOne(
       partitions,
       config: config.changes,
     });
-    return describeCreated(topic);
+    await broker.settings.change(topic, config.extras);
+    return describeCreated(broker, topic);
   } catch (error) {
     return { name, ...explain(error, errorCodes.invalidPartitions) };
   }
 }
 
-function describeCreated({ name, stored }: Topic) {
+function describeCreated(broker: KafkaBroker, topic: Topic) {
+  const { name, stored } = topic;
   return {
     name: toKafkaName(name),
     topicId: stored.id.toString("hex"),
     ...fine,
     numPartitions: stored.partitions.length,
     replicationFactor: 1,
-    configs: listTopicConfig(stored.config).map((entry) => ({
+    configs: listTopicConfig(stateOf(broker, topic)).map((entry) => ({
       name: entry.name,
       value: entry.value,
       readOnly: entry.readOnly,

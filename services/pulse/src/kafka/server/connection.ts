@@ -1,6 +1,8 @@
 // One connection: frames in, handlers in parallel, answers out in the order of the requests.
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
+import { TLSSocket } from "node:tls";
+import type { ReadShortener, ReadTaker } from "@platform/kernel/sockets";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 import { errorCodes } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
@@ -20,6 +22,8 @@ import type { Authentication, Session } from "./session.ts";
 
 /** Frames up to this size are read without asking the budget of requests. */
 const smallFrameBytes = 64 * 1024;
+/** Bytes that may wait while the frames before them are looked at; then the socket rests. */
+const readAheadBytes = 64 * 1024;
 /** Requests that a client may make before it has shown who it is. */
 const openKeys: ReadonlySet<number> = new Set([
   apiVersions.key,
@@ -38,6 +42,7 @@ export interface ConnectionContext {
   arrayItemsMax: number;
   /** Requests of one connection under way at once; then it is not read any further. */
   inFlightMax: number;
+  shortenReads: ReadShortener;
   /** A request was answered, or failed. */
   onRequest(name: string, version: number, durationMs: number): void;
   /** The connection is closed because of what the client sent, or because a handler failed. */
@@ -73,6 +78,7 @@ export class Connection {
   readonly #queue: Entry[] = [];
   readonly #gone = new AbortController();
   #isReading = false;
+  #isResting = false;
   #isClosing = false;
   /** Budget bytes of the frame that is being read. */
   #frameReserved = 0;
@@ -82,10 +88,13 @@ export class Connection {
     this.session = session;
     this.#context = context;
     this.#frames = new FrameReader(context.frameBytesMax);
-    socket.on("data", (chunk: Buffer) => {
-      this.#frames.push(chunk);
-      void this.#read();
-    });
+    const onRead: ReadTaker = (bytes, length, isShared) => {
+      this.#frames.push(bytes, length, isShared);
+      if (this.#isReading) this.#restAbove(readAheadBytes);
+      else void this.#read();
+    };
+    socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
+    if (!(socket instanceof TLSSocket)) context.shortenReads(socket, onRead);
     socket.once("close", () => this.#end());
     // Whatever happened to it: "close" follows.
     socket.on("error", () => undefined);
@@ -113,11 +122,10 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Starts what has arrived, as far as bounds allow; the socket rests meanwhile. */
+  /** Starts what has arrived, as far as bounds allow; the socket rests once too much waits. */
   async #read(): Promise<void> {
     if (this.#isReading || this.#isClosing) return;
     this.#isReading = true;
-    this.#socket.pause();
     try {
       while (!this.#isClosing && (await this.#readOne()));
     } catch (error) {
@@ -125,7 +133,18 @@ export class Connection {
       return;
     }
     this.#isReading = false;
-    if (!this.#isClosing && this.#queue.length < this.#context.inFlightMax) this.#socket.resume();
+    if (this.#isClosing) return;
+    if (this.#queue.length >= this.#context.inFlightMax) this.#restAbove(0);
+    else if (this.#isResting) {
+      this.#isResting = false;
+      this.#socket.resume();
+    }
+  }
+
+  #restAbove(bytes: number): void {
+    if (this.#isResting || this.#frames.bytes <= bytes) return;
+    this.#isResting = true;
+    this.#socket.pause();
   }
 
   async #readOne(): Promise<boolean> {

@@ -21,10 +21,17 @@ export class FrameReader {
     return this.#bytes;
   }
 
-  push(chunk: Buffer): void {
-    this.#bytes += chunk.length;
-    const rest = this.#expected === undefined ? chunk : this.#fill(this.#expected, chunk);
-    if (rest.length > 0) this.#chunks.push(rest);
+  /** Takes `bytes[0, length)`: copied where they are `shared` and go on no further, else kept. */
+  push(bytes: Buffer, length = bytes.length, isShared = false): void {
+    this.#bytes += length;
+    let start = 0;
+    if (this.#expected !== undefined) {
+      start = bytes.copy(this.#expected, this.#filled, 0, length);
+      this.#filled += start;
+    }
+    if (start === length) return;
+    const rest = bytes.subarray(start, length);
+    this.#chunks.push(isShared ? Buffer.from(rest) : rest);
   }
 
   /**

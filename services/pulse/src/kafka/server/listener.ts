@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
+import { createReadShortener } from "@platform/kernel/sockets";
 import { ByteBudget } from "./budget.ts";
 import { Connection, type ConnectionContext, type ConnectionFault } from "./connection.ts";
 import type { RouteTable } from "./route.ts";
@@ -9,6 +10,8 @@ import type { Authentication } from "./session.ts";
 
 const sweepMs = 1_000;
 const handshakeTimeoutMs = 10_000;
+/** Bytes that one read may bring. */
+const readBytes = 65_536;
 
 /** Bounds of the Kafka face, over all of its listeners. */
 export interface KafkaLimits {
@@ -84,6 +87,7 @@ export class KafkaServer {
       frameBytesMax: this.limits.frameBytesMax,
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,
+      shortenReads: createReadShortener(Buffer.allocUnsafeSlow(readBytes)),
       onRequest: (name, version, durationMs) => options.onRequest?.(name, version, durationMs),
       onFault: (fault) => options.onFault?.(fault),
     };

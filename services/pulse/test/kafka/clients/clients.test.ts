@@ -127,6 +127,24 @@ async function appendTo(name: string, index: number, count: number): Promise<voi
   await stage.broker.store.append(records);
 }
 
+const remarks = [
+  "## While the broker is killed",
+  "",
+  "`services/pulse/test/kafka/clients/kill.test.ts` has idempotent producers of confluent-kafka, kafkajs and",
+  "@platformatic/kafka write while the broker is killed (`kill -9`) and started again, three times in `npm test`,",
+  "`PLATFORM_KAFKA_KILLS=100` for longer. Afterwards everything that was acknowledged is in the log, once and in order;",
+  "a consumer group that read all the time has got every message.",
+  "",
+  "## What to set",
+  "",
+  "- Producers: idempotence costs nothing here (`enable.idempotence=true`), so that what is sent again is stored once.",
+  "- Not available: transactions (`transactional.id` is refused at once), KIP-848 groups (`group.protocol=classic`, which is the",
+  "  default), share groups, message formats 0 and 1 (clients older than 0.11).",
+  "- `message.timestamp.type` is `CreateTime`, replication factor and `min.insync.replicas` are 1: other values are refused.",
+  "- The names of topics may not begin with `__`, nor hold an empty level (`a..b`).",
+  "",
+];
+
 function writePage(): void {
   const rows = clients.map((client) => {
     const version = client.readVersion() ?? "not installed";
@@ -145,6 +163,7 @@ function writePage(): void {
       "|---|---|---|---|",
       ...rows,
       "",
+      ...remarks,
     ].join("\n"),
   );
 }

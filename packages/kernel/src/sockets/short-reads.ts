@@ -1,43 +1,37 @@
-// A shorter way from the system's reads to the connection.
+// A shorter way from the system's reads to whoever serves a socket.
 import { Socket } from "node:net";
 
-/** Takes a socket's reads. */
-export interface ReadTarget {
-  /** A read; it may be kept. */
-  onData(chunk: Buffer): void;
-  /** The first `length` bytes of `buffer` were read: true where they are taken at once, and nothing of them is kept. */
-  takeBorrowed(buffer: Buffer, length: number): boolean;
-}
+/**
+ * Takes what a read has brought: `bytes[0, length)`. Where they are shared, the next read of any socket overwrites them: they
+ * are used, or copied, before this returns. Else they may be kept.
+ */
+export type ReadTaker = (bytes: Buffer, length: number, isShared: boolean) => void;
 
-/** Hands a socket's reads to a target. */
-export type ReadShortener = (socket: Socket, target: ReadTarget) => void;
+/** Hands a socket's reads over. It comes beside a `data` listener, which takes those that went through the stream. */
+export type ReadShortener = (socket: Socket, onRead: ReadTaker) => void;
 
 interface ReadsIntoBuffer {
   useUserBuffer(buffer: Buffer): void;
 }
 
 /**
- * Makes what hands a socket's reads on without the way through the stream's queue, which costs a tick and an event for each
- * read. `buffer` is where the system puts them first, and free outside of the call: what is to be kept is copied, which
- * targets that want no more than to look at it are spared. While the socket is paused, and for the end, the stream does its
- * work as ever.
+ * Makes what hands a plain socket's reads over without the way through the stream's queue, which costs a tick and an event
+ * for each read. On Node the system puts all of them into `buffer`, which is free outside of the call. While the socket is
+ * paused, and for the end, the stream does its work as ever.
  */
 export function createReadShortener(buffer: Buffer): ReadShortener {
   const symbols = findReadSymbols();
   if (symbols === undefined) return shortenPushes;
-  return (socket, target) => {
+  return (socket, onRead) => {
     const parts = socket as unknown as Record<symbol, unknown> & { _handle?: ReadsIntoBuffer };
     const handle = parts._handle;
     if (handle?.useUserBuffer === undefined) {
-      shortenPushes(socket, target);
+      shortenPushes(socket, onRead);
       return;
     }
     parts[symbols.buffer] = buffer;
     parts[symbols.callback] = (length: number): boolean => {
-      if (target.takeBorrowed(buffer, length)) return true;
-      const chunk = Buffer.allocUnsafe(length);
-      buffer.copy(chunk, 0, 0, length);
-      target.onData(chunk);
+      onRead(buffer, length, true);
       return true;
     };
     handle.useUserBuffer(buffer);
@@ -56,11 +50,11 @@ function findReadSymbols(): { buffer: symbol; callback: symbol } | undefined {
   return buffer === undefined || callback === undefined ? undefined : { buffer, callback };
 }
 
-function shortenPushes(socket: Socket, target: ReadTarget): void {
+function shortenPushes(socket: Socket, onRead: ReadTaker): void {
   const push = socket.push.bind(socket);
   socket.push = (chunk: Buffer | null): boolean => {
     if (chunk === null || socket.isPaused() || socket.readableLength > 0) return push(chunk);
-    target.onData(chunk);
+    onRead(chunk, chunk.length, false);
     return true;
   };
 }

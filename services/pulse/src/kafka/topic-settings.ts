@@ -1,0 +1,68 @@
+// Settings of topics that only Kafka's tools know: kept durably beside what the log keeps of a topic.
+import { readJson, type StateTable } from "../store/state.ts";
+import type { Store } from "../store/store.ts";
+import type { Topic, Topics } from "../topic/topics.ts";
+
+/** Changes by Kafka's names; null goes back to the default. */
+export type ExtraChanges = Readonly<Record<string, string | null>>;
+
+/** The settings by topic. Errors are the log's. */
+export class TopicSettings {
+  /** Largest batch that any topic takes, and what a topic takes that sets nothing. */
+  readonly batchBytesMax: number;
+  readonly #store: Store;
+  readonly #state: StateTable;
+  readonly #byTopic = new Map<string, ReadonlyMap<string, string>>();
+
+  constructor(store: Store, state: StateTable, topics: Topics, batchBytesMax: number) {
+    this.#store = store;
+    this.#state = state;
+    this.batchBytesMax = batchBytesMax;
+    for (const { key, value } of state.take("kafka-config")) {
+      const id = String(key[1]);
+      if (topics.findByHexId(id) === undefined) continue;
+      this.#byTopic.set(id, new Map(Object.entries(readJson(value) as Record<string, string>)));
+    }
+    // If it is lost, the next start leaves it out.
+    topics.watch({ deleted: (topic) => void this.#write(topic, new Map()).catch(() => undefined) });
+  }
+
+  /** What is set for a topic. */
+  of(topic: Topic): ReadonlyMap<string, string> {
+    return this.#byTopic.get(idOf(topic)) ?? new Map<string, string>();
+  }
+
+  /** Largest batch that a topic takes, as it comes (`max.message.bytes`). */
+  batchBytesMaxOf(topic: Topic): number {
+    if (this.#byTopic.size === 0) return this.batchBytesMax;
+    const set = this.#byTopic.get(idOf(topic))?.get("max.message.bytes");
+    return set === undefined ? this.batchBytesMax : Number(set);
+  }
+
+  /** Changes settings durably; what is not named stays. */
+  async change(topic: Topic, changes: ExtraChanges): Promise<void> {
+    const after = new Map(this.of(topic));
+    for (const [name, value] of Object.entries(changes)) {
+      if (value === null) after.delete(name);
+      else after.set(name, value);
+    }
+    await this.#write(topic, after);
+  }
+
+  async #write(topic: Topic, after: ReadonlyMap<string, string>): Promise<void> {
+    const id = idOf(topic);
+    if (after.size === 0 && !this.#byTopic.has(id)) return;
+    const key = ["kafka-config", id] as const;
+    const draft =
+      after.size === 0
+        ? this.#state.draft(key, null)
+        : this.#state.draftJson(key, Object.fromEntries(after));
+    await this.#store.append([draft]);
+    if (after.size === 0) this.#byTopic.delete(id);
+    else if (topic.stored.live) this.#byTopic.set(id, after);
+  }
+}
+
+function idOf({ stored }: Topic): string {
+  return stored.id.toString("hex");
+}
