@@ -1,6 +1,7 @@
 // The store on local disks: how its rooms are put together, from top to bottom.
 import { mkdirSync } from "node:fs";
 import { createIdSource } from "@platform/kernel/ids";
+import type { Logger } from "@platform/kernel/log";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { BlobStore, clearStaging } from "./blob/blob-store.ts";
 import { StoreFolders } from "./blob/disk.ts";
@@ -39,6 +40,8 @@ export interface StoreOptions {
   /** Keys of `SSE-S3`; without them it is refused. */
   keys?: KeyProvider;
   clock?: Clock;
+  /** Hears of drives that go and come, and of damage. */
+  log?: Logger;
   /** The space of the disk; tests pass their own. */
   readSpace?: () => DiskSpace;
   /** Bytes that stay free. Default: the larger of 1 GiB and 1 % of the disk. */
@@ -152,6 +155,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
             identity: opened.identity,
             locks,
             checkEveryMs: options.drives?.checkEveryMs ?? 1_000,
+            log: options.log,
           })
         : undefined;
     await keeper?.start();
@@ -160,6 +164,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       compactEveryMs: options.compactEveryMs ?? 60_000,
       scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
       scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
+      log: options.log,
     };
     const unlock = () => {
       for (const release of locks.values()) release();

@@ -1,4 +1,5 @@
 // What the store does for itself in the background: expire, collect garbage, compact, scrub.
+import type { Logger } from "@platform/kernel/log";
 import { Compactor } from "./blob/compactor.ts";
 import { GarbageCollector } from "./blob/garbage-collector.ts";
 import { Scrubber, type ScrubReport } from "./blob/scrubber.ts";
@@ -14,10 +15,14 @@ export interface MaintenanceOptions {
   compactEveryMs: number;
   scrubEveryMs: number;
   scrubBytesPerSecond: number;
+  log: Logger | undefined;
 }
 
 /** The first scrub comes soon, so that what a crash has left behind does not stay for long. */
 const FIRST_SCRUB_AFTER_MS = 10 * 60_000;
+
+/** Damaged bodies that are named in a line of the log. */
+const LOGGED_MAX = 20;
 
 /** Runs the rounds, each kind one at a time. */
 export class StoreMaintenance implements Maintenance {
@@ -86,10 +91,23 @@ export class StoreMaintenance implements Maintenance {
   }
 
   scrub(): Promise<ScrubReport> {
-    this.#scrubbing ??= this.#scrubber.run().finally(() => {
+    this.#scrubbing ??= this.#scrub().finally(() => {
       this.#scrubbing = undefined;
     });
     return this.#scrubbing;
+  }
+
+  async #scrub(): Promise<ScrubReport> {
+    const report = await this.#scrubber.run();
+    const { damaged, missing, healed } = report;
+    const { log } = this.#options;
+    if (damaged.length > 0 || missing.length > 0) {
+      const counts = { damaged: damaged.length, missing: missing.length };
+      const blobs = [...damaged, ...missing].slice(0, LOGGED_MAX).map((id) => id.toString(16));
+      log?.error("scrubbing found bodies that cannot be read", { ...counts, blobs });
+    }
+    if (healed > 0) log?.warn("scrubbing found damage and healed it", { healed });
+    return report;
   }
 
   checkDrives(): Promise<void> {

@@ -69,6 +69,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
       : Buffer.from(config.master_key, "base64");
   const store = await openStore({
     dataDir: config.data_dir,
+    log,
     keys: createKeyProvider(masterKey),
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     ...(config.drives.length === 0

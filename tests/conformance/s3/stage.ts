@@ -1,9 +1,8 @@
 // One vault in a process of its own, which all cases share; each has buckets of its own.
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { awaitPort, findFreePort } from "../../stage/process.ts";
-import { Stage } from "../../stage/stage.ts";
+import { StagedVault } from "../../../services/vault/test/serving/staged-vault.ts";
 import { Client } from "./client.ts";
 import type { Credentials } from "./signature.ts";
 
@@ -12,7 +11,6 @@ export const DOMAIN = "store.test";
 /** Sites are names below it. */
 export const WEBSITE_DOMAIN = "site.test";
 
-const PROGRAM = fileURLToPath(new URL("../../../bin/platform-vaultd.js", import.meta.url));
 const ROOT: Credentials = {
   accessKey: "conformance-root",
   secretKey: "conformance/secret+with=signs",
@@ -27,36 +25,27 @@ export interface VaultStage extends AsyncDisposable {
 
 /** Starts the vault; resolves when it answers. */
 export async function stageVault(): Promise<VaultStage> {
-  const stage = new Stage();
-  const [port, adminPort] = [await findFreePort(), await findFreePort()];
-  const path = join(stage.folder, "vault.json");
-  const settings = {
-    addr: `127.0.0.1:${port}`,
-    admin_addr: `127.0.0.1:${adminPort}`,
-    data_dir: join(stage.folder, "data"),
-    domain: DOMAIN,
-    website_domain: WEBSITE_DOMAIN,
-    tenant_rate: 0,
-    event_networks: ["127.0.0.0/8"],
-  };
-  writeFileSync(path, JSON.stringify(settings));
-  const staged = stage.start({
-    name: "vault",
-    command: process.execPath,
-    args: [PROGRAM, "--config", path],
-    cwd: stage.folder,
-    env: { STORE_ACCESS_KEY_ID: ROOT.accessKey, STORE_SECRET_ACCESS_KEY: ROOT.secretKey },
+  const folder = mkdtempSync(join(tmpdir(), "platform-conformance-"));
+  const vault = await StagedVault.start({
+    folder,
+    env: {
+      STORE_ACCESS_KEY_ID: ROOT.accessKey,
+      STORE_SECRET_ACCESS_KEY: ROOT.secretKey,
+      PLATFORM_VAULT_DOMAIN: DOMAIN,
+      PLATFORM_VAULT_WEBSITE_DOMAIN: WEBSITE_DOMAIN,
+      PLATFORM_VAULT_EVENT_NETWORKS: "127.0.0.0/8",
+    },
   });
-  await awaitPort(staged, adminPort);
-  const client = new Client(port, ROOT);
-  const admin = new Client(adminPort, ROOT);
+  const client = new Client(vault.port, ROOT);
+  const admin = new Client(vault.adminPort, ROOT);
   return {
     client,
     admin,
     async [Symbol.asyncDispose]() {
       client.close();
       admin.close();
-      await stage[Symbol.asyncDispose]();
+      await vault[Symbol.asyncDispose]();
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

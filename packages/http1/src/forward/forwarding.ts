@@ -45,7 +45,7 @@ const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
 const INFORMATIONAL_MAX = 16;
 /** How long a stream that is being ended may take to come to a place where it can be. */
-const ENDING_MS = 5_000;
+const ENDING_MS = 10_000;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");

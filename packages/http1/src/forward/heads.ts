@@ -1,7 +1,7 @@
 // Writes the heads that go upstream and the heads that come back.
 import { Known } from "../parse/index.ts";
 import type { RequestParser, ResponseParser } from "../parse/index.ts";
-import type { HeadWriter } from "../write/index.ts";
+import type { FieldCuts, HeadWriter } from "../write/index.ts";
 import type { CompiledPlan } from "./plan.ts";
 
 const SLASH = 0x2f;
@@ -71,7 +71,8 @@ export function writeResponseFields(
   isUnchunked: boolean,
 ): void {
   writer.statusLineOf(head);
-  writer.copyFields(head.fields, isUnchunked ? plan.unchunkedCuts : plan.responseCuts);
+  writer.copyFields(head.fields, chooseResponseCuts(head, plan, isUnchunked));
+  if (head.status === 426 && head.fields.has(Known.Upgrade)) writer.raw(CONNECTION_UPGRADE);
   if (plan.responseAdditions.length > 0) writer.raw(plan.responseAdditions);
 }
 
@@ -82,7 +83,7 @@ export function writeInformationalHead(
   plan: CompiledPlan,
 ): void {
   writer.statusLineOf(head);
-  writer.copyFields(head.fields, head.status === 101 ? plan.switchCuts : plan.responseCuts);
+  writer.copyFields(head.fields, head.status === 101 ? plan.switchCuts : plan.noContentCuts);
   if (head.status === 101) writer.raw(CONNECTION_UPGRADE);
 }
 
@@ -97,6 +98,16 @@ export function mayUpgrade(head: RequestParser): boolean {
     .toLowerCase()
     .split(",")
     .some((protocol) => protocol.trim().startsWith("h2"));
+}
+
+function chooseResponseCuts(
+  { status }: ResponseParser,
+  plan: CompiledPlan,
+  isUnchunked: boolean,
+): FieldCuts {
+  if (isUnchunked) return plan.unchunkedCuts;
+  if (status === 204) return plan.noContentCuts;
+  return status === 426 ? plan.switchCuts : plan.responseCuts;
 }
 
 function acceptsTrailers(head: RequestParser): boolean {

@@ -13,9 +13,11 @@ export interface CompiledPlan extends ForwardPlan {
   /** For one whose body was gathered: its framing is written anew. */
   readonly collectedCuts: FieldCuts;
   readonly responseCuts: FieldCuts;
+  /** For an answer that must not say a length: 204 and informational ones (RFC 9110 §8.6). */
+  readonly noContentCuts: FieldCuts;
   /** For an answer whose chunked coding is taken off (HTTP/1.0 clients). */
   readonly unchunkedCuts: FieldCuts;
-  /** For a 101. */
+  /** For 101 and 426, which say what to switch to. */
   readonly switchCuts: FieldCuts;
   /** Whole Host line, null where the client's own is kept. */
   readonly hostLine: Buffer | null;
@@ -59,6 +61,7 @@ export function compilePlan(options: ForwardPlanOptions = {}): ForwardPlan {
       "expect",
     ]),
     responseCuts: compileForwardCuts(removedFromResponse),
+    noContentCuts: compileForwardCuts([...removedFromResponse, "content-length"]),
     unchunkedCuts: compileForwardCuts([...removedFromResponse, "transfer-encoding", "trailer"]),
     switchCuts: keeping(compileForwardCuts(removedFromResponse), Known.Upgrade),
     hostLine: host === "keep" ? null : fieldLines([["Host", host.value]]),

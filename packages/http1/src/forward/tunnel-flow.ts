@@ -9,7 +9,7 @@ const NEVER = Infinity;
 /** How long one direction may stay open after the other has ended. */
 const HALF_CLOSED_MS = 30_000;
 /** How long both sides may take once a WebSocket is being closed in the gateway's name. */
-const CLOSING_MS = 5_000;
+const CLOSING_MS = 10_000;
 
 /** One direction. */
 class Direction {

@@ -47,10 +47,10 @@ export const QUOTED = mark(VALUE.slice(), '"\\', 0);
 export const PATH = mark(mark(new Uint8Array(256), `-._~!$&'()*+,;=:@/[]|^${ALNUM}`, 1), "%", 2);
 
 /**
- * Query bytes: visible ASCII but `"`, `#`, `<` and `>`, that is what a WHATWG URL may hold. `%` is
+ * Query bytes: visible ASCII but `#`, quotes and angle brackets included, which curl sends as they are typed. `%` is
  * not checked here: a query is forwarded as it came and a stray `%` is common and harmless in it.
  */
-export const QUERY = mark(markRange(new Uint8Array(256), 0x21, 0x7e), '"#<>', 0);
+export const QUERY = mark(markRange(new Uint8Array(256), 0x21, 0x7e), "#", 0);
 
 /** 1 for what a registered host name may hold here: letters, digits, `-`, `.`, `_`, `~`. */
 export const HOST = mark(new Uint8Array(256), `-._~${ALNUM}`, 1);

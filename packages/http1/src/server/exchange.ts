@@ -101,7 +101,7 @@ export interface Exchange<U = unknown> {
   /**
    * Ends a forwarded answer that goes on for ever in the way that its clients understand: an event stream by the end of its
    * content, behind the chunk that is under way, a WebSocket by Close frames with 1001 to both sides. Whoever does not let it
-   * come to that is cut off after 5 s. False: the answer is no such stream, and goes on.
+   * come to that is cut off after 10 s. False: the answer is no such stream, and goes on.
    */
   endStream(): boolean;
   /** Drops the client's connection without an answer. */

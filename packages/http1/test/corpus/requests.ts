@@ -569,6 +569,7 @@ function accepted(): CorpusEntry[] {
     taken("absolute form", `GET http://a.example/p?q HTTP/1.1\r\n${HOST}\r\n`),
     taken("percent in query", `GET /p?q=100% HTTP/1.1\r\n${HOST}\r\n`),
     taken("brackets in query", `GET /p?q[]=1&r={2} HTTP/1.1\r\n${HOST}\r\n`),
+    taken("quotes and angle brackets in query", `GET /p?q={a="<b>"} HTTP/1.1\r\n${HOST}\r\n`),
     taken("unknown method", `FROB /p HTTP/1.1\r\n${HOST}\r\n`),
     taken("http/1.0 keep-alive", `GET /p HTTP/1.0\r\n${HOST}Connection: keep-alive\r\n\r\n`),
     taken("128 fields", `${GET}${"X-A: 1\r\n".repeat(126)}\r\n`),

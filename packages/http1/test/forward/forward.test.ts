@@ -126,6 +126,18 @@ for (const runtime of runtimes) {
         /Connection: close\r\n\r\nabcde$/,
       ],
       [
+        "no length for 204, be it 0",
+        "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nA: b\r\n\r\n",
+        "1.1",
+        /^HTTP\/1.1 204 No Content\r\nA: b\r\n(?![^]*Content-Length)[^]*\r\n\r\n$/,
+      ],
+      [
+        "what 426 asks to be switched to",
+        "HTTP/1.1 426 Upgrade Required\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
+        "1.1",
+        /^HTTP\/1.1 426 Upgrade Required\r\nUpgrade: websocket\r\nContent-Length: 0\r\nConnection: Upgrade\r\n/,
+      ],
+      [
         "no content for 204",
         "HTTP/1.1 204 No Content\r\n\r\n",
         "1.1",

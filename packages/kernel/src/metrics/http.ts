@@ -28,7 +28,8 @@ export interface HttpMetrics {
   observe(route: string, method: string, status: number, durationMs: number): void;
 }
 
-const METHODS: ReadonlySet<string> = new Set([
+/** The methods that have a label of their own: those of RFC 9110, and PATCH. */
+export const HTTP_METHODS: readonly string[] = [
   "GET",
   "HEAD",
   "POST",
@@ -38,7 +39,8 @@ const METHODS: ReadonlySet<string> = new Set([
   "OPTIONS",
   "TRACE",
   "CONNECT",
-]);
+];
+const METHODS: ReadonlySet<string> = new Set(HTTP_METHODS);
 
 /** The method as a label: itself when it is one of RFC 9110 or PATCH, else `OTHER`. */
 export function foldMethod(method: string): string {

@@ -9,6 +9,7 @@ export {
   type ScalarSample,
 } from "./family.ts";
 export {
+  HTTP_METHODS,
   createHttpMetrics,
   foldMethod,
   HTTP_METRICS,

@@ -60,7 +60,7 @@ export async function readBatches(
     checkRange(partition, next);
     const room = bytesMax - bytes;
     if (bytes > 0 && room < batchHeaderBytes) break;
-    const extent = findExtent(partition, next);
+    const extent = partition.extents[findStretch(partition.extents, next)];
     if (extent === undefined) {
       const fromMemory = readTail(partition, next, room, bytes === 0);
       buffers.push(...fromMemory.buffers);
@@ -126,17 +126,16 @@ function checkRange(partition: Partition, offset: number): void {
   throw new LogError("offset-out-of-range", `offset ${offset} is outside of ${range}`);
 }
 
-// The first extent that ends after `offset`; offsets in a gap lead to the extent after it.
-function findExtent(partition: Partition, offset: number): Extent | undefined {
-  const { extents } = partition;
+// The index of the first stretch that ends after `offset`; offsets in a gap lead to the one after it.
+function findStretch(stretches: readonly { nextOffset: number }[], offset: number): number {
   let low = 0;
-  let high = extents.length;
+  let high = stretches.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (extents[middle]!.nextOffset <= offset) low = middle + 1;
+    if (stretches[middle]!.nextOffset <= offset) low = middle + 1;
     else high = middle;
   }
-  return extents[low];
+  return low;
 }
 
 function readTail(
@@ -146,24 +145,18 @@ function readTail(
   isFirst: boolean,
 ): ReadResult {
   const { tail } = partition;
-  let low = 0;
-  let high = tail.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (tail[middle]!.nextOffset <= offset) low = middle + 1;
-    else high = middle;
-  }
+  const first = findStretch(tail, offset);
   const buffers: Buffer[] = [];
   let bytes = 0;
   let nextOffset = offset;
-  for (let at = low; at < tail.length; at++) {
+  for (let at = first; at < tail.length; at++) {
     const batch = tail[at]!;
-    if (bytes + batch.bytes.length > bytesMax && !(isFirst && at === low)) break;
+    if (bytes + batch.bytes.length > bytesMax && !(isFirst && at === first)) break;
     buffers.push(batch.bytes);
     bytes += batch.bytes.length;
     nextOffset = batch.nextOffset;
   }
-  if (low === tail.length) nextOffset = partition.durableEnd;
+  if (first === tail.length) nextOffset = partition.durableEnd;
   return { buffers, bytes, nextOffset };
 }
 

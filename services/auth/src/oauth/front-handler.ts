@@ -115,9 +115,10 @@ export class FrontHandler {
         return endpoints.serveFeed(request, response);
       default:
     }
-    if (path !== coreRoutes.token) {
-      response.setHeader("Content-Security-Policy", contentPolicy);
-      if (!documentPaths.has(path)) response.setHeader("Cache-Control", "no-store");
+    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", contentPolicy);
+    if (!documentPaths.has(path)) {
+      response.setHeader("Cache-Control", "no-store");
+      response.setHeader("Pragma", "no-cache");
     }
     await face.callback(request, response);
   }

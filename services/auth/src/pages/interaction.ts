@@ -12,6 +12,8 @@ import type { Answer, Form, PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
 import type { Visit, Visitor } from "./visit.ts";
 
+/** The application waits for somebody else than who is signed in. */
+const otherReasons = new Set(["id_token_hint", "claims_id_token_sub_value"]);
 /** As long as an interaction may take. */
 const languageMs = 3_600_000;
 /** A sign-in of before is enough for these; for every other reason it has to be a new one. */
@@ -48,7 +50,9 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
   const visit = adoptLanguage(parts, arrived, interaction);
   if (interaction.prompt === "consent") return showConsent(parts, visit, interaction);
   const { visitor } = visit;
-  if (visitor === undefined) {
+  const isNew = visitor !== undefined && visitor.session.authTime >= interaction.startedAt;
+  const isForOther = !isNew && interaction.reasons.some((reason) => otherReasons.has(reason));
+  if (visitor === undefined || isForOther) {
     return showSignIn(parts, visit, {
       target: visit.path,
       username: interaction.loginHint,
@@ -56,7 +60,7 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
     });
   }
   if (interaction.prompt === "select_account") {
-    return visitor.session.authTime >= interaction.startedAt
+    return isNew
       ? { kind: "redirect", to: await finish(parts, visit, select(visitor)) }
       : showSelection(parts, visit, visitor, interaction);
   }

@@ -1,6 +1,7 @@
 // OpenID Connect Discovery 1.0 and RFC 8414: documents that say what is so; and what pages in browsers may read of us.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
 import { startHost, type Host } from "./host.ts";
 import { callback, obtainCode, post, postToken, register } from "./relying-party.ts";
@@ -54,19 +55,51 @@ onEachDatabase((makeUrl) => {
       string,
       string[]
     >;
-    const names = ["token", "introspection", "revocation"];
-    for (const name of names) {
-      assert.deepEqual(
-        metadata[`${name}_endpoint_auth_methods_supported`]?.toSorted(),
-        [
-          "client_secret_basic",
-          "client_secret_jwt",
-          "client_secret_post",
-          "none",
-          "private_key_jwt",
-        ],
-        name,
-      );
+    const { privateKey, publicKey } = await generateKeyPair("ES256");
+    const jwks = { keys: [{ ...(await exportJWK(publicKey)), alg: "ES256", kid: "1" }] };
+    const methods = metadata["token_endpoint_auth_methods_supported"]!;
+    assert.ok(methods.length > 3);
+    for (const endpoint of ["introspection", "revocation"]) {
+      assert.deepEqual(metadata[`${endpoint}_endpoint_auth_methods_supported`], methods);
+    }
+    for (const method of methods) {
+      const client = await register(host, {
+        token_endpoint_auth_method: method,
+        grant_types: ["authorization_code"],
+        ...(method === "private_key_jwt" ? { jwks } : {}),
+      });
+      const { client_id, client_secret } = client;
+      const assertion = async (): Promise<Record<string, string>> => ({
+        client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        client_assertion: await new SignJWT({ jti: crypto.randomUUID() })
+          .setProtectedHeader(
+            method === "private_key_jwt" ? { alg: "ES256", kid: "1" } : { alg: "HS256" },
+          )
+          .setIssuer(client_id)
+          .setSubject(client_id)
+          .setAudience(host.issuer)
+          .setIssuedAt()
+          .setExpirationTime("1m")
+          .sign(
+            method === "private_key_jwt" ? privateKey : new TextEncoder().encode(client_secret),
+          ),
+      });
+      const credentials: Record<string, () => Promise<Record<string, string>>> = {
+        client_secret_basic: async () => ({}),
+        client_secret_post: async () => ({ client_id, client_secret }),
+        client_secret_jwt: assertion,
+        private_key_jwt: assertion,
+        none: async () => ({ client_id }),
+      };
+      const send = async (path: string, form: Record<string, string>): Promise<number> => {
+        const as = method === "client_secret_basic" ? client : undefined;
+        return (await post(host, path, { ...form, ...(await credentials[method]!()) }, { as }))
+          .status;
+      };
+      const path = "/api/v1/auth/token";
+      assert.equal(await send(path, await obtainCode(host, client)), 200, method);
+      assert.equal(await send(`${path}/introspect`, { token: "x" }), 200, method);
+      assert.equal(await send(`${path}/revoke`, { token: "x" }), 200, method);
     }
   });
 

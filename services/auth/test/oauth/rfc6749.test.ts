@@ -58,6 +58,7 @@ onEachDatabase((makeUrl) => {
   test("3.2: answers are not to be stored; other methods are refused", async () => {
     const { headers } = await postToken(host, { grant_type: "client_credentials" }, { as: client });
     assert.match(headers.get("cache-control") ?? "", /no-store/);
+    assert.equal(headers.get("pragma"), "no-cache", "section 5.1");
     const got = await fetch(`${host.origin}/api/v1/auth/token`);
     assert.equal(got.status, 405);
     await got.arrayBuffer();

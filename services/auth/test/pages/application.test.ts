@@ -111,6 +111,20 @@ test("whoever signs out, or in as somebody else, while an application waits, goe
   stranger.close();
 });
 
+test("an application that waits for somebody else than who is signed in gets to ask for them", async () => {
+  const first = await enter(ada);
+  const returned = await first.open(await application.begin());
+  const { id_token: hint } = await application.finish(returned.url);
+  const browser = await enter(grace);
+  const silent = await browser.open(
+    await application.begin({ prompt: "none", id_token_hint: hint! }),
+  );
+  assert.equal(silent.url.searchParams.get("error"), "login_required");
+  const page = await browser.open(await application.begin({ id_token_hint: hint! }));
+  assert.match(readText(page), /Sign in to continue to Notes/);
+  assert.equal(await readUser(await fillIn(browser, page, ada)), "ada");
+});
+
 test("a page that asks about an account cannot be answered in another session", async () => {
   const browser = await enter(ada);
   const consent = await browser.open(await application.begin({ prompt: "consent" }));

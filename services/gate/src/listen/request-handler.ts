@@ -9,6 +9,7 @@ import {
 } from "@platform/http1";
 import type { PreparedAnswer } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
+import { joinLines } from "../client/forwarding-fields.ts";
 import type { HexPool } from "../client/request-ids.ts";
 import { admitAdmin } from "../filter/admin-guard.ts";
 import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
@@ -207,7 +208,28 @@ export class RequestHandler {
       );
       return;
     }
+    const { fields } = exchange.head;
+    if (
+      fields.has(Known.MaxForwards) &&
+      this.#isLastHop(exchange, joinLines(fields, Known.MaxForwards))
+    )
+      return;
     this.#parts.forwarder.start(exchange, route);
+  }
+
+  /** Counts Max-Forwards down where it means something (RFC 9110 section 7.6.2); true: the request was answered here. */
+  #isLastHop(exchange: GateExchange, sent: string): boolean {
+    const state = exchange.userData;
+    const { methodId } = exchange.head;
+    state.maxForwards = sent;
+    if (methodId !== Method.OPTIONS && methodId !== Method.TRACE) return false;
+    if (!/^\d{1,9}$/.test(sent)) return false;
+    const left = Number(sent);
+    state.maxForwards = String(left - 1);
+    if (left > 0) return false;
+    if (methodId === Method.OPTIONS) exchange.respond(OPTIONS_ANSWER);
+    else answerProblem(exchange, "not_implemented", "TRACE is not answered here.");
+    return true;
   }
 
   #handleOwn(exchange: GateExchange, own: OwnPath): void {

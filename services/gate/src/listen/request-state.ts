@@ -34,6 +34,8 @@ export class RequestState {
   path = "";
   method = "";
   startedAtEpochMs = 0;
+  /** Max-Forwards as the upstream is to get it; empty where the client sent none. */
+  maxForwards = "";
   target: RouteTarget | null = null;
   readonly tried: number[] = [];
   retries = 0;
@@ -57,6 +59,7 @@ export class RequestState {
     this.identityLines = null;
     this.path = "";
     this.method = "";
+    this.maxForwards = "";
     this.target = null;
     // Setting the length would give the array's memory back each time.
     while (this.tried.length > 0) this.tried.pop();

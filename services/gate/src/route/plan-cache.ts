@@ -18,13 +18,17 @@ export type Rewrite = {
   totalMs: number;
 };
 
-/** Names that a client may not set for an upstream: forwarding, ids, identity, and words to the control plane. */
+/**
+ * Names that a client may not set for an upstream: forwarding, ids, identity, and words to the control plane. Max-Forwards
+ * is counted down on its way.
+ */
 export const CUT_FIELDS: readonly string[] = [
   ...FORWARDING_FIELDS,
   ...ID_FIELDS,
   "X-User-Id",
   "X-User-Roles",
   "X-Tenant-Id",
+  "Max-Forwards",
   CONTROL_SECRET_HEADER,
   CONTROL_CALLER_HEADER,
 ];

@@ -1,20 +1,9 @@
 // The metrics of one worker in shared memory: it adds, the control plane reads at scrape without asking.
-import { DURATION_BOUNDS_SECONDS } from "@platform/kernel/metrics";
+import { DURATION_BOUNDS_SECONDS, HTTP_METHODS } from "@platform/kernel/metrics";
 import { TARGETS_MAX } from "./shared-buffers.ts";
 
 /** The values of the `method` label; index 0 stands for every method that is not known. */
-export const METHOD_LABELS: readonly string[] = [
-  "OTHER",
-  "GET",
-  "HEAD",
-  "POST",
-  "PUT",
-  "DELETE",
-  "PATCH",
-  "OPTIONS",
-  "TRACE",
-  "CONNECT",
-];
+export const METHOD_LABELS: readonly string[] = ["OTHER", ...HTTP_METHODS];
 
 /** Counters of a worker without labels, by position in its block. */
 export const WORKER_COUNTERS = [

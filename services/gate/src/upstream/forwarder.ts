@@ -64,6 +64,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     writer.raw(state.forwarding.lines);
     state.ids.write(writer);
     if (state.identityLines !== null) writer.raw(state.identityLines);
+    if (state.maxForwards !== "") writer.field("Max-Forwards", state.maxForwards);
   }
 
   onTunnel(exchange: GateExchange, tunnel: Tunnel): void {

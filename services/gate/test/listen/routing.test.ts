@@ -252,3 +252,20 @@ test("requests are counted by route, method and status, and nothing stays counte
   for (let slot = 0; slot < 20; slot++) assert.equal(gate.active.sum(slot), 0);
   assert.deepEqual(gate.logs, []);
 });
+
+test("Max-Forwards of OPTIONS and TRACE is counted down, and at 0 the gateway answers itself", async () => {
+  const forward = async (method: string, sent: string): Promise<string | undefined> =>
+    (await echo("/api", { method, headers: { "Max-Forwards": sent } })).headers["max-forwards"];
+  assert.equal(await forward("OPTIONS", "7"), "6");
+  assert.equal(await forward("TRACE", "1"), "0");
+  assert.equal(await forward("GET", "7"), "7");
+  assert.equal(await forward("OPTIONS", "many"), "many");
+  const last = { "Max-Forwards": "0" };
+  assert.equal((await ask(gate.port, "/api", { method: "OPTIONS", headers: last })).status, 204);
+  assert.equal((await ask(gate.port, "/api", { method: "TRACE", headers: last })).status, 501);
+});
+
+test("a host with the root's dot is the same host", async () => {
+  const hosted = await echo("/x", { headers: { Host: "hosted.example.:80" } });
+  assert.equal(hosted.name, "hosted");
+});

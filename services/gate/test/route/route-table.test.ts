@@ -144,4 +144,5 @@ test("a host is read without its port and in lower case", () => {
   assert.equal(readHostName("example.org"), "example.org");
   assert.equal(readHostName("[::1]:80"), "[::1]");
   assert.equal(readHostName("[::1]"), "[::1]");
+  assert.equal(readHostName("example.org.:80"), "example.org");
 });

@@ -34,10 +34,13 @@ const minutesAhead = 1;
 const drainMax = 1_000;
 const drainBytesMax = 2 * 1024 * 1024;
 const retryMs = 1_000;
-/** Messages that are read ahead of their time at once, their bytes, and how often. */
-const aheadMax = 40_000;
+/** Messages that are read ahead of their time at once, their bytes, how often, and how long before their minute begins. */
+const aheadMax = 80_000;
 const aheadBytesMax = 64 * 1024 * 1024;
-const aheadEveryMs = 1_000;
+const aheadEveryMs = 500;
+const aheadFromMs = 5_000;
+/** Messages of one entry that are read one by one; more of them are reason to read ahead at once. */
+const scatteredMin = 50;
 /** A minute that begins later than this is read at leisure. */
 const hurryMs = 10_000;
 /** What is stored so short before it is due stays in memory until then. */
@@ -278,7 +281,7 @@ export class Delays {
   /** Delivers some of what is due, from the place `at` on, as one entry; gives how many. */
   async #deliver(minute: Minute, due: DueOffsets, at: number): Promise<number> {
     const { store, state, topics, backlog, expiry, clock } = this.#parts;
-    const records = await this.#readDue(minute.partition, due, at);
+    const records = await this.#readDue(minute, due, at);
     const delivered: { topic: Topic; draft: Draft; expiresAt: number | undefined }[] = [];
     const timestamp = clock.now();
     for (const record of records) {
@@ -319,9 +322,14 @@ export class Delays {
   }
 
   /** The records that are due from the place `at` on: as many as one entry may deliver, one at least. */
-  async #readDue(partition: PartitionView, due: DueOffsets, at: number): Promise<StoredRecord[]> {
+  async #readDue(minute: Minute, due: DueOffsets, at: number): Promise<StoredRecord[]> {
+    const { partition } = minute;
     const offsets = due.offsets.slice(at, at + drainMax);
-    await this.#near.load(partition, Float64Array.from(offsets).sort(), drainBytesMax);
+    if (this.#near.countMissing(partition, offsets) > 0) await this.#readingAhead;
+    const missing = this.#near.countMissing(partition, offsets);
+    // What is scattered over the log costs a pass over it: then what is due next comes along.
+    const wanted = missing > scatteredMin ? [...offsets, ...this.#peek(minute)] : offsets;
+    if (missing > 0) await this.#load(partition, wanted, drainBytesMax);
     if (this.#near.get(partition, offsets[0]!) === undefined) {
       await this.#near.load(partition, Float64Array.of(offsets[0]!), 1);
     }
@@ -337,35 +345,39 @@ export class Delays {
     throw new PlatformError("internal", "A delayed message is missing.");
   }
 
-  /** Reads ahead what is due next, of the first minute of which not everything is at hand. */
+  /** Reads ahead what is due next, before what was read ahead is used up. */
   #readAhead(): void {
     if (this.#readingAhead !== undefined || performance.now() < this.#readAheadAtMs) return;
     this.#readAheadAtMs = performance.now() + aheadEveryMs;
-    const next = this.#findMissing();
-    if (next === undefined) return;
-    const { minute, offsets } = next;
-    const { partition } = minute;
-    // What came later but is due sooner takes the room of what was read ahead before.
-    if (this.#near.roomBytes === 0) this.#near.dropOthers(partition, new Set(offsets));
-    const bytesMax = this.#near.roomBytes;
-    if (bytesMax === 0) return;
-    this.#readingAhead = this.#near
-      .load(partition, offsets, bytesMax)
-      .catch((error: unknown) => this.#parts.onError(error))
-      .finally(() => {
-        if (this.#minutes.get(minute.number) !== minute) this.#near.forget(partition);
-        this.#readingAhead = undefined;
-      });
+    const soonMs = this.#parts.clock.now() + aheadFromMs;
+    const minutes = [...this.#minutes.values()].filter(
+      ({ number, wheel }) => wheel?.isRead === true && number * minuteMs <= soonMs,
+    );
+    for (const minute of minutes.sort((a, b) => a.number - b.number)) {
+      const next = this.#peek(minute);
+      const { partition } = minute;
+      const soonest = next.slice(0, Math.ceil(next.length / 2));
+      if (this.#near.countMissing(partition, soonest) === 0) continue;
+      this.#readingAhead = this.#load(partition, next, 0)
+        .catch((error: unknown) => this.#parts.onError(error))
+        .finally(() => {
+          if (this.#minutes.get(minute.number) !== minute) this.#near.forget(partition);
+          this.#readingAhead = undefined;
+        });
+      return;
+    }
   }
 
-  #findMissing(): { minute: Minute; offsets: Float64Array } | undefined {
-    for (const minute of [...this.#minutes.values()].sort((a, b) => a.number - b.number)) {
-      if (minute.wheel?.isRead !== true) continue;
-      const next = minute.wheel.slots.peek(aheadMax);
-      const missing = this.#near.countMissing(minute.partition, next);
-      if (missing > 0) return { minute, offsets: Float64Array.from(next).sort() };
-    }
-    return undefined;
+  #peek({ wheel }: Minute): number[] {
+    return wheel?.slots.peek(aheadMax) ?? [];
+  }
+
+  /** Reads records as far as there is room, or `bytesMin` of them. */
+  async #load(partition: PartitionView, offsets: number[], bytesMin: number): Promise<void> {
+    // What came later but is due sooner takes the room of what was read ahead before.
+    if (this.#near.roomBytes === 0) this.#near.dropOthers(partition, new Set(offsets));
+    const bytesMax = Math.max(bytesMin, this.#near.roomBytes);
+    if (bytesMax > 0) await this.#near.load(partition, Float64Array.from(offsets).sort(), bytesMax);
   }
 
   async #endMinute(minute: Minute): Promise<void> {

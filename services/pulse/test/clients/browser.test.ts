@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
-import { createServer as createHttpServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { chromium } from "playwright-core";
+import { findFreePort } from "../fixture/free-port.ts";
 import { startPulseProcess } from "../fixture/pulse-process.ts";
 
 const program = "/usr/bin/chromium";
@@ -19,15 +20,6 @@ const flags = [
   "--disable-background-networking",
 ];
 const token = "operator-token";
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 const pageScript = (broker: string) => `(() => {
   const query = "?access_token=${token}";
@@ -50,7 +42,7 @@ test(
   "a page publishes, follows by EventSource and WebSocket, and misses nothing when the broker is killed",
   { skip },
   async (t) => {
-    const page = createHttpServer((_request, response) => {
+    const page = createServer((_request, response) => {
       response.setHeader("Content-Type", "text/html");
       response.end("<!doctype html><title>page</title>");
     }).listen(0, "127.0.0.1");

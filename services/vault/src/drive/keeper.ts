@@ -1,4 +1,5 @@
 // Watches the drives: leaves out what is gone, takes back what returns, and has it healed.
+import type { Logger } from "@platform/kernel/log";
 import type { BlobStore } from "../blob/blob-store.ts";
 import { clearStaging } from "../blob/blob-store.ts";
 import type { FailoverIndex } from "../index/failover-index.ts";
@@ -30,6 +31,7 @@ export interface KeeperEnvironment {
   identity: Omit<DriveIdentity, "slot">;
   locks: Map<number, () => void>;
   checkEveryMs: number;
+  log: Logger | undefined;
 }
 
 /** Shards and segments that were found damaged and wait to be healed; past them the scrubber finds the rest. */
@@ -72,7 +74,10 @@ export class DriveKeeper implements DriveSetListener {
     const wanting = blobs.drives.all.filter(({ slot }) => !writer.slots.includes(slot));
     for (const drive of wanting) {
       this.#behind.add(drive.slot);
-      if (!drive.isPresent) continue;
+      if (!drive.isPresent) {
+        this.#env.log?.warn("a drive is missing", describeDrive(drive));
+        continue;
+      }
       try {
         await writer.add(drive.slot, drive.folders.index);
       } catch (error) {
@@ -116,8 +121,10 @@ export class DriveKeeper implements DriveSetListener {
     return this.#running;
   }
 
-  onAbsent({ slot }: Drive, reason: string): void {
-    const { writer, blobs, locks } = this.#env;
+  onAbsent(drive: Drive, reason: string): void {
+    const { writer, blobs, locks, log } = this.#env;
+    const { slot } = drive;
+    log?.error("a drive is lost", describeDrive(drive));
     writer.drop(slot, reason);
     this.#leaveIndex(slot);
     blobs.segments.roll();
@@ -151,7 +158,7 @@ export class DriveKeeper implements DriveSetListener {
   }
 
   async #takeBack(drive: Drive): Promise<void> {
-    const { identity, locks, writer, blobs } = this.#env;
+    const { identity, locks, writer, blobs, log } = this.#env;
     const { slot, folders } = drive;
     const absence = await takeDrive(drive, identity, false, locks);
     if (absence !== undefined) {
@@ -170,6 +177,7 @@ export class DriveKeeper implements DriveSetListener {
     this.#mark(slot);
     drive.absence = undefined;
     this.#returned.set(slot, blobs.writes.mark());
+    log?.info("a drive is back and is being healed", describeDrive(drive));
     // So that the segment of now gets its place on the drive.
     blobs.segments.roll();
   }
@@ -182,6 +190,7 @@ export class DriveKeeper implements DriveSetListener {
     await writer.submit({ type: "markDrive", slot: drive.slot, isBehind: false });
     this.#behind.delete(drive.slot);
     this.#marked.delete(drive.slot);
+    this.#env.log?.info("a drive is whole", describeDrive(drive));
     // Gone meanwhile.
     if (!drive.isPresent) this.#mark(drive.slot);
   }
@@ -227,4 +236,8 @@ export class DriveKeeper implements DriveSetListener {
       else if (!blobs.segments.isPinned(segment)) await healer.healSegment(drive, segment);
     });
   }
+}
+
+function describeDrive({ slot, folders, absence }: Drive): Record<string, unknown> {
+  return { slot, folder: folders.root, ...(absence === undefined ? {} : { reason: absence }) };
 }

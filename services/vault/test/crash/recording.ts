@@ -86,6 +86,11 @@ class RecordingReader {
       const unfinished = UNFINISHED.exec(line);
       if (unfinished !== null) {
         const call = unfinished[2]!;
+        // The kernel frees the number first: before this call is seen to end, another thread may have been given it.
+        if (call.startsWith("close(")) {
+          this.#open.delete(readDescriptor(call.slice("close(".length)));
+          continue;
+        }
         this.#pending.set(unfinished[1]!, { call, since: this.#effects.length });
         continue;
       }
@@ -108,7 +113,7 @@ class RecordingReader {
     if (match === null || Number(match[4]) < 0) return;
     const [, , name, values = "", result] = match;
     const strings = [...values.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex]) => decode(hex!));
-    const fd = Number(/^\d+/.exec(values)?.[0] ?? -1);
+    const fd = readDescriptor(values);
     switch (name) {
       case "openat":
         this.#openFile(strings[0]!.toString(), values, Number(result));
@@ -198,6 +203,10 @@ class RecordingReader {
     if (file !== undefined) this.#files.set(inTo, file);
     this.#effects.push({ type: "rename", from: inFrom, to: inTo });
   }
+}
+
+function readDescriptor(values: string): number {
+  return Number(/^\d+/.exec(values)?.[0] ?? -1);
 }
 
 function decode(hex: string): Buffer {

@@ -1,5 +1,6 @@
 // Random work on a store, for as long as it is let live. Before and after each operation a line says so on stdout.
 import { writeSync } from "node:fs";
+import { createLogger } from "@platform/kernel/log";
 import { StoreError, type Store } from "../../src/store.ts";
 import { makeBody, type HistoryLine, type OperationKind } from "./history.ts";
 import { openTestStore } from "./stores.ts";
@@ -12,6 +13,13 @@ const store = await openTestStore(root, Number(drivesText), {
   inlineBytesMax: 1_000,
   segmentRecordBytesMax: 20_000,
   segmentBytesMax: 100_000,
+  // A drive that is lost without a cause is a finding of its own.
+  log: createLogger({
+    service: "workload",
+    level: "warn",
+    format: "json",
+    write: (line) => writeSync(2, line),
+  }),
 });
 
 let state = Number(seedText) >>> 0;

@@ -16,6 +16,7 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test, type TestContext } from "node:test";
+import { createLogger } from "@platform/kernel/log";
 import { openStore, type Store, type StoreOptions } from "../../src/store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
@@ -133,9 +134,15 @@ test("what is on three drives is read back whole, in ranges too, and after a res
   await checkAll(await rig.open(), [1]);
 });
 
-test("a drive pulled under load fails no read and no write; returned, it is healed", async (context) => {
+test("a drive pulled under load fails no read and no write; returned, it is healed, and the log tells of it", async (context) => {
   const rig = makeRig(context);
-  const store = await rig.open();
+  const told: string[] = [];
+  const write = (line: string) => {
+    const { msg, folder, reason } = JSON.parse(line) as Record<string, string>;
+    told.push([folder, msg, reason].filter(Boolean).join(": "));
+  };
+  const log = createLogger({ service: "vault", format: "json", write });
+  const store = await rig.open({ log });
   await fill(store, 1);
   let round = 1;
   const over = new AbortController();
@@ -162,6 +169,10 @@ test("a drive pulled under load fails no read and no write; returned, it is heal
   over.abort();
   await Promise.all(lanes);
   await waitUntil(store, areAllPresent(store), "healed");
+  const pulled = told.filter((text) => text.startsWith(`${rig.folders[1]!}: `));
+  assert.match(pulled[0]!, /: a drive is lost: ./);
+  assert.ok(pulled.includes(`${rig.folders[1]!}: a drive is back and is being healed`));
+  assert.match(pulled.at(-1)!, /: a drive is whole$/);
   // Whether it is: another drive goes, and everything must come from the two others.
   pull(rig, 0);
   await waitUntil(store, () => states(store)[0] === "absent", "the second pull is noticed");

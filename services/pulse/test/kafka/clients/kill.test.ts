@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import * as platformatic from "@platformatic/kafka";
 import { Kafka, logLevel } from "kafkajs";
+import { findFreePort } from "../../fixture/free-port.ts";
 import { startPulseProcess, type PulseProcess } from "../../fixture/pulse-process.ts";
 import { programs } from "./programs.ts";
 
@@ -35,15 +35,6 @@ before(async () => {
 after(async () => {
   for (const done of endings) await done();
 });
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 function startConfluent(topic: string): Stream {
   const child = spawn("/usr/bin/python3", [confluentScript, "stream", servers, topic], {
