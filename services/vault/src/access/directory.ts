@@ -14,7 +14,7 @@ import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
-import { compilePolicy } from "./policy.ts";
+import { checkPolicyActions, compilePolicy } from "./policy.ts";
 import type { Policy } from "./policy.ts";
 import type { SecretBox } from "./secret-box.ts";
 
@@ -135,7 +135,10 @@ export class Directory {
         `A user has at most ${POLICIES_PER_USER_MAX} policies.`,
       );
     }
-    for (const document of Object.values(user.policies)) compilePolicy(document, undefined);
+    for (const document of Object.values(user.policies)) {
+      compilePolicy(document, undefined);
+      checkPolicyActions(document, undefined);
+    }
     const record = { ...user, createdMs: before?.createdMs ?? this.#clock.now() };
     this.#change((users) => users.set(user.name, record));
     return record;

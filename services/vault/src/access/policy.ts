@@ -2,6 +2,8 @@
 import { compileConditions } from "./condition.ts";
 import type { Condition, ConditionValues } from "./condition.ts";
 import { malformedPolicy } from "./malformed.ts";
+import { s3Actions } from "./s3-actions.ts";
+import type { ActionLevel } from "./s3-actions.ts";
 import { expandVariables } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
@@ -95,6 +97,40 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
   );
 }
 
+/**
+ * Checks what a compiled policy cannot do harm by, but would not do what its author meant: actions that there are none
+ * of, and, in the policy of a bucket, actions on objects where no objects are named or the other way round. For policies
+ * that are put; those that were kept are as they are. Throws MalformedPolicy.
+ */
+export function checkPolicyActions(document: unknown, bucket: string | undefined): void {
+  const { Statement: given } = document as { Statement: unknown };
+  for (const item of (Array.isArray(given) ? given : [given]) as Record<string, unknown>[]) {
+    const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
+    const resources = readTexts(item["Resource"] ?? item["NotResource"], "Resource");
+    const levels = new Set(resources.map((text) => (text.includes("/") ? "object" : "bucket")));
+    const isPlain = item["Action"] !== undefined && item["Resource"] !== undefined;
+    for (const action of actions) {
+      const meant = findActionLevels(action);
+      if (meant.length === 0) throw malformedPolicy(`there is no action ${action}`);
+      const applies = meant.some((level) => level !== "account" && levels.has(level));
+      if (bucket !== undefined && isPlain && !applies) {
+        throw malformedPolicy(
+          `the action ${action} does not apply to any resource in its statement`,
+        );
+      }
+    }
+  }
+}
+
+function findActionLevels(text: string): ActionLevel[] {
+  const pattern = foldAction(text);
+  return [...s3Actions].flatMap(([name, level]) => (matchesWildcard(pattern, name) ? [level] : []));
+}
+
+function foldAction(text: string): string {
+  return text.toLowerCase().replace(/^objstore:/, "s3:");
+}
+
 function compileStatement(item: unknown, bucket: string | undefined, keys: string[]): Statement {
   const statement = asObject(item, "a statement");
   allowNames(
@@ -170,7 +206,7 @@ function listPrincipals(given: unknown): string[] {
 function compileActions(statement: Record<string, unknown>): (action: string) => boolean {
   const { inverted, value } = pickOne(statement, "Action", "NotAction");
   const patterns = readTexts(value, "Action").map((text) => {
-    const folded = text.toLowerCase().replace(/^objstore:/, "s3:");
+    const folded = foldAction(text);
     if (folded !== "*" && !/^s3:[a-z*?]+$/.test(folded)) {
       throw malformedPolicy(`the action ${text} is not valid`);
     }

@@ -112,12 +112,20 @@ async function readConditionValues(
   set("aws:useragent", fields.get("user-agent"));
   set("aws:referer", fields.get("referer"));
   set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  if (caller.kind !== "anonymous") {
+    const { accountId } = api.authorizer.account;
+    const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
+    set("aws:principalaccount", accountId);
+    set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
+  }
   if (caller.kind === "user") {
     set("aws:username", caller.name);
     set("aws:userid", caller.name);
   }
   set("s3:authtype", signature?.type);
   set("s3:signatureversion", signature?.version);
+  const signedAtMs = signature?.signedAtMs;
+  if (signedAtMs !== undefined) set("s3:signatureage", String(Math.max(0, nowMs - signedAtMs)));
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
   set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
@@ -139,6 +147,8 @@ const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" 
 
 /** Fields that are condition keys under their own name. */
 const CONDITION_FIELDS = [
+  "if-match",
+  "if-none-match",
   "x-amz-acl",
   "x-amz-content-sha256",
   "x-amz-grant-full-control",
@@ -148,6 +158,7 @@ const CONDITION_FIELDS = [
   "x-amz-grant-write-acp",
   "x-amz-metadata-directive",
   "x-amz-server-side-encryption",
+  "x-amz-server-side-encryption-aws-kms-key-id",
   "x-amz-server-side-encryption-customer-algorithm",
   "x-amz-storage-class",
   "x-amz-website-redirect-location",

@@ -6,6 +6,8 @@ import { parseBasicTime } from "./timestamp.ts";
 
 const POLICY_BYTES_MAX = 65_536;
 const CONDITIONS_MAX = 200;
+/** How expirations are written (ISO 8601, in UTC). */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z$/;
 /** Fields that no condition need name. */
 const UNCHECKED_FIELDS: ReadonlySet<string> = new Set([
   "file",
@@ -81,7 +83,8 @@ export function parsePostPolicy(encoded: string): PostPolicy {
   }
   if (typeof document !== "object" || document === null) throw invalid("it is no object");
   const { expiration, conditions } = document as { expiration?: unknown; conditions?: unknown };
-  const expiresMs = typeof expiration === "string" ? Date.parse(expiration) : Number.NaN;
+  const isTime = typeof expiration === "string" && TIME.test(expiration);
+  const expiresMs = isTime ? Date.parse(expiration) : Number.NaN;
   if (Number.isNaN(expiresMs)) throw invalid("the expiration is missing or no time");
   if (!Array.isArray(conditions) || conditions.length > CONDITIONS_MAX) {
     throw invalid("the conditions are missing or too many");
@@ -130,14 +133,14 @@ export function checkPostPolicy(
   }
   for (const name of form.keys()) {
     if (named.has(name) || UNCHECKED_FIELDS.has(name) || name.startsWith("x-ignore-")) continue;
-    if (name === "bucket") continue;
     throw new S3Error("AccessDenied", `Invalid according to Policy: Extra input fields: ${name}`);
   }
 }
 
 function readCondition(item: unknown): Condition[] {
   if (Array.isArray(item)) {
-    const [operator, first, second] = item as unknown[];
+    const [given, first, second] = item as unknown[];
+    const operator = typeof given === "string" ? given.toLowerCase() : given;
     if (operator === "content-length-range") {
       const [min, max] = [Number(first), Number(second)];
       if (!Number.isSafeInteger(min) || !Number.isSafeInteger(max) || min < 0 || max < min) {

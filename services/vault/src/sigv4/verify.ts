@@ -49,6 +49,8 @@ export type Authentication<Owner> =
 export interface SignatureKind {
   version: "AWS" | "AWS4-HMAC-SHA256";
   type: "REST-HEADER" | "REST-QUERY-STRING" | "POST";
+  /** When it was made, where it says so. */
+  signedAtMs?: number;
 }
 
 /** Checks signatures. One per process: it keeps derived keys. */
@@ -88,7 +90,11 @@ export class SignatureVerifier<Owner> {
       kind: "signed",
       accessKey: claim.accessKey,
       owner: known.owner,
-      signature: { version: "AWS4-HMAC-SHA256", type: SIGNATURE_TYPES[claim.kind] },
+      signature: {
+        version: "AWS4-HMAC-SHA256",
+        type: SIGNATURE_TYPES[claim.kind],
+        signedAtMs: claim.timeMs,
+      },
       payload: toPayloadMode(payload, claim, key),
     };
   }

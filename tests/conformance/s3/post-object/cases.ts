@@ -432,4 +432,40 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "takes operators and fields of conditions in any case",
+    async (scene) => {
+      const conditions = [["StArTs-WiTh", "$KeY", "ke"]];
+      assertEmpty(await post(scene, { conditions }), 204);
+    },
+  ],
+  [
+    "AccessDenied for a policy that does not name the bucket",
+    async (scene) => {
+      const expiration = new Date(Date.now() + HOUR_MS).toISOString();
+      const conditions = [ANY_KEY, ["starts-with", "$x-amz-algorithm", ""]];
+      conditions.push(["starts-with", "$x-amz-credential", ""], ["starts-with", "$x-amz-date", ""]);
+      const answer = await post(scene, { policy: { expiration, conditions } });
+      assertError(answer, 403, "AccessDenied");
+    },
+  ],
+  [
+    "InvalidPolicyDocument for an expiration that is not written as ISO 8601 has it",
+    async (scene) => {
+      const expiration = "2999-01-01 00:00:00";
+      const answer = await post(scene, { expiration, conditions: [ANY_KEY] });
+      assertError(answer, 400, "InvalidPolicyDocument");
+    },
+  ],
+  [
+    "who may write by the bucket's list may give lists and tags along, without a policy",
+    async (scene) => {
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "public-read-write" } });
+      const tagging = "<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>";
+      const fields = { key: "key", acl: "public-read", tagging };
+      assertEmpty(await post(scene, { fields }), 204);
+      assert.equal((await scene.ask("GET", "/key", { as: "nobody" })).text, "hello");
+      assert.equal((await scene.ask("HEAD", "/key")).headers["x-amz-tagging-count"], "1");
+    },
+  ],
 );

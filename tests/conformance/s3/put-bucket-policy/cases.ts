@@ -416,6 +416,34 @@ export const cases = casesOf(
     },
   ],
   [
+    "tells callers apart by ARN and account, and looks at the age of a signature",
+    async (scene) => {
+      const [ada, bob] = [await scene.createUser(), await scene.createUser()];
+      await scene.put("key", "x");
+      const Principal = { AWS: [ada.user, bob.user] };
+      const Condition = {
+        ArnLike: { "aws:PrincipalArn": `arn:aws:iam::*:user/${ada.user}` },
+        StringEquals: { "aws:PrincipalAccount": "000000000001" },
+        NumericLessThan: { "s3:signatureAge": "600000" },
+      };
+      await put(scene, { Principal, Action: "s3:GetObject", Condition });
+      assert.equal((await scene.ask("GET", "/key", { as: ada })).status, 200);
+      assertError(await scene.ask("GET", "/key", { as: bob }), 403, "AccessDenied");
+      const time = new Date(Date.now() - 11 * 60_000);
+      assertError(await scene.ask("GET", "/key", { as: ada, time }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "Null on s3:if-none-match denies uploads that may overwrite",
+    async (scene) => {
+      const Condition = { Null: { "s3:if-none-match": "true" } };
+      await put(scene, { Effect: "Deny", Action: "s3:PutObject", Condition });
+      assertError(await scene.ask("PUT", "/key", { body: "x" }), 403, "AccessDenied");
+      const headers = { "if-none-match": "*" };
+      assert.equal((await scene.ask("PUT", "/key", { headers, body: "x" })).status, 200);
+    },
+  ],
+  [
     "MalformedPolicy for what is no policy, and keeps the one before",
     async (scene) => {
       await put(scene, {});
@@ -432,6 +460,9 @@ export const cases = casesOf(
         { Effect: "Maybe" },
         { Action: "ec2:RunInstances" },
         { Action: [] },
+        { Action: "s3:ReadObject" },
+        { Action: ["s3:GetObject", "s3:ListBucket"], Resource: `arn:aws:s3:::${scene.bucket}/*` },
+        { Action: "s3:GetObject", Resource: `arn:aws:s3:::${scene.bucket}` },
         { Resource: "arn:aws:s3:::another-bucket/*" },
         { Principal: { Service: 1 } },
         { Principal: undefined },

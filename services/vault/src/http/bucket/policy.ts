@@ -1,5 +1,5 @@
 // Bucket policies.
-import { compilePolicy } from "../../access/policy.ts";
+import { checkPolicyActions, compilePolicy } from "../../access/policy.ts";
 import { readPublicAccessBlock } from "../../access/public-access.ts";
 import type { OpaqueDocument } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
@@ -34,6 +34,7 @@ export const putBucketPolicy: OperationHandler = async (context) => {
     );
   }
   const policy = compilePolicy(document, bucketName);
+  checkPolicyActions(document, bucketName);
   if (policy.isPublic && readPublicAccessBlock(getBucket(context)).blockPublicPolicy) {
     throw new S3Error(
       "AccessDenied",

@@ -35,7 +35,7 @@ export async function readAttributes(
   };
   const tagging = fields.get("x-amz-tagging");
   if (tagging !== undefined) {
-    await askFor(context, "s3:PutObjectTagging");
+    await askFor(context, "s3:PutObjectTagging", BY_BUCKET_ACL);
     attributes.tags = readTagging(tagging);
   }
   const storageClass = fields.get("x-amz-storage-class");
@@ -55,7 +55,7 @@ export async function readAttributes(
   }
   const acl: Acl | undefined = readAclFields(fields, bucket, context.api);
   if (acl !== undefined) {
-    await askFor(context, "s3:PutObjectAcl");
+    await askFor(context, "s3:PutObjectAcl", BY_BUCKET_ACL);
     attributes.acl = acl;
   }
   const retention = readRetentionFields(fields, context.api.clock.now());
@@ -73,9 +73,16 @@ export async function readAttributes(
   return attributes;
 }
 
-async function askFor(context: OperationContext, action: string): Promise<void> {
+/** Who may write by the bucket's list says what its objects are like; a policy grants each by itself. */
+const BY_BUCKET_ACL = { of: "bucket", permission: "WRITE" } as const;
+
+async function askFor(
+  context: OperationContext,
+  action: string,
+  acl?: typeof BY_BUCKET_ACL,
+): Promise<void> {
   const { bucket, bucketName, key } = context;
-  await requirePermission(context, { action, bucket, bucketName, key });
+  await requirePermission(context, { action, bucket, bucketName, key, acl });
 }
 
 /** The headers that are kept with an object; `aws-chunked` describes the request alone. */

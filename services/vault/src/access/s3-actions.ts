@@ -1,0 +1,51 @@
+// The actions of S3, whatever of them is built here ("Actions, resources, and condition keys for Amazon S3").
+
+/** Actions on objects, by their names without `s3:` in lower case. */
+const ON_OBJECTS = `
+  AbortMultipartUpload BypassGovernanceRetention DeleteObject DeleteObjectTagging DeleteObjectVersion
+  DeleteObjectVersionTagging GetObject GetObjectAcl GetObjectAttributes GetObjectLegalHold GetObjectRetention
+  GetObjectTagging GetObjectTorrent GetObjectVersion GetObjectVersionAcl GetObjectVersionAttributes
+  GetObjectVersionForReplication GetObjectVersionTagging GetObjectVersionTorrent InitiateReplication
+  ListMultipartUploadParts ObjectOwnerOverrideToBucketOwner PutObject PutObjectAcl PutObjectLegalHold
+  PutObjectRetention PutObjectTagging PutObjectVersionAcl PutObjectVersionTagging ReplicateDelete ReplicateObject
+  ReplicateTags RestoreObject UpdateObjectEncryption
+`;
+
+/** Actions on buckets. */
+const ON_BUCKETS = `
+  CreateBucket CreateBucketMetadataTableConfiguration DeleteBucket DeleteBucketMetadataTableConfiguration
+  DeleteBucketOwnershipControls DeleteBucketPolicy DeleteBucketWebsite GetAccelerateConfiguration
+  GetAnalyticsConfiguration GetBucketAbac GetBucketAcl GetBucketCORS GetBucketLocation GetBucketLogging
+  GetBucketMetadataTableConfiguration GetBucketNotification GetBucketObjectLockConfiguration
+  GetBucketOwnershipControls GetBucketPolicy GetBucketPolicyStatus GetBucketPublicAccessBlock
+  GetBucketRequestPayment GetBucketTagging GetBucketVersioning GetBucketWebsite GetEncryptionConfiguration
+  GetIntelligentTieringConfiguration GetInventoryConfiguration GetLifecycleConfiguration GetMetricsConfiguration
+  GetReplicationConfiguration ListBucket ListBucketMultipartUploads ListBucketVersions ListTagsForResource
+  PutAccelerateConfiguration PutAnalyticsConfiguration PutBucketAbac PutBucketAcl PutBucketCORS PutBucketLogging
+  PutBucketNotification PutBucketObjectLockConfiguration PutBucketOwnershipControls PutBucketPolicy
+  PutBucketPublicAccessBlock PutBucketRequestPayment PutBucketTagging PutBucketVersioning PutBucketWebsite
+  PutEncryptionConfiguration PutIntelligentTieringConfiguration PutInventoryConfiguration
+  PutLifecycleConfiguration PutMetricsConfiguration PutReplicationConfiguration TagResource UntagResource
+`;
+
+/** Actions on the account, which policies of buckets do not have. */
+const ON_ACCOUNT = `
+  GetAccountPublicAccessBlock ListAllMyBuckets PutAccountPublicAccessBlock
+`;
+
+/** What an action is done to. */
+export type ActionLevel = "account" | "bucket" | "object";
+
+/** Every action, as `s3:getobject`, with what it is done to. */
+export const s3Actions: ReadonlyMap<string, ActionLevel> = new Map([
+  ...readNames(ON_OBJECTS, "object"),
+  ...readNames(ON_BUCKETS, "bucket"),
+  ...readNames(ON_ACCOUNT, "account"),
+]);
+
+function readNames(text: string, level: ActionLevel): [string, ActionLevel][] {
+  return text
+    .trim()
+    .split(/\s+/)
+    .map((name) => [`s3:${name.toLowerCase()}`, level]);
+}
