@@ -50,7 +50,6 @@ const table = {
   transfer_encoding_in_1_0: [400, "Transfer-Encoding in HTTP/1.0."],
   bad_connection: [400, "The Connection header field is malformed."],
   connection_names_framing: [400, "Connection names a field that belongs to the whole message."],
-  expectation_unknown: [417, "Only the expectation 100-continue is known."],
   body_not_allowed: [502, "A response that cannot have a body declares one."],
   bad_chunk_size: [400, "A chunk size is malformed or too large."],
   bad_chunk_extension: [400, "A chunk extension is malformed."],

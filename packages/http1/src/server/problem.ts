@@ -15,7 +15,6 @@ const CODES: Readonly<Record<Refused["status"], ErrorCode>> = {
   408: "request_timeout",
   413: "payload_too_large",
   414: "uri_too_long",
-  417: "expectation_failed",
   431: "header_fields_too_large",
   500: "internal",
   501: "not_implemented",

@@ -397,18 +397,6 @@ function connections(): CorpusEntry[] {
       400,
       "bad_connection",
     ),
-    refused(
-      "unknown expectation",
-      `${POST}Expect: 200-ok\r\nContent-Length: 5\r\n\r\nhello`,
-      417,
-      "expectation_unknown",
-    ),
-    refused(
-      "two expectations",
-      `${POST}Expect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello`,
-      417,
-      "expectation_unknown",
-    ),
   ];
 }
 
@@ -535,6 +523,12 @@ function accepted(): CorpusEntry[] {
     taken("plain get", `${GET}\r\n`),
     taken("two pipelined gets", `${GET}\r\n${GET}\r\n`, 2),
     taken("one empty line first", `\r\n${GET}\r\n`),
+    taken("unknown expectation", `${POST}Expect: 200-ok\r\nContent-Length: 5\r\n\r\nhello`),
+    taken("empty expectation", `${POST}Expect:\r\nContent-Length: 5\r\n\r\nhello`),
+    taken(
+      "two expectations",
+      `${POST}Expect: 100-continue\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello`,
+    ),
     taken("get with body", `${GET}Content-Length: 5\r\n\r\nhello`),
     taken(
       "body that looks like a request",

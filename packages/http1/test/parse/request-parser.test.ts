@@ -124,9 +124,17 @@ test("framing, length and expectation", () => {
   }
 });
 
-test("an expectation in HTTP/1.0 is ignored", () => {
-  const parser = parse("POST / HTTP/1.0\r\nExpect: anything\r\nContent-Length: 1\r\n\r\n");
-  assert.deepEqual([parser.refusal, parser.expectContinue], [null, false]);
+test("an expectation in HTTP/1.0 is ignored, and so is one that nobody knows", () => {
+  for (const [minor, expect, isInvited] of [
+    [0, "Expect: 100-continue", false],
+    [1, "Expect: wonders", false],
+    [1, "Expect:", false],
+    [1, "Expect: wonders\r\nExpect: 100-continue", true],
+  ] as const) {
+    const text = `POST / HTTP/1.${minor}\r\nHost: h\r\n${expect}\r\nContent-Length: 1\r\n\r\n`;
+    const parser = parse(text);
+    assert.deepEqual([parser.refusal, parser.expectContinue], [null, isInvited], text);
+  }
 });
 
 test("names with underscores are told as aliases and are not found as the real field", () => {

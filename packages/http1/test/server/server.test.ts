@@ -139,7 +139,6 @@ for (const runtime of runtimes) {
       ],
       ["HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505],
       ["CONNECT", "CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n", 501],
-      ["an unknown expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n", 417],
       ["TLS bytes", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400],
     ];
     for (const [name, request, status] of refusals) {

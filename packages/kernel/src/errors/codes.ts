@@ -30,7 +30,6 @@ export const errorTable = {
   uri_too_long: { status: 414, title: "URI too long" },
   unsupported_media_type: { status: 415, title: "Unsupported media type" },
   range_not_satisfiable: { status: 416, title: "Range not satisfiable" },
-  expectation_failed: { status: 417, title: "Expectation failed" },
   misdirected_request: { status: 421, title: "Misdirected request" },
   unprocessable: { status: 422, title: "Unprocessable content" },
   upgrade_required: { status: 426, title: "Upgrade required" },

@@ -79,7 +79,6 @@ export const cases = casesOf(
         [`GET /${bucket} HTTP/1.1`, 400, "BadRequest"],
         [`GET /${bucket} HTTP/3.0\r\nHost: a`, 505, "BadRequest"],
         [`CONNECT ${bucket}:80 HTTP/1.1\r\nHost: ${bucket}:80`, 405, "MethodNotAllowed"],
-        [`GET /${bucket} HTTP/1.1\r\nHost: a\r\nExpect: more`, 417, "BadRequest"],
         [`PUT /${bucket}/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip`, 501, "NotImplemented"],
         [`PUT /${bucket}/a HTTP/1.1\r\nHost: a\r\nContent-Length: x`, 400, "BadRequest"],
         [`GET /${bucket}/ü HTTP/1.1\r\nHost: a`, 400, "InvalidURI"],

@@ -370,4 +370,16 @@ export const cases = casesOf(
       assert.match(answer, /^HTTP\/1.1 100 [^\r]*\r\n\r\nHTTP\/1.1 200 /);
     },
   ],
+  [
+    "ignores an expectation that is empty or that nobody knows",
+    async ({ client, bucket }) => {
+      for (const expectation of ["", "200-ok"]) {
+        const target = client.presign("PUT", `/${bucket}/key`);
+        const answer = await client.sendRaw(
+          `PUT ${target} HTTP/1.1\r\nHost: ${client.host}\r\nExpect: ${expectation}\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`,
+        );
+        assert.match(answer, /^HTTP\/1.1 200 /, expectation);
+      }
+    },
+  ],
 );
