@@ -60,6 +60,17 @@ export function checkTransferEncoding(fields: FieldBlock): Refusal | null {
 }
 
 /**
+ * Whether the sender waits for an invitation before its body. Expectations that nobody knows are ignored, though 417 is
+ * allowed for them (RFC 9110 §10.1.1): they say nothing about where the request ends.
+ */
+export function expectsContinue(fields: FieldBlock): boolean {
+  for (let index = fields.first(Known.Expect); index !== -1; index = fields.next(index)) {
+    if (fields.valueIs(index, "100-continue")) return true;
+  }
+  return false;
+}
+
+/**
  * Reads the Connection options (RFC 9110 §7.6.1) into bits of `Option`, and marks the lines that
  * other options nominate. Gives the bits, or a refusal.
  */

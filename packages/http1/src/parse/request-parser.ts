@@ -4,6 +4,7 @@ import { hasPort, isAuthority, isSameAuthority } from "./authority.ts";
 import { FieldBlock } from "./field-block.ts";
 import {
   checkTransferEncoding,
+  expectsContinue,
   hasFramingAlias,
   Option,
   readConnection,
@@ -466,11 +467,10 @@ export class RequestParser {
       if (length > 0) this.framing = Framing.Length;
       this.contentLength = length;
     }
-    const expect = fields.first(Known.Expect);
-    // RFC 9110 §10.1.1: an expectation in HTTP/1.0 is ignored. So is an unknown one, for which 417 is allowed and no
-    // server of note gives it: it says nothing about where the request ends.
-    if (expect === -1 || this.minor === 0 || !expectsContinue(fields, expect)) return null;
-    this.expectContinue = this.framing !== Framing.None || fields.has(Known.ContentLength);
+    // RFC 9110 §10.1.1: an expectation in HTTP/1.0 is ignored.
+    if (this.minor === 1 && fields.has(Known.Expect) && expectsContinue(fields)) {
+      this.expectContinue = this.framing !== Framing.None || fields.has(Known.ContentLength);
+    }
     return null;
   }
 
@@ -513,11 +513,4 @@ function isPercentEncoded(bytes: Uint8Array, start: number, end: number): boolea
     if (at + 2 >= end || HEX[bytes[at + 1]!] === 0xff || HEX[bytes[at + 2]!] === 0xff) return false;
   }
   return true;
-}
-
-function expectsContinue(fields: FieldBlock, first: number): boolean {
-  for (let index = first; index !== -1; index = fields.next(index)) {
-    if (fields.valueIs(index, "100-continue")) return true;
-  }
-  return false;
 }
