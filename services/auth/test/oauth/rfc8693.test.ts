@@ -103,10 +103,10 @@ onEachDatabase((makeUrl) => {
   test("5: only confidential clients that an administrator has given the permission may", async () => {
     const { access_token } = await obtainTokens(host, app);
     const cases: readonly (readonly [TestClient | undefined, number, string])[] = [
-      [undefined, 400, "invalid_request"],
+      [undefined, 401, "invalid_client"],
       [{ ...service, client_secret: "wrong" }, 401, "invalid_client"],
       // Without the grant type.
-      [app, 400, "invalid_request"],
+      [app, 400, "unauthorized_client"],
       // With it, but without the permission.
       [
         await register(host, { grant_types: [exchange], redirect_uris: [], response_types: [] }),
