@@ -1,7 +1,8 @@
 // The five kinds of work that the goals are about: small and large objects in and out, and listings.
-import { Workspace, type BenchCase } from "../../harness/case.ts";
+import { Workspace, type BenchCase, type BenchContext } from "../../harness/case.ts";
 import type { Goal } from "../../harness/report.ts";
 import { BUCKET_PATH, STORE_COLUMNS, nameObject, runStores, type StoreLoad } from "../contest.ts";
+import { measureDisk } from "../disk.ts";
 import { nginxFiles } from "../stores/nginx.ts";
 import { makePlatformVaultd } from "../stores/platform-vaultd.ts";
 import { radosgw } from "../stores/radosgw.ts";
@@ -12,6 +13,7 @@ const SMALL_BYTES = 4 * KIB;
 const LARGE_BYTES = 8 * KIB * KIB;
 const SMALL_OBJECTS = 20_000;
 const LARGE_OBJECTS = 32;
+const LARGE_CONNECTIONS = 4;
 const READ_OBJECTS = 2_000;
 const LISTED_OBJECTS = 10_000;
 const PAGE_KEYS = 1_000;
@@ -26,6 +28,8 @@ function makeCase(options: {
   work: string;
   load: StoreLoad;
   hasCeiling?: boolean;
+  /** Whether the disk may be what bounds all of them. */
+  isBoundByDisk?: boolean;
   goals: readonly Goal[];
 }): BenchCase {
   const { name, title, work, load, goals } = options;
@@ -41,9 +45,17 @@ function makeCase(options: {
         ...(options.hasCeiling === true ? [nginxFiles] : []),
       ];
       const rows = await runStores(context, workspace, stores, load);
-      return { work, columns: STORE_COLUMNS, rows, ratioColumns: ["perS", "cpuUs"], goals };
+      const report = { work, columns: STORE_COLUMNS, rows, goals };
+      const remarks = options.isBoundByDisk === true ? [await tellDisk(context, workspace)] : [];
+      return { ...report, ratioColumns: ["perS", "cpuUs"], remarks };
     },
   };
+}
+
+async function tellDisk({ seconds }: BenchContext, { folder }: Workspace): Promise<string> {
+  const lanes = LARGE_CONNECTIONS;
+  const mibPerS = await measureDisk(folder, { lanes, bytes: LARGE_BYTES, seconds });
+  return `- The disk alone takes ${mibPerS.toFixed(0)} MiB/s, ${lanes} files of 8 MiB at a time and each synced: nothing durable goes beyond.`;
 }
 
 /** Small objects in: mostly what an acknowledgement costs. */
@@ -117,12 +129,13 @@ export const putLarge = makeCase({
   work: "4 connections, presigned PUTs of 8 MiB to 32 keys in turn.",
   load: {
     fill: { count: 0, bytes: 0 },
-    connections: 4,
+    connections: LARGE_CONNECTIONS,
     method: "PUT",
     bodyBytes: LARGE_BYTES,
     targets: listObjects(LARGE_OBJECTS),
     movedBytes: LARGE_BYTES,
   },
+  isBoundByDisk: true,
   goals: [{ column: "perS", against: "radosgw", atLeast: 3 }],
 });
 
@@ -134,7 +147,7 @@ export const getLarge = makeCase({
   hasCeiling: true,
   load: {
     fill: { count: LARGE_OBJECTS, bytes: LARGE_BYTES },
-    connections: 4,
+    connections: LARGE_CONNECTIONS,
     method: "GET",
     bodyBytes: 0,
     targets: listObjects(LARGE_OBJECTS),

@@ -1,0 +1,31 @@
+// What the disk under all stores can do by itself, which is the ceiling of everything durable.
+import { open, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Files of a lane that are kept, as a store keeps some while others are replaced. */
+const KEPT = 8;
+
+/** MiB/s of `lanes` new files of `bytes` at a time in `folder`, each written and synced, one after another. */
+export async function measureDisk(
+  folder: string,
+  load: { lanes: number; bytes: number; seconds: number },
+): Promise<number> {
+  const body = Buffer.alloc(load.bytes, "x");
+  const begun = performance.now();
+  const end = begun + load.seconds * 1_000;
+  const lane = async (index: number): Promise<number> => {
+    const nameFile = (count: number) => join(folder, `disk-${index}-${count}`);
+    let count = 0;
+    for (; performance.now() < end; count++) {
+      await using file = await open(nameFile(count), "w");
+      await file.write(body, 0, body.length, 0);
+      await file.datasync();
+      await rm(nameFile(count - KEPT), { force: true });
+    }
+    return count;
+  };
+  const counts = await Promise.all(Array.from({ length: load.lanes }, (_, index) => lane(index)));
+  const seconds = (performance.now() - begun) / 1_000;
+  const files = counts.reduce((sum, count) => sum + count, 0);
+  return (files * load.bytes) / 2 ** 20 / seconds;
+}
