@@ -49,8 +49,12 @@ export function isPresignName(name: string, which: string): boolean {
 
 function readAuthorization(text: string, fields: RequestFields): SignatureClaim {
   if (!text.startsWith(`${ALGORITHM} `)) {
+    if (text === ALGORITHM) throw malformedHeader("Credential is required");
     if (text.startsWith("AWS4-")) throw new S3Error("UnsupportedSignature");
-    throw new S3Error("InvalidArgument", "Unsupported Authorization Type");
+    throw new S3Error("InvalidArgument", {
+      message: "Unsupported Authorization Type",
+      elements: [["ArgumentName", "Authorization"]],
+    });
   }
   const parts = new Map<string, string>();
   for (const part of text.slice(ALGORITHM.length + 1).split(",")) {
