@@ -6,12 +6,13 @@ import { buildCanonicalRequest, buildStringToSign } from "./canonical.ts";
 import type { QueryPair } from "./canonical.ts";
 import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
 import type { OlderClaim } from "../sigv2/index.ts";
-import { isPresignName, readSignatureClaim } from "./credential.ts";
+import { readSignatureClaim } from "./credential.ts";
 import type { SignatureClaim } from "./credential.ts";
 import { readPayloadClaim } from "./payload.ts";
 import type { PayloadClaim, PayloadMode } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
-import { SigningKeyCache, formatScope, isSameSignature, signText } from "./signing-key.ts";
+import { SigningKeyCache, formatScope, isSameSignature } from "./signing-key.ts";
+import type { SigningKey } from "./signing-key.ts";
 
 /** How far a signature's time may be from ours. */
 export const CLOCK_SKEW_MS_MAX = 900_000;
@@ -79,12 +80,11 @@ export class SignatureVerifier<Owner> {
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    const hosts = [undefined, request.forwardedHost];
-    const matches = hosts.some(
-      (host, index) =>
-        (index === 0 || host !== undefined) &&
-        isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature),
-    );
+    const isSignedFor = (host: string | undefined): boolean =>
+      isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature);
+    const { forwardedHost } = request;
+    const matches =
+      isSignedFor(undefined) || (forwardedHost !== undefined && isSignedFor(forwardedHost));
     if (!matches) throw doesNotMatch(claim.accessKey);
     return {
       kind: "signed",
@@ -106,7 +106,7 @@ export class SignatureVerifier<Owner> {
     const expected =
       scope === undefined
         ? signOlder(secret, policy)
-        : signText(this.#keys.get(claim.accessKey, secret, scope), policy);
+        : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
     if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim.accessKey);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
@@ -145,10 +145,7 @@ export class SignatureVerifier<Owner> {
   ): string {
     if (declared !== undefined) return declared;
     if (claim.kind === "header" && request.payloadHash !== undefined) return request.payloadHash;
-    if (claim.kind === "query") {
-      const inQuery = request.query.find(([name]) => isPresignName(name, "Content-Sha256"));
-      return inQuery?.[1] ?? "UNSIGNED-PAYLOAD";
-    }
+    if (claim.presigned !== undefined) return claim.presigned.contentSha256 ?? "UNSIGNED-PAYLOAD";
     throw new S3Error(
       "InvalidRequest",
       "Missing required header for this request: x-amz-content-sha256",
@@ -157,12 +154,13 @@ export class SignatureVerifier<Owner> {
 
   #checkTime(claim: SignatureClaim): void {
     const nowMs = this.#clock.now();
-    if (claim.kind === "query") {
-      const endMs = claim.timeMs + claim.expiresSeconds! * 1000;
+    if (claim.presigned !== undefined) {
+      const { expiresSeconds } = claim.presigned;
+      const endMs = claim.timeMs + expiresSeconds * 1000;
       if (claim.timeMs > nowMs + CLOCK_SKEW_MS_MAX) {
         throw new S3Error("AccessDenied", "Request is not yet valid");
       }
-      if (nowMs > endMs) throw hasExpired(endMs, nowMs, claim.expiresSeconds);
+      if (nowMs > endMs) throw hasExpired(endMs, nowMs, expiresSeconds);
       return;
     }
     requireNear(claim.timeMs, claim.timestamp, nowMs);
@@ -198,6 +196,7 @@ function requireNear(timeMs: number, given: string, nowMs: number): void {
 }
 
 function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
+  if (fields.extensionNames.length === 0) return;
   const signed = new Set(claim.signedHeaders);
   const missing = fields.extensionNames.filter((name) => !signed.has(name));
   if (missing.length > 0) {
@@ -212,24 +211,24 @@ function signClaim(
   claim: SignatureClaim,
   request: SignedRequest,
   payloadHash: string,
-  key: Buffer,
+  key: SigningKey,
   host: string | undefined,
 ): string {
   const { fields } = request;
-  const skipQuery = request.query.find(([name]) => isPresignName(name, "Signature"))?.[0];
+  const skipQuery = claim.presigned?.signatureName;
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: request.rawPath,
     query: request.query,
-    ...(claim.kind === "query" && skipQuery !== undefined ? { skipQuery } : {}),
+    ...(skipQuery === undefined ? {} : { skipQuery }),
     getField: (name) => (name === "host" && host !== undefined ? host : fields.getRaw(name)),
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });
-  return signText(key, buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical));
+  return key.sign(buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical));
 }
 
-function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: Buffer): PayloadMode {
+function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: SigningKey): PayloadMode {
   switch (payload.kind) {
     case "signed":
     case "unsigned":
