@@ -68,11 +68,7 @@ test("a canonical query is sorted by encoded name, then value, in whatever order
 });
 
 test("a basic time is read where it is one, and no time of the calendar is read as another", () => {
-  const digits = fc.string({
-    unit: fc.constantFrom(..."0123456789"),
-    minLength: 14,
-    maxLength: 14,
-  });
+  const digits = fc.stringMatching(/^\d{14}$/);
   const shaped = digits.map((text) => `${text.slice(0, 8)}T${text.slice(8)}Z`);
   const time = fc.integer({ min: Date.UTC(100, 0), max: Date.UTC(9999, 11, 31) });
   fc.assert(
