@@ -19,7 +19,7 @@ import type { BodyOpener, OpenBody } from "./body.ts";
 import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
-import type { FoundVersion, PointReader } from "./point-reader.ts";
+import type { FoundVersion, PointReader, StoredVersion } from "./point-reader.ts";
 import { resolveRange } from "./range.ts";
 import type {
   ByteRange,
@@ -128,10 +128,10 @@ export class ObjectService {
   async get(request: GetRequest): Promise<ObjectReader> {
     // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
     for (let attempt = 1; ; attempt += 1) {
-      const found = this.#find(request);
+      const found = this.#findStored(request);
       const head = this.#resolve(request, found);
       const [start, end] = this.#chooseBytes(head);
-      const body = await this.#openBody(found.row, start, end, request.customerKey);
+      const body = await this.#openBody(found, start, end, request.customerKey);
       if (body !== undefined) return buildReader(head, body);
       if (attempt === 2) throw new StoreError("InternalError", "Stored data is missing");
     }
@@ -194,6 +194,11 @@ export class ObjectService {
     return this.#env.points.requireVersion(state, key, versionId);
   }
 
+  #findStored({ bucket, key, versionId }: ObjectAddress): StoredVersion {
+    const state = this.#env.buckets.require(bucket);
+    return this.#env.points.requireStored(state, key, versionId);
+  }
+
   #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
     const object = buildObjectInfo(request.bucket, row, isLatest);
     requireCustomerKey(object.encryption, request.customerKey);
@@ -233,9 +238,14 @@ export class ObjectService {
     return [0, contentLength];
   }
 
-  #openBody(row: VersionRow, start: number, end: number, customerKey: Buffer | undefined) {
+  #openBody(
+    { row, blob }: StoredVersion,
+    start: number,
+    end: number,
+    customerKey: Buffer | undefined,
+  ) {
     if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
-    return this.#env.bodies.open(row.blob, start, end, customerKey);
+    return this.#env.bodies.open(blob, start, end, customerKey);
   }
 }
 

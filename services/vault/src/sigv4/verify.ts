@@ -6,12 +6,13 @@ import { buildCanonicalRequest, buildStringToSign } from "./canonical.ts";
 import type { QueryPair } from "./canonical.ts";
 import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
 import type { OlderClaim } from "../sigv2/index.ts";
-import { isPresignName, readSignatureClaim } from "./credential.ts";
+import { readSignatureClaim } from "./credential.ts";
 import type { SignatureClaim } from "./credential.ts";
 import { readPayloadClaim } from "./payload.ts";
 import type { PayloadClaim, PayloadMode } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
-import { SigningKeyCache, formatScope, isSameSignature, signText } from "./signing-key.ts";
+import { SigningKeyCache, formatScope, isSameSignature } from "./signing-key.ts";
+import type { SigningKey } from "./signing-key.ts";
 
 /** How far a signature's time may be from ours. */
 export const CLOCK_SKEW_MS_MAX = 900_000;
@@ -76,17 +77,19 @@ export class SignatureVerifier<Owner> {
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
     const known = this.#requireKey(claim.accessKey);
-    requireNoToken(readToken(request));
+    requireNoToken(claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    const hosts =
-      request.forwardedHost === undefined ? [undefined] : [undefined, request.forwardedHost];
-    const texts = hosts.map((host) => buildTexts(claim, request, payloadHash, host));
-    const matches = texts.some(({ toSign }) =>
-      isSameSignature(signText(key, toSign), claim.signature),
-    );
-    if (!matches) throw doesNotMatch(claim, texts.at(-1));
+    // A trusted proxy's host is tried where the client's own does not fit.
+    const { forwardedHost } = request;
+    const hosts = forwardedHost === undefined ? [undefined] : [undefined, forwardedHost];
+    let texts: SignedTexts | undefined;
+    const matches = hosts.some((host) => {
+      texts = buildTexts(claim, request, payloadHash, host);
+      return isSameSignature(key.sign(texts.toSign), claim.signature);
+    });
+    if (!matches) throw doesNotMatch(claim, texts);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
@@ -108,7 +111,7 @@ export class SignatureVerifier<Owner> {
     const expected =
       scope === undefined
         ? signOlder(secret, policy)
-        : signText(this.#keys.get(claim.accessKey, secret, scope), policy);
+        : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
     if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
@@ -118,7 +121,7 @@ export class SignatureVerifier<Owner> {
   #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
     const { secret, owner } = this.#requireKey(accessKey);
-    requireNoToken(readToken(request));
+    requireNoToken(request.fields.get("x-amz-security-token"));
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
@@ -148,10 +151,7 @@ export class SignatureVerifier<Owner> {
   ): string {
     if (declared !== undefined) return declared;
     if (claim.kind === "header" && request.payloadHash !== undefined) return request.payloadHash;
-    if (claim.kind === "query") {
-      const inQuery = request.query.find(([name]) => isPresignName(name, "Content-Sha256"));
-      return inQuery?.[1] ?? "UNSIGNED-PAYLOAD";
-    }
+    if (claim.presigned !== undefined) return claim.presigned.contentSha256 ?? "UNSIGNED-PAYLOAD";
     throw new S3Error(
       "InvalidRequest",
       "Missing required header for this request: x-amz-content-sha256",
@@ -160,12 +160,13 @@ export class SignatureVerifier<Owner> {
 
   #checkTime(claim: SignatureClaim): void {
     const nowMs = this.#clock.now();
-    if (claim.kind === "query") {
-      const endMs = claim.timeMs + claim.expiresSeconds! * 1000;
+    if (claim.presigned !== undefined) {
+      const { expiresSeconds } = claim.presigned;
+      const endMs = claim.timeMs + expiresSeconds * 1000;
       if (claim.timeMs > nowMs + CLOCK_SKEW_MS_MAX) {
         throw new S3Error("AccessDenied", "Request is not yet valid");
       }
-      if (nowMs > endMs) throw hasExpired(endMs, nowMs, claim.expiresSeconds);
+      if (nowMs > endMs) throw hasExpired(endMs, nowMs, expiresSeconds);
       return;
     }
     requireNear(claim.timeMs, claim.timestamp, nowMs);
@@ -202,11 +203,6 @@ function requireNoToken(token: string | undefined): void {
   if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
 }
 
-function readToken({ fields, query }: SignedRequest): string | undefined {
-  const given = query.find(([name]) => isPresignName(name, "Security-Token"))?.[1];
-  return given ?? fields.get("x-amz-security-token");
-}
-
 function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {
   return new S3Error("AccessDenied", {
     message: "Request has expired",
@@ -230,6 +226,7 @@ function requireNear(timeMs: number, given: string, nowMs: number): void {
 }
 
 function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
+  if (fields.extensionNames.length === 0) return;
   const signed = new Set(claim.signedHeaders);
   const missing = fields.extensionNames.filter((name) => !signed.has(name));
   if (missing.length > 0) {
@@ -252,12 +249,12 @@ function buildTexts(
   host: string | undefined,
 ): SignedTexts {
   const { fields } = request;
-  const skipQuery = request.query.find(([name]) => isPresignName(name, "Signature"))?.[0];
+  const skipQuery = claim.presigned?.signatureName;
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: request.rawPath,
     query: request.query,
-    ...(claim.kind === "query" && skipQuery !== undefined ? { skipQuery } : {}),
+    ...(skipQuery === undefined ? {} : { skipQuery }),
     getField: (name) => (name === "host" && host !== undefined ? host : fields.getRaw(name)),
     signedHeaders: claim.signedHeaders,
     payloadHash,
@@ -266,7 +263,7 @@ function buildTexts(
   return { canonical, toSign };
 }
 
-function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: Buffer): PayloadMode {
+function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: SigningKey): PayloadMode {
   switch (payload.kind) {
     case "signed":
     case "unsigned":
