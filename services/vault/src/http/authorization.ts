@@ -81,12 +81,11 @@ export async function requirePermission(
 
 async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
-    const found = await api.store.headObject({
+    return await api.store.describeObject({
       bucket: bucketName,
       key,
       ...(versionId === undefined ? {} : { versionId }),
     });
-    return found.object;
   } catch (error) {
     if (error instanceof StoreError) return undefined;
     throw error;
