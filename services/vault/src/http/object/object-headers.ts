@@ -12,15 +12,16 @@ import { findExpiration } from "../../store.ts";
 /** What a field's value may be (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
-/** Overrides that a signed GET may ask for. */
-const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = [
-  ["response-content-type", "Content-Type"],
-  ["response-content-language", "Content-Language"],
-  ["response-expires", "Expires"],
-  ["response-cache-control", "Cache-Control"],
-  ["response-content-disposition", "Content-Disposition"],
-  ["response-content-encoding", "Content-Encoding"],
-];
+/** The fields that are kept with an object, and the parameters by which a signed GET may ask for others. */
+const CONTENT_FIELDS = [
+  ["Content-Type", "contentType", "response-content-type"],
+  ["Content-Language", "contentLanguage", "response-content-language"],
+  ["Expires", "expires", "response-expires"],
+  ["Cache-Control", "cacheControl", "response-cache-control"],
+  ["Content-Disposition", "contentDisposition", "response-content-disposition"],
+  ["Content-Encoding", "contentEncoding", "response-content-encoding"],
+] as const;
+const TYPE_DEFAULT = "binary/octet-stream";
 
 /** All fields of GET and HEAD but those of ranges and checksums. */
 export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
@@ -31,18 +32,10 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
     ["Accept-Ranges", "bytes"],
     ...getVersionHeaders(context, object.versionId),
   ];
-  const content: [string, string | undefined][] = [
-    ["Content-Type", kept.contentType ?? "binary/octet-stream"],
-    ["Content-Language", kept.contentLanguage],
-    ["Expires", kept.expires],
-    ["Cache-Control", kept.cacheControl],
-    ["Content-Disposition", kept.contentDisposition],
-    ["Content-Encoding", kept.contentEncoding],
-  ];
-  for (const [name, value] of content) {
-    const parameter = OVERRIDES.find(([, header]) => header === name)![0];
-    const shown = readOverride(context, parameter) ?? value;
+  for (const [name, property, parameter] of CONTENT_FIELDS) {
+    const shown = readOverride(context, parameter) ?? kept[property];
     if (shown !== undefined) headers.push([name, shown]);
+    else if (property === "contentType") headers.push([name, TYPE_DEFAULT]);
   }
   for (const [name, value] of Object.entries(object.metadata)) {
     headers.push([`x-amz-meta-${name}`, value]);
@@ -79,7 +72,7 @@ function readOverride({ query }: OperationContext, parameter: string): string | 
 
 /** Whether a request asks for overrides; anonymous ones may not. */
 export function hasOverrides(context: OperationContext): boolean {
-  return OVERRIDES.some(([parameter]) => context.query.has(parameter));
+  return CONTENT_FIELDS.some(([, , parameter]) => context.query.has(parameter));
 }
 
 /** `x-amz-expiration`, where a lifecycle rule will remove the object. */
