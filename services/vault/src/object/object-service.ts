@@ -6,6 +6,7 @@ import type { Actor } from "../event/types.ts";
 import {
   buildObjectInfo,
   formatChecksum,
+  parsePartChecksums,
   type ObjectDetail,
   type VersionRow,
 } from "../index/records.ts";
@@ -27,6 +28,7 @@ import type {
   GetRequest,
   HeadResult,
   ObjectAddress,
+  ObjectChecksum,
   ObjectInfo,
   ObjectReader,
   PutRequest,
@@ -118,6 +120,11 @@ export class ObjectService {
     return this.#resolve(request, this.#find(request));
   }
 
+  async describe(address: ObjectAddress): Promise<ObjectInfo> {
+    const { row, isLatest } = this.#find(address);
+    return buildObjectInfo(address.bucket, row, isLatest);
+  }
+
   async get(request: GetRequest): Promise<ObjectReader> {
     // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
     for (let attempt = 1; ; attempt += 1) {
@@ -195,13 +202,16 @@ export class ObjectService {
   #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
     const object = buildObjectInfo(request.bucket, row, isLatest);
     requireCustomerKey(object.encryption, request.customerKey);
-    checkReadConditions(request.conditions, row, false);
+    checkReadConditions(request.conditions, row, false, object.headers);
     if (request.partNumber !== undefined) {
       return this.#resolvePart(object, row, request.partNumber);
     }
     if (request.range === undefined) return { object, contentLength: row.size };
     const range = resolveRange(request.range, row.size);
-    return { object, range, contentLength: range.end - range.start + 1 };
+    const contentLength = range.end - range.start + 1;
+    // The checksum that is told is that of the bytes that are read; of most ranges nobody knows one.
+    if (contentLength < row.size) delete object.checksum;
+    return { object, range, contentLength };
   }
 
   #resolvePart(object: ObjectInfo, row: VersionRow, partNumber: number): HeadResult {
@@ -212,6 +222,10 @@ export class ObjectService {
         : this.#env.points.findPart(row.blob, partNumber);
     if (part === undefined || (object.partsCount === undefined && !whole)) {
       throw new StoreError("InvalidPartNumber", "The requested partnumber is not satisfiable");
+    }
+    if ("checksum" in part) {
+      if (part.checksum === null) delete object.checksum;
+      else object.checksum = describePart(part.checksum, object.checksum);
     }
     // An empty part has no range that could name it.
     if (part.size === 0) return { object, contentLength: 0 };
@@ -243,6 +257,12 @@ function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
     recycle: (chunk) => body.recycle(chunk),
     close: () => body.close(),
   };
+}
+
+// With the type of the object's, as S3 tells it.
+function describePart(text: string, whole: ObjectChecksum | undefined): ObjectChecksum {
+  const [checksum] = parsePartChecksums(text);
+  return whole === undefined ? checksum : { ...checksum, type: whole.type };
 }
 
 /** The detail of a row. */

@@ -150,11 +150,14 @@ export class PointReader {
     }));
   }
 
-  /** Where a part of a blob of parts lies in it. */
-  findPart(blob: number, number: number): { start: number; size: number } | undefined {
+  /** Where a part of a blob of parts lies in it, and its checksums as the index has them. */
+  findPart(
+    blob: number,
+    number: number,
+  ): { start: number; size: number; checksum: string | null } | undefined {
     return this.#index
-      .sql("select start, size from blob_parts where blob = ? and number = ?")
-      .get(blob, number) as { start: number; size: number } | undefined;
+      .sql("select start, size, checksum from blob_parts where blob = ? and number = ?")
+      .get(blob, number) as { start: number; size: number; checksum: string | null } | undefined;
   }
 
   #noSuchKey(id: number, key: Uint8Array, where: { bucket: string; key: string }): StoreError {

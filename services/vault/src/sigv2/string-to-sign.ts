@@ -64,8 +64,9 @@ const FREE: ReadonlySet<string> = new Set([
   "start-after",
   "upload-id-marker",
   "version-id-marker",
-  "x-id",
 ]);
+/** The caller's notes for the access log; what would be taken for a field is signed as one. */
+const NOTE = /^x-(?!amz-|store-)/i;
 
 /** What is signed of a request. */
 export interface OlderParts {
@@ -128,7 +129,8 @@ function listPaths({ rawPath, hostedBucket }: OlderParts): string[] {
 
 function listSubresources({ query }: OlderParts): string[] {
   const stranger = query.find(
-    ([name]) => !SIGNED.has(name) && !FREE.has(name) && !name.startsWith("x-amz-"),
+    ([name]) =>
+      !SIGNED.has(name) && !FREE.has(name) && !NOTE.test(name) && !name.startsWith("x-amz-"),
   );
   if (stranger !== undefined) throw notSigned("parameters", "ParametersNotSigned", stranger[0]);
   const signed = query

@@ -33,6 +33,8 @@ export interface PresignedClaim {
   signatureName: string;
   /** Hash of the body, where the URL names it. */
   contentSha256: string | undefined;
+  /** Token of a session. */
+  token: string | undefined;
 }
 
 /** The claim of a request; undefined for an anonymous one. Throws the S3Error of a claim that is malformed. */
@@ -57,6 +59,7 @@ const PRESIGN_NAMES = [
   "Credential",
   "Date",
   "Expires",
+  "Security-Token",
   "SignedHeaders",
   "Signature",
 ] as const;
@@ -86,8 +89,12 @@ function findPresigned(query: readonly QueryPair[]): PresignedParameters | undef
 
 function readAuthorization(text: string, fields: RequestFields): SignatureClaim {
   if (!text.startsWith(`${ALGORITHM} `)) {
+    if (text === ALGORITHM) throw malformedHeader("Credential is required");
     if (text.startsWith("AWS4-")) throw new S3Error("UnsupportedSignature");
-    throw new S3Error("InvalidArgument", "Unsupported Authorization Type");
+    throw new S3Error("InvalidArgument", {
+      message: "Unsupported Authorization Type",
+      elements: [["ArgumentName", "Authorization"]],
+    });
   }
   const parts = new Map<string, string>();
   for (const part of text.slice(ALGORITHM.length + 1).split(",")) {
@@ -190,6 +197,7 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
       expiresSeconds,
       signatureName: parameters.Signature!.pair[0],
       contentSha256: parameters["Content-Sha256"]?.pair[1],
+      token: parameters["Security-Token"]?.pair[1],
     },
   };
 }

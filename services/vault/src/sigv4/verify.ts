@@ -77,15 +77,19 @@ export class SignatureVerifier<Owner> {
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
     const known = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    const isSignedFor = (host: string | undefined): boolean =>
-      isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature);
+    // A trusted proxy's host is tried where the client's own does not fit.
     const { forwardedHost } = request;
-    const matches =
-      isSignedFor(undefined) || (forwardedHost !== undefined && isSignedFor(forwardedHost));
-    if (!matches) throw doesNotMatch(claim.accessKey);
+    const hosts = forwardedHost === undefined ? [undefined] : [undefined, forwardedHost];
+    let texts: SignedTexts | undefined;
+    const matches = hosts.some((host) => {
+      texts = buildTexts(claim, request, payloadHash, host);
+      return isSameSignature(key.sign(texts.toSign), claim.signature);
+    });
+    if (!matches) throw doesNotMatch(claim, texts);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
@@ -102,12 +106,13 @@ export class SignatureVerifier<Owner> {
   /** Checks a form upload's policy signature; throws as `verify`. */
   verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
     const { secret, owner } = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.token);
     const { scope, policy } = claim;
     const expected =
       scope === undefined
         ? signOlder(secret, policy)
         : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
-    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim.accessKey);
+    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
   }
@@ -116,13 +121,14 @@ export class SignatureVerifier<Owner> {
   #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
     const { secret, owner } = this.#requireKey(accessKey);
+    requireNoToken(request.fields.get("x-amz-security-token"));
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
     const { method, rawPath, query, fields, hostedBucket } = request;
     const texts = buildOlderStrings({ method, rawPath, query, fields, hostedBucket, date });
     const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
-    if (!matches) throw doesNotMatch(accessKey);
+    if (!matches) throw doesNotMatch(claim, { toSign: texts[0]! });
     return {
       kind: "signed",
       accessKey,
@@ -169,8 +175,32 @@ export class SignatureVerifier<Owner> {
 
 const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
 
-function doesNotMatch(accessKey: string): S3Error {
-  return new S3Error("SignatureDoesNotMatch", { elements: [["AWSAccessKeyId", accessKey]] });
+// What was signed here, so that whoever writes a client sees where it went another way. It holds nothing but the request.
+function doesNotMatch(
+  { accessKey, signature }: { accessKey: string; signature: string },
+  texts: Partial<SignedTexts> = {},
+): S3Error {
+  const elements: [string, string][] = [["AWSAccessKeyId", accessKey]];
+  if (texts.toSign !== undefined) elements.push(["StringToSign", toUtf8(texts.toSign)]);
+  elements.push(["SignatureProvided", signature.slice(0, 128)]);
+  const { canonical } = texts;
+  if (canonical !== undefined && !SECRET_FIELD.test(canonical)) {
+    elements.push(["CanonicalRequest", toUtf8(canonical)]);
+  }
+  return new S3Error("SignatureDoesNotMatch", { elements });
+}
+
+/** A customer's key is told to nobody, not even to who sent it: answers end up in logs. */
+const SECRET_FIELD = /-server-side-encryption-customer-key:/;
+
+// Field values are bytes read as latin1.
+function toUtf8(text: string): string {
+  return Buffer.from(text, "latin1").toString("utf8");
+}
+
+// There are no temporary credentials, so no token is one of ours; an empty one is none.
+function requireNoToken(token: string | undefined): void {
+  if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
 }
 
 function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {
@@ -207,13 +237,17 @@ function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
   }
 }
 
-function signClaim(
+interface SignedTexts {
+  canonical: string;
+  toSign: string;
+}
+
+function buildTexts(
   claim: SignatureClaim,
   request: SignedRequest,
   payloadHash: string,
-  key: SigningKey,
   host: string | undefined,
-): string {
+): SignedTexts {
   const { fields } = request;
   const skipQuery = claim.presigned?.signatureName;
   const canonical = buildCanonicalRequest({
@@ -225,7 +259,8 @@ function signClaim(
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });
-  return key.sign(buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical));
+  const toSign = buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical);
+  return { canonical, toSign };
 }
 
 function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: SigningKey): PayloadMode {

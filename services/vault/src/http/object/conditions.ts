@@ -26,7 +26,7 @@ export function readConditions(
   const conditions: ReadConditions = {};
   const ifMatch = fields.get(names.ifMatch);
   const ifNoneMatch = fields.get(names.ifNoneMatch);
-  if (ifMatch !== undefined) conditions.ifMatch = readEtags(ifMatch);
+  if (ifMatch !== undefined) conditions.ifMatch = readStrongEtags(ifMatch);
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = readEtags(ifNoneMatch);
   const modified = readDate(fields.get(names.ifModifiedSince));
   const unmodified = readDate(fields.get(names.ifUnmodifiedSince));
@@ -49,12 +49,17 @@ export function readWriteConditions(fields: RequestFields): WriteConditions | un
     }
     return { ifNoneMatch: "*" };
   }
-  return { ifMatch: readEtags(ifMatch!)[0] ?? "" };
+  return { ifMatch: readStrongEtags(ifMatch!)[0] ?? "" };
 }
 
 /** ETags without quotes; `*` as it is. */
 export function readEtags(text: string): string[] {
   return Array.from(text.matchAll(ETAG), (match) => match[1] ?? match[2] ?? "");
+}
+
+/** As `readEtags`, without weak ones: for If-Match they are like no other (RFC 9110 section 13.1.1). */
+export function readStrongEtags(text: string): string[] {
+  return readEtags(text.replaceAll(/W\/"[^"]*"/g, ""));
 }
 
 function readDate(text: string | undefined): number | undefined {
