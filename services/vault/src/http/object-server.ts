@@ -134,6 +134,7 @@ async function answerRequest(
     rawPath,
     query: query.pairs,
     fields,
+    ignoredParameters: resolved.ignored,
     hostedBucket: readHostedBucket(host, api.domain),
     forwardedHost,
   });

@@ -25,6 +25,8 @@ export interface SignedRequest {
   fields: RequestFields;
   /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
   payloadHash?: string | undefined;
+  /** Names of parameters that mean nothing to the operation: Version 2 does not sign them. */
+  ignoredParameters?: ReadonlySet<string> | undefined;
   /** The bucket, where the Host names it. */
   hostedBucket?: string | undefined;
   /** The Host that a trusted proxy says the client used, where there is one. */
@@ -79,11 +81,8 @@ export class SignatureVerifier<Owner> {
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    const hosts = [undefined, request.forwardedHost];
-    const matches = hosts.some(
-      (host, index) =>
-        (index === 0 || host !== undefined) &&
-        isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature),
+    const matches = listHosts(request).some((host) =>
+      isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature),
     );
     if (!matches) throw doesNotMatch(claim.accessKey);
     return {
@@ -119,8 +118,16 @@ export class SignatureVerifier<Owner> {
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
-    const { method, rawPath, query, fields, hostedBucket } = request;
-    const texts = buildOlderStrings({ method, rawPath, query, fields, hostedBucket, date });
+    const { method, rawPath, query, fields, hostedBucket, ignoredParameters } = request;
+    const texts = buildOlderStrings({
+      method,
+      rawPath,
+      query,
+      fields,
+      hostedBucket,
+      ignoredParameters,
+      date,
+    });
     const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
     if (!matches) throw doesNotMatch(accessKey);
     return {
@@ -169,6 +176,14 @@ export class SignatureVerifier<Owner> {
   }
 }
 
+// The Host may have been signed as it came, as a trusted proxy got it, or (by git-annex and libcloud) without its port.
+function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
+  const sent = fields.getRaw("host") ?? "";
+  const hosts = forwardedHost === undefined ? [sent] : [sent, forwardedHost];
+  const bare = sent.replace(/:\d+$/, "");
+  return bare === sent ? hosts : [...hosts, bare];
+}
+
 const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
 
 function doesNotMatch(accessKey: string): S3Error {
@@ -213,7 +228,7 @@ function signClaim(
   request: SignedRequest,
   payloadHash: string,
   key: Buffer,
-  host: string | undefined,
+  host: string,
 ): string {
   const { fields } = request;
   const skipQuery = request.query.find(([name]) => isPresignName(name, "Signature"))?.[0];
@@ -222,7 +237,11 @@ function signClaim(
     rawPath: request.rawPath,
     query: request.query,
     ...(claim.kind === "query" && skipQuery !== undefined ? { skipQuery } : {}),
-    getField: (name) => (name === "host" && host !== undefined ? host : fields.getRaw(name)),
+    getField: (name) => {
+      if (name === "host") return host;
+      // The SDK for JavaScript of version 2 signs fields that its presigned URLs bring as parameters.
+      return fields.getRaw(name) ?? (claim.kind === "query" ? fields.get(name) : undefined);
+    },
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });
