@@ -1,5 +1,4 @@
 // Answers that are made here: framing chosen by method, status and version, from objects or prepared.
-import { ALIAS, findAliasedField, Known } from "../parse/known-fields.ts";
 import { Method } from "../parse/methods.ts";
 import type { MethodId } from "../parse/methods.ts";
 import { Framing } from "../parse/status.ts";
@@ -140,16 +139,29 @@ function chooseFraming(
 function writeHeaders(writer: HeadWriter, headers: AnswerHeaders | undefined): void {
   if (headers === undefined) return;
   for (const [name, value] of headers) {
-    const bytes = Buffer.from(name, "latin1");
-    switch (findAliasedField(bytes, 0, bytes.length) & ~ALIAS) {
-      case Known.ContentLength:
-      case Known.TransferEncoding:
-      case Known.Connection:
-      case Known.Date:
-        throw new AnswerError(name);
-      default:
-    }
+    if (isOwnField(name)) throw new AnswerError(name);
     writer.field(name, value);
+  }
+}
+
+/** The fields that the writer decides. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "date",
+  "transfer-encoding",
+]);
+
+// The length tells almost every other name apart. CGI-like readers take `_` for `-`.
+function isOwnField(name: string): boolean {
+  switch (name.length) {
+    case "date".length:
+    case "connection".length:
+    case "content-length".length:
+    case "transfer-encoding".length:
+      return OWN_FIELDS.has(name.toLowerCase().replaceAll("_", "-"));
+    default:
+      return false;
   }
 }
 

@@ -1,7 +1,7 @@
 // Answers of the object API, and how errors become theirs.
 import type { ObjectReader } from "../store.ts";
 import { StoreError } from "../store.ts";
-import type { StoreErrorCode } from "../store.ts";
+import type { StoreErrorCode, StoreErrorDetails } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
 import type { S3ErrorCode } from "../wire/error.ts";
 import { toStoreName } from "../wire/fields.ts";
@@ -88,6 +88,7 @@ export function toS3Error(error: unknown): S3Error {
   if (details.versionId !== undefined && error.code === "NoSuchVersion")
     elements.push(["VersionId", details.versionId]);
   if (details.condition !== undefined) elements.push(["Condition", details.condition]);
+  if (details.part !== undefined) elements.push(...describePart(details.part));
   if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
   if (details.versionId !== undefined && namesVersion(error))
     headers.push(["x-amz-version-id", details.versionId]);
@@ -109,6 +110,16 @@ export function toS3Error(error: unknown): S3Error {
     elements,
     cause: error,
   });
+}
+
+function describePart(part: NonNullable<StoreErrorDetails["part"]>): [string, string][] {
+  const named: [string, string][] = [
+    ["PartNumber", String(part.number)],
+    ["ETag", part.etag],
+  ];
+  if (part.sizeBytes !== undefined) named.unshift(["ProposedSize", String(part.sizeBytes)]);
+  if (part.bytesMin !== undefined) named.push(["MinSizeAllowed", String(part.bytesMin)]);
+  return named;
 }
 
 // Where a condition failed, `null` is the version of a bucket that knows none, for all that can be told here.

@@ -81,12 +81,11 @@ export async function requirePermission(
 
 async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
-    const found = await api.store.headObject({
+    return await api.store.describeObject({
       bucket: bucketName,
       key,
       ...(versionId === undefined ? {} : { versionId }),
     });
-    return found.object;
   } catch (error) {
     if (error instanceof StoreError) return undefined;
     throw error;
@@ -112,8 +111,13 @@ async function readConditionValues(
   set("aws:useragent", fields.get("user-agent"));
   set("aws:referer", fields.get("referer"));
   set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  set("aws:principalisawsservice", "false");
+  set("aws:viaawsservice", "false");
+  const { accountId } = api.authorizer.account;
+  set("aws:resourceaccount", accountId);
+  set("s3:resourceaccount", accountId);
+  set("aws:requestedregion", subject.bucket?.region ?? api.region);
   if (caller.kind !== "anonymous") {
-    const { accountId } = api.authorizer.account;
     const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
     set("aws:principalaccount", accountId);
     set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
@@ -157,6 +161,7 @@ const CONDITION_FIELDS = [
   "x-amz-grant-write",
   "x-amz-grant-write-acp",
   "x-amz-metadata-directive",
+  "x-amz-object-ownership",
   "x-amz-server-side-encryption",
   "x-amz-server-side-encryption-aws-kms-key-id",
   "x-amz-server-side-encryption-customer-algorithm",

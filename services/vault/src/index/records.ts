@@ -139,7 +139,7 @@ export function parseOwner(text: string): Owner {
 }
 
 /** What a row says of where the bytes lie. */
-export function buildBlobRecord(row: BlobRow): BlobRecord {
+export function buildBlobRecord(row: Omit<BlobRow, "refs">): BlobRecord {
   const blob: BlobRecord = {
     id: row.id,
     size: row.size,
@@ -151,7 +151,7 @@ export function buildBlobRecord(row: BlobRow): BlobRecord {
   return blob;
 }
 
-function buildPlace(row: BlobRow): BlobRecord["place"] {
+function buildPlace(row: Omit<BlobRow, "refs">): BlobRecord["place"] {
   switch (row.kind) {
     case "inline":
       return { kind: "inline", data: row.data ?? new Uint8Array(0) };

@@ -12,12 +12,33 @@ export interface FoundVersion {
   isLatest: boolean;
 }
 
+/** A version with the blob that holds its bytes; undefined where there is none. */
+export interface StoredVersion extends FoundVersion {
+  blob: BlobRecord | undefined;
+}
+
 /** A part of a blob of parts with the blob that it is. */
 export interface FoundPart extends BlobPart {
   record: BlobRecord;
 }
 
-const BLOB_COLUMNS = "id, refs, kind, size, stored, segment, position, extent, cipher, data";
+type FoundBlob = Omit<BlobRow, "refs">;
+/** A version beside the columns of its blob; they are null where there is none. */
+type StoredRow = VersionRow & Omit<FoundBlob, "id" | "kind"> & { kind: BlobRow["kind"] | null };
+
+const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data";
+
+/** What is asked of `current` and `versions` about one version. */
+interface VersionQuery {
+  current: string;
+  version: string;
+}
+
+const VERSION_ALONE = buildQuery("", "");
+const VERSION_WITH_BLOB = buildQuery(
+  ", b.kind, b.stored, b.segment, b.position, b.extent, b.cipher, b.data",
+  "left join blobs b on b.id = v.blob ",
+);
 
 /** Finds versions and blobs. */
 export class PointReader {
@@ -28,22 +49,47 @@ export class PointReader {
   }
 
   /** The version, or why there is none: `NoSuchKey`, `NoSuchVersion`, or `MethodNotAllowed` for a delete marker. */
-  requireVersion({ id, bucket }: BucketState, key: string, versionId?: string): FoundVersion {
+  requireVersion(bucket: BucketState, key: string, versionId?: string): FoundVersion {
+    return this.#require(VERSION_ALONE, bucket, key, versionId);
+  }
+
+  /** As `requireVersion`, with where its bytes are: one look-up less than one after the other. */
+  requireStored(bucket: BucketState, key: string, versionId?: string): StoredVersion {
+    const { row, isLatest } = this.#require(VERSION_WITH_BLOB, bucket, key, versionId);
+    const {
+      blob: id,
+      size,
+      kind,
+      stored,
+      segment,
+      position,
+      extent,
+      cipher,
+      data,
+    } = row as StoredRow;
+    if (id === null || kind === null) return { row, isLatest, blob: undefined };
+    const blob = { id, size, kind, stored, segment, position, extent, cipher, data };
+    return { row, isLatest, blob: buildBlobRecord(blob) };
+  }
+
+  #require(
+    query: VersionQuery,
+    { id, bucket }: BucketState,
+    key: string,
+    versionId: string | undefined,
+  ): FoundVersion {
     const keyBytes = encodeKey(key);
-    const current = this.#index
-      .sql(`select ${VERSION_COLUMNS} from current where bucket = ? and key = ?`)
-      .get(id, keyBytes) as unknown as VersionRow | undefined;
+    const current = this.#index.sql(query.current).get(id, keyBytes) as unknown as
+      | VersionRow
+      | undefined;
     if (current !== undefined && (versionId === undefined || versionId === current.version)) {
       return { row: current, isLatest: true };
     }
     const where = { bucket: bucket.name, key };
     if (versionId === undefined) throw this.#noSuchKey(id, keyBytes, where);
-    const row = this.#index
-      .sql(
-        `select ${VERSION_COLUMNS}, marker, noncurrent_since from versions ` +
-          "where bucket = ? and key = ? and version = ?",
-      )
-      .get(id, keyBytes, versionId) as unknown as VersionRow | undefined;
+    const row = this.#index.sql(query.version).get(id, keyBytes, versionId) as unknown as
+      | VersionRow
+      | undefined;
     if (row === undefined) {
       throw new StoreError("NoSuchVersion", "The specified version does not exist.", {
         ...where,
@@ -63,7 +109,7 @@ export class PointReader {
   /** A blob by its number; undefined where it was released meanwhile. */
   findBlob(id: number): BlobRecord | undefined {
     const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-    return row === undefined ? undefined : buildBlobRecord(row as unknown as BlobRow);
+    return row === undefined ? undefined : buildBlobRecord(row as unknown as FoundBlob);
   }
 
   /** The parts of a blob that hold the bytes `start` up to `end`, in order. */
@@ -88,11 +134,14 @@ export class PointReader {
     }));
   }
 
-  /** Where a part of a blob of parts lies in it. */
-  findPart(blob: number, number: number): { start: number; size: number } | undefined {
+  /** Where a part of a blob of parts lies in it, and its checksums as the index has them. */
+  findPart(
+    blob: number,
+    number: number,
+  ): { start: number; size: number; checksum: string | null } | undefined {
     return this.#index
-      .sql("select start, size from blob_parts where blob = ? and number = ?")
-      .get(blob, number) as { start: number; size: number } | undefined;
+      .sql("select start, size, checksum from blob_parts where blob = ? and number = ?")
+      .get(blob, number) as { start: number; size: number; checksum: string | null } | undefined;
   }
 
   #noSuchKey(id: number, key: Uint8Array, where: { bucket: string; key: string }): StoreError {
@@ -114,4 +163,13 @@ export class PointReader {
       ...marker,
     });
   }
+}
+
+function buildQuery(columns: string, join: string): VersionQuery {
+  const all = VERSION_COLUMNS.replaceAll(/\w+/g, "v.$&") + columns;
+  const where = "where v.bucket = ? and v.key = ?";
+  return {
+    current: `select ${all} from current v ${join}${where}`,
+    version: `select ${all}, v.marker from versions v ${join}${where} and v.version = ?`,
+  };
 }

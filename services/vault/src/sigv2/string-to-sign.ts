@@ -63,7 +63,6 @@ const FREE: ReadonlySet<string> = new Set([
   "start-after",
   "upload-id-marker",
   "version-id-marker",
-  "x-id",
 ]);
 
 /** What is signed of a request. */

@@ -127,7 +127,6 @@ const SIGNATURE_NAMES: ReadonlySet<string> = new Set([
   "credential",
   "date",
   "expires",
-  "security-token",
   "signature",
   "signedheaders",
 ]);

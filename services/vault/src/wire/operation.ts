@@ -7,6 +7,8 @@ import type { RequestFields } from "./fields.ts";
 
 type Level = "service" | "bucket" | "object";
 
+const KEY_BYTES_MAX = 1_024;
+
 /**
  * Level, method, query names that must all be there, name of the operation. `copy` names stand for a request with
  * `x-amz-copy-source`. The row with the most names wins, so order does not matter.
@@ -234,6 +236,7 @@ export function resolveOperation(
     else if (isSigned && toPresignedField(name) !== undefined) continue;
     else if (isIgnored(method, name, query.get(given)!)) ignored.add(name);
   }
+  requireKeyLength(address.key);
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
     asked.add("copy");
   }
@@ -267,17 +270,50 @@ function findOperation(method: string, level: Level, asked: ReadonlySet<string>)
       `Conflicting query string parameters: ${[...best.names, ...rest].join(", ")}`,
     );
   }
-  if (isKnownElsewhere || best === undefined) throw new S3Error("MethodNotAllowed");
+  if (isKnownElsewhere || best === undefined) throw notAllowed(method, level, asked);
   throw new S3Error("InvalidArgument", `${rest.join(", ")} does not stand alone.`);
+}
+
+// With the methods that there are, as RFC 9110 section 15.5.6 wants them.
+function notAllowed(method: string, level: Level, asked: ReadonlySet<string>): S3Error {
+  const isNamed = ROWS.some((row) => row.level === level && row.names.some((it) => asked.has(it)));
+  const fitting = ROWS.filter(
+    ({ level: rowLevel, names }) =>
+      rowLevel === level && names.length > 0 === isNamed && names.every((item) => asked.has(item)),
+  );
+  const methods = new Set(fitting.map((row) => row.method));
+  return new S3Error("MethodNotAllowed", {
+    headers: [["Allow", [...methods].join(", ")]],
+    elements: [
+      ["Method", method],
+      ["ResourceType", level.toUpperCase()],
+    ],
+  });
+}
+
+// What no key can be is told so by every operation, and not that there is none of the name.
+function requireKeyLength(key: string): void {
+  // A UTF-16 unit is three bytes at most.
+  if (key.length * 3 <= KEY_BYTES_MAX) return;
+  const size = Buffer.byteLength(key);
+  if (size <= KEY_BYTES_MAX) return;
+  throw new S3Error("KeyTooLongError", {
+    elements: [
+      ["Size", String(size)],
+      ["MaxSizeAllowed", String(KEY_BYTES_MAX)],
+    ],
+  });
 }
 
 function isBuilt(level: Level, name: string): boolean {
   return TABLE.some(([rowLevel, , names]) => rowLevel === level && names.split(" ").includes(name));
 }
 
-// Reads ignore parameters that mean nothing (a page may add `?v=3` to a picture's address), writes refuse them.
+// Reads ignore parameters that mean nothing (a page may add `?v=3` to a picture's address), writes refuse them. Those that
+// begin with `x-` are the caller's notes for the access log ("Adding custom log information" in the user guide), unless
+// they stand for fields.
 function isIgnored(method: string, name: string, value: string): boolean {
-  if (name === "x-id" || /^X-(?:Amz|Store)-/i.test(name)) return false;
+  if (/^x-/i.test(name)) return !/^x-(?:amz|store)-/i.test(name);
   const isRead = method === "GET" || method === "HEAD";
   if ((isRead ? READ_PARAMETERS : WRITE_PARAMETERS).has(name)) return false;
   if (isRead && value !== "") return true;

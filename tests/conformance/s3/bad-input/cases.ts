@@ -243,4 +243,29 @@ export const cases = casesOf(
     "an error of HEAD has no body",
     async ({ ask }) => assertEmpty(await ask("HEAD", "/key?acl"), 405),
   ],
+  [
+    "MethodNotAllowed names the methods that there are",
+    async ({ ask }) => {
+      for (const [method, target, allowed, type] of [
+        ["PATCH", "/key", "DELETE, GET, HEAD, PUT", "OBJECT"],
+        ["PATCH", "/key?acl", "GET, PUT", "OBJECT"],
+        ["PUT", "/key?uploads", "POST", "OBJECT"],
+        ["POST", "?versioning", "GET, PUT", "BUCKET"],
+      ] as const) {
+        const answer = await ask(method, target);
+        const names = answer.headers["allow"]?.split(", ").sort().join(", ");
+        assert.equal(names, allowed);
+        assert.equal(answer.document.get("Method"), method);
+        assert.equal(answer.document.get("ResourceType"), type);
+      }
+    },
+  ],
+  [
+    "parameters that begin with x- are notes for the access log and mean nothing",
+    async ({ ask, must }) => {
+      await must("PUT", "/key?x-user=joe", { body: "x" });
+      assert.equal((await ask("GET", "/key?x-user=joe&x-note")).text, "x");
+      assertEmpty(await ask("DELETE", "/key?x-user=joe"), 204);
+    },
+  ],
 );

@@ -20,6 +20,10 @@ const BAD_NAMES = {
   "with letters that are not ASCII": "b%C3%BCcket",
   "with the prefix of punycode": "xn--bucket",
   "with a suffix that is reserved for aliases": "bucket-s3alias",
+  "with a hyphen before a dot": "bucket-.name",
+  "with a hyphen behind a dot": "bucket.-name",
+  "with the prefix sthree-": "sthree-bucket",
+  "with the prefix of documentation's examples": "amzn-s3-demo-bucket",
 };
 
 /** The cases. */

@@ -250,4 +250,17 @@ export const cases = casesOf(
       assert.equal(gone.document.get("Deleted/VersionId"), id);
     },
   ],
+  [
+    "NoSuchVersion for what cannot be a version's id, while the others are deleted",
+    async (scene) => {
+      await scene.putAll("a", "b");
+      const body =
+        "<Delete><Object><Key>a</Key><VersionId>no-id</VersionId></Object><Object><Key>b</Key></Object></Delete>";
+      const result = readResult(await scene.ask("POST", "?delete", { body }), "DeleteResult");
+      assert.equal(result.get("Error/Code"), "NoSuchVersion");
+      assert.equal(result.get("Error/VersionId"), "no-id");
+      assert.equal(result.get("Deleted/Key"), "b");
+      assert.equal((await scene.ask("GET", "/a")).text, "a");
+    },
+  ],
 );

@@ -273,4 +273,11 @@ export const cases = casesOf(
       assertError(await sign(scene, "DELETE", "/key", {}, { as }), 403, "AccessDenied");
     },
   ],
+  [
+    "parameters that begin with x- need not be signed",
+    async (scene) => {
+      await scene.put("key", "hello");
+      assert.equal((await present(scene, "GET", "/key", { more: "&x-user=joe" })).text, "hello");
+    },
+  ],
 );

@@ -1,5 +1,10 @@
 // CreateMultipartUpload, CompleteMultipartUpload and AbortMultipartUpload
-import type { ChecksumAlgorithm, CompleteUploadRequest, CreateUploadRequest } from "../../store.ts";
+import type {
+  ChecksumAlgorithm,
+  CompleteUploadRequest,
+  CreateUploadRequest,
+  ObjectChecksum,
+} from "../../store.ts";
 import { checksumAlgorithms, readChecksumAlgorithm } from "../../wire/checksum.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
@@ -12,6 +17,7 @@ import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
 import { getEncryptionHeaders } from "../object/encryption.ts";
+import { findExpirationHeaders, getAbortHeaders } from "../object/object-headers.ts";
 import { receiveDocument } from "../payload.ts";
 
 const PARTS_MAX = 10_000;
@@ -35,7 +41,10 @@ export const createMultipartUpload: OperationHandler = async (context) => {
   const checksum = readUploadChecksum(context);
   if (checksum !== undefined) request.checksum = checksum;
   const upload = await context.api.store.createUpload(request);
-  const headers: Header[] = [...getEncryptionHeaders(upload.encryption)];
+  const headers: Header[] = [
+    ...getEncryptionHeaders(upload.encryption),
+    ...getAbortHeaders(context, upload),
+  ];
   if (upload.checksum !== undefined && upload.checksum.isDefault !== true) {
     headers.push(
       ["x-amz-checksum-algorithm", upload.checksum.algorithm],
@@ -50,7 +59,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
 // CRC-64 is of the whole object, SHA of the parts; the other CRCs may be either and are of the parts by default.
 function readUploadChecksum(context: OperationContext): CreateUploadRequest["checksum"] {
   const name = context.fields.get("x-amz-checksum-algorithm");
-  const type = context.fields.get("x-amz-checksum-type")?.toUpperCase();
+  const type = context.fields.get("x-amz-checksum-type");
   if (name === undefined) {
     if (type !== undefined) {
       throw new S3Error(
@@ -62,10 +71,8 @@ function readUploadChecksum(context: OperationContext): CreateUploadRequest["che
   }
   const algorithm = readChecksumAlgorithm(name);
   const isSha = algorithm === "SHA1" || algorithm === "SHA256";
-  const chosen = type ?? (algorithm === "CRC64NVME" ? "FULL_OBJECT" : "COMPOSITE");
-  if (chosen !== "FULL_OBJECT" && chosen !== "COMPOSITE") {
-    throw new S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.");
-  }
+  const usual = algorithm === "CRC64NVME" ? "FULL_OBJECT" : "COMPOSITE";
+  const chosen = type === undefined ? usual : readChecksumType(type);
   if (
     (isSha && chosen === "FULL_OBJECT") ||
     (algorithm === "CRC64NVME" && chosen === "COMPOSITE")
@@ -76,6 +83,12 @@ function readUploadChecksum(context: OperationContext): CreateUploadRequest["che
     );
   }
   return { algorithm, type: chosen };
+}
+
+function readChecksumType(text: string): ObjectChecksum["type"] {
+  const type = text.toUpperCase();
+  if (type === "FULL_OBJECT" || type === "COMPOSITE") return type;
+  throw new S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.");
 }
 
 /** CompleteMultipartUpload */
@@ -105,6 +118,8 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
       throw new S3Error("InvalidRequest", "Value for x-amz-mp-object-size header is invalid.");
     request.sizeBytes = Number(size);
   }
+  const type = fields.get("x-amz-checksum-type");
+  if (type !== undefined) request.checksumType = readChecksumType(type);
   const conditions = readWriteConditions(fields);
   if (conditions !== undefined) request.conditions = conditions;
   const result = await api.store.completeUpload(request);
@@ -121,6 +136,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   return answerXml(xmlDocument("CompleteMultipartUploadResult", inner), [
     ...getVersionHeaders(context, result.versionId),
     ...getEncryptionHeaders(result.encryption),
+    ...(await findExpirationHeaders(context, key, result.versionId)),
   ]);
 };
 

@@ -7,7 +7,7 @@ import { getAddress, getVersionHeaders } from "./address.ts";
 
 /** GetObjectAcl */
 export const getObjectAcl: OperationHandler = async (context) => {
-  const { object } = await context.api.store.headObject(getAddress(context));
+  const object = await context.api.store.describeObject(getAddress(context));
   const document = formatAcl(object.acl, object.owner ?? getOwner(context.api));
   return answerXml(document, getVersionHeaders(context, object.versionId));
 };

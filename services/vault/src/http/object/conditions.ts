@@ -10,7 +10,7 @@ export function readConditions(fields: RequestFields, prefix = ""): ReadConditio
   const conditions: ReadConditions = {};
   const ifMatch = fields.get(`${prefix}if-match`);
   const ifNoneMatch = fields.get(`${prefix}if-none-match`);
-  if (ifMatch !== undefined) conditions.ifMatch = readEtags(ifMatch);
+  if (ifMatch !== undefined) conditions.ifMatch = readStrongEtags(ifMatch);
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = readEtags(ifNoneMatch);
   const modified = readDate(fields.get(`${prefix}if-modified-since`));
   const unmodified = readDate(fields.get(`${prefix}if-unmodified-since`));
@@ -33,12 +33,17 @@ export function readWriteConditions(fields: RequestFields): WriteConditions | un
     }
     return { ifNoneMatch: "*" };
   }
-  return { ifMatch: readEtags(ifMatch!)[0] ?? "" };
+  return { ifMatch: readStrongEtags(ifMatch!)[0] ?? "" };
 }
 
 /** ETags without quotes; `*` as it is. */
 export function readEtags(text: string): string[] {
   return Array.from(text.matchAll(ETAG), (match) => match[1] ?? match[2] ?? "");
+}
+
+/** As `readEtags`, without weak ones: for If-Match they are like no other (RFC 9110 section 13.1.1). */
+export function readStrongEtags(text: string): string[] {
+  return readEtags(text.replaceAll(/W\/"[^"]*"/g, ""));
 }
 
 function readDate(text: string | undefined): number | undefined {

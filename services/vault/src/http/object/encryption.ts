@@ -52,15 +52,27 @@ export function readCustomerKey(fields: RequestFields, isSource = false): Buffer
   if (algorithm === undefined && text === undefined && md5 === undefined) return undefined;
   if (algorithm !== "AES256") {
     throw new S3Error(
-      "InvalidEncryptionAlgorithmError",
+      algorithm === undefined ? "InvalidArgument" : "InvalidEncryptionAlgorithmError",
       "Requests specifying Server Side Encryption with Customer provided keys must provide a valid encryption algorithm.",
     );
   }
-  const key = Buffer.from(text ?? "", "base64");
+  if (text === undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Requests specifying Server Side Encryption with Customer provided keys must provide an appropriate secret key.",
+    );
+  }
+  if (md5 === undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Requests specifying Server Side Encryption with Customer provided keys must provide the client calculated MD5 of the secret key.",
+    );
+  }
+  const key = Buffer.from(text, "base64");
   if (key.length !== 32) {
     throw new S3Error("InvalidArgument", "The secret key was invalid for the specified algorithm.");
   }
-  if (md5 === undefined || createHash("md5").update(key).digest("base64") !== md5) {
+  if (createHash("md5").update(key).digest("base64") !== md5) {
     throw new S3Error(
       "InvalidArgument",
       "The calculated MD5 hash of the key did not match the hash that was provided.",

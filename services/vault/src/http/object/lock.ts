@@ -12,7 +12,7 @@ import { checkRetention } from "./attributes-in.ts";
 /** GetObjectRetention */
 export const getObjectRetention: OperationHandler = async (context) => {
   requireLock(context);
-  const { object } = await context.api.store.headObject(getAddress(context));
+  const object = await context.api.store.describeObject(getAddress(context));
   if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   const { mode, untilMs } = object.retention;
   const inner = tag("Mode", mode) + tag("RetainUntilDate", new Date(untilMs).toISOString());
@@ -41,7 +41,7 @@ export const putObjectRetention: OperationHandler = async (context) => {
 /** GetObjectLegalHold */
 export const getObjectLegalHold: OperationHandler = async (context) => {
   requireLock(context);
-  const { object } = await context.api.store.headObject(getAddress(context));
+  const object = await context.api.store.describeObject(getAddress(context));
   if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
 };

@@ -1,5 +1,5 @@
 // What an answer tells of an object.
-import type { ObjectChecksum, ObjectInfo } from "../../store.ts";
+import type { ContentHeaders, ObjectChecksum, ObjectInfo, UploadInfo } from "../../store.ts";
 import { checksumAlgorithms } from "../../wire/checksum.ts";
 import { S3Error } from "../../wire/error.ts";
 import type { Header } from "../answer.ts";
@@ -7,7 +7,7 @@ import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
 import { getBucket } from "../context.ts";
 import type { OperationContext } from "../context.ts";
-import { findExpiration } from "../../store.ts";
+import { StoreError, findExpiration, findUploadAbort } from "../../store.ts";
 
 /** What a field's value may be (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
@@ -22,6 +22,31 @@ const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = [
   ["response-content-encoding", "Content-Encoding"],
 ];
 
+/** The fields that say how long an answer may be kept. */
+export function getFreshnessHeaders(
+  context: OperationContext,
+  kept: Pick<ContentHeaders, "cacheControl" | "expires">,
+): Header[] {
+  return chooseHeaders(context, [
+    ["Expires", kept.expires],
+    ["Cache-Control", kept.cacheControl],
+  ]);
+}
+
+// As kept, or as a signed request wants them.
+function chooseHeaders(
+  context: OperationContext,
+  kept: readonly (readonly [name: string, value: string | undefined])[],
+): Header[] {
+  const headers: Header[] = [];
+  for (const [name, value] of kept) {
+    const parameter = OVERRIDES.find(([, header]) => header === name)![0];
+    const shown = readOverride(context, parameter) ?? value;
+    if (shown !== undefined) headers.push([name, shown]);
+  }
+  return headers;
+}
+
 /** All fields of GET and HEAD but those of ranges and checksums. */
 export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
   const { headers: kept } = object;
@@ -31,19 +56,13 @@ export function getObjectHeaders(context: OperationContext, object: ObjectInfo):
     ["Accept-Ranges", "bytes"],
     ...getVersionHeaders(context, object.versionId),
   ];
-  const content: [string, string | undefined][] = [
+  const content = chooseHeaders(context, [
     ["Content-Type", kept.contentType ?? "binary/octet-stream"],
     ["Content-Language", kept.contentLanguage],
-    ["Expires", kept.expires],
-    ["Cache-Control", kept.cacheControl],
     ["Content-Disposition", kept.contentDisposition],
     ["Content-Encoding", kept.contentEncoding],
-  ];
-  for (const [name, value] of content) {
-    const parameter = OVERRIDES.find(([, header]) => header === name)![0];
-    const shown = readOverride(context, parameter) ?? value;
-    if (shown !== undefined) headers.push([name, shown]);
-  }
+  ]);
+  headers.push(...content, ...getFreshnessHeaders(context, kept));
   for (const [name, value] of Object.entries(object.metadata)) {
     headers.push([`x-amz-meta-${name}`, value]);
   }
@@ -94,6 +113,39 @@ export function getExpirationHeaders(
   const date = new Date(found.atMs).toUTCString();
   return [
     ["x-amz-expiration", `expiry-date="${date}", rule-id="${encodeURIComponent(found.ruleId)}"`],
+  ];
+}
+
+/** As `getExpirationHeaders`, of an object of which only key and version are known; it is looked at where there are rules. */
+export async function findExpirationHeaders(
+  context: OperationContext,
+  key: string,
+  versionId: string,
+): Promise<Header[]> {
+  if (getBucket(context).settings.lifecycle === undefined) return [];
+  try {
+    const address = { bucket: context.bucketName, key, versionId };
+    return getExpirationHeaders(context, await context.api.store.describeObject(address));
+  } catch (error) {
+    if (error instanceof StoreError) return [];
+    throw error;
+  }
+}
+
+/** `x-amz-abort-date` and the rule's id, where a lifecycle rule will end an upload that is not completed by then. */
+export function getAbortHeaders(
+  context: OperationContext,
+  upload: Pick<UploadInfo, "key" | "createdMs">,
+): Header[] {
+  const { lifecycle } = getBucket(context).settings;
+  const found =
+    lifecycle === undefined
+      ? undefined
+      : findUploadAbort(lifecycle.rules, upload.key, upload.createdMs);
+  if (found === undefined) return [];
+  return [
+    ["x-amz-abort-date", new Date(found.atMs).toUTCString()],
+    ["x-amz-abort-rule-id", encodeURIComponent(found.ruleId)],
   ];
 }
 

@@ -11,7 +11,7 @@ const TAGGING_BYTES_MAX = 65_536;
 
 /** GetObjectTagging */
 export const getObjectTagging: OperationHandler = async (context) => {
-  const { object } = await context.api.store.headObject(getAddress(context));
+  const object = await context.api.store.describeObject(getAddress(context));
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
 };
 
