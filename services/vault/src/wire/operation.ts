@@ -67,6 +67,18 @@ const TABLE = [
   ["bucket", "PUT", "requestPayment", "PutBucketRequestPayment"],
   ["bucket", "GET", "accelerate", "GetBucketAccelerateConfiguration"],
   ["bucket", "PUT", "accelerate", "PutBucketAccelerateConfiguration"],
+  ["bucket", "GET", "analytics", "GetBucketAnalyticsConfiguration"],
+  ["bucket", "PUT", "analytics", "PutBucketAnalyticsConfiguration"],
+  ["bucket", "DELETE", "analytics", "DeleteBucketAnalyticsConfiguration"],
+  ["bucket", "GET", "intelligent-tiering", "GetBucketIntelligentTieringConfiguration"],
+  ["bucket", "PUT", "intelligent-tiering", "PutBucketIntelligentTieringConfiguration"],
+  ["bucket", "DELETE", "intelligent-tiering", "DeleteBucketIntelligentTieringConfiguration"],
+  ["bucket", "GET", "inventory", "GetBucketInventoryConfiguration"],
+  ["bucket", "PUT", "inventory", "PutBucketInventoryConfiguration"],
+  ["bucket", "DELETE", "inventory", "DeleteBucketInventoryConfiguration"],
+  ["bucket", "GET", "metrics", "GetBucketMetricsConfiguration"],
+  ["bucket", "PUT", "metrics", "PutBucketMetricsConfiguration"],
+  ["bucket", "DELETE", "metrics", "DeleteBucketMetricsConfiguration"],
   ["object", "PUT", "", "PutObject"],
   ["object", "PUT", "copy", "CopyObject"],
   ["object", "GET", "", "GetObject"],
@@ -90,16 +102,21 @@ const TABLE = [
   ["object", "GET", "uploadId", "ListParts"],
 ] as const satisfies readonly (readonly [Level, string, string, string])[];
 
-/** The table once more, its names apart; and for each level and method the operation that is asked for without a name. */
+/** The table once more, its names apart. */
 const ROWS = TABLE.map(([level, method, names, name]) => {
   return { level, method, names: names === "" ? [] : names.split(" "), name };
 });
-const PLAIN: ReadonlyMap<string, (typeof TABLE)[number][3]> = new Map(
-  ROWS.filter((row) => row.names.length === 0).map((row) => [
-    `${row.level} ${row.method}`,
-    row.name,
-  ]),
-);
+/** The operations that are asked for without a name, by method. */
+const PLAIN: Readonly<Record<Level, ReadonlyMap<string, OperationName>>> = {
+  service: listPlain("service"),
+  bucket: listPlain("bucket"),
+  object: listPlain("object"),
+};
+
+function listPlain(level: Level): Map<string, OperationName> {
+  const rows = ROWS.filter((row) => row.level === level && row.names.length === 0);
+  return new Map(rows.map((row) => [row.method, row.name]));
+}
 
 /** The name of an operation, as the API reference has it. */
 export type OperationName = (typeof TABLE)[number][3];
@@ -111,19 +128,15 @@ export const operationNames: readonly OperationName[] = TABLE.map((row) => row[3
 const SUBRESOURCES: ReadonlySet<string> = new Set([
   ...TABLE.flatMap((row) => row[2].split(" ")).filter((name) => name !== "" && name !== "copy"),
   "abac",
-  "analytics",
   "append",
   "ask",
   "cold-tier",
   "events",
   "geo-placement",
-  "intelligent-tiering",
-  "inventory",
   "metadataConfiguration",
   "metadataInventoryTable",
   "metadataJournalTable",
   "metadataTable",
-  "metrics",
   "pipeline",
   "renameObject",
   "encryption-context",
@@ -147,6 +160,14 @@ const OLDER_PARAMETERS: ReadonlySet<string> = new Set(["AWSAccessKeyId", "Signat
 
 /** Names by which writes may be refined; any other name on a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
+
+/** Subresources of which a bucket has several, each with an `id`. */
+const IDENTIFIED: ReadonlySet<string> = new Set([
+  "analytics",
+  "intelligent-tiering",
+  "inventory",
+  "metrics",
+]);
 
 /** A request's operation and what it is about. */
 export type ResolvedRequest = {
@@ -232,6 +253,7 @@ export function resolveOperation(
     // The specification's own name for retention.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
+    else if (name === "id" && query.pairs.some(([other]) => IDENTIFIED.has(other))) continue;
     else if (isOlder && OLDER_PARAMETERS.has(name)) continue;
     else if (isSigned && toPresignedField(name) !== undefined) continue;
     else if (isIgnored(method, name, query.get(given)!)) ignored.add(name);
@@ -245,7 +267,7 @@ export function resolveOperation(
 }
 
 function findOperation(method: string, level: Level, asked: ReadonlySet<string>): OperationName {
-  const plain = asked.size === 0 ? PLAIN.get(`${level} ${method}`) : undefined;
+  const plain = asked.size === 0 ? PLAIN[level].get(method) : undefined;
   if (plain !== undefined) return plain;
   let best: { name: OperationName; names: readonly string[] } | undefined;
   let isKnownElsewhere = false;
