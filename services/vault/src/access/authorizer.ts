@@ -136,15 +136,17 @@ export class Authorizer {
 
   #toPrincipal(caller: Caller): PolicyPrincipal {
     const { accountId, canonicalId } = this.account;
+    const root = `arn:aws:iam::${accountId}:root`;
     switch (caller.kind) {
       case "anonymous":
-        return { arn: undefined, names: [] };
+        return { arn: undefined, names: [], accountNames: [] };
       case "root":
-        return { arn: `arn:aws:iam::${accountId}:root`, names: [accountId, canonicalId] };
+        return { arn: root, names: [accountId, canonicalId], accountNames: [] };
       case "user":
         return {
           arn: `arn:aws:iam::${accountId}:user/${caller.name}`,
           names: [caller.name, `arn:aws:iam:::user/${caller.name}`],
+          accountNames: [root, accountId, canonicalId],
         };
       default:
         return caller satisfies never;

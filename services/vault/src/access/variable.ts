@@ -1,30 +1,50 @@
-// Variables of policies: `${aws:username}` in resources and in conditions on text.
+// Variables of policies: `${aws:username}` and `${aws:username, 'default'}` in resources and in conditions on text.
 import type { ConditionValues } from "./condition.ts";
+import { findConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
 
-const VARIABLE = /\$\{([^}]{0,128})\}/g;
-const VARIABLES: ReadonlySet<string> = new Set(["aws:username", "aws:userid", "aws:sourceip"]);
+const VARIABLE = /\$\{([^}]{0,256})\}/g;
+const WITH_DEFAULT = /^\s*([^,]+?)\s*(?:,\s*'([^']*)'\s*)?$/;
 const LITERALS: ReadonlySet<string> = new Set(["*", "?", "$"]);
+/** What no text matches. */
+const NOTHING = "\u0000";
 
-/**
- * Prepares a text with variables. A variable that has no value for a request becomes a text that nothing matches.
- * Throws MalformedPolicy for variables that are not known.
- */
-export function expandVariables(text: string): (values: ConditionValues) => string {
-  if (!text.includes("${")) return () => text;
-  for (const [, name] of text.matchAll(VARIABLE)) {
-    if (!VARIABLES.has(fold(name!)) && !LITERALS.has(name!)) {
-      throw malformedPolicy(`the variable \${${name}} is not known`);
-    }
-  }
-  return (values) =>
-    text.replaceAll(VARIABLE, (_whole, name: string) => {
-      if (LITERALS.has(name)) return name;
-      // What came from a caller must not work as a pattern.
-      return values.get(fold(name))?.[0]?.replaceAll(/[*?]/g, "\u0000") ?? "\u0000";
-    });
+/** How a policy's texts are read: those of older versions have no variables, what looks like one stands for itself. */
+export interface TextRules {
+  readonly hasVariables: boolean;
 }
 
-function fold(name: string): string {
-  return name.toLowerCase().replace(/^store:/, "aws:");
+/**
+ * Prepares a text with variables. A variable that has neither a value for a request nor a default becomes a text that
+ * nothing matches. Throws MalformedPolicy for variables that are not known.
+ */
+export function expandVariables(
+  text: string,
+  { hasVariables }: TextRules,
+): (values: ConditionValues) => string {
+  if (!hasVariables || !text.includes("${")) return () => text;
+  // Texts and what stands between their braces take turns.
+  const parts = text.split(VARIABLE).map((part, at) => (at % 2 === 0 ? part : readVariable(part)));
+  return (values) => parts.map((part) => expandPart(part, values)).join("");
+}
+
+interface Variable {
+  key: string;
+  byDefault: string | undefined;
+}
+
+// A character that is written as a variable, or the key of one.
+function readVariable(inner: string): string | Variable {
+  if (LITERALS.has(inner)) return inner;
+  const match = WITH_DEFAULT.exec(inner);
+  const key = match === null ? undefined : findConditionKey(match[1]!);
+  if (key === undefined) throw malformedPolicy(`the variable \${${inner}} is not known`);
+  return { key, byDefault: match![2] };
+}
+
+function expandPart(part: string | Variable, values: ConditionValues): string {
+  if (typeof part === "string") return part;
+  // What came from a caller must not work as a pattern.
+  const value = values.get(part.key)?.[0]?.replaceAll(/[*?]/g, NOTHING);
+  return value ?? part.byDefault ?? NOTHING;
 }

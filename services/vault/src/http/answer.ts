@@ -24,6 +24,11 @@ export interface S3Answer {
 /** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
 const HOST_ID = "platform-vault";
 
+/** Fields that all answers have, the same each time. */
+const SERVER: Header = ["Server", "platform-vault"];
+const AMZ_HOST: Header = ["x-amz-id-2", HOST_ID];
+const STORE_HOST: Header = ["x-store-id-2", HOST_ID];
+
 const XML_TYPE: Header = ["Content-Type", "application/xml"];
 
 /** 200 with an XML document. */
@@ -163,16 +168,18 @@ export function completeHeaders(
   ...sections: readonly (readonly Header[] | undefined)[]
 ): Header[] {
   const headers: Header[] = [
-    ["Server", "platform-vault"],
+    SERVER,
     ["x-amz-request-id", requestId],
-    ["x-amz-id-2", HOST_ID],
+    ["x-store-request-id", requestId],
+    AMZ_HOST,
+    STORE_HOST,
   ];
-  for (const section of sections) if (section !== undefined) headers.push(...section);
-  const count = headers.length;
-  for (let index = 0; index < count; index += 1) {
-    const [name, value] = headers[index]!;
-    const alias = toStoreName(name);
-    if (alias !== undefined) headers.push([alias, value]);
+  for (const section of sections) {
+    for (const header of section ?? []) {
+      headers.push(header);
+      const alias = toStoreName(header[0]);
+      if (alias !== undefined) headers.push([alias, header[1]]);
+    }
   }
   return headers;
 }

@@ -111,8 +111,13 @@ async function readConditionValues(
   set("aws:useragent", fields.get("user-agent"));
   set("aws:referer", fields.get("referer"));
   set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  set("aws:principalisawsservice", "false");
+  set("aws:viaawsservice", "false");
+  const { accountId } = api.authorizer.account;
+  set("aws:resourceaccount", accountId);
+  set("s3:resourceaccount", accountId);
+  set("aws:requestedregion", subject.bucket?.region ?? api.region);
   if (caller.kind !== "anonymous") {
-    const { accountId } = api.authorizer.account;
     const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
     set("aws:principalaccount", accountId);
     set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
@@ -156,6 +161,7 @@ const CONDITION_FIELDS = [
   "x-amz-grant-write",
   "x-amz-grant-write-acp",
   "x-amz-metadata-directive",
+  "x-amz-object-ownership",
   "x-amz-server-side-encryption",
   "x-amz-server-side-encryption-aws-kms-key-id",
   "x-amz-server-side-encryption-customer-algorithm",

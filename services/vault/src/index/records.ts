@@ -106,7 +106,7 @@ export function encodeHold(on: boolean | null): number {
 
 /** What callers see of a row. */
 export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boolean): ObjectInfo {
-  const detail = JSON.parse(row.detail) as ObjectDetail;
+  const detail: ObjectDetail = row.detail === "{}" ? {} : (JSON.parse(row.detail) as ObjectDetail);
   const info: ObjectInfo = {
     bucket,
     key: decodeKey(row.key),

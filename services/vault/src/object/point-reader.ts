@@ -1,4 +1,5 @@
 // Lookups of single objects, on the event loop: a few pages out of the cache cost less than a message to a thread.
+import type { SQLInputValue } from "node:sqlite";
 import { buildBlobRecord, encodeKey, type BlobRow, type VersionRow } from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
@@ -23,16 +24,42 @@ export interface FoundPart extends BlobPart {
 }
 
 type FoundBlob = Omit<BlobRow, "refs">;
-/** A version beside the columns of its blob; they are null where there is none. */
-type StoredRow = VersionRow & Omit<FoundBlob, "id" | "kind"> & { kind: BlobRow["kind"] | null };
 
 const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data";
 
-/** What is asked of `current` and `versions` about one version. */
+/** What is asked of `current` and `versions` about one version; rows are `VersionColumns`. */
 interface VersionQuery {
   current: string;
   version: string;
 }
+
+/** Those of a version, and where its blob is asked for, what that has beside its number and size. */
+type VersionColumns = [
+  bucket: number,
+  key: Uint8Array,
+  seq: number,
+  version: string,
+  size: number,
+  etag: string,
+  modified: number,
+  blob: number | null,
+  storageClass: string,
+  checksum: string | null,
+  owner: string | null,
+  tags: string | null,
+  retainMode: VersionRow["retain_mode"],
+  retainUntil: number | null,
+  hold: number,
+  detail: string,
+  marker: number,
+  kind?: BlobRow["kind"] | null,
+  stored?: number,
+  segment?: number | null,
+  position?: number | null,
+  extent?: number,
+  cipher?: string | null,
+  data?: Uint8Array | null,
+];
 
 const VERSION_ALONE = buildQuery("", "");
 const VERSION_WITH_BLOB = buildQuery(
@@ -53,23 +80,9 @@ export class PointReader {
     return this.#require(VERSION_ALONE, bucket, key, versionId);
   }
 
-  /** As `requireVersion`, with where its bytes are: one look-up less than one after the other. */
+  /** As `requireVersion`, with where its bytes are: cheaper than one after the other. */
   requireStored(bucket: BucketState, key: string, versionId?: string): StoredVersion {
-    const { row, isLatest } = this.#require(VERSION_WITH_BLOB, bucket, key, versionId);
-    const {
-      blob: id,
-      size,
-      kind,
-      stored,
-      segment,
-      position,
-      extent,
-      cipher,
-      data,
-    } = row as StoredRow;
-    if (id === null || kind === null) return { row, isLatest, blob: undefined };
-    const blob = { id, size, kind, stored, segment, position, extent, cipher, data };
-    return { row, isLatest, blob: buildBlobRecord(blob) };
+    return this.#require(VERSION_WITH_BLOB, bucket, key, versionId);
   }
 
   #require(
@@ -77,33 +90,36 @@ export class PointReader {
     { id, bucket }: BucketState,
     key: string,
     versionId: string | undefined,
-  ): FoundVersion {
+  ): StoredVersion {
     const keyBytes = encodeKey(key);
-    const current = this.#index.sql(query.current).get(id, keyBytes) as unknown as
-      | VersionRow
-      | undefined;
-    if (current !== undefined && (versionId === undefined || versionId === current.version)) {
-      return { row: current, isLatest: true };
+    const current = this.#find(query.current, id, keyBytes);
+    if (current !== undefined && (versionId === undefined || versionId === current.row.version)) {
+      return current;
     }
     const where = { bucket: bucket.name, key };
     if (versionId === undefined) throw this.#noSuchKey(id, keyBytes, where);
-    const row = this.#index.sql(query.version).get(id, keyBytes, versionId) as unknown as
-      | VersionRow
-      | undefined;
-    if (row === undefined) {
+    const found = this.#find(query.version, id, keyBytes, versionId);
+    if (found === undefined) {
       throw new StoreError("NoSuchVersion", "The specified version does not exist.", {
         ...where,
         versionId,
       });
     }
-    if (row.marker === 1) {
+    if (found.row.marker === 1) {
       throw new StoreError(
         "MethodNotAllowed",
         "The specified method is not allowed against this resource.",
-        { ...where, versionId, deleteMarker: true, modifiedMs: row.modified },
+        { ...where, versionId, deleteMarker: true, modifiedMs: found.row.modified },
       );
     }
-    return { row, isLatest: false };
+    return { ...found, isLatest: false };
+  }
+
+  #find(sql: string, ...values: SQLInputValue[]): StoredVersion | undefined {
+    const columns = this.#index.sql(sql, true).get(...values) as unknown as
+      | VersionColumns
+      | undefined;
+    return columns === undefined ? undefined : readColumns(columns);
   }
 
   /** A blob by its number; undefined where it was released meanwhile. */
@@ -166,10 +182,63 @@ export class PointReader {
 }
 
 function buildQuery(columns: string, join: string): VersionQuery {
-  const all = VERSION_COLUMNS.replaceAll(/\w+/g, "v.$&") + columns;
-  const where = "where v.bucket = ? and v.key = ?";
+  const all = VERSION_COLUMNS.replaceAll(/\w+/g, "v.$&");
+  const where = `${join}where v.bucket = ? and v.key = ?`;
   return {
-    current: `select ${all} from current v ${join}${where}`,
-    version: `select ${all}, v.marker from versions v ${join}${where} and v.version = ?`,
+    current: `select ${all}, 0${columns} from current v ${where}`,
+    version: `select ${all}, v.marker${columns} from versions v ${where} and v.version = ?`,
   };
+}
+
+function readColumns(columns: VersionColumns): StoredVersion {
+  const [
+    bucket,
+    key,
+    seq,
+    version,
+    size,
+    etag,
+    modified,
+    id,
+    storageClass,
+    checksum,
+    owner,
+    tags,
+    retainMode,
+    retainUntil,
+    hold,
+    detail,
+    marker,
+    kind = null,
+    stored = 0,
+    segment = null,
+    position = null,
+    extent = 0,
+    cipher = null,
+    data = null,
+  ] = columns;
+  const row: VersionRow = {
+    bucket,
+    key,
+    seq,
+    version,
+    size,
+    etag,
+    modified,
+    blob: id,
+    class: storageClass,
+    checksum,
+    owner,
+    tags,
+    retain_mode: retainMode,
+    retain_until: retainUntil,
+    hold,
+    detail,
+    marker,
+  };
+  const blob =
+    id === null || kind === null
+      ? undefined
+      : buildBlobRecord({ id, size, kind, stored, segment, position, extent, cipher, data });
+  return { row, isLatest: true, blob };
 }

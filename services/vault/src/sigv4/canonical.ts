@@ -16,7 +16,7 @@ export type QueryPair = readonly [name: string, value: string];
  */
 export function encodeUri(text: string, keepSlash = false): string {
   if ((keepSlash ? PLAIN_PATH : PLAIN_TEXT).test(text)) return text;
-  const encoded = encodeURIComponent(text.toWellFormed()).replaceAll(
+  const encoded = encodeURIComponent(text.toWellFormed()).replace(
     LEFT_OVER,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
   );
@@ -35,10 +35,13 @@ export function decodeUri(text: string): string {
 
 /** Reads a raw query (without `?`). `+` stands for a space, as S3 reads it. Throws InvalidURI. */
 export function parseQuery(raw: string): QueryPair[] {
-  if (raw === "") return [];
   const pairs: QueryPair[] = [];
-  for (const part of raw.replaceAll("+", " ").split("&")) {
-    if (part === "") continue;
+  const text = raw.replaceAll("+", " ");
+  for (let start = 0, end = 0; start < text.length; start = end + 1) {
+    end = text.indexOf("&", start);
+    if (end < 0) end = text.length;
+    if (end === start) continue;
+    const part = text.slice(start, end);
     const at = part.indexOf("=");
     const name = at < 0 ? part : part.slice(0, at);
     const value = at < 0 ? "" : part.slice(at + 1);

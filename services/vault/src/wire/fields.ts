@@ -10,23 +10,28 @@ const AMZ = "x-amz-";
  */
 export class RequestFields {
   readonly #raw = new Map<string, string>();
-  readonly #folded = new Map<string, string>();
+  /** The same table as `#raw` as long as no name stands for another. */
+  #folded = this.#raw;
   /** The names of all `x-amz-` and `x-store-` fields as they were sent: each must be signed. */
   readonly extensionNames: string[] = [];
 
   #conflict: S3Error | undefined;
 
   constructor(pairs: Iterable<readonly [name: string, value: string]>) {
+    let hasAlias = false;
     for (const [given, value] of pairs) {
       const name = given.toLowerCase();
       const before = this.#raw.get(name);
       this.#raw.set(name, before === undefined ? value : `${before},${value}`);
+      if (before !== undefined) continue;
+      const isAlias = name.startsWith(STORE);
+      hasAlias ||= isAlias;
+      if (isAlias || name.startsWith(AMZ)) this.extensionNames.push(name);
     }
+    if (!hasAlias) return;
+    this.#folded = new Map();
     for (const [name, value] of this.#raw) {
-      const isStore = name.startsWith(STORE);
-      if (isStore || name.startsWith(AMZ)) this.extensionNames.push(name);
-      this.#conflict =
-        this.#fold(isStore ? AMZ + name.slice(STORE.length) : name, value) ?? this.#conflict;
+      this.#conflict = this.#fold(foldName(name), value) ?? this.#conflict;
     }
   }
 
@@ -50,6 +55,7 @@ export class RequestFields {
   /** Adds a trailer of the body; the same folding, the same conflict. */
   addTrailer(given: string, value: string): void {
     const name = foldName(given.toLowerCase());
+    this.#separate();
     const conflict = this.#fold(name, value);
     if (conflict !== undefined) throw conflict;
   }
@@ -57,12 +63,19 @@ export class RequestFields {
   /** Adds a field that a presigned URL brings in its query; one that was sent as a field counts more. */
   addParameter(given: string, value: string): void {
     const name = foldName(given);
-    if (!this.#folded.has(name)) this.#folded.set(name, value);
+    if (this.#folded.has(name)) return;
+    this.#separate();
+    this.#folded.set(name, value);
   }
 
   /** All fields under their folded names. */
   entries(): IterableIterator<[string, string]> {
     return this.#folded.entries();
+  }
+
+  // What is added was not sent as a field: signatures do not cover it as one.
+  #separate(): void {
+    if (this.#folded === this.#raw) this.#folded = new Map(this.#raw);
   }
 
   #fold(name: string, value: string): S3Error | undefined {

@@ -89,16 +89,21 @@ const TABLE = [
   ["object", "GET", "uploadId", "ListParts"],
 ] as const satisfies readonly (readonly [Level, string, string, string])[];
 
-/** The table once more, its names apart; and for each level and method the operation that is asked for without a name. */
+/** The table once more, its names apart. */
 const ROWS = TABLE.map(([level, method, names, name]) => {
   return { level, method, names: names === "" ? [] : names.split(" "), name };
 });
-const PLAIN: ReadonlyMap<string, (typeof TABLE)[number][3]> = new Map(
-  ROWS.filter((row) => row.names.length === 0).map((row) => [
-    `${row.level} ${row.method}`,
-    row.name,
-  ]),
-);
+/** The operations that are asked for without a name, by method. */
+const PLAIN: Readonly<Record<Level, ReadonlyMap<string, OperationName>>> = {
+  service: listPlain("service"),
+  bucket: listPlain("bucket"),
+  object: listPlain("object"),
+};
+
+function listPlain(level: Level): Map<string, OperationName> {
+  const rows = ROWS.filter((row) => row.level === level && row.names.length === 0);
+  return new Map(rows.map((row) => [row.method, row.name]));
+}
 
 /** The name of an operation, as the API reference has it. */
 export type OperationName = (typeof TABLE)[number][3];
@@ -245,7 +250,7 @@ export function resolveOperation(
 }
 
 function findOperation(method: string, level: Level, asked: ReadonlySet<string>): OperationName {
-  const plain = asked.size === 0 ? PLAIN.get(`${level} ${method}`) : undefined;
+  const plain = asked.size === 0 ? PLAIN[level].get(method) : undefined;
   if (plain !== undefined) return plain;
   let best: { name: OperationName; names: readonly string[] } | undefined;
   let isKnownElsewhere = false;

@@ -33,6 +33,19 @@ describe("x-store- names", () => {
     const fields = new RequestFields([["x-amz-checksum-crc32", "AAAAAA=="]]);
     assert.throws(() => fields.addTrailer("x-store-checksum-crc32", "BBBBBA=="));
   });
+
+  test("that a trailer or a presigned URL adds are not among the fields as they were sent", () => {
+    const fields = new RequestFields([["Host", "localhost"]]);
+    fields.addParameter("x-amz-acl", "private");
+    fields.addParameter("host", "elsewhere");
+    fields.addTrailer("x-store-checksum-crc32", "AAAAAA==");
+    assert.equal(fields.get("x-amz-acl"), "private");
+    assert.equal(fields.get("host"), "localhost");
+    assert.equal(fields.get("x-amz-checksum-crc32"), "AAAAAA==");
+    assert.equal(fields.getRaw("x-amz-acl"), undefined);
+    assert.equal(fields.getRaw("x-amz-checksum-crc32"), undefined);
+    assert.equal(fields.getRaw("host"), "localhost");
+  });
 });
 
 describe("XML from clients", () => {

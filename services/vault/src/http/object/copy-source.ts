@@ -26,7 +26,7 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   await requirePermission(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };
   if (versionId !== undefined) source.versionId = versionId;
-  const conditions = readConditions(fields, "x-amz-copy-source-");
+  const conditions = readConditions(fields, "copy");
   if (conditions !== undefined) source.conditions = conditions;
   const customerKey = readCustomerKey(fields, true);
   if (customerKey !== undefined) source.customerKey = customerKey;

@@ -12,36 +12,40 @@ import { StoreError, findExpiration, findUploadAbort } from "../../store.ts";
 /** What a field's value may be (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
 
-/** Overrides that a signed GET may ask for. */
-const OVERRIDES: readonly (readonly [parameter: string, header: string])[] = [
-  ["response-content-type", "Content-Type"],
-  ["response-content-language", "Content-Language"],
-  ["response-expires", "Expires"],
-  ["response-cache-control", "Cache-Control"],
-  ["response-content-disposition", "Content-Disposition"],
-  ["response-content-encoding", "Content-Encoding"],
+type ContentField = readonly [name: string, property: keyof ContentHeaders, parameter: string];
+
+const FRESHNESS_FIELDS: readonly ContentField[] = [
+  ["Expires", "expires", "response-expires"],
+  ["Cache-Control", "cacheControl", "response-cache-control"],
 ];
+/** The fields that are kept with an object, and the parameters by which a signed GET may ask for others. */
+const CONTENT_FIELDS: readonly ContentField[] = [
+  ["Content-Type", "contentType", "response-content-type"],
+  ["Content-Language", "contentLanguage", "response-content-language"],
+  ["Content-Disposition", "contentDisposition", "response-content-disposition"],
+  ["Content-Encoding", "contentEncoding", "response-content-encoding"],
+  ...FRESHNESS_FIELDS,
+];
+/** What is told where nothing is kept. */
+const DEFAULTS: ContentHeaders = { contentType: "binary/octet-stream" };
 
 /** The fields that say how long an answer may be kept. */
 export function getFreshnessHeaders(
   context: OperationContext,
   kept: Pick<ContentHeaders, "cacheControl" | "expires">,
 ): Header[] {
-  return chooseHeaders(context, [
-    ["Expires", kept.expires],
-    ["Cache-Control", kept.cacheControl],
-  ]);
+  return chooseHeaders(context, kept, FRESHNESS_FIELDS);
 }
 
 // As kept, or as a signed request wants them.
 function chooseHeaders(
   context: OperationContext,
-  kept: readonly (readonly [name: string, value: string | undefined])[],
+  kept: ContentHeaders,
+  fields: readonly ContentField[],
 ): Header[] {
   const headers: Header[] = [];
-  for (const [name, value] of kept) {
-    const parameter = OVERRIDES.find(([, header]) => header === name)![0];
-    const shown = readOverride(context, parameter) ?? value;
+  for (const [name, property, parameter] of fields) {
+    const shown = readOverride(context, parameter) ?? kept[property] ?? DEFAULTS[property];
     if (shown !== undefined) headers.push([name, shown]);
   }
   return headers;
@@ -49,20 +53,13 @@ function chooseHeaders(
 
 /** All fields of GET and HEAD but those of ranges and checksums. */
 export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
-  const { headers: kept } = object;
   const headers: Header[] = [
     ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
     ["ETag", `"${object.etag}"`],
     ["Accept-Ranges", "bytes"],
     ...getVersionHeaders(context, object.versionId),
+    ...chooseHeaders(context, object.headers, CONTENT_FIELDS),
   ];
-  const content = chooseHeaders(context, [
-    ["Content-Type", kept.contentType ?? "binary/octet-stream"],
-    ["Content-Language", kept.contentLanguage],
-    ["Content-Disposition", kept.contentDisposition],
-    ["Content-Encoding", kept.contentEncoding],
-  ]);
-  headers.push(...content, ...getFreshnessHeaders(context, kept));
   for (const [name, value] of Object.entries(object.metadata)) {
     headers.push([`x-amz-meta-${name}`, value]);
   }
@@ -98,7 +95,7 @@ function readOverride({ query }: OperationContext, parameter: string): string | 
 
 /** Whether a request asks for overrides; anonymous ones may not. */
 export function hasOverrides(context: OperationContext): boolean {
-  return OVERRIDES.some(([parameter]) => context.query.has(parameter));
+  return CONTENT_FIELDS.some(([, , parameter]) => context.query.has(parameter));
 }
 
 /** `x-amz-expiration`, where a lifecycle rule will remove the object. */
