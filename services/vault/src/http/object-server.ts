@@ -41,10 +41,13 @@ export interface ObjectServerOptions {
 const ANONYMOUS: Caller = { kind: "anonymous" };
 /** Operations on what need not be there. */
 const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
-/** Operations whose bodies say who sends them, or which keys they are about: they ask the authorizer themselves. */
+/** Operations whose bodies say who sends them, or what policies look at: they ask the authorizer themselves. */
 const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
+  "CreateBucket",
   "PostObject",
   "DeleteObjects",
+  "PutObjectLegalHold",
+  "PutObjectRetention",
   "PutObjectTagging",
 ]);
 

@@ -41,16 +41,20 @@ function notEncoded(text: string): S3Error {
 
 /** Reads a Tagging document. */
 export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
-  const set = parseXml(body, "Tagging").find("TagSet");
+  const root = parseXml(body, "Tagging");
+  root.allow("TagSet");
+  const set = root.find("TagSet");
   if (set === undefined) throw new S3Error("MalformedXML");
+  set.allow("Tag");
   return readTags(set, tagsMax);
 }
 
 /** Reads the `Tag` elements of a document. Throws InvalidTag. */
 export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
-  const pairs = set
-    .list("Tag")
-    .map((item) => [item.getText("Key"), item.getText("Value")] as const);
+  const pairs = set.list("Tag").map((item) => {
+    item.allow("Key", "Value");
+    return [item.getText("Key"), item.getText("Value")] as const;
+  });
   return checkTags(pairs, tagsMax);
 }
 

@@ -66,6 +66,18 @@ const TABLE = [
   ["bucket", "PUT", "requestPayment", "PutBucketRequestPayment"],
   ["bucket", "GET", "accelerate", "GetBucketAccelerateConfiguration"],
   ["bucket", "PUT", "accelerate", "PutBucketAccelerateConfiguration"],
+  ["bucket", "GET", "analytics", "GetBucketAnalyticsConfiguration"],
+  ["bucket", "PUT", "analytics", "PutBucketAnalyticsConfiguration"],
+  ["bucket", "DELETE", "analytics", "DeleteBucketAnalyticsConfiguration"],
+  ["bucket", "GET", "intelligent-tiering", "GetBucketIntelligentTieringConfiguration"],
+  ["bucket", "PUT", "intelligent-tiering", "PutBucketIntelligentTieringConfiguration"],
+  ["bucket", "DELETE", "intelligent-tiering", "DeleteBucketIntelligentTieringConfiguration"],
+  ["bucket", "GET", "inventory", "GetBucketInventoryConfiguration"],
+  ["bucket", "PUT", "inventory", "PutBucketInventoryConfiguration"],
+  ["bucket", "DELETE", "inventory", "DeleteBucketInventoryConfiguration"],
+  ["bucket", "GET", "metrics", "GetBucketMetricsConfiguration"],
+  ["bucket", "PUT", "metrics", "PutBucketMetricsConfiguration"],
+  ["bucket", "DELETE", "metrics", "DeleteBucketMetricsConfiguration"],
   ["object", "PUT", "", "PutObject"],
   ["object", "PUT", "copy", "CopyObject"],
   ["object", "GET", "", "GetObject"],
@@ -115,19 +127,15 @@ export const operationNames: readonly OperationName[] = TABLE.map((row) => row[3
 const SUBRESOURCES: ReadonlySet<string> = new Set([
   ...TABLE.flatMap((row) => row[2].split(" ")).filter((name) => name !== "" && name !== "copy"),
   "abac",
-  "analytics",
   "append",
   "ask",
   "cold-tier",
   "events",
   "geo-placement",
-  "intelligent-tiering",
-  "inventory",
   "metadataConfiguration",
   "metadataInventoryTable",
   "metadataJournalTable",
   "metadataTable",
-  "metrics",
   "pipeline",
   "renameObject",
   "encryption-context",
@@ -157,6 +165,14 @@ const OLDER_PARAMETERS: ReadonlySet<string> = new Set([
 
 /** Names by which writes may be refined; any other name on a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
+
+/** Subresources of which a bucket has several, each with an `id`. */
+const IDENTIFIED: ReadonlySet<string> = new Set([
+  "analytics",
+  "intelligent-tiering",
+  "inventory",
+  "metrics",
+]);
 
 /** A request's operation and what it is about. */
 export type ResolvedRequest = {
@@ -238,6 +254,7 @@ export function resolveOperation(
     // The specification's own name for retention.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
+    else if (name === "id" && query.pairs.some(([other]) => IDENTIFIED.has(other))) continue;
     else if (!isOlder || !OLDER_PARAMETERS.has(name))
       checkParameter(method, name, query.get(given)!);
   }

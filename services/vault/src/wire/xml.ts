@@ -68,8 +68,9 @@ export interface XmlLimits {
   elementsMax?: number;
 }
 
-/** Reads a document whose root is `root`. Throws MalformedXML with what is wrong. */
+/** Reads a document whose root is `root`. Throws MalformedXML with what is wrong, MissingRequestBodyError where there is none. */
 export function parseXml(bytes: Buffer, root: string, limits: XmlLimits = {}): XmlElement {
+  if (bytes.length === 0) throw new S3Error("MissingRequestBodyError");
   const text = decodeUtf8(bytes);
   const found = new Reader(text, limits.elementsMax ?? ELEMENTS_MAX_DEFAULT).read();
   if (found.name !== root) throw malformedXml(`the root is ${found.name}, not ${root}`);

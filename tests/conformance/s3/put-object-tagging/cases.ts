@@ -113,7 +113,6 @@ export const cases = casesOf(
     async ({ ask, put }) => {
       await put("key", "x");
       const bodies = [
-        "",
         "x",
         "<Tagging/>",
         "<Tagging><TagSet><Tag><Key>a</Key></Tag></TagSet></Tagging>",

@@ -19,10 +19,18 @@ export const getBucketEncryption: OperationHandler = (context) => {
 /** PutBucketEncryption */
 export const putBucketEncryption: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
-  const rules = parseXml(body, "ServerSideEncryptionConfiguration").list("Rule");
+  const root = parseXml(body, "ServerSideEncryptionConfiguration");
+  root.allow("Rule");
+  const rules = root.list("Rule");
+  rules[0]?.allow(
+    "ApplyServerSideEncryptionByDefault",
+    "BucketKeyEnabled",
+    "BlockedEncryptionTypes",
+  );
   const byDefault = rules[0]?.find("ApplyServerSideEncryptionByDefault");
   if (rules.length !== 1 || byDefault === undefined)
     throw malformedXml("it has not exactly one rule");
+  byDefault.allow("SSEAlgorithm", "KMSMasterKeyID");
   const algorithm = byDefault.getText("SSEAlgorithm");
   if (algorithm.startsWith("aws:")) {
     throw new S3Error(

@@ -2,7 +2,7 @@
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import type { OperationHandler } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 
 /** GetBucketReplication */
@@ -58,3 +58,41 @@ export const putBucketAccelerateConfiguration: OperationHandler = async (context
   if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");
   throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
 };
+
+/** What a bucket may have several of, by their ids, and has none of here. */
+interface NamedConfigurations {
+  /** One by its id, all without. */
+  readonly get: OperationHandler;
+  readonly put: OperationHandler;
+  readonly delete: OperationHandler;
+}
+
+/** GetBucketAnalyticsConfiguration and its like. */
+export const analytics = createNamed("ListBucketAnalyticsConfigurationResult", "Analytics");
+/** GetBucketIntelligentTieringConfiguration and its like. */
+export const intelligentTiering = createNamed(
+  "ListBucketIntelligentTieringConfigurationsOutput",
+  "Intelligent tiering",
+);
+/** GetBucketInventoryConfiguration and its like. */
+export const inventory = createNamed("ListInventoryConfigurationsResult", "Inventory");
+/** GetBucketMetricsConfiguration and its like. */
+export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
+
+function createNamed(listRoot: string, what: string): NamedConfigurations {
+  const refuseId = ({ query }: OperationContext): never => {
+    if ((query.get("id") ?? "") === "")
+      throw new S3Error("InvalidArgument", "Missing required query parameter: id");
+    throw new S3Error("NoSuchConfiguration");
+  };
+  return {
+    get: (context) =>
+      context.query.has("id")
+        ? refuseId(context)
+        : answerXml(xmlDocument(listRoot, tag("IsTruncated", false))),
+    put: () => {
+      throw new S3Error("NotImplemented", `${what}: not implemented.`);
+    },
+    delete: refuseId,
+  };
+}

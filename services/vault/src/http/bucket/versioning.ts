@@ -19,6 +19,7 @@ export const putBucketVersioning: OperationHandler = async (context) => {
     await receiveDocument(context.request, context.payload),
     "VersioningConfiguration",
   );
+  root.allow("Status", "MfaDelete");
   const status = root.findText("Status");
   if (root.findText("MfaDelete") === "Enabled") {
     throw new S3Error("NotImplemented", "MFA delete is not implemented.");

@@ -103,6 +103,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });
+  if (body.length === 0) throw malformedXml("it lists no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
   const parts = root.list("Part").map(readPart);
   if (parts.length === 0 || parts.length > PARTS_MAX)
