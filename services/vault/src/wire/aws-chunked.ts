@@ -165,9 +165,9 @@ export class AwsChunkedDecoder {
       return;
     }
     this.#trailerBytes += text.length;
-    if (this.#trailerBytes > TRAILER_BYTES_MAX) throw malformed("the trailer is too long");
+    if (this.#trailerBytes > TRAILER_BYTES_MAX) throw malformedTrailer("it is too long");
     const match = FIELD.exec(text);
-    if (match === null) throw malformed("a trailing field is not valid");
+    if (match === null) throw malformedTrailer("a field is not valid");
     const name = match[1]!.toLowerCase();
     const value = match[2]!;
     if (SIGNATURE_NAMES.has(name)) {
@@ -175,10 +175,10 @@ export class AwsChunkedDecoder {
       return;
     }
     if (!this.#trailerNames.includes(name) || this.#trailers.some(([known]) => known === name)) {
-      throw malformed(`the trailing field ${name} was not announced in x-amz-trailer`);
+      throw malformedTrailer(`the field ${name} was not announced in x-amz-trailer`);
     }
     if (this.#trailerSignature !== undefined)
-      throw malformed("a field follows the trailer's signature");
+      throw malformedTrailer("a field follows its signature");
     this.#trailerText += `${name}:${value}\n`;
     this.#trailers.push([name, value]);
   }
@@ -188,8 +188,7 @@ export class AwsChunkedDecoder {
     const missing = this.#trailerNames.find(
       (name) => !this.#trailers.some(([given]) => given === name),
     );
-    if (missing !== undefined)
-      throw malformed(`the announced trailing field ${missing} is missing`);
+    if (missing !== undefined) throw malformedTrailer(`the announced field ${missing} is missing`);
     if (this.#seed === undefined || this.#trailerNames.length === 0) return;
     const hash = hashHex(this.#trailerText);
     const expected = signTrailer({ ...this.#seed, signature: this.#signature }, hash);
@@ -197,6 +196,10 @@ export class AwsChunkedDecoder {
       throw new S3Error("SignatureDoesNotMatch");
     }
   }
+}
+
+function malformedTrailer(detail: string): S3Error {
+  return new S3Error("MalformedTrailerError", `The trailer is not well-formed: ${detail}.`);
 }
 
 function malformed(detail: string): S3Error {

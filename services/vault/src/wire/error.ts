@@ -87,6 +87,10 @@ export const s3Errors = {
     400,
     "The body of your POST request is not well-formed multipart/form-data.",
   ],
+  MalformedTrailerError: [
+    400,
+    "The request contained trailing data that was not well-formed or did not conform to our published schema.",
+  ],
   MalformedPolicy: [400, "Policy has invalid resource."],
   MalformedXML: [
     400,

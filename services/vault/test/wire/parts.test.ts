@@ -201,9 +201,9 @@ describe("unsigned chunks with a trailing checksum", () => {
       "a trailer that was not announced",
       `5\r\nhello\r\n0\r\n${crc}:x\r\n\r\n`,
       [],
-      "InvalidRequest",
+      "MalformedTrailerError",
     ],
-    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "InvalidRequest"],
+    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "MalformedTrailerError"],
     [
       "a trailer that never ends",
       `5\r\nhello\r\n0\r\n${crc}:${"x".repeat(9000)}`,

@@ -5,7 +5,11 @@ import type {
   CreateUploadRequest,
   ObjectChecksum,
 } from "../../store.ts";
-import { checksumAlgorithms, readChecksumAlgorithm } from "../../wire/checksum.ts";
+import {
+  checksumAlgorithms,
+  readChecksumAlgorithm,
+  readCompositeClaim,
+} from "../../wire/checksum.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import type { XmlElement } from "../../wire/xml.ts";
@@ -109,9 +113,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     parts,
     actor: getActor(context),
   };
-  const checksum = ALGORITHMS.map((name) => fields.get(checksumAlgorithms[name].field)).find(
-    (value) => value !== undefined,
-  );
+  const checksum = readCompositeClaim(fields);
   if (checksum !== undefined) request.checksum = checksum;
   const size = fields.get("x-amz-mp-object-size");
   if (size !== undefined) {
