@@ -137,6 +137,7 @@ async function answerRequest(
     rawPath,
     query: query.pairs,
     fields,
+    ignoredParameters: resolved.ignored,
     hostedBucket: readHostedBucket(host, api.domain),
     forwardedHost,
   });

@@ -206,7 +206,8 @@ function decodeEntities(text: string): string {
     .replaceAll(ENTITY, (whole, named?: string, decimal?: string, hex?: string) => {
       if (named !== undefined) return NAMED[named]!;
       const code = Number.parseInt(decimal ?? hex ?? "", decimal === undefined ? 16 : 10);
-      if (!(code > 0 && code <= 0x10ffff)) throw malformedXml(`${whole} is no entity`);
+      const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+      if (!isCharacter) throw malformedXml(`${whole} is no entity`);
       return String.fromCodePoint(code);
     });
 }

@@ -16,6 +16,7 @@ import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, getOwner } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { authorize, requirePermission } from "../authorization.ts";
+import { formatToken, parseToken } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
 import { receiveDocument } from "../payload.ts";
 import { BUCKET_TAGS_MAX, readTags } from "../tagging-document.ts";
@@ -32,7 +33,8 @@ export const listBuckets: OperationHandler = (context) => {
   const { api, query } = context;
   const prefix = query.get("prefix") ?? "";
   const region = query.get("bucket-region");
-  const after = query.get("continuation-token") ?? "";
+  const token = query.get("continuation-token") ?? "";
+  const after = token === "" ? "" : parseToken(token).value;
   const max =
     readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
   const found = api.store
@@ -56,7 +58,9 @@ export const listBuckets: OperationHandler = (context) => {
   const inner =
     wrap("Owner", tag("ID", owner.id) + tag("DisplayName", owner.displayName)) +
     wrap("Buckets", rows.join("")) +
-    (found.length > page.length ? tag("ContinuationToken", page.at(-1)!.name) : "") +
+    (found.length > page.length
+      ? tag("ContinuationToken", formatToken({ value: page.at(-1)!.name, isPrefix: false }))
+      : "") +
     (prefix === "" ? "" : tag("Prefix", prefix));
   return answerXml(xmlDocument("ListAllMyBucketsResult", inner));
 };
