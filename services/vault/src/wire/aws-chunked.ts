@@ -26,6 +26,8 @@ export interface AwsChunkedOptions {
   decodedLength: number;
 }
 
+const EMPTY_LINE = "\r\n";
+
 const HEAD = 0;
 const DATA = 1;
 const DATA_END = 2;
@@ -39,6 +41,9 @@ const DONE = 4;
  *   HEAD --size>0--> DATA --size bytes--> DATA_END --CRLF--> HEAD
  *     \--size=0--> TRAILER --empty line--> DONE
  * ```
+ *
+ * Trailers are taken as they are sent: a client (minio-go) ends fields in a bare LF and puts an empty line before the
+ * signature, or a second one behind the last field.
  *
  * `execute` gives the data bytes of a piece as views of it; a chunk's data is given on before its signature can be
  * checked, so nothing may be kept of a body until `finish` has returned.
@@ -57,6 +62,8 @@ export class AwsChunkedDecoder {
   #trailerBytes = 0;
   #trailerText = "";
   #trailerSignature: string | undefined;
+  #emptyLines = 0;
+  #behind = "";
   readonly #trailers: [string, string][] = [];
 
   constructor(options: AwsChunkedOptions) {
@@ -79,7 +86,9 @@ export class AwsChunkedDecoder {
         if (this.#remaining === 0) this.#endData();
         onData(data);
       } else if (this.#state === DONE) {
-        throw malformed("bytes follow its end");
+        this.#behind += bytes.toString("latin1", at, at + EMPTY_LINE.length + 1);
+        if (!EMPTY_LINE.startsWith(this.#behind)) throw malformed("bytes follow its end");
+        return;
       } else {
         at = this.#takeLine(bytes, at);
       }
@@ -106,8 +115,9 @@ export class AwsChunkedDecoder {
     if (lf < 0) return end;
     const line = this.#line;
     this.#line = "";
-    if (!line.endsWith("\r")) throw malformed("a line does not end in CRLF");
-    const text = line.slice(0, -1);
+    const isWhole = line.endsWith("\r");
+    if (!isWhole && this.#state !== TRAILER) throw malformed("a line does not end in CRLF");
+    const text = isWhole ? line.slice(0, -1) : line;
     if (this.#state === HEAD) this.#startChunk(text);
     else if (this.#state === DATA_END) this.#closeChunk(text);
     else this.#takeTrailer(text);
@@ -161,7 +171,8 @@ export class AwsChunkedDecoder {
 
   #takeTrailer(text: string): void {
     if (text === "") {
-      this.#endTrailers();
+      this.#emptyLines += 1;
+      if (this.#emptyLines > 1 || !this.#awaitsSignature()) this.#endTrailers();
       return;
     }
     this.#trailerBytes += text.length;
@@ -181,6 +192,12 @@ export class AwsChunkedDecoder {
       throw malformedTrailer("a field follows its signature");
     this.#trailerText += `${name}:${value}\n`;
     this.#trailers.push([name, value]);
+  }
+
+  #awaitsSignature(): boolean {
+    return (
+      this.#seed !== undefined && this.#trailers.length > 0 && this.#trailerSignature === undefined
+    );
   }
 
   #endTrailers(): void {

@@ -298,4 +298,37 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "takes a trailer whose fields end in a line feed, with an empty line before its signature or behind its end",
+    async (scene) => {
+      const trailers = { "x-amz-checksum-crc32": CRC32 };
+      const field = `x-amz-checksum-crc32:${CRC32}`;
+      for (const isSigned of [true, false]) {
+        const answer = await put(scene, {
+          pieces: [CHECK],
+          isSigned,
+          trailers,
+          spoil: (coded) => coded.replace(`${field}\r\n`, `${field}\n\r\n`),
+        });
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal(answer.headers["x-amz-checksum-crc32"], CRC32);
+        await assertStored(scene, CHECK);
+      }
+    },
+  ],
+  [
+    "SignatureDoesNotMatch for a trailer without its signature, however many lines are empty",
+    async (scene) => {
+      for (const end of ["\r\n", "\r\n\r\n"]) {
+        const answer = await put(scene, {
+          pieces: [CHECK],
+          isSigned: true,
+          trailers: { "x-amz-checksum-crc32": CRC32 },
+          spoil: (coded) => coded.replace(/x-amz-trailer-signature:\S*\r\n\r\n/, end),
+        });
+        assertError(answer, 403, "SignatureDoesNotMatch");
+      }
+      await assertNothing(scene);
+    },
+  ],
 );
