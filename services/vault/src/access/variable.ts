@@ -14,15 +14,20 @@ export interface TextRules {
   readonly hasVariables: boolean;
 }
 
+/** Whether a text has variables. */
+export function hasVariable(text: string, { hasVariables }: TextRules): boolean {
+  return hasVariables && text.includes("${");
+}
+
 /**
  * Prepares a text with variables. A variable that has neither a value for a request nor a default becomes a text that
  * nothing matches. Throws MalformedPolicy for variables that are not known.
  */
 export function expandVariables(
   text: string,
-  { hasVariables }: TextRules,
+  rules: TextRules,
 ): (values: ConditionValues) => string {
-  if (!hasVariables || !text.includes("${")) return () => text;
+  if (!hasVariable(text, rules)) return () => text;
   // Texts and what stands between their braces take turns.
   const parts = text.split(VARIABLE).map((part, at) => (at % 2 === 0 ? part : readVariable(part)));
   return (values) => parts.map((part) => expandPart(part, values)).join("");
