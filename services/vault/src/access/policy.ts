@@ -267,7 +267,7 @@ function compileResources(
     if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
       throw malformedPolicy(`the resource ${text} is not of this bucket`);
     }
-    return expandVariables(pattern, rules);
+    return expandVariables(pattern, rules, "pattern");
   });
   return {
     matches: (resource, values) =>
