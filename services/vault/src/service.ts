@@ -84,6 +84,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     path: join(config.data_dir, "access", "directory.json"),
     box: new SecretBox(masterKey),
     clock,
+    rootKey: config.access_key_id,
   });
   const account = createAccount();
   const owner: Owner = { id: account.canonicalId, displayName: account.displayName };

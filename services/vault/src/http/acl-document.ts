@@ -98,9 +98,10 @@ function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
   return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
 }
 
-/** An AccessControlPolicy document; the owner's full control where nothing was put. */
-export function formatAcl(kept: unknown, owner: Owner): string {
-  const acl = readKeptAcl(kept) ?? expandCannedAcl("private", owner);
+/** An AccessControlPolicy document; the owner's full control where nothing was put, and where the bucket has no lists. */
+export function formatAcl(kept: unknown, owner: Owner, bucket: Bucket): string {
+  const isEnforced = readOwnership(bucket) === "BucketOwnerEnforced";
+  const acl = (isEnforced ? undefined : readKeptAcl(kept)) ?? expandCannedAcl("private", owner);
   const grants = acl.grants.map(({ grantee, permission }) => {
     const inner =
       grantee.kind === "group"

@@ -22,7 +22,7 @@ export interface S3Answer {
 }
 
 /** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
-const HOST_ID = "platform-vault";
+export const HOST_ID = "platform-vault";
 
 /** Fields that all answers have, the same each time. */
 const SERVER: Header = ["Server", "platform-vault"];

@@ -97,14 +97,14 @@ export function readVersionId(query: RequestQuery): string | undefined {
   return versionId;
 }
 
-/** Throws InvalidArgument for what cannot be a version's id. */
-export function requireVersionId(versionId: string): void {
+/** Throws InvalidArgument for what cannot be a version's id; `name` is that of the parameter. */
+export function requireVersionId(versionId: string, name = "versionId"): void {
   if (isVersionId(versionId)) return;
   throw new S3Error("InvalidArgument", {
     message:
       versionId === "" ? "Version id cannot be the empty string" : "Invalid version id specified",
     elements: [
-      ["ArgumentName", "versionId"],
+      ["ArgumentName", name],
       ["ArgumentValue", versionId.slice(0, 128)],
     ],
   });

@@ -52,7 +52,10 @@ export function applyCompleteUpload(
   if (parts.some(({ blob }, index) => blob !== operation.blobs[index])) return { changed: true };
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   if (request.sizeBytes !== undefined && request.sizeBytes !== size) {
-    throw new StoreError("InvalidRequest", "The provided 'x-amz-mp-object-size' does not match");
+    throw new StoreError(
+      "InvalidRequest",
+      `The provided 'x-amz-mp-object-size' header value ${request.sizeBytes} does not match what was computed: ${size}`,
+    );
   }
   const checksum = computeChecksum(parts, detail, request);
   const object = buildObject(operation, detail, parts, size, checksum);

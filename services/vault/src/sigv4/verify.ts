@@ -26,6 +26,8 @@ export interface SignedRequest {
   fields: RequestFields;
   /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
   payloadHash?: string | undefined;
+  /** Names of parameters that mean nothing to the operation: Version 2 does not sign them. */
+  ignoredParameters?: ReadonlySet<string> | undefined;
   /** The bucket, where the Host names it. */
   hostedBucket?: string | undefined;
   /** The Host that a trusted proxy says the client used, where there is one. */
@@ -81,15 +83,13 @@ export class SignatureVerifier<Owner> {
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    // A trusted proxy's host is tried where the client's own does not fit.
-    const { forwardedHost } = request;
-    const hosts = forwardedHost === undefined ? [undefined] : [undefined, forwardedHost];
-    let texts: SignedTexts | undefined;
-    const matches = hosts.some((host) => {
-      texts = buildTexts(claim, request, payloadHash, host);
+    let sent: SignedTexts | undefined;
+    const matches = listHosts(request).some((host) => {
+      const texts = buildTexts(claim, request, payloadHash, host);
+      sent ??= texts;
       return isSameSignature(key.sign(texts.toSign), claim.signature);
     });
-    if (!matches) throw doesNotMatch(claim, texts);
+    if (!matches) throw doesNotMatch(claim, sent);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
@@ -125,8 +125,16 @@ export class SignatureVerifier<Owner> {
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
-    const { method, rawPath, query, fields, hostedBucket } = request;
-    const texts = buildOlderStrings({ method, rawPath, query, fields, hostedBucket, date });
+    const { method, rawPath, query, fields, hostedBucket, ignoredParameters } = request;
+    const texts = buildOlderStrings({
+      method,
+      rawPath,
+      query,
+      fields,
+      hostedBucket,
+      ignoredParameters,
+      date,
+    });
     const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
     if (!matches) throw doesNotMatch(claim, { toSign: texts[0]! });
     return {
@@ -171,6 +179,14 @@ export class SignatureVerifier<Owner> {
     }
     requireNear(claim.timeMs, claim.timestamp, nowMs);
   }
+}
+
+// The Host may have been signed as it came, as a trusted proxy got it, or (by git-annex and libcloud) without its port.
+function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
+  const sent = fields.getRaw("host") ?? "";
+  const hosts = forwardedHost === undefined ? [sent] : [sent, forwardedHost];
+  const bare = sent.replace(/:\d+$/, "");
+  return bare === sent ? hosts : [...hosts, bare];
 }
 
 const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
@@ -246,7 +262,7 @@ function buildTexts(
   claim: SignatureClaim,
   request: SignedRequest,
   payloadHash: string,
-  host: string | undefined,
+  host: string,
 ): SignedTexts {
   const { fields } = request;
   const skipQuery = claim.presigned?.signatureName;
@@ -255,7 +271,11 @@ function buildTexts(
     rawPath: request.rawPath,
     query: request.query,
     ...(skipQuery === undefined ? {} : { skipQuery }),
-    getField: (name) => (name === "host" && host !== undefined ? host : fields.getRaw(name)),
+    getField: (name) => {
+      if (name === "host") return host;
+      // The SDK for JavaScript of version 2 signs fields that its presigned URLs bring as parameters.
+      return fields.getRaw(name) ?? (claim.kind === "query" ? fields.get(name) : undefined);
+    },
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });

@@ -88,18 +88,35 @@ export class RequestFields {
   }
 }
 
+/** A query, decoded. */
+type Query = readonly (readonly [name: string, value: string])[];
+
+/** Whether a query is that of a presigned URL. */
+export function isPresigned(query: Query): boolean {
+  return query.some(([name]) => SIGNATURE_PARAMETERS.has(name));
+}
+
+/**
+ * The field that a parameter of a presigned URL stands for, lower case: `x-amz-` fields and those that describe a body,
+ * in any case of letters. Undefined for other parameters, those of the signature among them.
+ */
+export function toPresignedField(parameter: string): string | undefined {
+  const name = parameter.toLowerCase();
+  if (BODY_FIELDS.has(name)) return name;
+  const extension = /^x-(?:amz|store)-([a-z0-9-]+)$/.exec(name)?.[1];
+  return extension === undefined || SIGNATURE_NAMES.has(extension) ? undefined : name;
+}
+
 /**
  * Takes fields that a presigned URL brings in its query, as SDKs put them there for clients that cannot send them: they
  * are signed with it. Checksums are not taken, as S3 does not: SDKs presign that of an empty body.
  */
-export function addPresignedFields(
-  fields: RequestFields,
-  query: readonly (readonly [name: string, value: string])[],
-): void {
-  if (!query.some(([name]) => SIGNATURE_PARAMETERS.has(name))) return;
-  for (const [name, value] of query) {
-    const isField = QUERY_FIELD.test(name) && !/^x-(?:amz|store)-(?:sdk-)?checksum-/.test(name);
-    if (isField) fields.addParameter(name, Buffer.from(value, "utf8").toString("latin1"));
+export function addPresignedFields(fields: RequestFields, query: Query): void {
+  if (!isPresigned(query)) return;
+  for (const [parameter, value] of query) {
+    const name = toPresignedField(parameter);
+    if (name === undefined || /^x-(?:amz|store)-(?:sdk-)?checksum-/.test(name)) continue;
+    fields.addParameter(name, Buffer.from(value, "utf8").toString("latin1"));
   }
 }
 
@@ -108,8 +125,24 @@ const SIGNATURE_PARAMETERS: ReadonlySet<string> = new Set([
   "X-Amz-Signature",
   "X-Store-Signature",
 ]);
-/** In lower case: `X-Amz-Date` and its like are the signature's own. */
-const QUERY_FIELD = /^(?:x-(?:amz|store)-[a-z0-9-]+|content-type|content-md5)$/;
+/** `Expires` is not among them: in a URL it is the signature's. */
+const BODY_FIELDS: ReadonlySet<string> = new Set([
+  "cache-control",
+  "content-disposition",
+  "content-encoding",
+  "content-language",
+  "content-md5",
+  "content-type",
+]);
+/** What follows `x-amz-` in the names that are the signature's own. */
+const SIGNATURE_NAMES: ReadonlySet<string> = new Set([
+  "algorithm",
+  "credential",
+  "date",
+  "expires",
+  "signature",
+  "signedheaders",
+]);
 
 /** A field's value as UTF-8; values are read as latin1, a character for each byte. */
 export function decodeFieldText(value: string): string {

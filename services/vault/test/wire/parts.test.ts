@@ -69,7 +69,7 @@ describe("XML from clients", () => {
     ["another root", "<B/>"],
     ["an element that does not end", "<A><B></A>"],
     ["two roots", "<A/><A/>"],
-    ["nothing", ""],
+    ["white space alone", " "],
     ["JSON", "{}"],
     ["a processing instruction", "<A><?php x ?></A>"],
     ["an attribute without quotes", "<A b=c/>"],
@@ -84,6 +84,10 @@ describe("XML from clients", () => {
 
   test("that is no UTF-8 is refused", () => {
     assert.throws(() => parseXml(Buffer.from([0x3c, 0x41, 0xff]), "A"), { code: "MalformedXML" });
+  });
+
+  test("is missing where there is nothing", () => {
+    assert.throws(() => parse(""), { code: "MissingRequestBodyError" });
   });
 
   test("whatever it is, is read or refused with MalformedXML", () => {
@@ -103,7 +107,7 @@ describe("XML from clients", () => {
       ">",
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+      fc.property(fc.array(piece, { minLength: 1, maxLength: 30 }), (pieces) => {
         try {
           parse(pieces.join(""));
         } catch (error) {
@@ -197,9 +201,9 @@ describe("unsigned chunks with a trailing checksum", () => {
       "a trailer that was not announced",
       `5\r\nhello\r\n0\r\n${crc}:x\r\n\r\n`,
       [],
-      "InvalidRequest",
+      "MalformedTrailerError",
     ],
-    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "InvalidRequest"],
+    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "MalformedTrailerError"],
     [
       "a trailer that never ends",
       `5\r\nhello\r\n0\r\n${crc}:${"x".repeat(9000)}`,

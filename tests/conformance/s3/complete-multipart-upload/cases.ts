@@ -379,4 +379,22 @@ export const cases = casesOf(
       assert.equal(other.headers["x-amz-abort-date"], undefined);
     },
   ],
+  [
+    "InvalidRequest for a checksum that is none, and for two, and the upload goes on",
+    async (scene) => {
+      const id = await begin(scene, "key", { "x-amz-checksum-algorithm": "SHA256" });
+      const part = await putPart(scene, "key", id, 1, "x");
+      const ask = (headers: Record<string, string>) =>
+        askToComplete(scene, "key", id, [part], headers);
+      const sum = `${digest("sha256", createHash("sha256").update("x").digest())}-1`;
+      for (const headers of [
+        { "x-amz-checksum-sha256": "bad" },
+        { "x-amz-checksum-sha256": sum, "x-amz-checksum-crc32": "AAAAAA==" },
+      ]) {
+        assertError(await ask(headers), 400, "InvalidRequest");
+      }
+      const done = await ask({ "x-amz-checksum-sha256": sum });
+      readResult(done, "CompleteMultipartUploadResult");
+    },
+  ],
 );

@@ -440,4 +440,11 @@ export const cases = casesOf(
       assert.equal(other.headers["x-amz-expiration"], undefined);
     },
   ],
+  [
+    "InvalidArgument for a source whose encoding is broken",
+    async ({ ask, bucket }) => {
+      const headers = { "x-amz-copy-source": `/${bucket}/a%zz` };
+      assertError(await ask("PUT", "/copy", { headers }), 400, "InvalidArgument");
+    },
+  ],
 );

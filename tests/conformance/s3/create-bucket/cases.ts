@@ -215,4 +215,19 @@ export const cases = casesOf(
       assert.equal(document.get("TagSet/Tag/Value"), "red");
     },
   ],
+  [
+    "is allowed by a user's policy for the regions that it names",
+    async ({ client, createUser }) => {
+      const as = await createUser({
+        Effect: "Allow",
+        Action: "s3:CreateBucket",
+        Resource: "*",
+        Condition: { StringEquals: { "s3:LocationConstraint": "eu-central-1" } },
+      });
+      const send = (body: string) => client.send("PUT", `/${createName()}`, { as, body });
+      assertEmpty(await send(toConfiguration("eu-central-1")), 200);
+      assertError(await send(toConfiguration("eu-west-1")), 403, "AccessDenied");
+      assertError(await send(""), 403, "AccessDenied");
+    },
+  ],
 );

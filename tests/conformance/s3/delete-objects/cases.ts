@@ -93,7 +93,6 @@ export const cases = casesOf(
     "MalformedXML for what is no list of keys",
     async ({ ask }) => {
       const bodies = [
-        "",
         "hello",
         "<Delete/>",
         "<Delete><Object/></Delete>",

@@ -110,4 +110,18 @@ export const cases = casesOf(
       assert.equal(answer.headers["x-amz-delete-marker"], "true");
     },
   ],
+  [
+    "needs the permission to read the object and the one to read its attributes",
+    async ({ ask, put, createUser, bucket }) => {
+      await put("key", "x");
+      const headers = { "x-amz-object-attributes": "ETag" };
+      const send = async (...actions: string[]) => {
+        const rule = { Effect: "Allow", Action: actions, Resource: `arn:aws:s3:::${bucket}/*` };
+        return ask("GET", "/key?attributes", { as: await createUser(rule), headers });
+      };
+      assert.equal((await send("s3:GetObject", "s3:GetObjectAttributes")).status, 200);
+      assertError(await send("s3:GetObject"), 403, "AccessDenied");
+      assertError(await send("s3:GetObjectAttributes"), 403, "AccessDenied");
+    },
+  ],
 );

@@ -105,4 +105,15 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "enforced, lists of before are told as the owner's full control",
+    async (scene) => {
+      await scene.put("key", "x", { "x-amz-acl": "public-read" });
+      const list = async () =>
+        (await scene.must("GET", "/key?acl")).document.texts("AccessControlList/Grant/Permission");
+      assert.deepEqual(await list(), ["FULL_CONTROL", "READ"]);
+      await own(scene, "BucketOwnerEnforced");
+      assert.deepEqual(await list(), ["FULL_CONTROL"]);
+    },
+  ],
 );

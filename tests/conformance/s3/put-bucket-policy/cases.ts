@@ -661,4 +661,72 @@ export const cases = casesOf(
         assert.equal(await isPublic(Condition), "false", JSON.stringify(Condition));
     },
   ],
+  [
+    "looks at retention and legal hold, in fields and in documents",
+    async (scene) => {
+      const { client } = scene;
+      const locked = await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
+      const deny = (Condition: object) => ({
+        Effect: "Deny",
+        Principal: "*",
+        Action: "s3:*",
+        Resource: `arn:aws:s3:::${locked}/*`,
+        Condition,
+      });
+      const body = JSON.stringify({
+        Version: "2012-10-17",
+        Statement: [
+          deny({ NumericGreaterThan: { "s3:object-lock-remaining-retention-days": 10 } }),
+          deny({ StringEquals: { "s3:object-lock-mode": "COMPLIANCE" } }),
+          deny({ StringEquals: { "s3:object-lock-legal-hold": "ON" } }),
+        ],
+      });
+      assertEmpty(await client.send("PUT", `/${locked}?policy`, { body }), 204);
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+      const put = (headers: Record<string, string>) =>
+        client.send("PUT", `/${locked}/key`, { body: "x", headers });
+      const retain = (mode: string, days: number) => ({
+        "x-amz-object-lock-mode": mode,
+        "x-amz-object-lock-retain-until-date": inDays(days),
+      });
+      assertEmpty(await put(retain("GOVERNANCE", 1)), 200);
+      assertError(await put(retain("GOVERNANCE", 11)), 403, "AccessDenied");
+      assertError(await put(retain("COMPLIANCE", 1)), 403, "AccessDenied");
+      assertError(await put({ "x-amz-object-lock-legal-hold": "ON" }), 403, "AccessDenied");
+      const change = (mode: string, days: number) =>
+        client.send("PUT", `/${locked}/key?retention`, {
+          body: `<Retention><Mode>${mode}</Mode><RetainUntilDate>${inDays(days)}</RetainUntilDate></Retention>`,
+        });
+      assertEmpty(await change("GOVERNANCE", 9), 200);
+      assertError(await change("GOVERNANCE", 12), 403, "AccessDenied");
+      assertError(await change("COMPLIANCE", 9.5), 403, "AccessDenied");
+      const hold = (status: string) =>
+        client.send("PUT", `/${locked}/key?legal-hold`, {
+          body: `<LegalHold><Status>${status}</Status></LegalHold>`,
+        });
+      assertError(await hold("ON"), 403, "AccessDenied");
+      assertEmpty(await hold("OFF"), 200);
+    },
+  ],
+  [
+    "who may list is told which keys are missing, by policy or list; who may not is not",
+    async (scene) => {
+      const list = { Action: "s3:ListBucket", Resource: `arn:aws:s3:::${scene.bucket}` };
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
+      await put(scene, {});
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "public-read" } });
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      await scene.must("DELETE", "?policy");
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "private" } });
+      await put(scene, list);
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      assertEmpty(await scene.ask("HEAD", "/missing", nobody), 404);
+      await scene.put("key", "x");
+      assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+      await put(scene, list, { Effect: "Deny" });
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
+    },
+  ],
 );

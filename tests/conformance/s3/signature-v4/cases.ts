@@ -175,6 +175,20 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a Host that was signed without its port, and no other",
+    async ({ client, ask }) => {
+      const sentHost = (headers: Record<string, string>): void => {
+        headers["host"] = client.host;
+      };
+      const signed = await ask("GET", "", { host: "127.0.0.1", spoil: sentHost });
+      assert.equal(signed.status, 200, signed.text);
+      for (const host of ["127.0.0.2", "127.0.0.1:1", ""]) {
+        const answer = await ask("GET", "", { host, spoil: sentHost });
+        assertError(answer, 403, "SignatureDoesNotMatch");
+      }
+    },
+  ],
+  [
     "refuses a signature that does not cover the host",
     async ({ ask }) => {
       const answer = await ask("GET", "", { spoil: rewrite("host;", "") });

@@ -141,6 +141,7 @@ export const getBucketNotification: OperationHandler = (context) => {
 export const putBucketNotification: OperationHandler = async (context) => {
   const { api, bucketName } = context;
   const body = await receiveDocument(context.request, context.payload);
+  if (body.length === 0) throw new S3Error("MissingRequestBodyError");
   const isXml = /^\s*</.test(body.toString("latin1", 0, 100));
   const rules = isXml
     ? parseRules(body, api.eventPolicy)

@@ -5,7 +5,11 @@ import type {
   CreateUploadRequest,
   ObjectChecksum,
 } from "../../store.ts";
-import { checksumAlgorithms, readChecksumAlgorithm } from "../../wire/checksum.ts";
+import {
+  checksumAlgorithms,
+  readChecksumAlgorithm,
+  readCompositeClaim,
+} from "../../wire/checksum.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import type { XmlElement } from "../../wire/xml.ts";
@@ -99,6 +103,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });
+  if (body.length === 0) throw malformedXml("it lists no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
   const parts = root.list("Part").map(readPart);
   if (parts.length === 0 || parts.length > PARTS_MAX)
@@ -108,9 +113,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     parts,
     actor: getActor(context),
   };
-  const checksum = ALGORITHMS.map((name) => fields.get(checksumAlgorithms[name].field)).find(
-    (value) => value !== undefined,
-  );
+  const checksum = readCompositeClaim(fields);
   if (checksum !== undefined) request.checksum = checksum;
   const size = fields.get("x-amz-mp-object-size");
   if (size !== undefined) {

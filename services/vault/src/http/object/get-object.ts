@@ -4,7 +4,7 @@ import { StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { toS3Error } from "../answer.ts";
 import type { Header, S3Answer } from "../answer.ts";
-import { isPermitted } from "../authorization.ts";
+import { mayListBucket } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
@@ -99,12 +99,5 @@ async function explain(context: OperationContext, error: unknown): Promise<unkno
     return new S3Error("NotModified", { headers: [...headers, ...freshness] });
   }
   if (error.code !== "NoSuchKey") return error;
-  const { bucket, bucketName } = context;
-  const mayList = await isPermitted(context, {
-    action: "s3:ListBucket",
-    bucket,
-    bucketName,
-    key: "",
-  });
-  return mayList ? error : new S3Error("AccessDenied");
+  return (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
 }

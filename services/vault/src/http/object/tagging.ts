@@ -1,6 +1,6 @@
 // GetObjectTagging, PutObjectTagging and DeleteObjectTagging
 import { answerEmpty, answerXml } from "../answer.ts";
-import { authorize } from "../authorization.ts";
+import { authorize, toTagValues } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
@@ -21,7 +21,7 @@ export const putObjectTagging: OperationHandler = async (context) => {
     bytesMax: TAGGING_BYTES_MAX,
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
-  await authorize(context, tags);
+  await authorize(context, toTagValues(tags));
   const done = await context.api.store.setObjectTags(getAddress(context), tags, getActor(context));
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
