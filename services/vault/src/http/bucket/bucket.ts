@@ -136,11 +136,8 @@ export const deleteBucket: OperationHandler = async (context) => {
 };
 
 /** HeadBucket */
-export const headBucket: OperationHandler = (context) =>
-  answerEmpty(200, [
-    ["x-amz-bucket-region", getBucket(context).region],
-    ["x-amz-access-point-alias", "false"],
-  ]);
+export const headBucket: OperationHandler = () =>
+  answerEmpty(200, [["x-amz-access-point-alias", "false"]]);
 
 /** GetBucketLocation */
 export const getBucketLocation: OperationHandler = (context) => {
