@@ -76,6 +76,12 @@ export class Authorizer {
     return bucket !== undefined && this.#isGrantedByAcl(question, bucket) ? "allow" : "none";
   }
 
+  /** Whether any policy that counts looks at values of the request. */
+  usesValues(caller: Caller, bucket: Bucket | undefined): boolean {
+    if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;
+    return caller.kind === "user" && caller.policies.some((policy) => policy.usesValues);
+  }
+
   /** The compiled policy of a bucket; undefined where it has none. */
   getBucketPolicy(bucket: Bucket): Policy | undefined {
     const document = bucket.settings.policy;

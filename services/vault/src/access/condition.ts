@@ -27,12 +27,12 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   stringnotequals: { negated: true, compile: compareText((a, b) => a === b) },
   stringequalsignorecase: { negated: false, compile: compareText(isSameIgnoringCase) },
   stringnotequalsignorecase: { negated: true, compile: compareText(isSameIgnoringCase) },
-  stringlike: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  stringnotlike: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnequals: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnlike: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnnotequals: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnnotlike: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
+  stringlike: { negated: false, compile: comparePattern() },
+  stringnotlike: { negated: true, compile: comparePattern() },
+  arnequals: { negated: false, compile: comparePattern() },
+  arnlike: { negated: false, compile: comparePattern() },
+  arnnotequals: { negated: true, compile: comparePattern() },
+  arnnotlike: { negated: true, compile: comparePattern() },
   numericequals: { negated: false, compile: compareNumber((a, b) => a === b) },
   numericnotequals: { negated: true, compile: compareNumber((a, b) => a === b) },
   numericlessthan: { negated: false, compile: compareNumber((a, b) => a < b) },
@@ -120,8 +120,15 @@ function compileNull(key: string, expected: string[]): Condition {
 
 function compareText(compare: (given: string, expected: string) => boolean) {
   return (expected: string, rules: TextRules): Test => {
-    const expand = expandVariables(expected, rules);
+    const expand = expandVariables(expected, rules, "plain");
     return (given, values) => compare(given, expand(values));
+  };
+}
+
+function comparePattern() {
+  return (expected: string, rules: TextRules): Test => {
+    const expand = expandVariables(expected, rules, "pattern");
+    return (given, values) => matchesWildcard(expand(values), given);
   };
 }
 

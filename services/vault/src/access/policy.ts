@@ -4,7 +4,7 @@ import type { CompiledConditions, Condition, ConditionValues } from "./condition
 import { malformedPolicy } from "./malformed.ts";
 import { s3Actions } from "./s3-actions.ts";
 import type { ActionLevel } from "./s3-actions.ts";
-import { expandVariables } from "./variable.ts";
+import { expandVariables, hasVariable } from "./variable.ts";
 import type { TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
@@ -47,6 +47,8 @@ interface Statement {
   matchesAction: (action: string) => boolean;
   matchesResource: (resource: string, values: ConditionValues) => boolean;
   conditions: readonly Condition[];
+  /** Whether it looks at values of the request, in conditions or variables. */
+  usesValues: boolean;
 }
 
 /** A compiled policy. */
@@ -54,10 +56,13 @@ export class Policy {
   readonly #statements: readonly Statement[];
   /** Whether it asks for tags of objects that exist: then they must be looked up first. */
   readonly usesExistingTags: boolean;
+  /** Whether it asks for anything of a request but who sends it and what for. */
+  readonly usesValues: boolean;
 
   constructor(statements: readonly Statement[], usesExistingTags: boolean) {
     this.#statements = statements;
     this.usesExistingTags = usesExistingTags;
+    this.usesValues = statements.some((statement) => statement.usesValues);
   }
 
   /** Whether it lets everyone do something, conditions on fixed values apart ("The meaning of public"). */
@@ -173,13 +178,15 @@ function compileStatement(
   const compiled = block === undefined ? NO_CONDITIONS : compileConditions(block, rules);
   keys.push(...compiled.keys);
   const principal = compilePrincipal(statement, bucket);
+  const resources = compileResources(statement, bucket, rules);
   return {
     effect: effect === "Allow" ? "allow" : "deny",
     matchesPrincipal: principal.matches,
     isPublic: principal.isEveryone && !compiled.isNarrow,
     matchesAction: compileActions(statement),
-    matchesResource: compileResources(statement, bucket, rules),
+    matchesResource: resources.matches,
     conditions: compiled.conditions,
+    usesValues: compiled.conditions.length > 0 || resources.usesValues,
   };
 }
 
@@ -235,17 +242,23 @@ function compileActions(statement: Record<string, unknown>): (action: string) =>
     }
     return folded;
   });
-  return (action) =>
-    patterns.some((pattern) => matchesWildcard(pattern, action.toLowerCase())) !== inverted;
+  return (action) => {
+    const name = action.toLowerCase();
+    return patterns.some((pattern) => matchesWildcard(pattern, name)) !== inverted;
+  };
 }
 
 function compileResources(
   statement: Record<string, unknown>,
   bucket: string | undefined,
   rules: TextRules,
-): (resource: string, values: ConditionValues) => boolean {
+): {
+  matches: (resource: string, values: ConditionValues) => boolean;
+  usesValues: boolean;
+} {
   const { inverted, value } = pickOne(statement, "Resource", "NotResource");
-  const patterns = readTexts(value, "Resource").map((text) => {
+  const texts = readTexts(value, "Resource");
+  const patterns = texts.map((text) => {
     const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
     const pattern = match?.[1] ?? "";
     if (pattern === "" || (text.startsWith("arn:") && pattern === text)) {
@@ -254,10 +267,13 @@ function compileResources(
     if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
       throw malformedPolicy(`the resource ${text} is not of this bucket`);
     }
-    return expandVariables(pattern, rules);
+    return expandVariables(pattern, rules, "pattern");
   });
-  return (resource, values) =>
-    patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted;
+  return {
+    matches: (resource, values) =>
+      patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted,
+    usesValues: texts.some((text) => hasVariable(text, rules)),
+  };
 }
 
 function pickOne(

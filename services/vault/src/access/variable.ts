@@ -2,6 +2,7 @@
 import type { ConditionValues } from "./condition.ts";
 import { findConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
+import { escapeWildcards } from "./wildcard.ts";
 
 const VARIABLE = /\$\{([^}]{0,256})\}/g;
 const WITH_DEFAULT = /^\s*([^,]+?)\s*(?:,\s*'([^']*)'\s*)?$/;
@@ -14,18 +15,25 @@ export interface TextRules {
   readonly hasVariables: boolean;
 }
 
+/** Whether a text has variables. */
+export function hasVariable(text: string, { hasVariables }: TextRules): boolean {
+  return hasVariables && text.includes("${");
+}
+
 /**
- * Prepares a text with variables. A variable that has neither a value for a request nor a default becomes a text that
- * nothing matches. Throws MalformedPolicy for variables that are not known.
+ * Prepares a text with variables, for a comparison or as a pattern. A variable that has neither a value for a request
+ * nor a default becomes a text that nothing matches. Throws MalformedPolicy for variables that are not known.
  */
 export function expandVariables(
   text: string,
-  { hasVariables }: TextRules,
+  rules: TextRules,
+  kind: "pattern" | "plain",
 ): (values: ConditionValues) => string {
-  if (!hasVariables || !text.includes("${")) return () => text;
+  if (!hasVariable(text, rules)) return () => text;
   // Texts and what stands between their braces take turns.
   const parts = text.split(VARIABLE).map((part, at) => (at % 2 === 0 ? part : readVariable(part)));
-  return (values) => parts.map((part) => expandPart(part, values)).join("");
+  const write = kind === "pattern" ? escapeWildcards : (value: string) => value;
+  return (values) => parts.map((part, at) => expandPart(part, at, values, write)).join("");
 }
 
 interface Variable {
@@ -42,9 +50,13 @@ function readVariable(inner: string): string | Variable {
   return { key, byDefault: match![2] };
 }
 
-function expandPart(part: string | Variable, values: ConditionValues): string {
-  if (typeof part === "string") return part;
-  // What came from a caller must not work as a pattern.
-  const value = values.get(part.key)?.[0]?.replaceAll(/[*?]/g, NOTHING);
-  return value ?? part.byDefault ?? NOTHING;
+// What stands in a policy may be a pattern; what a variable stands for is a text.
+function expandPart(
+  part: string | Variable,
+  at: number,
+  values: ConditionValues,
+  write: (value: string) => string,
+): string {
+  if (typeof part === "string") return at % 2 === 0 ? part : write(part);
+  return write(values.get(part.key)?.[0] ?? part.byDefault ?? NOTHING);
 }

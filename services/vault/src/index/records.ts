@@ -105,7 +105,12 @@ export function encodeHold(on: boolean | null): number {
 }
 
 /** What callers see of a row. */
-export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boolean): ObjectInfo {
+export function buildObjectInfo(
+  bucket: string,
+  row: VersionRow,
+  isLatest: boolean,
+  owners: OwnerReader,
+): ObjectInfo {
   const detail: ObjectDetail = row.detail === "{}" ? {} : (JSON.parse(row.detail) as ObjectDetail);
   const info: ObjectInfo = {
     bucket,
@@ -122,7 +127,7 @@ export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boole
   };
   if (row.hold !== 0) info.legalHold = row.hold === 1;
   if (row.checksum !== null) info.checksum = parseChecksum(row.checksum);
-  if (row.owner !== null) info.owner = parseOwner(row.owner);
+  if (row.owner !== null) info.owner = owners.read(row.owner);
   if (row.retain_mode !== null && row.retain_until !== null) {
     info.retention = { mode: row.retain_mode, untilMs: row.retain_until };
   }
@@ -131,6 +136,20 @@ export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boole
   if (detail.encryption !== undefined) info.encryption = detail.encryption;
   if (detail.parts !== undefined) info.partsCount = detail.parts;
   return info;
+}
+
+/** Reads the JSON of owners; almost all objects have the same one, which is read once. */
+export class OwnerReader {
+  #text = "";
+  #owner: Owner | undefined;
+
+  read(text: string): Owner {
+    if (this.#owner === undefined || text !== this.#text) {
+      this.#owner = Object.freeze(parseOwner(text));
+      this.#text = text;
+    }
+    return this.#owner;
+  }
 }
 
 /** Reads the JSON of an owner. */

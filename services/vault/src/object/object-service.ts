@@ -6,6 +6,7 @@ import type { Actor } from "../event/types.ts";
 import {
   buildObjectInfo,
   formatChecksum,
+  OwnerReader,
   parsePartChecksums,
   type ObjectDetail,
   type VersionRow,
@@ -55,6 +56,7 @@ const DELETES_MAX = 1000;
 /** Objects. */
 export class ObjectService {
   readonly #env: ServiceEnvironment;
+  readonly #owners = new OwnerReader();
 
   constructor(environment: ServiceEnvironment) {
     this.#env = environment;
@@ -122,7 +124,7 @@ export class ObjectService {
 
   async describe(address: ObjectAddress): Promise<ObjectInfo> {
     const { row, isLatest } = this.#find(address);
-    return buildObjectInfo(address.bucket, row, isLatest);
+    return buildObjectInfo(address.bucket, row, isLatest, this.#owners);
   }
 
   async get(request: GetRequest): Promise<ObjectReader> {
@@ -182,7 +184,7 @@ export class ObjectService {
     page: { afterPartNumber?: number; maxParts?: number } = {},
   ): Promise<ObjectPartsResult & { object: ObjectInfo }> {
     const { row, isLatest } = this.#find(address);
-    const object = buildObjectInfo(address.bucket, row, isLatest);
+    const object = buildObjectInfo(address.bucket, row, isLatest, this.#owners);
     if (object.partsCount === undefined || row.blob === null) {
       return { object, parts: [], partsCount: 0, isTruncated: false };
     }
@@ -200,7 +202,7 @@ export class ObjectService {
   }
 
   #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
-    const object = buildObjectInfo(request.bucket, row, isLatest);
+    const object = buildObjectInfo(request.bucket, row, isLatest, this.#owners);
     requireCustomerKey(object.encryption, request.customerKey);
     checkReadConditions(request.conditions, row, false, object.headers);
     if (request.partNumber !== undefined) {

@@ -142,6 +142,28 @@ describe("a policy's variables", () => {
     assert.equal(ask(own, { resource: "b/guest/x" }), "allow");
   });
 
+  test("may be characters that would be patterns", () => {
+    const own = { ...allow, Resource: "arn:aws:s3:::b/${*}${?}*${$}" };
+    assert.equal(ask(own, { resource: "b/*?x$" }), "allow");
+    assert.equal(ask(own, { resource: "b/ab$" }), "none");
+    const value = { StringEquals: { "s3:prefix": "${*}" } };
+    const asked = (prefix: string) =>
+      ask({ ...allow, Condition: value }, { values: { "s3:prefix": [prefix] } });
+    assert.equal(asked("*"), "allow");
+    assert.equal(asked("a"), "none");
+  });
+
+  test("bring a caller's stars and question marks as they are", () => {
+    const values = { "aws:referer": ["a?*"], "s3:prefix": ["a?*"] };
+    const both = ["StringEquals", "StringLike"];
+    for (const operator of both) {
+      const Condition = { [operator]: { "s3:prefix": "${aws:Referer}" } };
+      assert.equal(ask({ ...allow, Condition }, { values }), "allow", operator);
+      const others = { ...values, "s3:prefix": ["abc"] };
+      assert.equal(ask({ ...allow, Condition }, { values: others }), "none", operator);
+    }
+  });
+
   test("stand for any condition key, tags of principals included, which nobody has", () => {
     const byPrefix = { ...allow, Resource: "arn:aws:s3:::b/${s3:prefix}" };
     assert.equal(ask(byPrefix, { resource: "b/a", values: { "s3:prefix": ["a"] } }), "allow");

@@ -105,4 +105,11 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "acceleration that was suspended is told as suspended",
+    async ({ ask, must }) => {
+      await must("PUT", "?accelerate", { body: toStatus("Suspended") });
+      assert.equal((await ask("GET", "?accelerate")).document.get("Status"), "Suspended");
+    },
+  ],
 );

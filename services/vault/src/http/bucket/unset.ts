@@ -2,6 +2,7 @@
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 
@@ -47,14 +48,19 @@ export const putBucketRequestPayment: OperationHandler = async (context) => {
 };
 
 /** GetBucketAccelerateConfiguration */
-export const getBucketAccelerateConfiguration: OperationHandler = () =>
-  answerXml(xmlDocument("AccelerateConfiguration", ""));
+export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
+  const kept = getBucket(context).settings.accelerate as { status: string } | undefined;
+  return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));
+};
 
 /** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
 export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
   const status = parseXml(body, "AccelerateConfiguration").getText("Status");
-  if (status === "Suspended") return answerEmpty(200);
+  if (status === "Suspended") {
+    await context.api.store.setBucketSetting(context.bucketName, "accelerate", { status });
+    return answerEmpty(200);
+  }
   if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");
   throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
 };
