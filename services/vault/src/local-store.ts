@@ -267,6 +267,7 @@ class LocalStore implements Store {
   beginPut: Store["beginPut"] = (request) => this.#objects.beginPut(request);
   getObject: Store["getObject"] = (request) => this.#objects.get(request);
   headObject: Store["headObject"] = (request) => this.#objects.head(request);
+  describeObject: Store["describeObject"] = (address) => this.#objects.describe(address);
   deleteObject: Store["deleteObject"] = (request) => this.#objects.remove(request);
   deleteObjects: Store["deleteObjects"] = (requests) => this.#objects.removeMany(requests);
   copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);

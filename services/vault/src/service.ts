@@ -26,6 +26,7 @@ import { createAdminApi } from "./admin/admin-api.ts";
 import { AdminGuard } from "./admin/admin-guard.ts";
 import { ConsoleSessions } from "./admin/sessions.ts";
 import { AuditLog } from "./audit/audit-log.ts";
+import type { AuditEntry } from "./audit/audit-log.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
 import { VERSION, hasDefaultCredentials } from "./config.ts";
 import type { VaultConfig } from "./config.ts";
@@ -43,6 +44,7 @@ import { openStore } from "./local-store.ts";
 import { SignatureVerifier } from "./sigv4/index.ts";
 import { StoreError } from "./store.ts";
 import type { Owner, Store } from "./store.ts";
+import { TimestampFormatter } from "./wire/timestamp.ts";
 
 /** What a vault is started with. */
 export interface VaultOptions {
@@ -82,6 +84,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     path: join(config.data_dir, "access", "directory.json"),
     box: new SecretBox(masterKey),
     clock,
+    rootKey: config.access_key_id,
   });
   const account = createAccount();
   const owner: Owner = { id: account.canonicalId, displayName: account.displayName };
@@ -140,6 +143,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
 
   const engine = createEngine();
   const ids = new RequestIds();
+  const timestamps = new TimestampFormatter();
   const server = createServer({
     engine,
     handler: createObjectHandler({
@@ -150,7 +154,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
       onFinished: (finished) => {
         const { exchange } = finished.request;
         metrics.onFinished(finished, engine.now() - exchange.startedAtMs);
-        audit?.add(toAuditEntry(finished, clock.now()));
+        audit?.add(toAuditEntry(finished, timestamps.format(clock.now())));
       },
     }),
     composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
@@ -305,13 +309,13 @@ function createProbes(health: HealthRegistry) {
   };
 }
 
-function toAuditEntry(finished: FinishedRequest, nowMs: number) {
+function toAuditEntry(finished: FinishedRequest, timestamp: string): AuditEntry {
   const { request, caller, errorCode } = finished;
   const requester =
     caller === undefined || caller.kind === "anonymous" ? "anonymous" : caller.accessKey;
   return {
     request_id: request.id,
-    timestamp: new Date(nowMs).toISOString(),
+    timestamp,
     requester,
     bucket: finished.bucketName,
     key: finished.key,

@@ -56,8 +56,12 @@ export interface StoreErrorDetails {
   modifiedMs?: number;
   /** Without quotes; with `NotModified` and `PreconditionFailed`. */
   etag?: string;
+  /** What the object says of how long it may be kept, with `NotModified`. */
+  freshness?: { cacheControl?: string; expires?: string };
   /** The object's size, with `InvalidRange`. */
   sizeBytes?: number;
+  /** Which of an upload's parts is meant, as the request or the index has it; `bytesMin` with `EntityTooSmall`. */
+  part?: { number: number; etag: string; sizeBytes?: number; bytesMin?: number };
   /** Which condition failed, by its header's name, with `PreconditionFailed`. */
   condition?: string;
 }

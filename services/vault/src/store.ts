@@ -49,7 +49,7 @@ export type * from "./lock/types.ts";
 export type * from "./multipart/types.ts";
 export type * from "./object/types.ts";
 export type * from "./version/types.ts";
-export { StoreError, type StoreErrorCode } from "./store-error.ts";
+export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./store-error.ts";
 
 /**
  * An object store on local disks, with the semantics of the object API. Everything that resolves is durable; everything
@@ -84,6 +84,8 @@ export interface Store {
   /** Opens an object, or a part of it, for reading. */
   getObject(request: GetRequest): Promise<ObjectReader>;
   headObject(request: GetRequest): Promise<HeadResult>;
+  /** What is known of an object beside its bytes, which no customer's key is needed for: its tags, list, lock and owner. */
+  describeObject(address: ObjectAddress): Promise<ObjectInfo>;
   deleteObject(request: DeleteRequest): Promise<DeleteResult>;
   /** Deletes up to 1 000 together; what one of them cannot does not keep the others. Results stand in the same order. */
   deleteObjects(requests: readonly DeleteRequest[]): Promise<(DeleteResult | StoreError)[]>;
@@ -177,7 +179,7 @@ export interface StoreStats {
   garbageBytes: number;
   freeBytes: number;
 }
-export { findExpiration } from "./lifecycle/rule.ts";
+export { findExpiration, findUploadAbort } from "./lifecycle/rule.ts";
 export type { DriveState, LifecycleReport, ScrubReport };
 export { rebuildIndex } from "./index/rebuild.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

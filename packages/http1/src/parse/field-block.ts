@@ -1,6 +1,13 @@
 // The field section of a head or a trailer section: an incremental scanner and the view of what it found.
 import { COLON, CR, LF, SP, TAB, TOKEN, VALUE } from "./bytes.ts";
-import { ALIAS, findAliasedField, findKnownField, KNOWN_COUNT, Known } from "./known-fields.ts";
+import {
+  ALIAS,
+  findAliasedField,
+  findKnownField,
+  KNOWN_COUNT,
+  Known,
+  nameOfKnownField,
+} from "./known-fields.ts";
 import type { KnownField } from "./known-fields.ts";
 import { refusals } from "./refusals.ts";
 import type { Refusal } from "./refusals.ts";
@@ -282,6 +289,15 @@ export class FieldBlock {
   /** Whether the value of line `index` is this lower-case ASCII text, without regard to case. */
   valueIs(index: number, lowerCase: string): boolean {
     return equalsIgnoringCase(this.bytes, this.valueStart(index), this.valueEnd(index), lowerCase);
+  }
+
+  /** All lines as lower-case name and value, in order; a known name is one and the same string each time. */
+  *lowerEntries(): Generator<[name: string, value: string]> {
+    for (let index = 0; index < this.count; index++) {
+      const known = this.isAlias(index) ? Known.Other : this.knownAt(index);
+      const name = known === Known.Other ? this.name(index).toLowerCase() : nameOfKnownField(known);
+      yield [name, this.value(index)];
+    }
   }
 
   /** All lines as name and value, in order. For tests, logs and cold paths. */

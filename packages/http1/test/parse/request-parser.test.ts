@@ -150,6 +150,15 @@ test("names with underscores are told as aliases and are not found as the real f
   assert.equal(fields.get(Known.XForwardedFor), "2");
 });
 
+test("lines in lower case are the same lines, aliases under the names that they were spelled with", () => {
+  const parser = parse(
+    "GET / HTTP/1.1\r\nHOST: H\r\nX_Forwarded_Host: A\r\nx-forwarded-HOST: B\r\nX-Any: C\r\n\r\n",
+  );
+  const lower = [...parser.fields.entries()].map(([name, value]) => [name.toLowerCase(), value]);
+  assert.deepEqual([...parser.fields.lowerEntries()], lower);
+  assert.deepEqual(lower[1], ["x_forwarded_host", "A"]);
+});
+
 test("a reused parser keeps nothing of the request before", () => {
   const first = Buffer.from(
     `POST /a?b HTTP/1.0\r\nHost: h\r\nConnection: x-c, keep-alive\r\nX-C: 1\r\nTransfer-Coding: 1\r\nContent-Length: 3\r\n${"Via: x\r\n".repeat(60)}\r\n`,

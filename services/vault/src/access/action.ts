@@ -7,6 +7,8 @@ export interface ActionRule {
   /** As policies name it; with a version id the second one. */
   action: string;
   versionAction?: string;
+  /** Another permission that is needed as well. */
+  also?: { readonly action: string; readonly versionAction: string };
   /** The permission of an ACL that is enough, and whose ACL. */
   acl?: readonly [of: "bucket" | "object", permission: AclPermission];
 }
@@ -66,6 +68,18 @@ export const actionTable: Readonly<Record<OperationName, ActionRule>> = {
   PutBucketRequestPayment: { action: "s3:PutBucketRequestPayment" },
   GetBucketAccelerateConfiguration: { action: "s3:GetAccelerateConfiguration" },
   PutBucketAccelerateConfiguration: { action: "s3:PutAccelerateConfiguration" },
+  GetBucketAnalyticsConfiguration: { action: "s3:GetAnalyticsConfiguration" },
+  PutBucketAnalyticsConfiguration: { action: "s3:PutAnalyticsConfiguration" },
+  DeleteBucketAnalyticsConfiguration: { action: "s3:PutAnalyticsConfiguration" },
+  GetBucketIntelligentTieringConfiguration: { action: "s3:GetIntelligentTieringConfiguration" },
+  PutBucketIntelligentTieringConfiguration: { action: "s3:PutIntelligentTieringConfiguration" },
+  DeleteBucketIntelligentTieringConfiguration: { action: "s3:PutIntelligentTieringConfiguration" },
+  GetBucketInventoryConfiguration: { action: "s3:GetInventoryConfiguration" },
+  PutBucketInventoryConfiguration: { action: "s3:PutInventoryConfiguration" },
+  DeleteBucketInventoryConfiguration: { action: "s3:PutInventoryConfiguration" },
+  GetBucketMetricsConfiguration: { action: "s3:GetMetricsConfiguration" },
+  PutBucketMetricsConfiguration: { action: "s3:PutMetricsConfiguration" },
+  DeleteBucketMetricsConfiguration: { action: "s3:PutMetricsConfiguration" },
   PutObject: { action: "s3:PutObject", acl: ["bucket", "WRITE"] },
   CopyObject: { action: "s3:PutObject", acl: ["bucket", "WRITE"] },
   GetObject: {
@@ -86,6 +100,7 @@ export const actionTable: Readonly<Record<OperationName, ActionRule>> = {
   GetObjectAttributes: {
     action: "s3:GetObject",
     versionAction: "s3:GetObjectVersion",
+    also: { action: "s3:GetObjectAttributes", versionAction: "s3:GetObjectVersionAttributes" },
     acl: ["object", "READ"],
   },
   GetObjectTagging: { action: "s3:GetObjectTagging", versionAction: "s3:GetObjectVersionTagging" },

@@ -1,5 +1,4 @@
 // May this caller do this? Root keys, users' policies, bucket policies and ACLs, an explicit deny above all.
-import { S3Error } from "../wire/error.ts";
 import type { Bucket } from "../store.ts";
 import { isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
 import type { Acl, AclPermission } from "./acl.ts";
@@ -61,19 +60,26 @@ export class Authorizer {
     this.account = account;
   }
 
-  /** Throws AccessDenied unless the caller may. */
-  check(question: AccessQuestion): void {
-    if (!this.isAllowed(question)) throw new S3Error("AccessDenied");
+  isAllowed(question: AccessQuestion): boolean {
+    return this.decide(question) === "allow";
   }
 
-  isAllowed(question: AccessQuestion): boolean {
+  /** `deny` where a policy says so, `none` where nothing lets the caller in. */
+  decide(question: AccessQuestion): PolicyAnswer {
     const { caller, bucket } = question;
     const byBucket = this.#askBucketPolicy(question);
-    if (caller.kind === "root") return byBucket !== "deny" || ROOT_ALWAYS.has(question.action);
+    if (caller.kind === "root")
+      return byBucket !== "deny" || ROOT_ALWAYS.has(question.action) ? "allow" : "deny";
     const byUser = this.#askUserPolicies(question);
-    if (byBucket === "deny" || byUser === "deny") return false;
-    if (byBucket === "allow" || byUser === "allow") return true;
-    return bucket !== undefined && this.#isGrantedByAcl(question, bucket);
+    if (byBucket === "deny" || byUser === "deny") return "deny";
+    if (byBucket === "allow" || byUser === "allow") return "allow";
+    return bucket !== undefined && this.#isGrantedByAcl(question, bucket) ? "allow" : "none";
+  }
+
+  /** Whether any policy that counts looks at values of the request. */
+  usesValues(caller: Caller, bucket: Bucket | undefined): boolean {
+    if (bucket !== undefined && this.getBucketPolicy(bucket)?.usesValues === true) return true;
+    return caller.kind === "user" && caller.policies.some((policy) => policy.usesValues);
   }
 
   /** The compiled policy of a bucket; undefined where it has none. */
@@ -136,15 +142,17 @@ export class Authorizer {
 
   #toPrincipal(caller: Caller): PolicyPrincipal {
     const { accountId, canonicalId } = this.account;
+    const root = `arn:aws:iam::${accountId}:root`;
     switch (caller.kind) {
       case "anonymous":
-        return { arn: undefined, names: [] };
+        return { arn: undefined, names: [], accountNames: [] };
       case "root":
-        return { arn: `arn:aws:iam::${accountId}:root`, names: [accountId, canonicalId] };
+        return { arn: root, names: [accountId, canonicalId], accountNames: [] };
       case "user":
         return {
           arn: `arn:aws:iam::${accountId}:user/${caller.name}`,
           names: [caller.name, `arn:aws:iam:::user/${caller.name}`],
+          accountNames: [root, accountId, canonicalId],
         };
       default:
         return caller satisfies never;

@@ -1,7 +1,9 @@
 // Conditions of policies: compiled when a policy is put, refused there where anything about them is not known.
 import { AddressSet, isNetwork } from "@platform/kernel/network";
+import { readConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { expandVariables } from "./variable.ts";
+import type { TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
 /** The values of a request's condition keys, names in lower case; a key that does not apply is not there. */
@@ -10,49 +12,6 @@ export type ConditionValues = ReadonlyMap<string, readonly string[]>;
 /** A condition that is ready to be asked. */
 export type Condition = (values: ConditionValues) => boolean;
 
-/** Keys whose whole name is known, in lower case. */
-const KEYS: ReadonlySet<string> = new Set([
-  "aws:currenttime",
-  "aws:epochtime",
-  "aws:principalaccount",
-  "aws:principalarn",
-  "aws:principaltype",
-  "aws:referer",
-  "aws:securetransport",
-  "aws:sourceip",
-  "aws:useragent",
-  "aws:userid",
-  "aws:username",
-  "s3:authtype",
-  "s3:delimiter",
-  "s3:if-match",
-  "s3:if-none-match",
-  "s3:max-keys",
-  "s3:object-lock-legal-hold",
-  "s3:object-lock-mode",
-  "s3:object-lock-retain-until-date",
-  "s3:prefix",
-  "s3:requestobjecttagkeys",
-  "s3:signatureage",
-  "s3:signatureversion",
-  "s3:versionid",
-  "s3:x-amz-acl",
-  "s3:x-amz-content-sha256",
-  "s3:x-amz-copy-source",
-  "s3:x-amz-grant-full-control",
-  "s3:x-amz-grant-read",
-  "s3:x-amz-grant-read-acp",
-  "s3:x-amz-grant-write",
-  "s3:x-amz-grant-write-acp",
-  "s3:x-amz-metadata-directive",
-  "s3:x-amz-server-side-encryption",
-  "s3:x-amz-server-side-encryption-aws-kms-key-id",
-  "s3:x-amz-server-side-encryption-customer-algorithm",
-  "s3:x-amz-storage-class",
-  "s3:x-amz-website-redirect-location",
-]);
-/** Keys that a tag's name follows. */
-const KEY_FAMILIES = ["s3:existingobjecttag/", "s3:requestobjecttag/"];
 const VALUES_MAX = 200;
 
 type Test = (given: string, values: ConditionValues) => boolean;
@@ -60,7 +19,7 @@ type Test = (given: string, values: ConditionValues) => boolean;
 interface Operator {
   negated: boolean;
   /** Makes the test of one expected value; throws MalformedPolicy for a value that is none of its kind. */
-  compile: (expected: string) => Test;
+  compile: (expected: string, rules: TextRules) => Test;
 }
 
 const OPERATORS: Readonly<Record<string, Operator>> = {
@@ -68,12 +27,12 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   stringnotequals: { negated: true, compile: compareText((a, b) => a === b) },
   stringequalsignorecase: { negated: false, compile: compareText(isSameIgnoringCase) },
   stringnotequalsignorecase: { negated: true, compile: compareText(isSameIgnoringCase) },
-  stringlike: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  stringnotlike: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnequals: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnlike: { negated: false, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnnotequals: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
-  arnnotlike: { negated: true, compile: compareText((a, b) => matchesWildcard(b, a)) },
+  stringlike: { negated: false, compile: comparePattern() },
+  stringnotlike: { negated: true, compile: comparePattern() },
+  arnequals: { negated: false, compile: comparePattern() },
+  arnlike: { negated: false, compile: comparePattern() },
+  arnnotequals: { negated: true, compile: comparePattern() },
+  arnnotlike: { negated: true, compile: comparePattern() },
   numericequals: { negated: false, compile: compareNumber((a, b) => a === b) },
   numericnotequals: { negated: true, compile: compareNumber((a, b) => a === b) },
   numericlessthan: { negated: false, compile: compareNumber((a, b) => a < b) },
@@ -91,27 +50,44 @@ const OPERATORS: Readonly<Record<string, Operator>> = {
   notipaddress: { negated: true, compile: compileAddress },
 };
 
+/** A Condition block that is ready to be asked. */
+export interface CompiledConditions {
+  readonly conditions: readonly Condition[];
+  /** The keys that it looks at. */
+  readonly keys: readonly string[];
+  /** Whether only callers of fixed names or addresses meet it ("The meaning of public"). */
+  readonly isNarrow: boolean;
+}
+
 /** Compiles a Condition block. Throws MalformedPolicy for operators, keys and values that are not known. */
-export function compileConditions(block: unknown): { conditions: Condition[]; keys: string[] } {
+export function compileConditions(block: unknown, rules: TextRules): CompiledConditions {
   if (typeof block !== "object" || block === null || Array.isArray(block)) {
     throw malformedPolicy("Condition must be an object");
   }
   const conditions: Condition[] = [];
   const keys: string[] = [];
+  let isNarrow = false;
   for (const [operator, entries] of Object.entries(block)) {
     if (typeof entries !== "object" || entries === null || Array.isArray(entries)) {
       throw malformedPolicy(`the condition ${operator} must be an object`);
     }
     for (const [key, expected] of Object.entries(entries as Record<string, unknown>)) {
-      const name = checkKey(key);
+      const name = readConditionKey(key);
+      const values = readValues(expected);
       keys.push(name);
-      conditions.push(compileCondition(operator, name, readValues(expected)));
+      conditions.push(compileCondition(operator, name, values, rules));
+      isNarrow ||= isNarrowing(operator, name, values);
     }
   }
-  return { conditions, keys };
+  return { conditions, keys, isNarrow };
 }
 
-function compileCondition(text: string, key: string, expected: string[]): Condition {
+function compileCondition(
+  text: string,
+  key: string,
+  expected: string[],
+  rules: TextRules,
+): Condition {
   const match = /^(?:(ForAllValues|ForAnyValue):)?([A-Za-z]+?)(IfExists)?$/i.exec(text);
   const name = match?.[2]?.toLowerCase() ?? "";
   const quantifier = match?.[1]?.toLowerCase();
@@ -119,7 +95,7 @@ function compileCondition(text: string, key: string, expected: string[]): Condit
   if (name === "null" && quantifier === undefined && !ifExists) return compileNull(key, expected);
   const operator = Object.hasOwn(OPERATORS, name) ? OPERATORS[name]! : undefined;
   if (operator === undefined) throw malformedPolicy(`the condition operator ${text} is not known`);
-  const tests = expected.map(operator.compile);
+  const tests = expected.map((value) => operator.compile(value, rules));
   const { negated } = operator;
   const holds = (given: string, values: ConditionValues): boolean =>
     tests.some((test) => test(given, values)) !== negated;
@@ -143,9 +119,16 @@ function compileNull(key: string, expected: string[]): Condition {
 }
 
 function compareText(compare: (given: string, expected: string) => boolean) {
-  return (expected: string): Test => {
-    const expand = expandVariables(expected);
+  return (expected: string, rules: TextRules): Test => {
+    const expand = expandVariables(expected, rules, "plain");
     return (given, values) => compare(given, expand(values));
+  };
+}
+
+function comparePattern() {
+  return (expected: string, rules: TextRules): Test => {
+    const expand = expandVariables(expected, rules, "pattern");
+    return (given, values) => matchesWildcard(expand(values), given);
   };
 }
 
@@ -185,27 +168,6 @@ function compileAddress(text: string): Test {
   return (given) => network.has(given);
 }
 
-function checkKey(key: string): string {
-  const name = foldKey(key);
-  const isFamily = KEY_FAMILIES.some(
-    (family) => name.toLowerCase().startsWith(family) && name.length > family.length,
-  );
-  if (!isFamily && !KEYS.has(name.toLowerCase())) {
-    throw malformedPolicy(`the condition key ${key} is not known`);
-  }
-  // The name of a tag keeps its case.
-  if (!isFamily) return name.toLowerCase();
-  const slash = name.indexOf("/");
-  return name.slice(0, slash).toLowerCase() + name.slice(slash);
-}
-
-function foldKey(key: string): string {
-  return key
-    .replace(/^objstore:/i, "s3:")
-    .replace(/^s3:x-store-/i, "s3:x-amz-")
-    .replace(/^store:/i, "aws:");
-}
-
 function readValues(value: unknown): string[] {
   const list: unknown[] = Array.isArray(value) ? value : [value];
   if (list.length === 0 || list.length > VALUES_MAX)
@@ -215,4 +177,37 @@ function readValues(value: unknown): string[] {
     if (typeof item === "number" || typeof item === "boolean") return String(item);
     throw malformedPolicy("a condition's value is no text");
   });
+}
+
+/** Keys of who calls, as others cannot pretend to be. */
+const CALLER_KEYS: ReadonlySet<string> = new Set([
+  "aws:principalaccount",
+  "aws:principalarn",
+  "aws:principalorgid",
+  "aws:sourceaccount",
+  "aws:sourcearn",
+  "aws:sourcevpc",
+  "aws:sourcevpce",
+  "aws:userid",
+  "aws:username",
+  "s3:dataaccesspointaccount",
+  "s3:dataaccesspointarn",
+]);
+const FIXED_OPERATOR =
+  /^(?:ForAnyValue:)?(?:StringEquals|StringEqualsIgnoreCase|StringLike|Arn(?:Equals|Like))$/i;
+/** Broader ranges than these are as good as everyone. */
+const PREFIX_BITS_MIN = { 4: 8, 6: 32 } as const;
+
+function isNarrowing(operator: string, key: string, expected: readonly string[]): boolean {
+  if (key === "aws:sourceip") {
+    // Each request has an address, so IfExists changes nothing.
+    return /^(?:ForAnyValue:)?IpAddress(?:IfExists)?$/i.test(operator) && expected.every(isSmall);
+  }
+  const isFixed = (value: string): boolean => !/[*?]|\$\{/.test(value);
+  return CALLER_KEYS.has(key) && FIXED_OPERATOR.test(operator) && expected.every(isFixed);
+}
+
+function isSmall(network: string): boolean {
+  const [address = "", length] = network.split("/");
+  return length === undefined || Number(length) >= PREFIX_BITS_MIN[address.includes(":") ? 6 : 4];
 }

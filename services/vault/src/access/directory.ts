@@ -78,16 +78,18 @@ export class Directory {
   readonly #path: string;
   readonly #box: SecretBox;
   readonly #clock: Clock;
+  readonly #rootKey: string;
   #users = new Map<string, UserRecord>();
   #keys = new Map<string, z.output<typeof keySchema>>();
   /** Enabled keys of enabled users, ready for requests. */
   #active = new Map<string, ActiveKey>();
 
   /** Reads the file; throws where it is not what it should be. */
-  constructor(options: { path: string; box: SecretBox; clock: Clock }) {
+  constructor(options: { path: string; box: SecretBox; clock: Clock; rootKey: string }) {
     this.#path = options.path;
     this.#box = options.box;
     this.#clock = options.clock;
+    this.#rootKey = options.rootKey;
     if (existsSync(this.#path)) {
       const read = fileSchema.safeParse(JSON.parse(readFileSync(this.#path, "utf8")));
       if (!read.success) throw new Error(`${this.#path}: ${z.prettifyError(read.error)}`);
@@ -165,7 +167,8 @@ export class Directory {
       throw new PlatformError("conflict", "There are too many keys already.");
     }
     const accessKey = request.accessKey ?? createAccessKey();
-    if (this.#keys.has(accessKey)) {
+    // Requests that name root's key are root's.
+    if (accessKey === this.#rootKey || this.#keys.has(accessKey)) {
       throw new PlatformError("conflict", `There is an access key ${accessKey} already.`);
     }
     const secretKey = request.secretKey ?? randomBytes(30).toString("base64url");

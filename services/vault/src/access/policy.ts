@@ -1,16 +1,20 @@
 // Policies of buckets and users: AWS's JSON form, compiled once, asked for each request.
 import { compileConditions } from "./condition.ts";
-import type { Condition, ConditionValues } from "./condition.ts";
+import type { CompiledConditions, Condition, ConditionValues } from "./condition.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { s3Actions } from "./s3-actions.ts";
 import type { ActionLevel } from "./s3-actions.ts";
-import { expandVariables } from "./variable.ts";
+import { expandVariables, hasVariable } from "./variable.ts";
+import type { TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
 const POLICY_BYTES_MAX = 20_480;
 const STATEMENTS_MAX = 100;
 const LIST_MAX = 500;
-const VERSIONS: ReadonlySet<unknown> = new Set(["2012-10-17", "2008-10-17", undefined]);
+/** The version whose texts have variables. */
+const VERSION_NOW = "2012-10-17";
+const VERSIONS: ReadonlySet<unknown> = new Set([VERSION_NOW, "2008-10-17", undefined]);
+const NO_CONDITIONS: CompiledConditions = { conditions: [], keys: [], isNarrow: false };
 
 /** Who asks, as principals of policies name them. */
 export interface PolicyPrincipal {
@@ -18,6 +22,8 @@ export interface PolicyPrincipal {
   arn: string | undefined;
   /** Other texts that name the caller: the account's id, the canonical id, the user's name. */
   names: readonly string[];
+  /** Texts that name the account whose user it is: a denial to the account is one to each of its users. */
+  accountNames: readonly string[];
 }
 
 /** A question to a policy. */
@@ -41,6 +47,8 @@ interface Statement {
   matchesAction: (action: string) => boolean;
   matchesResource: (resource: string, values: ConditionValues) => boolean;
   conditions: readonly Condition[];
+  /** Whether it looks at values of the request, in conditions or variables. */
+  usesValues: boolean;
 }
 
 /** A compiled policy. */
@@ -48,10 +56,13 @@ export class Policy {
   readonly #statements: readonly Statement[];
   /** Whether it asks for tags of objects that exist: then they must be looked up first. */
   readonly usesExistingTags: boolean;
+  /** Whether it asks for anything of a request but who sends it and what for. */
+  readonly usesValues: boolean;
 
   constructor(statements: readonly Statement[], usesExistingTags: boolean) {
     this.#statements = statements;
     this.usesExistingTags = usesExistingTags;
+    this.usesValues = statements.some((statement) => statement.usesValues);
   }
 
   /** Whether it lets everyone do something, conditions on fixed values apart ("The meaning of public"). */
@@ -86,11 +97,12 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
     throw malformedPolicy("it is longer than 20 KiB");
   allowNames(policy, ["Version", "Id", "Statement"], "the policy");
   if (!VERSIONS.has(policy["Version"])) throw malformedPolicy("its Version is not known");
+  const rules = { hasVariables: policy["Version"] === VERSION_NOW };
   const list = Array.isArray(policy["Statement"]) ? policy["Statement"] : [policy["Statement"]];
   if (list.length === 0 || list.length > STATEMENTS_MAX)
     throw malformedPolicy("it has no statements, or too many");
   const keys: string[] = [];
-  const statements = list.map((item) => compileStatement(item, bucket, keys));
+  const statements = list.map((item) => compileStatement(item, bucket, rules, keys));
   return new Policy(
     statements,
     keys.some((key) => key.startsWith("s3:existingobjecttag/")),
@@ -107,7 +119,7 @@ export function checkPolicyActions(document: unknown, bucket: string | undefined
   for (const item of (Array.isArray(given) ? given : [given]) as Record<string, unknown>[]) {
     const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
     const resources = readTexts(item["Resource"] ?? item["NotResource"], "Resource");
-    const levels = new Set(resources.map((text) => (text.includes("/") ? "object" : "bucket")));
+    const levels = new Set(resources.flatMap(listResourceLevels));
     const isPlain = item["Action"] !== undefined && item["Resource"] !== undefined;
     for (const action of actions) {
       const meant = findActionLevels(action);
@@ -127,11 +139,22 @@ function findActionLevels(text: string): ActionLevel[] {
   return [...s3Actions].flatMap(([name, level]) => (matchesWildcard(pattern, name) ? [level] : []));
 }
 
+// A star goes on behind the slash.
+function listResourceLevels(resource: string): ActionLevel[] {
+  if (resource.includes("/")) return ["object"];
+  return resource.includes("*") ? ["bucket", "object"] : ["bucket"];
+}
+
 function foldAction(text: string): string {
   return text.toLowerCase().replace(/^objstore:/, "s3:");
 }
 
-function compileStatement(item: unknown, bucket: string | undefined, keys: string[]): Statement {
+function compileStatement(
+  item: unknown,
+  bucket: string | undefined,
+  rules: TextRules,
+  keys: string[],
+): Statement {
   const statement = asObject(item, "a statement");
   allowNames(
     statement,
@@ -151,24 +174,21 @@ function compileStatement(item: unknown, bucket: string | undefined, keys: strin
   const { Effect: effect } = statement;
   if (effect !== "Allow" && effect !== "Deny")
     throw malformedPolicy("Effect is neither Allow nor Deny");
-  const compiled =
-    statement["Condition"] === undefined
-      ? { conditions: [], keys: [] }
-      : compileConditions(statement["Condition"]);
+  const { Condition: block } = statement;
+  const compiled = block === undefined ? NO_CONDITIONS : compileConditions(block, rules);
   keys.push(...compiled.keys);
   const principal = compilePrincipal(statement, bucket);
+  const resources = compileResources(statement, bucket, rules);
   return {
     effect: effect === "Allow" ? "allow" : "deny",
     matchesPrincipal: principal.matches,
-    isPublic: principal.isEveryone && !compiled.keys.some((key) => NARROWING_KEYS.has(key)),
+    isPublic: principal.isEveryone && !compiled.isNarrow,
     matchesAction: compileActions(statement),
-    matchesResource: compileResources(statement, bucket),
+    matchesResource: resources.matches,
     conditions: compiled.conditions,
+    usesValues: compiled.conditions.length > 0 || resources.usesValues,
   };
 }
-
-/** Conditions on these make a policy for everyone one that is not public. */
-const NARROWING_KEYS: ReadonlySet<string> = new Set(["aws:sourceip", "aws:userid", "aws:username"]);
 
 function compilePrincipal(statement: Record<string, unknown>, bucket: string | undefined) {
   const given = statement["Principal"] ?? statement["NotPrincipal"];
@@ -178,28 +198,38 @@ function compilePrincipal(statement: Record<string, unknown>, bucket: string | u
   }
   const { inverted } = pickOne(statement, "Principal", "NotPrincipal");
   const names = listPrincipals(given);
+  const isForAccount = statement["Effect"] === "Deny" && !inverted;
+  const isNamed = (name: string, { arn, names: own, accountNames }: PolicyPrincipal): boolean =>
+    name === "*" ||
+    (arn !== undefined && (name === arn || own.includes(name))) ||
+    (isForAccount && accountNames.includes(name));
   const matches = (principal: PolicyPrincipal): boolean =>
-    names.some(
-      (name) =>
-        name === "*" ||
-        (principal.arn !== undefined && (name === principal.arn || principal.names.includes(name))),
-    ) !== inverted;
+    names.some((name) => isNamed(name, principal)) !== inverted;
   return { matches, isEveryone: inverted || names.includes("*") };
 }
+
+/** What names of each kind look like; services and identity providers are none that call here. */
+const PRINCIPALS: Readonly<Record<string, RegExp>> = {
+  AWS: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
+  STORE: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
+  CanonicalUser: /^[0-9a-zA-Z_.@-]+$/,
+  Service: /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/,
+  Federated: /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+|arn:aws:iam::\d{12}:(?:saml|oidc)-provider\/.+)$/,
+};
 
 function listPrincipals(given: unknown): string[] {
   if (given === "*") return ["*"];
   const principals = asObject(given, "Principal");
-  allowNames(principals, ["AWS", "STORE", "CanonicalUser"], "Principal");
-  const names = Object.values(principals).flatMap((value) => readTexts(value, "Principal"));
-  for (const name of names) {
-    if (
-      name !== "*" &&
-      !/^(?:arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/.test(name)
-    ) {
-      throw malformedPolicy(`the principal ${name} is not valid`);
-    }
-  }
+  allowNames(principals, Object.keys(PRINCIPALS), "Principal");
+  const names = Object.entries(principals).flatMap(([kind, value]) => {
+    const texts = readTexts(value, "Principal");
+    const bad = texts.find((text) => !PRINCIPALS[kind]!.test(text));
+    if (bad !== undefined) throw malformedPolicy(`the principal ${bad} is not valid`);
+    return kind === "Service" || kind === "Federated"
+      ? texts.map((text) => `${kind}:${text}`)
+      : texts;
+  });
+  if (names.length === 0) throw malformedPolicy("Principal names nobody");
   return names.map((name) => name.replace(/^arn:store:/, "arn:aws:"));
 }
 
@@ -212,28 +242,38 @@ function compileActions(statement: Record<string, unknown>): (action: string) =>
     }
     return folded;
   });
-  return (action) =>
-    patterns.some((pattern) => matchesWildcard(pattern, action.toLowerCase())) !== inverted;
+  return (action) => {
+    const name = action.toLowerCase();
+    return patterns.some((pattern) => matchesWildcard(pattern, name)) !== inverted;
+  };
 }
 
 function compileResources(
   statement: Record<string, unknown>,
   bucket: string | undefined,
-): (resource: string, values: ConditionValues) => boolean {
+  rules: TextRules,
+): {
+  matches: (resource: string, values: ConditionValues) => boolean;
+  usesValues: boolean;
+} {
   const { inverted, value } = pickOne(statement, "Resource", "NotResource");
-  const patterns = readTexts(value, "Resource").map((text) => {
+  const texts = readTexts(value, "Resource");
+  const patterns = texts.map((text) => {
     const match = /^(?:arn:(?:aws|store):(?:s3|objstore):::)?(.+)$/.exec(text);
     const pattern = match?.[1] ?? "";
     if (pattern === "" || (text.startsWith("arn:") && pattern === text)) {
       throw malformedPolicy(`the resource ${text} is not valid`);
     }
-    if (bucket !== undefined && pattern !== bucket && !pattern.startsWith(`${bucket}/`)) {
+    if (bucket !== undefined && !matchesWildcard(pattern.split("/", 1)[0]!, bucket)) {
       throw malformedPolicy(`the resource ${text} is not of this bucket`);
     }
-    return expandVariables(pattern);
+    return expandVariables(pattern, rules, "pattern");
   });
-  return (resource, values) =>
-    patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted;
+  return {
+    matches: (resource, values) =>
+      patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted,
+    usesValues: texts.some((text) => hasVariable(text, rules)),
+  };
 }
 
 function pickOne(

@@ -1,5 +1,5 @@
 // The admin API: health, buckets, subscriptions, users and keys, console sessions.
-import { PlatformError } from "@platform/kernel/errors";
+import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
 import { createApi, defineRoute } from "@platform/kernel/http";
 import type { Api, ApiOptions, ApiRoute, Peer } from "@platform/kernel/http";
 import { z } from "zod";
@@ -88,19 +88,8 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
 }
 
 function refuse(error: PlatformError, request: Request): Response {
-  const body = {
-    type: `urn:platform:error:${error.code}`,
-    title: error.code,
-    status: error.status,
-    detail: error.message,
-    instance: new URL(request.url).pathname,
-    code: error.code,
-    error: error.message,
-  };
-  return Response.json(body, {
-    status: error.status,
-    headers: { ...error.headers, "content-type": "application/problem+json" },
-  });
+  const problem = toProblem(error, { instance: new URL(request.url).pathname });
+  return Response.json(problem, { status: error.status, headers: getProblemHeaders(error) });
 }
 
 function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {

@@ -13,7 +13,9 @@ import type {
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 const NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const ADDRESS = /^\d+\.\d+\.\d+\.\d+$/;
-const RESERVED = /^xn--|-s3alias$|--ol-s3$|\.mrap$|--x-s3$|--table-s3$/;
+const RESERVED = /^(?:xn--|sthree-|amzn-s3-demo-)|(?:-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$/;
+/** Labels of a name begin and end with a letter or digit, as those of hosts do. */
+const LABEL_BROKEN = /\.\.|\.-|-\./;
 
 /** The buckets of a store. */
 export class BucketCatalogue {
@@ -60,8 +62,8 @@ export class BucketCatalogue {
 
   async create(request: CreateBucketRequest): Promise<Bucket> {
     const { bucket } = request;
-    const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !RESERVED.test(bucket);
-    if (!isName || bucket.includes("..")) {
+    const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !LABEL_BROKEN.test(bucket);
+    if (!isName || RESERVED.test(bucket)) {
       throw new StoreError("InvalidBucketName", "The specified bucket is not valid.", { bucket });
     }
     const nowMs = this.#now();

@@ -1,5 +1,5 @@
 // Buckets as the store's callers see them: what they are, and the documents that configure them.
-import type { LifecycleRule } from "../lifecycle/types.ts";
+import type { LifecycleConfiguration } from "../lifecycle/types.ts";
 import type { NotificationRule } from "../event/types.ts";
 import type { ObjectLockConfiguration } from "../lock/types.ts";
 
@@ -26,7 +26,7 @@ export type OpaqueDocument =
  * `notification` and `objectLock` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettingDocuments {
-  lifecycle: { rules: readonly LifecycleRule[] };
+  lifecycle: LifecycleConfiguration;
   notification: { rules: readonly NotificationRule[] };
   objectLock: ObjectLockConfiguration;
   policy: OpaqueDocument;

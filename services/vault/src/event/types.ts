@@ -21,6 +21,8 @@ export interface NotificationRule {
   events: readonly string[];
   prefix?: string;
   suffix?: string;
+  /** Which of S3's three forms it was put in, and is told in; a topic where it is not there. */
+  form?: "queue" | "function";
   /** Where to; the store hands it out with each event and does not look inside. */
   target: Readonly<Record<string, unknown>>;
 }

@@ -1,5 +1,11 @@
 // ACLs in fields and documents.
-import { checkAcl, expandCannedAcl, isPublicAcl, readKeptAcl } from "../access/acl.ts";
+import {
+  checkAcl,
+  expandCannedAcl,
+  isOwnersAlone,
+  isPublicAcl,
+  readKeptAcl,
+} from "../access/acl.ts";
 import type { Acl, AclGrant, AclGrantee, AclPermission } from "../access/acl.ts";
 import { readOwnership, readPublicAccessBlock } from "../access/public-access.ts";
 import type { Bucket, Owner } from "../store.ts";
@@ -19,7 +25,6 @@ const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
   ["x-amz-grant-full-control", "FULL_CONTROL"],
 ];
 const PERMISSIONS: ReadonlySet<string> = new Set(GRANT_FIELDS.map(([, permission]) => permission));
-const ENFORCED_FINE: ReadonlySet<string> = new Set(["private", "bucket-owner-full-control"]);
 
 /**
  * The list that fields ask for; undefined without one. Throws AccessControlListNotSupported where the bucket has
@@ -44,14 +49,24 @@ export function readAclFields(
   if (canned === undefined && grants.length === 0) return undefined;
   if (canned !== undefined) {
     const acl = expandCannedAcl(canned, owner);
-    return admitAcl(acl, bucket, ENFORCED_FINE.has(canned));
+    return admitAcl(acl, bucket, canned === "bucket-owner-full-control");
   }
-  return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
+  const acl = checkAcl({ grants }, owner, api.isUser);
+  return admitAcl(acl, bucket, isFullControl(acl, owner));
 }
 
-/** The list that a request puts: by its fields or as a document, and not as both. */
+// What every object of a bucket without lists says anyway may be put with it.
+function isFullControl({ grants }: Acl, owner: Owner): boolean {
+  return (
+    isOwnersAlone({ grants }, owner) && grants.some((one) => one.permission === "FULL_CONTROL")
+  );
+}
+
+/** The list that a request puts: by its fields or as a document, and not as both; where lists count. */
 export async function receiveAcl(context: OperationContext): Promise<Acl> {
   const bucket = getBucket(context);
+  if (readOwnership(bucket) === "BucketOwnerEnforced")
+    throw new S3Error("AccessControlListNotSupported");
   const body = await receiveDocument(context.request, context.payload);
   const byFields = readAclFields(context.fields, bucket, context.api);
   if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
@@ -83,9 +98,10 @@ function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
   return admitAcl(checkAcl({ grants }, owner, api.isUser), bucket, false);
 }
 
-/** An AccessControlPolicy document; the owner's full control where nothing was put. */
-export function formatAcl(kept: unknown, owner: Owner): string {
-  const acl = readKeptAcl(kept) ?? expandCannedAcl("private", owner);
+/** An AccessControlPolicy document; the owner's full control where nothing was put, and where the bucket has no lists. */
+export function formatAcl(kept: unknown, owner: Owner, bucket: Bucket): string {
+  const isEnforced = readOwnership(bucket) === "BucketOwnerEnforced";
+  const acl = (isEnforced ? undefined : readKeptAcl(kept)) ?? expandCannedAcl("private", owner);
   const grants = acl.grants.map(({ grantee, permission }) => {
     const inner =
       grantee.kind === "group"
@@ -107,7 +123,7 @@ export function formatAcl(kept: unknown, owner: Owner): string {
 function admitAcl(acl: Acl, bucket: Bucket | undefined, isHarmless: boolean): Acl {
   if (bucket === undefined) return acl;
   if (readOwnership(bucket) === "BucketOwnerEnforced" && !isHarmless) {
-    throw new S3Error("AccessControlListNotSupported", "The bucket does not allow ACLs");
+    throw new S3Error("AccessControlListNotSupported");
   }
   if (readPublicAccessBlock(bucket).blockPublicAcls && isPublicAcl(acl))
     throw new S3Error("AccessDenied");

@@ -1,7 +1,7 @@
 // Answers of the object API, and how errors become theirs.
 import type { ObjectReader } from "../store.ts";
 import { StoreError } from "../store.ts";
-import type { StoreErrorCode } from "../store.ts";
+import type { StoreErrorCode, StoreErrorDetails } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
 import type { S3ErrorCode } from "../wire/error.ts";
 import { toStoreName } from "../wire/fields.ts";
@@ -22,7 +22,12 @@ export interface S3Answer {
 }
 
 /** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
-const HOST_ID = "platform-vault";
+export const HOST_ID = "platform-vault";
+
+/** Fields that all answers have, the same each time. */
+const SERVER: Header = ["Server", "platform-vault"];
+const AMZ_HOST: Header = ["x-amz-id-2", HOST_ID];
+const STORE_HOST: Header = ["x-store-id-2", HOST_ID];
 
 const XML_TYPE: Header = ["Content-Type", "application/xml"];
 
@@ -88,6 +93,7 @@ export function toS3Error(error: unknown): S3Error {
   if (details.versionId !== undefined && error.code === "NoSuchVersion")
     elements.push(["VersionId", details.versionId]);
   if (details.condition !== undefined) elements.push(["Condition", details.condition]);
+  if (details.part !== undefined) elements.push(...describePart(details.part));
   if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
   if (details.versionId !== undefined && namesVersion(error))
     headers.push(["x-amz-version-id", details.versionId]);
@@ -109,6 +115,16 @@ export function toS3Error(error: unknown): S3Error {
     elements,
     cause: error,
   });
+}
+
+function describePart(part: NonNullable<StoreErrorDetails["part"]>): [string, string][] {
+  const named: [string, string][] = [
+    ["PartNumber", String(part.number)],
+    ["ETag", part.etag],
+  ];
+  if (part.sizeBytes !== undefined) named.unshift(["ProposedSize", String(part.sizeBytes)]);
+  if (part.bytesMin !== undefined) named.push(["MinSizeAllowed", String(part.bytesMin)]);
+  return named;
 }
 
 // Where a condition failed, `null` is the version of a bucket that knows none, for all that can be told here.
@@ -152,16 +168,18 @@ export function completeHeaders(
   ...sections: readonly (readonly Header[] | undefined)[]
 ): Header[] {
   const headers: Header[] = [
-    ["Server", "platform-vault"],
+    SERVER,
     ["x-amz-request-id", requestId],
-    ["x-amz-id-2", HOST_ID],
+    ["x-store-request-id", requestId],
+    AMZ_HOST,
+    STORE_HOST,
   ];
-  for (const section of sections) if (section !== undefined) headers.push(...section);
-  const count = headers.length;
-  for (let index = 0; index < count; index += 1) {
-    const [name, value] = headers[index]!;
-    const alias = toStoreName(name);
-    if (alias !== undefined) headers.push([alias, value]);
+  for (const section of sections) {
+    for (const header of section ?? []) {
+      headers.push(header);
+      const alias = toStoreName(header[0]);
+      if (alias !== undefined) headers.push([alias, header[1]]);
+    }
   }
   return headers;
 }

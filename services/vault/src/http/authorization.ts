@@ -5,6 +5,7 @@ import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
 import { parseCopySource } from "../wire/copy-source.ts";
 import { S3Error } from "../wire/error.ts";
+import type { OperationName } from "../wire/operation.ts";
 import type { OperationContext } from "./context.ts";
 import { readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
@@ -25,38 +26,72 @@ export interface ExtraQuestion extends Subject {
   acl?: AccessQuestion["acl"];
 }
 
-/**
- * Throws AccessDenied unless the caller may carry the operation out. `tags` are those that the request's body brings, for
- * operations that ask when they have read it.
- */
-export async function authorize(
-  context: OperationContext,
-  tags?: Readonly<Record<string, string>>,
-): Promise<void> {
-  const { caller, bucket, api } = context;
+/** Values of condition keys that a request's body brings, for operations that ask when they have read it. */
+export type BodyValues = ReadonlyMap<string, readonly string[]>;
+
+/** Operations that tell who may list a bucket that an object is not there, though they may not read it. */
+const TELLING_MISSING: ReadonlySet<OperationName> = new Set([
+  "GetObject",
+  "HeadObject",
+  "GetObjectAttributes",
+]);
+
+/** Throws AccessDenied unless the caller may carry the operation out. */
+export async function authorize(context: OperationContext, body?: BodyValues): Promise<void> {
+  const { caller, bucket } = context;
   // What most requests are: nothing of the following can matter.
   if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
   const rule = actionTable[context.name];
   const versionId = readVersionId(context.query);
   const { bucketName, key } = context;
   const subject: Subject = { bucket, bucketName, key, versionId };
-  const action = versionId === undefined ? rule.action : (rule.versionAction ?? rule.action);
-  const question: AccessQuestion = {
-    caller,
-    action,
-    bucket,
-    bucketName,
-    key,
-    values: await readConditionValues(context, subject, tags),
-  };
-  if (rule.acl?.[0] === "bucket") question.acl = { of: "bucket", permission: rule.acl[1] };
-  if (api.authorizer.isAllowed(question)) return;
-  if (rule.acl?.[0] === "object" && bucket !== undefined) {
-    const objectAcl = (await findObject(context, subject))?.acl;
-    question.acl = { of: "object", permission: rule.acl[1], objectAcl };
-    if (api.authorizer.isAllowed(question)) return;
+  const values = await readConditionValues(context, subject);
+  for (const [name, value] of body ?? []) values.set(name, [...value]);
+  for (const { action, versionAction } of rule.also === undefined ? [rule] : [rule, rule.also]) {
+    const named = versionId === undefined ? action : (versionAction ?? action);
+    await requireAction(context, subject, {
+      caller,
+      action: named,
+      bucket,
+      bucketName,
+      key,
+      values,
+    });
+  }
+}
+
+async function requireAction(
+  context: OperationContext,
+  subject: Subject,
+  question: AccessQuestion,
+): Promise<void> {
+  const { authorizer } = context.api;
+  const [of, permission] = actionTable[context.name].acl ?? [];
+  if (of === "bucket") question.acl = { of, permission: permission! };
+  const answer = authorizer.decide(question);
+  if (answer === "allow") return;
+  if (of === "object" && answer === "none" && subject.bucket !== undefined) {
+    const found = await findObject(context, subject);
+    if (!(found instanceof StoreError)) {
+      question.acl = { of, permission: permission!, objectAcl: found.acl };
+      if (authorizer.isAllowed(question)) return;
+    } else if (found.code === "NoSuchKey" && TELLING_MISSING.has(context.name)) {
+      if (await mayListBucket(context)) throw found;
+    }
   }
   throw new S3Error("AccessDenied");
+}
+
+/** What is thrown for an error of looking an object up: who may not list the bucket does not learn which keys are missing. */
+export async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
+  const isMissing = error instanceof StoreError && error.code === "NoSuchKey";
+  return !isMissing || (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
+}
+
+function mayListBucket(context: OperationContext): Promise<boolean> {
+  const { bucket, bucketName } = context;
+  const acl = { of: "bucket", permission: "READ" } as const;
+  return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });
 }
 
 /** Whether the caller has another permission as well. */
@@ -79,28 +114,28 @@ export async function requirePermission(
   if (!(await isPermitted(context, extra))) throw new S3Error("AccessDenied");
 }
 
+// The object, or why there is none.
 async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
-    const found = await api.store.headObject({
+    return await api.store.describeObject({
       bucket: bucketName,
       key,
       ...(versionId === undefined ? {} : { versionId }),
     });
-    return found.object;
   } catch (error) {
-    if (error instanceof StoreError) return undefined;
+    if (error instanceof StoreError) return error;
     throw error;
   }
 }
 
-/** The condition keys of a request, in lower case. */
+/** The condition keys of a request, in lower case; none where nobody looks at them. */
 async function readConditionValues(
   context: OperationContext,
   subject: Subject,
-  bodyTags?: Readonly<Record<string, string>>,
 ): Promise<Map<string, string[]>> {
   const { api, request, caller, fields, query, signature } = context;
   const values = new Map<string, string[]>();
+  if (!api.authorizer.usesValues(caller, subject.bucket)) return values;
   const set = (name: string, value: string | undefined): void => {
     if (value !== undefined) values.set(name, [value]);
   };
@@ -112,8 +147,13 @@ async function readConditionValues(
   set("aws:useragent", fields.get("user-agent"));
   set("aws:referer", fields.get("referer"));
   set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  set("aws:principalisawsservice", "false");
+  set("aws:viaawsservice", "false");
+  const { accountId } = api.authorizer.account;
+  set("aws:resourceaccount", accountId);
+  set("s3:resourceaccount", accountId);
+  set("aws:requestedregion", subject.bucket?.region ?? api.region);
   if (caller.kind !== "anonymous") {
-    const { accountId } = api.authorizer.account;
     const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
     set("aws:principalaccount", accountId);
     set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
@@ -129,20 +169,50 @@ async function readConditionValues(
   for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
   set("s3:versionid", subject.versionId);
   for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
-  set("s3:object-lock-mode", fields.get("x-amz-object-lock-mode"));
-  set("s3:object-lock-retain-until-date", fields.get("x-amz-object-lock-retain-until-date"));
-  set("s3:object-lock-legal-hold", fields.get("x-amz-object-lock-legal-hold"));
+  const lock = {
+    mode: fields.get("x-amz-object-lock-mode"),
+    until: fields.get("x-amz-object-lock-retain-until-date"),
+    legalHold: fields.get("x-amz-object-lock-legal-hold"),
+  };
+  for (const [name, value] of toLockValues(lock, nowMs)) values.set(name, value);
   set("s3:x-amz-copy-source", toPlainSource(fields.get("x-amz-copy-source")));
   const tagging = fields.get("x-amz-tagging");
-  const tags = bodyTags ?? (tagging === undefined ? undefined : readTagging(tagging));
-  if (tags !== undefined) {
-    for (const [name, value] of Object.entries(tags)) set(`s3:requestobjecttag/${name}`, value);
-    values.set("s3:requestobjecttagkeys", Object.keys(tags));
+  if (tagging !== undefined) {
+    for (const [name, value] of toTagValues(readTagging(tagging))) values.set(name, value);
   }
   await addExistingTags(context, subject, values);
   return values;
 }
 
+/** What conditions see of tags that a request brings. */
+export function toTagValues(tags: Readonly<Record<string, string>>): Map<string, string[]> {
+  const values = new Map([["s3:requestobjecttagkeys", Object.keys(tags)]]);
+  for (const [name, value] of Object.entries(tags))
+    values.set(`s3:requestobjecttag/${name}`, [value]);
+  return values;
+}
+
+/** What conditions see of a retention and a legal hold that a request brings; times are in ISO 8601. */
+export function toLockValues(
+  lock: {
+    mode?: string | undefined;
+    until?: string | undefined;
+    legalHold?: string | undefined;
+  },
+  nowMs: number,
+): Map<string, string[]> {
+  const values = new Map<string, string[]>();
+  if (lock.mode !== undefined) values.set("s3:object-lock-mode", [lock.mode]);
+  if (lock.legalHold !== undefined) values.set("s3:object-lock-legal-hold", [lock.legalHold]);
+  if (lock.until !== undefined) {
+    const days = Math.ceil((Date.parse(lock.until) - nowMs) / DAY_MS);
+    values.set("s3:object-lock-retain-until-date", [lock.until]);
+    values.set("s3:object-lock-remaining-retention-days", [String(days)]);
+  }
+  return values;
+}
+
+const DAY_MS = 86_400_000;
 const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" } as const;
 
 /** Fields that are condition keys under their own name. */
@@ -157,6 +227,7 @@ const CONDITION_FIELDS = [
   "x-amz-grant-write",
   "x-amz-grant-write-acp",
   "x-amz-metadata-directive",
+  "x-amz-object-ownership",
   "x-amz-server-side-encryption",
   "x-amz-server-side-encryption-aws-kms-key-id",
   "x-amz-server-side-encryption-customer-algorithm",
@@ -183,8 +254,9 @@ async function addExistingTags(
     api.authorizer.getBucketPolicy(bucket)?.usesExistingTags === true ||
     (caller.kind === "user" && caller.policies.some((policy) => policy.usesExistingTags));
   if (!isAsked) return;
-  const info = await findObject(context, subject);
-  for (const [name, value] of Object.entries(info?.tags ?? {})) {
+  const found = await findObject(context, subject);
+  if (found instanceof StoreError) return;
+  for (const [name, value] of Object.entries(found.tags)) {
     values.set(`s3:existingobjecttag/${name}`, [value]);
   }
 }

@@ -85,15 +85,26 @@ export function getActor({ caller, request }: OperationContext): Actor {
 /** What a version's id looks like: 24 random bytes, or `null`. */
 const VERSION_ID = /^(?:null|[A-Za-z0-9_-]{32})$/;
 
+/** Whether a text can be a version's id. */
+export function isVersionId(text: string): boolean {
+  return VERSION_ID.test(text);
+}
+
 /** The version that a request names; undefined for the live one. Throws InvalidArgument for what cannot be an id. */
 export function readVersionId(query: RequestQuery): string | undefined {
   const versionId = query.get("versionId");
-  if (versionId === undefined || versionId === "") return undefined;
-  if (VERSION_ID.test(versionId)) return versionId;
+  if (versionId !== undefined) requireVersionId(versionId);
+  return versionId;
+}
+
+/** Throws InvalidArgument for what cannot be a version's id; `name` is that of the parameter. */
+export function requireVersionId(versionId: string, name = "versionId"): void {
+  if (isVersionId(versionId)) return;
   throw new S3Error("InvalidArgument", {
-    message: "Invalid version id specified",
+    message:
+      versionId === "" ? "Version id cannot be the empty string" : "Invalid version id specified",
     elements: [
-      ["ArgumentName", "versionId"],
+      ["ArgumentName", name],
       ["ArgumentValue", versionId.slice(0, 128)],
     ],
   });

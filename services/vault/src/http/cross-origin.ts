@@ -40,12 +40,14 @@ export function answerPreflight(request: S3Request, bucket: Bucket | undefined):
   return { status: 200, headers };
 }
 
-/** The fields that let a page of another origin read an answer; none where no rule fits or nobody asks. */
+/** The fields that let a page of another origin read an answer to what is no preflight; none where no rule fits or nobody asks. */
 export function getCrossOriginHeaders(request: S3Request, bucket: Bucket | undefined): Header[] {
-  if (bucket?.settings.cors === undefined) return [];
+  if (bucket?.settings.cors === undefined || request.method === "OPTIONS") return [];
   const origin = request.fields.get("origin");
   if (origin === undefined) return [];
-  const rule = findRule(bucket, origin, request.method, []);
+  // As S3: what a client says of the method counts, if it says anything outside of a preflight.
+  const method = request.fields.get("access-control-request-method") ?? request.method;
+  const rule = findRule(bucket, origin, method, []);
   return rule === undefined ? [] : getRuleHeaders(rule, origin);
 }
 

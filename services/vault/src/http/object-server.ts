@@ -39,12 +39,21 @@ export interface ObjectServerOptions {
 }
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
+/** Operations whose answers tell the bucket's region, refusals too: SDKs look for it without a signature. */
+const TELLING_REGION: ReadonlySet<FinishedRequest["operation"]> = new Set([
+  "HeadBucket",
+  "ListObjects",
+  "ListObjectsV2",
+] as const);
 /** Operations on what need not be there. */
 const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
-/** Operations whose bodies say who sends them, or which keys they are about: they ask the authorizer themselves. */
+/** Operations whose bodies say who sends them, or what policies look at: they ask the authorizer themselves. */
 const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
+  "CreateBucket",
   "PostObject",
   "DeleteObjects",
+  "PutObjectLegalHold",
+  "PutObjectRetention",
   "PutObjectTagging",
 ]);
 
@@ -86,9 +95,13 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
     }
   }
   finished.status = answer.status;
-  const crossOrigin = getCrossOriginHeaders(request, api.store.findBucket(finished.bucketName));
+  const bucket = api.store.findBucket(finished.bucketName);
+  const added = getCrossOriginHeaders(request, bucket);
+  if (bucket !== undefined && TELLING_REGION.has(finished.operation)) {
+    added.push(["x-amz-bucket-region", bucket.region]);
+  }
   try {
-    await sendAnswer(request, answer, crossOrigin);
+    await sendAnswer(request, answer, added);
   } catch (error) {
     api.log.error("an answer broke off", { request_id: id, error });
     if (request.isLive) exchange.destroy();
@@ -134,6 +147,7 @@ async function answerRequest(
     rawPath,
     query: query.pairs,
     fields,
+    ignoredParameters: resolved.ignored,
     hostedBucket: readHostedBucket(host, api.domain),
     forwardedHost,
   });
@@ -191,7 +205,7 @@ function nameTenant(request: S3Request, caller: Caller): string {
 async function sendAnswer(
   request: S3Request,
   answer: S3Answer,
-  crossOrigin: readonly Header[],
+  added: readonly Header[],
 ): Promise<void> {
   const { exchange } = request;
   const { reader } = answer;
@@ -199,7 +213,7 @@ async function sendAnswer(
     reader?.close();
     return;
   }
-  const headers = completeHeaders(request.id, answer.headers, crossOrigin);
+  const headers = completeHeaders(request.id, answer.headers, added);
   const isHead = request.method === "HEAD";
   if (answer.contentLength !== undefined) {
     exchange.startResponse({ status: answer.status, headers, contentLength: answer.contentLength });

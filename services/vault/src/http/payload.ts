@@ -48,10 +48,11 @@ export function planPayload(
       );
     }
     contentLength = Number(declared);
-  } else if (isAwsChunked(fields)) {
+  } else if (isAwsChunked(fields) && (declared !== undefined || fields.has("x-amz-trailer"))) {
+    // The coding is said to be there, and would be stored.
     throw new S3Error(
       "InvalidRequest",
-      "Content-Encoding names aws-chunked, but x-amz-content-sha256 does not name a streaming payload.",
+      "The body is said to be aws-chunked, but x-amz-content-sha256 does not name a streaming payload.",
     );
   }
   if (contentLength === undefined) throw new S3Error("MissingContentLength");

@@ -26,7 +26,12 @@ const RESOURCE_CHARACTERS_MAX = 4_096;
 /** Makes the answer to a request that the engine refuses: `BadRequest` with the engine's status where S3 has no code. */
 export function answerRefusal(refused: Refused, path: string, ids: RequestIds): Answer {
   const code = CODES.get(refused.code);
-  const error = new S3Error(code ?? "BadRequest", code === undefined ? refused.detail : {});
+  const error = new S3Error(
+    code ?? "BadRequest",
+    code === undefined
+      ? refused.detail
+      : { headers: code === "MethodNotAllowed" ? [["Allow", "GET, HEAD, PUT, POST, DELETE"]] : [] },
+  );
   const id = ids.next();
   const { headers, body = "" } = answerError(error, path.slice(0, RESOURCE_CHARACTERS_MAX), id);
   return {

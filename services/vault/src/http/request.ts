@@ -35,7 +35,7 @@ export class S3Request {
     this.rawPath = head.pathString();
     this.rawQuery = head.queryString() ?? "";
     this.host = head.hostString() ?? "";
-    this.fields = new RequestFields(head.fields.entries());
+    this.fields = new RequestFields(head.fields.lowerEntries());
     const { remoteAddress } = connection;
     const isTrusted = trustedProxies.has(remoteAddress);
     const read = (name: string): string | undefined =>

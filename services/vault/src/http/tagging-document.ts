@@ -1,5 +1,6 @@
 // Tags in fields and documents.
 import { parseQuery } from "../sigv4/index.ts";
+import type { QueryPair } from "../sigv4/index.ts";
 import { S3Error } from "../wire/error.ts";
 import { decodeFieldText } from "../wire/fields.ts";
 import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
@@ -12,23 +13,48 @@ export const OBJECT_TAGS_MAX = 10;
 /** Tags of a bucket. */
 export const BUCKET_TAGS_MAX = 50;
 
-/** Reads `x-amz-tagging`: tags as a query. Throws InvalidTag. */
+/** Reads `x-amz-tagging`: tags as a query. Throws InvalidArgument for what is none, InvalidTag. */
 export function readTagging(text: string): Record<string, string> {
-  return checkTags(parseQuery(decodeFieldText(text)), OBJECT_TAGS_MAX);
+  const pairs = parseTaggingQuery(decodeFieldText(text));
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw notEncoded(text);
+  return checkTags(pairs, OBJECT_TAGS_MAX);
+}
+
+function parseTaggingQuery(text: string): QueryPair[] {
+  try {
+    return parseQuery(text);
+  } catch (error) {
+    throw error instanceof S3Error ? notEncoded(text) : error;
+  }
+}
+
+function notEncoded(text: string): S3Error {
+  return new S3Error("InvalidArgument", {
+    message:
+      "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.",
+    elements: [
+      ["ArgumentName", "x-amz-tagging"],
+      ["ArgumentValue", text.slice(0, 256)],
+    ],
+  });
 }
 
 /** Reads a Tagging document. */
 export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
-  const set = parseXml(body, "Tagging").find("TagSet");
+  const root = parseXml(body, "Tagging");
+  root.allow("TagSet");
+  const set = root.find("TagSet");
   if (set === undefined) throw new S3Error("MalformedXML");
+  set.allow("Tag");
   return readTags(set, tagsMax);
 }
 
 /** Reads the `Tag` elements of a document. Throws InvalidTag. */
 export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
-  const pairs = set
-    .list("Tag")
-    .map((item) => [item.getText("Key"), item.getText("Value")] as const);
+  const pairs = set.list("Tag").map((item) => {
+    item.allow("Key", "Value");
+    return [item.getText("Key"), item.getText("Value")] as const;
+  });
   return checkTags(pairs, tagsMax);
 }
 

@@ -1,12 +1,13 @@
 // Buckets as web sites: index documents, error documents, redirects, errors in HTML.
+import { STATUS_CODES } from "node:http";
 import { StoreError } from "../store.ts";
 import type { Bucket } from "../store.ts";
 import { S3Error } from "../wire/error.ts";
-import { decodeUri } from "../sigv4/index.ts";
+import { decodeUri, encodeUri } from "../sigv4/index.ts";
 import { RequestQuery } from "../wire/operation.ts";
 import { escapeXml } from "../wire/xml.ts";
-import type { S3Answer } from "./answer.ts";
-import { toS3Error } from "./answer.ts";
+import { HOST_ID, toS3Error } from "./answer.ts";
+import type { Header, S3Answer } from "./answer.ts";
 import { authorize } from "./authorization.ts";
 import type { WebsiteConfiguration, WebsiteRedirect } from "./bucket/website.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
@@ -29,13 +30,13 @@ export async function answerWebsite(
   const bucket = api.store.findBucket(name);
   try {
     if (request.method !== "GET" && request.method !== "HEAD")
-      throw new S3Error("MethodNotAllowed");
+      throw new S3Error("MethodNotAllowed", { headers: [["Allow", "GET, HEAD"]] });
     if (bucket === undefined) throw new S3Error("NoSuchBucket");
     const website = bucket.settings.website as WebsiteConfiguration | undefined;
     if (website === undefined) throw new S3Error("NoSuchWebsiteConfiguration");
     return await answerPage(api, request, bucket, website);
   } catch (error) {
-    return answerHtml(toS3Error(error));
+    return answerHtml(toS3Error(error), request.id);
   }
 }
 
@@ -63,11 +64,7 @@ async function answerPage(
     return { status: 301, headers: [["Location", redirect[1]]] };
   } catch (thrown) {
     const error = toS3Error(thrown);
-    if (
-      error.code === "NoSuchKey" &&
-      !isFolder &&
-      (await hasPage(api, request, bucket, `${key}/${website.indexSuffix!}`))
-    ) {
+    if (!isFolder && (await isFolderName(api, request, bucket, key, website.indexSuffix!))) {
       return { status: 302, headers: [["Location", `${request.rawPath}/`]] };
     }
     const after = website.rules.find(
@@ -88,7 +85,8 @@ async function readErrorPage(
 ): Promise<S3Answer> {
   try {
     const page = await readPage(api, request, bucket, key);
-    return { ...page, status: error.status };
+    const headers = [...(page.headers ?? []), ...getErrorHeaders(error)];
+    return { ...page, status: error.status, headers };
   } catch (second) {
     if (second instanceof S3Error || second instanceof StoreError) throw error;
     throw second;
@@ -106,18 +104,31 @@ async function readPage(
   return await (request.method === "HEAD" ? headObject : getObject)(context);
 }
 
-async function hasPage(
+// Nothing has this name, and everyone may read the index below it: also where nobody is told what is missing.
+async function isFolderName(
   api: ObjectApi,
   request: S3Request,
   bucket: Bucket,
   key: string,
+  indexSuffix: string,
 ): Promise<boolean> {
+  const index = `${key}/${indexSuffix}`;
+  if ((await hasObject(api, bucket, key)) || !(await hasObject(api, bucket, index))) return false;
   try {
-    await authorize(createContext(api, request, bucket, key));
-    await api.store.headObject({ bucket: bucket.name, key });
+    await authorize(createContext(api, request, bucket, index));
     return true;
   } catch (error) {
-    if (error instanceof S3Error || error instanceof StoreError) return false;
+    if (error instanceof S3Error) return false;
+    throw error;
+  }
+}
+
+async function hasObject(api: ObjectApi, bucket: Bucket, key: string): Promise<boolean> {
+  try {
+    await api.store.describeObject({ bucket: bucket.name, key });
+    return true;
+  } catch (error) {
+    if (error instanceof StoreError) return false;
     throw error;
   }
 }
@@ -151,24 +162,42 @@ function redirectTo(
   prefix: string | undefined,
 ): S3Answer {
   const protocol = redirect.protocol ?? (request.secure ? "https" : "http");
-  let target = path;
-  if (redirect.keyWith !== undefined) target = redirect.keyWith;
+  let target = encodeUri(path, true);
+  if (redirect.keyWith !== undefined) target = encodeRest(redirect.keyWith);
   else if (redirect.prefixWith !== undefined)
-    target = redirect.prefixWith + path.slice(prefix?.length ?? 0);
-  const encoded = target.split("/").map(encodeURIComponent).join("/");
-  const location = `${protocol}://${redirect.host ?? request.host}/${encoded}`;
+    target = encodeRest(redirect.prefixWith) + encodeUri(path.slice(prefix?.length ?? 0), true);
+  const location = `${protocol}://${redirect.host ?? request.host}/${target}`;
   return { status: redirect.status ?? 301, headers: [["Location", location]] };
 }
 
-function answerHtml(error: S3Error): S3Answer {
+// A configuration's text goes into the address as it stands, `#!/` for one; only what no address can hold is encoded.
+function encodeRest(text: string): string {
+  return encodeURI(text).replaceAll("%25", "%");
+}
+
+// As S3 writes it: what went wrong stands in the headers, too, where a page of the site's own hides it.
+function answerHtml(error: S3Error, requestId: string): S3Answer {
   if (error.status === 304) return { status: 304, headers: error.headers };
-  const title = `${error.status} ${error.code}`;
+  const title = `${error.status} ${STATUS_CODES[error.status] ?? error.code}`;
+  const facts: (readonly [string, string])[] = [
+    ["Code", error.code],
+    ["Message", error.message],
+    ...error.elements,
+    ["RequestId", requestId],
+    ["HostId", HOST_ID],
+  ];
+  const list = facts.map(([name, value]) => `<li>${name}: ${escapeXml(value)}</li>`).join("\n");
   return {
     status: error.status,
-    headers: [
-      ["Content-Type", "text/html; charset=utf-8"],
-      ["x-amz-error-code", error.code],
-    ],
-    body: `<!doctype html>\n<html><head><title>${escapeXml(title)}</title></head><body><h1>${escapeXml(title)}</h1><p>${escapeXml(error.message)}</p></body></html>\n`,
+    headers: [["Content-Type", "text/html; charset=utf-8"], ...getErrorHeaders(error)],
+    body: `<html>\n<head><title>${title}</title></head>\n<body>\n<h1>${title}</h1>\n<ul>\n${list}\n</ul>\n<hr/>\n</body>\n</html>\n`,
   };
+}
+
+function getErrorHeaders(error: S3Error): Header[] {
+  return [
+    ...error.headers,
+    ["x-amz-error-code", error.code],
+    ["x-amz-error-message", error.message.replaceAll(/[^\x20-\x7e]/g, "?")],
+  ];
 }

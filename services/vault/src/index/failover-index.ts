@@ -23,13 +23,13 @@ export class FailoverIndex extends IndexConnection {
     this.#path = path;
   }
 
-  override sql(text: string): StatementSync {
+  override sql(text: string, asArrays = false): StatementSync {
     const again = <Result>(work: (statement: StatementSync) => Result): Result => {
       try {
-        return work(super.sql(text));
+        return work(super.sql(text, asArrays));
       } catch (error) {
         if (!isDiskFailure(error) || !this.onFailure()) throw error;
-        return work(super.sql(text));
+        return work(super.sql(text, asArrays));
       }
     };
     type Values = Parameters<StatementSync["get"]>;

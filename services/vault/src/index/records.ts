@@ -105,8 +105,13 @@ export function encodeHold(on: boolean | null): number {
 }
 
 /** What callers see of a row. */
-export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boolean): ObjectInfo {
-  const detail = JSON.parse(row.detail) as ObjectDetail;
+export function buildObjectInfo(
+  bucket: string,
+  row: VersionRow,
+  isLatest: boolean,
+  owners: OwnerReader,
+): ObjectInfo {
+  const detail: ObjectDetail = row.detail === "{}" ? {} : (JSON.parse(row.detail) as ObjectDetail);
   const info: ObjectInfo = {
     bucket,
     key: decodeKey(row.key),
@@ -122,7 +127,7 @@ export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boole
   };
   if (row.hold !== 0) info.legalHold = row.hold === 1;
   if (row.checksum !== null) info.checksum = parseChecksum(row.checksum);
-  if (row.owner !== null) info.owner = parseOwner(row.owner);
+  if (row.owner !== null) info.owner = owners.read(row.owner);
   if (row.retain_mode !== null && row.retain_until !== null) {
     info.retention = { mode: row.retain_mode, untilMs: row.retain_until };
   }
@@ -133,13 +138,27 @@ export function buildObjectInfo(bucket: string, row: VersionRow, isLatest: boole
   return info;
 }
 
+/** Reads the JSON of owners; almost all objects have the same one, which is read once. */
+export class OwnerReader {
+  #text = "";
+  #owner: Owner | undefined;
+
+  read(text: string): Owner {
+    if (this.#owner === undefined || text !== this.#text) {
+      this.#owner = Object.freeze(parseOwner(text));
+      this.#text = text;
+    }
+    return this.#owner;
+  }
+}
+
 /** Reads the JSON of an owner. */
 export function parseOwner(text: string): Owner {
   return JSON.parse(text) as Owner;
 }
 
 /** What a row says of where the bytes lie. */
-export function buildBlobRecord(row: BlobRow): BlobRecord {
+export function buildBlobRecord(row: Omit<BlobRow, "refs">): BlobRecord {
   const blob: BlobRecord = {
     id: row.id,
     size: row.size,
@@ -151,7 +170,7 @@ export function buildBlobRecord(row: BlobRow): BlobRecord {
   return blob;
 }
 
-function buildPlace(row: BlobRow): BlobRecord["place"] {
+function buildPlace(row: Omit<BlobRow, "refs">): BlobRecord["place"] {
   switch (row.kind) {
     case "inline":
       return { kind: "inline", data: row.data ?? new Uint8Array(0) };

@@ -113,11 +113,15 @@ export class IndexConnection {
     return this.#database;
   }
 
-  /** The prepared form of `sql`; texts come from the code alone, so there are only so many. */
-  sql(text: string): StatementSync {
+  /**
+   * The prepared form of `text`; texts come from the code alone, so there are only so many. A text is asked for with
+   * `asArrays` each time or never: its rows are then arrays, which cost less than objects with the names of columns.
+   */
+  sql(text: string, asArrays = false): StatementSync {
     let statement = this.#statements.get(text);
     if (statement === undefined) {
       statement = this.database.prepare(text);
+      statement.setReturnArrays(asArrays);
       this.#statements.set(text, statement);
     }
     return statement;

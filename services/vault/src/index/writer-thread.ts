@@ -1,4 +1,4 @@
-// The writer thread: takes groups of operations, one transaction a group, one savepoint an operation.
+// The writer thread: takes groups of operations, one transaction a group; one that is refused leaves nothing in it.
 import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { StoreError } from "../store-error.ts";
@@ -14,6 +14,11 @@ import type {
 } from "./writer-messages.ts";
 
 const SQLITE_FULL = 13;
+
+/** An operation was refused when it had changed something already. */
+class RefusedHalfway extends Error {
+  override readonly name = "RefusedHalfway";
+}
 
 /** Commits groups; after a failure that leaves the disk in doubt it refuses everything until the next start. */
 class GroupWriter {
@@ -65,9 +70,7 @@ class GroupWriter {
   } {
     const { database } = this.#connection;
     try {
-      this.#connection.sql("begin immediate").run();
-      this.#context.sequence = sequence;
-      const outcomes = operations.map((operation) => this.#apply(operation));
+      const outcomes = this.#applyAll(operations, sequence);
       this.#context.saveTotals();
       this.#context.saveCommit(commit);
       this.#connection.sql("commit").run();
@@ -80,7 +83,40 @@ class GroupWriter {
     }
   }
 
+  // A savepoint keeps a copy of every page that is changed behind it, and most of what is refused is refused before it
+  // changes anything. Only a group in which it was not so is done again, with savepoints.
+  #applyAll(operations: readonly Operation[], sequence: number): Outcome[] {
+    try {
+      this.#begin(sequence);
+      return operations.map((operation) => this.#apply(operation));
+    } catch (error) {
+      if (!(error instanceof RefusedHalfway)) throw error;
+    }
+    this.#connection.sql("rollback").run();
+    this.#context.reload();
+    this.#begin(sequence);
+    return operations.map((operation) => this.#applyInSavepoint(operation));
+  }
+
+  #begin(sequence: number): void {
+    this.#connection.sql("begin immediate").run();
+    this.#context.sequence = sequence;
+  }
+
   #apply(operation: Operation): Outcome {
+    const changes = this.#countChanges();
+    const totals = { ...this.#context.totals };
+    try {
+      return { value: applyOperation(this.#context, operation) };
+    } catch (error) {
+      const refused = this.#requireRefusal(error);
+      if (this.#countChanges() !== changes) throw new RefusedHalfway();
+      Object.assign(this.#context.totals, totals);
+      return describeError(refused);
+    }
+  }
+
+  #applyInSavepoint(operation: Operation): Outcome {
     this.#connection.sql("savepoint operation").run();
     const totals = { ...this.#context.totals };
     try {
@@ -88,13 +124,23 @@ class GroupWriter {
       this.#connection.sql("release operation").run();
       return { value };
     } catch (error) {
-      // A full disk may have ended the transaction behind our back: then the whole group is undone.
-      if (!(error instanceof StoreError) || !this.#connection.database.isTransaction) throw error;
+      const refused = this.#requireRefusal(error);
       this.#connection.sql("rollback to operation").run();
       this.#connection.sql("release operation").run();
       Object.assign(this.#context.totals, totals);
-      return describeError(error);
+      return describeError(refused);
     }
+  }
+
+  // A full disk may have ended the transaction behind our back: then the whole group is undone.
+  #requireRefusal(error: unknown): StoreError {
+    if (error instanceof StoreError && this.#connection.database.isTransaction) return error;
+    throw error;
+  }
+
+  // Rows that this connection has ever changed.
+  #countChanges(): unknown {
+    return this.#connection.sql("select total_changes() as changes").get()?.["changes"];
   }
 
   // A full disk is survived. Anything else leaves in doubt what is on the disk: a failed sync is never repeated.

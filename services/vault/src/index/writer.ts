@@ -177,11 +177,12 @@ export class IndexWriter {
     await Promise.all(this.#replicas.map((replica) => replica.close()));
   }
 
-  // What is submitted within one turn of the event loop goes together.
+  // What is submitted at one stroke goes together; what comes while it is committed goes with the next group, so that
+  // requests are read and groups are committed side by side.
   #schedule(): void {
     if (this.#scheduled || this.#running.length > 0) return;
     this.#scheduled = true;
-    setImmediate(() => {
+    queueMicrotask(() => {
       this.#scheduled = false;
       this.#send();
     });

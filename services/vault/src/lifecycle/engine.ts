@@ -148,6 +148,7 @@ function buildActions(rule: LifecycleRule, nowMs: number): Action[] {
       beforeMs: findDueBefore(expiration.days, nowMs),
       isDue: (candidate) => matchesFilter(rule, candidate),
     });
+    actions.push(removeBareMarkers(rule, findDueBefore(expiration.days, nowMs)));
   } else if (expiration !== undefined && "atMs" in expiration && nowMs >= expiration.atMs) {
     actions.push({
       kind: "current",
@@ -155,12 +156,7 @@ function buildActions(rule: LifecycleRule, nowMs: number): Action[] {
       isDue: (candidate) => matchesFilter(rule, candidate),
     });
   } else if (expiration !== undefined && "expiredObjectDeleteMarker" in expiration) {
-    // A delete marker that hides nothing any more.
-    actions.push({
-      kind: "marker",
-      beforeMs: nowMs,
-      isDue: (candidate) => matchesFilter(rule, candidate) && candidate.newerVersions === 0,
-    });
+    if (expiration.expiredObjectDeleteMarker) actions.push(removeBareMarkers(rule, nowMs));
   }
   if (noncurrent !== undefined) {
     actions.push({
@@ -180,4 +176,14 @@ function buildActions(rule: LifecycleRule, nowMs: number): Action[] {
     });
   }
   return actions;
+}
+
+// A delete marker that hides nothing any more goes by a rule for markers, and by one for objects once it is as old
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html, "Expiration").
+function removeBareMarkers(rule: LifecycleRule, beforeMs: number): Action {
+  return {
+    kind: "marker",
+    beforeMs,
+    isDue: (candidate) => matchesFilter(rule, candidate) && candidate.newerVersions === 0,
+  };
 }

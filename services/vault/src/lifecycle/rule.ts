@@ -44,6 +44,22 @@ export function findExpiration(
   return first;
 }
 
+/** When the first of the rules ends an upload under `key` that began at `sinceMs`; undefined where none does. */
+export function findUploadAbort(
+  rules: readonly LifecycleRule[],
+  key: string,
+  sinceMs: number,
+): { atMs: number; ruleId: string } | undefined {
+  let first: { atMs: number; ruleId: string } | undefined;
+  for (const { id, enabled, filter, abortIncompleteUpload } of rules) {
+    const isFor = enabled && key.startsWith(filter.prefix ?? "");
+    if (abortIncompleteUpload === undefined || !isFor) continue;
+    const atMs = findDueDate(sinceMs, abortIncompleteUpload.days);
+    if (first === undefined || atMs < first.atMs) first = { atMs, ruleId: id };
+  }
+  return first;
+}
+
 /** When what began at `sinceMs` is due. */
 export function findDueDate(sinceMs: number, days: number): number {
   return Math.ceil((sinceMs + days * DAY_MS) / DAY_MS) * DAY_MS;

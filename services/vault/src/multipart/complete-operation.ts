@@ -52,7 +52,10 @@ export function applyCompleteUpload(
   if (parts.some(({ blob }, index) => blob !== operation.blobs[index])) return { changed: true };
   const size = parts.reduce((sum, part) => sum + part.size, 0);
   if (request.sizeBytes !== undefined && request.sizeBytes !== size) {
-    throw new StoreError("InvalidRequest", "The provided 'x-amz-mp-object-size' does not match");
+    throw new StoreError(
+      "InvalidRequest",
+      `The provided 'x-amz-mp-object-size' header value ${request.sizeBytes} does not match what was computed: ${size}`,
+    );
   }
   const checksum = computeChecksum(parts, detail, request);
   const object = buildObject(operation, detail, parts, size, checksum);
@@ -102,29 +105,35 @@ function chooseParts(
   if (request.parts.length === 0) {
     throw new StoreError("InvalidRequest", "You must specify at least one part");
   }
-  const chosen: PartRow[] = [];
   requireOrder(request);
-  for (const [index, wanted] of request.parts.entries()) {
-    const row = context
-      .sql(
-        "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
-      )
-      .get(upload.id, wanted.partNumber) as unknown as PartRow | undefined;
-    if (row === undefined || row.etag !== wanted.etag || !matchesChecksum(row, wanted.checksum)) {
-      throw new StoreError(
-        "InvalidPart",
-        "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.",
-      );
-    }
-    if (row.size < context.limits.partBytesMin && index < request.parts.length - 1) {
-      throw new StoreError(
-        "EntityTooSmall",
-        "Your proposed upload is smaller than the minimum allowed object size.",
-      );
-    }
-    chosen.push(row);
-  }
-  return chosen;
+  const chosen = request.parts.map((wanted) => requirePart(context, upload, wanted));
+  const bytesMin = context.limits.partBytesMin;
+  const small = chosen.slice(0, -1).find(({ size }) => size < bytesMin);
+  if (small === undefined) return chosen;
+  const { number, etag, size: sizeBytes } = small;
+  throw new StoreError(
+    "EntityTooSmall",
+    "Your proposed upload is smaller than the minimum allowed object size.",
+    { part: { number, etag, sizeBytes, bytesMin } },
+  );
+}
+
+function requirePart(
+  context: WriterContext,
+  upload: UploadRow,
+  { partNumber: number, etag, checksum }: CompleteUploadRequest["parts"][number],
+): PartRow {
+  const row = context
+    .sql(
+      "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
+    )
+    .get(upload.id, number) as unknown as PartRow | undefined;
+  if (row !== undefined && row.etag === etag && matchesChecksum(row, checksum)) return row;
+  throw new StoreError(
+    "InvalidPart",
+    "One or more of the specified parts could not be found. The part might not have been uploaded, or the specified entity tag might not have matched the part's entity tag.",
+    { part: { number, etag } },
+  );
 }
 
 function requireOrder({ parts }: CompleteUploadRequest): void {
@@ -150,6 +159,12 @@ function computeChecksum(
   request: CompleteUploadRequest,
 ): ObjectChecksum | undefined {
   if (checksum === undefined) return undefined;
+  if (request.checksumType !== undefined && request.checksumType !== checksum.type) {
+    throw new StoreError(
+      "BadDigest",
+      `The checksum type ${request.checksumType} does not match that of the upload, ${checksum.type}.`,
+    );
+  }
   const pieces: { value: Buffer; size: number }[] = [];
   for (const part of parts) {
     if (part.checksum === null) return undefined;

@@ -81,6 +81,8 @@ export interface CompleteUploadRequest extends UploadAddress {
   parts: readonly { partNumber: number; etag: string; checksum?: string }[];
   /** Checksum (base64) over the whole object, or the composite one, that must come out. */
   checksum?: string;
+  /** The type of checksum that the upload must have been begun with. */
+  checksumType?: ObjectChecksum["type"];
   /** Size in bytes that must come out. */
   sizeBytes?: number;
   conditions?: WriteConditions;

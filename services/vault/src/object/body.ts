@@ -88,19 +88,23 @@ export class BodyOpener {
     this.#keys = keys;
   }
 
-  /** Opens the bytes `start` up to `end`; undefined where the blob or its file has gone since it was looked up. */
+  /**
+   * Opens the bytes `start` up to `end` of a blob that has just been looked up; undefined where the blob or its file has
+   * gone.
+   */
   async open(
-    blobId: number,
+    blob: BlobRecord | undefined,
     start: number,
     end: number,
     customerKey: Buffer | undefined,
   ): Promise<OpenBody | undefined> {
+    if (blob === undefined) return undefined;
     const endLease = this.leases.begin();
     try {
-      const pieces = this.#findPieces(blobId, start, end, customerKey);
-      const first = pieces?.[0];
+      const pieces = this.#findPieces(blob, start, end, customerKey);
+      const [first] = pieces;
       const open = first === undefined ? undefined : await this.#openFirst(first.blob);
-      if (pieces === undefined || (first !== undefined && open === undefined)) {
+      if (first !== undefined && open === undefined) {
         endLease();
         return undefined;
       }
@@ -121,13 +125,11 @@ export class BodyOpener {
   }
 
   #findPieces(
-    blobId: number,
+    blob: BlobRecord,
     start: number,
     end: number,
     customerKey: Buffer | undefined,
-  ): Piece[] | undefined {
-    const blob = this.#points.findBlob(blobId);
-    if (blob === undefined) return undefined;
+  ): Piece[] {
     const build = (record: BlobRecord, from: number, to: number): Piece => ({
       blob: record,
       start: from,
@@ -140,7 +142,7 @@ export class BodyOpener {
     if (end <= start) return [];
     if (blob.place.kind !== "parts") return [build(blob, start, end)];
     return this.#points
-      .findParts(blobId, start, end)
+      .findParts(blob.id, start, end)
       .map((part) =>
         build(part.record, Math.max(0, start - part.start), Math.min(part.size, end - part.start)),
       );

@@ -1,16 +1,17 @@
 // Conditions of reads (RFC 9110 section 13.2.2).
 import type { VersionRow } from "../index/records.ts";
 import { StoreError } from "../store-error.ts";
-import type { ReadConditions } from "./types.ts";
+import type { ContentHeaders, ReadConditions } from "./types.ts";
 
 /**
  * Throws `PreconditionFailed`, or `NotModified` where a reader has what it asks for already. A copy has no such answer:
- * with `isCopy` everything that does not hold has failed.
+ * with `isCopy` everything that does not hold has failed. `headers` are those of the object that is read.
  */
 export function checkReadConditions(
   conditions: ReadConditions | undefined,
   row: Pick<VersionRow, "etag" | "modified" | "version">,
   isCopy: boolean,
+  headers: ContentHeaders = {},
 ): void {
   if (conditions === undefined) return;
   const { ifMatch, ifNoneMatch, ifModifiedSinceMs, ifUnmodifiedSinceMs } = conditions;
@@ -25,8 +26,15 @@ export function checkReadConditions(
   } else if (ifUnmodifiedSinceMs !== undefined && modifiedMs > ifUnmodifiedSinceMs) {
     throw fail("If-Unmodified-Since");
   }
-  const notModified = (condition: string) =>
-    isCopy ? fail(condition) : new StoreError("NotModified", "Not Modified", details);
+  const notModified = (condition: string) => {
+    if (isCopy) return fail(condition);
+    const { cacheControl, expires } = headers;
+    const freshness = {
+      ...(cacheControl === undefined ? {} : { cacheControl }),
+      ...(expires === undefined ? {} : { expires }),
+    };
+    return new StoreError("NotModified", "Not Modified", { ...details, freshness });
+  };
   if (ifNoneMatch !== undefined) {
     if (matches(ifNoneMatch, row.etag)) throw notModified("If-None-Match");
   } else if (ifModifiedSinceMs !== undefined && modifiedMs <= ifModifiedSinceMs) {

@@ -60,10 +60,9 @@ export class CopyService {
   /** The source, its conditions checked; undefined where it changed while it was looked at. */
   find(address: CopySource): FoundSource | undefined {
     const state = this.#env.buckets.require(address.bucket);
-    const { row } = this.#env.points.requireVersion(state, address.key, address.versionId);
+    const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
     requireCustomerKey(parseDetail(row).encryption, address.customerKey);
     checkReadConditions(address.conditions, row, true);
-    const blob = row.blob === null ? undefined : this.#env.points.findBlob(row.blob);
     return blob === undefined ? undefined : { row, blob };
   }
 
@@ -74,7 +73,9 @@ export class CopyService {
     end: number,
     customerKey?: Buffer,
   ): Promise<OpenBody | undefined> {
-    return this.#env.bodies.open(blob.id, start, end, customerKey);
+    // It may have moved since it was found.
+    const { bodies, points } = this.#env;
+    return bodies.open(points.findBlob(blob.id), start, end, customerKey);
   }
 
   async #share(

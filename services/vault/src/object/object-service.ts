@@ -6,6 +6,8 @@ import type { Actor } from "../event/types.ts";
 import {
   buildObjectInfo,
   formatChecksum,
+  OwnerReader,
+  parsePartChecksums,
   type ObjectDetail,
   type VersionRow,
 } from "../index/records.ts";
@@ -18,7 +20,7 @@ import type { BodyOpener, OpenBody } from "./body.ts";
 import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
 import { checkReadConditions } from "./conditions.ts";
 import { buildAttributeColumns } from "./new-object.ts";
-import type { FoundVersion, PointReader } from "./point-reader.ts";
+import type { FoundVersion, PointReader, StoredVersion } from "./point-reader.ts";
 import { resolveRange } from "./range.ts";
 import type {
   ByteRange,
@@ -27,6 +29,7 @@ import type {
   GetRequest,
   HeadResult,
   ObjectAddress,
+  ObjectChecksum,
   ObjectInfo,
   ObjectReader,
   PutRequest,
@@ -53,6 +56,7 @@ const DELETES_MAX = 1000;
 /** Objects. */
 export class ObjectService {
   readonly #env: ServiceEnvironment;
+  readonly #owners = new OwnerReader();
 
   constructor(environment: ServiceEnvironment) {
     this.#env = environment;
@@ -118,13 +122,18 @@ export class ObjectService {
     return this.#resolve(request, this.#find(request));
   }
 
+  async describe(address: ObjectAddress): Promise<ObjectInfo> {
+    const { row, isLatest } = this.#find(address);
+    return buildObjectInfo(address.bucket, row, isLatest, this.#owners);
+  }
+
   async get(request: GetRequest): Promise<ObjectReader> {
     // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
     for (let attempt = 1; ; attempt += 1) {
-      const found = this.#find(request);
+      const found = this.#findStored(request);
       const head = this.#resolve(request, found);
       const [start, end] = this.#chooseBytes(head);
-      const body = await this.#openBody(found.row, start, end, request.customerKey);
+      const body = await this.#openBody(found, start, end, request.customerKey);
       if (body !== undefined) return buildReader(head, body);
       if (attempt === 2) throw new StoreError("InternalError", "Stored data is missing");
     }
@@ -175,7 +184,7 @@ export class ObjectService {
     page: { afterPartNumber?: number; maxParts?: number } = {},
   ): Promise<ObjectPartsResult & { object: ObjectInfo }> {
     const { row, isLatest } = this.#find(address);
-    const object = buildObjectInfo(address.bucket, row, isLatest);
+    const object = buildObjectInfo(address.bucket, row, isLatest, this.#owners);
     if (object.partsCount === undefined || row.blob === null) {
       return { object, parts: [], partsCount: 0, isTruncated: false };
     }
@@ -187,16 +196,24 @@ export class ObjectService {
     return this.#env.points.requireVersion(state, key, versionId);
   }
 
+  #findStored({ bucket, key, versionId }: ObjectAddress): StoredVersion {
+    const state = this.#env.buckets.require(bucket);
+    return this.#env.points.requireStored(state, key, versionId);
+  }
+
   #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
-    const object = buildObjectInfo(request.bucket, row, isLatest);
+    const object = buildObjectInfo(request.bucket, row, isLatest, this.#owners);
     requireCustomerKey(object.encryption, request.customerKey);
-    checkReadConditions(request.conditions, row, false);
+    checkReadConditions(request.conditions, row, false, object.headers);
     if (request.partNumber !== undefined) {
       return this.#resolvePart(object, row, request.partNumber);
     }
     if (request.range === undefined) return { object, contentLength: row.size };
     const range = resolveRange(request.range, row.size);
-    return { object, range, contentLength: range.end - range.start + 1 };
+    const contentLength = range.end - range.start + 1;
+    // The checksum that is told is that of the bytes that are read; of most ranges nobody knows one.
+    if (contentLength < row.size) delete object.checksum;
+    return { object, range, contentLength };
   }
 
   #resolvePart(object: ObjectInfo, row: VersionRow, partNumber: number): HeadResult {
@@ -207,6 +224,10 @@ export class ObjectService {
         : this.#env.points.findPart(row.blob, partNumber);
     if (part === undefined || (object.partsCount === undefined && !whole)) {
       throw new StoreError("InvalidPartNumber", "The requested partnumber is not satisfiable");
+    }
+    if ("checksum" in part) {
+      if (part.checksum === null) delete object.checksum;
+      else object.checksum = describePart(part.checksum, object.checksum);
     }
     // An empty part has no range that could name it.
     if (part.size === 0) return { object, contentLength: 0 };
@@ -219,9 +240,14 @@ export class ObjectService {
     return [0, contentLength];
   }
 
-  #openBody(row: VersionRow, start: number, end: number, customerKey: Buffer | undefined) {
+  #openBody(
+    { row, blob }: StoredVersion,
+    start: number,
+    end: number,
+    customerKey: Buffer | undefined,
+  ) {
     if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
-    return this.#env.bodies.open(row.blob, start, end, customerKey);
+    return this.#env.bodies.open(blob, start, end, customerKey);
   }
 }
 
@@ -233,6 +259,12 @@ function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
     recycle: (chunk) => body.recycle(chunk),
     close: () => body.close(),
   };
+}
+
+// With the type of the object's, as S3 tells it.
+function describePart(text: string, whole: ObjectChecksum | undefined): ObjectChecksum {
+  const [checksum] = parsePartChecksums(text);
+  return whole === undefined ? checksum : { ...checksum, type: whole.type };
 }
 
 /** The detail of a row. */

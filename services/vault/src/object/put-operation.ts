@@ -140,7 +140,7 @@ export function placeObject(
 
 function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {
   if (!state.bucket.objectLockEnabled) {
-    if (object.retention === undefined && object.hold !== true) return undefined;
+    if (object.retention === undefined && object.hold === null) return undefined;
     throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
   return (

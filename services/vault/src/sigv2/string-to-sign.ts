@@ -1,6 +1,7 @@
 // What Signature Version 2 signs ("Signing and authenticating REST requests" in the developer guide).
 import { createHmac } from "node:crypto";
 import { S3Error } from "../wire/error.ts";
+import { toPresignedField } from "../wire/fields.ts";
 import type { RequestFields } from "../wire/fields.ts";
 
 /** Parameters that are signed: subresources, and what refines them. */
@@ -46,8 +47,6 @@ const FREE: ReadonlySet<string> = new Set([
   "Expires",
   "Signature",
   "bucket-region",
-  "content-md5",
-  "content-type",
   "continuation-token",
   "delimiter",
   "encoding-type",
@@ -64,7 +63,6 @@ const FREE: ReadonlySet<string> = new Set([
   "start-after",
   "upload-id-marker",
   "version-id-marker",
-  "x-id",
 ]);
 
 /** What is signed of a request. */
@@ -76,6 +74,8 @@ export interface OlderParts {
   fields: RequestFields;
   /** The bucket, where the Host names it. */
   hostedBucket: string | undefined;
+  /** Names of parameters that mean nothing to the operation. */
+  ignoredParameters?: ReadonlySet<string> | undefined;
   /** The line of the date. */
   date: string;
 }
@@ -108,14 +108,16 @@ export function signOlder(secret: string, text: string): string {
 function readField({ fields, query }: OlderParts, name: string): string {
   const value = fields.getRaw(name);
   if (value !== undefined) return value.trim();
-  return toLatin1(query.find(([given]) => given === name)?.[1] ?? "");
+  return toLatin1(query.find(([given]) => toPresignedField(given) === name)?.[1] ?? "");
 }
 
 function buildExtensionLines(parts: OlderParts): string[] {
   const { fields, query } = parts;
   const stranger = fields.extensionNames.find((name) => !name.startsWith("x-amz-"));
   if (stranger !== undefined) throw notSigned("headers", "HeadersNotSigned", stranger);
-  const inQuery = query.map(([name]) => name).filter((name) => name.startsWith("x-amz-"));
+  const inQuery = query
+    .map(([name]) => name.toLowerCase())
+    .filter((name) => name.startsWith("x-amz-"));
   const names = new Set([...fields.extensionNames, ...inQuery]);
   return [...names].sort().map((name) => `${name}:${readField(parts, name)}`);
 }
@@ -126,10 +128,13 @@ function listPaths({ rawPath, hostedBucket }: OlderParts): string[] {
   return isBucket ? [rawPath, `${rawPath}/`] : [rawPath];
 }
 
-function listSubresources({ query }: OlderParts): string[] {
-  const stranger = query.find(
-    ([name]) => !SIGNED.has(name) && !FREE.has(name) && !name.startsWith("x-amz-"),
-  );
+function listSubresources({ query, ignoredParameters }: OlderParts): string[] {
+  const isFree = (name: string): boolean => {
+    if (FREE.has(name) || ignoredParameters?.has(name) === true) return true;
+    const field = toPresignedField(name);
+    return field !== undefined && !field.startsWith("x-store-");
+  };
+  const stranger = query.find(([name]) => !SIGNED.has(name) && !isFree(name));
   if (stranger !== undefined) throw notSigned("parameters", "ParametersNotSigned", stranger[0]);
   const signed = query
     .filter(([name]) => SIGNED.has(name))

@@ -1,13 +1,9 @@
 // The canonical request of Signature Version 4 as S3 builds it ("Create a canonical request" in the API reference).
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { S3Error } from "../wire/error.ts";
 
-const HEX = "0123456789ABCDEF";
-/** Bytes that stay as they are: A–Z a–z 0–9 - . _ ~ */
-const UNRESERVED = new Uint8Array(128);
-for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
-  UNRESERVED[char.charCodeAt(0)] = 1;
-}
+/** What encodeURIComponent leaves and S3 does not. */
+const LEFT_OVER = /[!'()*]/g;
 const PLAIN_PATH = /^[A-Za-z0-9\-._~/]*$/;
 const PLAIN_TEXT = /^[A-Za-z0-9\-._~]*$/;
 
@@ -19,21 +15,12 @@ export type QueryPair = readonly [name: string, value: string];
  * stays with `keepSlash`.
  */
 export function encodeUri(text: string, keepSlash = false): string {
-  return (keepSlash ? PLAIN_PATH : PLAIN_TEXT).test(text)
-    ? text
-    : encodeBytes(Buffer.from(text), keepSlash);
-}
-
-function encodeBytes(bytes: Uint8Array, keepSlash: boolean): string {
-  let out = "";
-  for (const byte of bytes) {
-    if ((byte < 128 && UNRESERVED[byte] === 1) || (keepSlash && byte === 0x2f)) {
-      out += String.fromCharCode(byte);
-    } else {
-      out += `%${HEX[byte >> 4]!}${HEX[byte & 15]!}`;
-    }
-  }
-  return out;
+  if ((keepSlash ? PLAIN_PATH : PLAIN_TEXT).test(text)) return text;
+  const encoded = encodeURIComponent(text.toWellFormed()).replace(
+    LEFT_OVER,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+  return keepSlash ? encoded.replaceAll("%2F", "/") : encoded;
 }
 
 /** Decodes percent escapes to text; throws InvalidURI where they are broken or no UTF-8. */
@@ -48,14 +35,17 @@ export function decodeUri(text: string): string {
 
 /** Reads a raw query (without `?`). `+` stands for a space, as S3 reads it. Throws InvalidURI. */
 export function parseQuery(raw: string): QueryPair[] {
-  if (raw === "") return [];
   const pairs: QueryPair[] = [];
-  for (const part of raw.split("&")) {
-    if (part === "") continue;
+  const text = raw.replaceAll("+", " ");
+  for (let start = 0, end = 0; start < text.length; start = end + 1) {
+    end = text.indexOf("&", start);
+    if (end < 0) end = text.length;
+    if (end === start) continue;
+    const part = text.slice(start, end);
     const at = part.indexOf("=");
     const name = at < 0 ? part : part.slice(0, at);
     const value = at < 0 ? "" : part.slice(at + 1);
-    pairs.push([decodeUri(name.replaceAll("+", " ")), decodeUri(value.replaceAll("+", " "))]);
+    pairs.push([decodeUri(name), decodeUri(value)]);
   }
   return pairs;
 }
@@ -68,12 +58,24 @@ export function canonicalizePath(rawPath: string): string {
 
 /** The query as it is signed: encoded again, sorted by name, then value; `skip` leaves one name out. */
 export function canonicalizeQuery(pairs: readonly QueryPair[], skip?: string): string {
-  const encoded: [string, string][] = [];
+  const encoded: QueryPair[] = [];
+  let isSorted = true;
   for (const [name, value] of pairs) {
-    if (name !== skip) encoded.push([encodeUri(name), encodeUri(value)]);
+    if (name === skip) continue;
+    const pair: QueryPair = [encodeUri(name), encodeUri(value)];
+    const before = encoded.at(-1);
+    isSorted &&= before === undefined || comparePairs(before, pair) <= 0;
+    encoded.push(pair);
   }
-  encoded.sort((a, b) => compareText(a[0], b[0]) || compareText(a[1], b[1]));
-  return encoded.map(([name, value]) => `${name}=${value}`).join("&");
+  // Most clients send what they have signed in the order in which they signed it.
+  if (!isSorted) encoded.sort(comparePairs);
+  let text = "";
+  for (const [name, value] of encoded) text += `${text === "" ? "" : "&"}${name}=${value}`;
+  return text;
+}
+
+function comparePairs(a: QueryPair, b: QueryPair): number {
+  return compareText(a[0], b[0]) || compareText(a[1], b[1]);
 }
 
 /** A field value as it is signed: trimmed, runs of spaces made one. */
@@ -111,13 +113,13 @@ export function buildCanonicalRequest(parts: CanonicalParts): string {
 /** The text that is signed for a canonical request. */
 export function buildStringToSign(timestamp: string, scope: string, canonical: string): string {
   // Field values are bytes read as latin1; everything else is ASCII.
-  const hash = createHash("sha256").update(canonical, "latin1").digest("hex");
-  return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${hash}`;
+  const digest = hash("sha256", Buffer.from(canonical, "latin1"), "hex");
+  return `AWS4-HMAC-SHA256\n${timestamp}\n${scope}\n${digest}`;
 }
 
 /** Lower-case SHA-256. */
 export function hashHex(data: string | Uint8Array): string {
-  return createHash("sha256").update(data).digest("hex");
+  return hash("sha256", data, "hex");
 }
 
 function compareText(a: string, b: string): number {

@@ -21,8 +21,20 @@ export interface SignatureClaim {
   /** As it came, `YYYYMMDDTHHMMSSZ`. */
   timestamp: string;
   timeMs: number;
-  /** Life of a presigned URL. */
-  expiresSeconds?: number;
+  /** What else a presigned URL says. */
+  presigned?: PresignedClaim;
+}
+
+/** What only presigned URLs say. */
+export interface PresignedClaim {
+  /** Life of the URL. */
+  expiresSeconds: number;
+  /** The parameter that holds the signature, as it was spelled. */
+  signatureName: string;
+  /** Hash of the body, where the URL names it. */
+  contentSha256: string | undefined;
+  /** Token of a session. */
+  token: string | undefined;
 }
 
 /** The claim of a request; undefined for an anonymous one. Throws the S3Error of a claim that is malformed. */
@@ -32,25 +44,57 @@ export function readSignatureClaim(
 ): SignatureClaim | undefined {
   // An empty field is none.
   const authorization = fields.get("authorization") || undefined;
-  const isPresigned = query.some(([name]) => isPresignName(name, "Signature"));
-  if (authorization !== undefined && isPresigned) {
+  const presigned = findPresigned(query);
+  if (authorization !== undefined && presigned?.Signature !== undefined) {
     throw new S3Error("InvalidArgument", "Only one auth mechanism allowed");
   }
   if (authorization !== undefined) return readAuthorization(authorization, fields);
-  return isPresigned || query.some(([name]) => isPresignName(name, "Algorithm"))
-    ? readPresignedQuery(query)
-    : undefined;
+  const isClaimed = presigned?.Signature !== undefined || presigned?.Algorithm !== undefined;
+  return isClaimed ? readPresignedQuery(presigned) : undefined;
 }
 
-/** Whether a query name is one of the presigned ones, in either spelling. */
-export function isPresignName(name: string, which: string): boolean {
-  return name === `X-Amz-${which}` || name === `X-Store-${which}`;
+const PRESIGN_NAMES = [
+  "Algorithm",
+  "Content-Sha256",
+  "Credential",
+  "Date",
+  "Expires",
+  "Security-Token",
+  "SignedHeaders",
+  "Signature",
+] as const;
+type PresignName = (typeof PRESIGN_NAMES)[number];
+const PRESIGN_PARAMETERS: ReadonlyMap<string, PresignName> = new Map(
+  PRESIGN_NAMES.flatMap((name) => [
+    [`X-Amz-${name}`, name],
+    [`X-Store-${name}`, name],
+  ]),
+);
+
+/** The parameters of a presigned URL, under either spelling. */
+type PresignedParameters = Partial<Record<PresignName, { pair: QueryPair; isRepeated: boolean }>>;
+
+function findPresigned(query: readonly QueryPair[]): PresignedParameters | undefined {
+  let found: PresignedParameters | undefined;
+  for (const pair of query) {
+    const name = PRESIGN_PARAMETERS.get(pair[0]);
+    if (name === undefined) continue;
+    found ??= {};
+    const before = found[name];
+    if (before === undefined) found[name] = { pair, isRepeated: false };
+    else before.isRepeated = true;
+  }
+  return found;
 }
 
 function readAuthorization(text: string, fields: RequestFields): SignatureClaim {
   if (!text.startsWith(`${ALGORITHM} `)) {
+    if (text === ALGORITHM) throw malformedHeader("Credential is required");
     if (text.startsWith("AWS4-")) throw new S3Error("UnsupportedSignature");
-    throw new S3Error("InvalidArgument", "Unsupported Authorization Type");
+    throw new S3Error("InvalidArgument", {
+      message: "Unsupported Authorization Type",
+      elements: [["ArgumentName", "Authorization"]],
+    });
   }
   const parts = new Map<string, string>();
   for (const part of text.slice(ALGORITHM.length + 1).split(",")) {
@@ -109,15 +153,15 @@ function readRequestTime(fields: RequestFields): { timestamp: string; timeMs: nu
   return { timestamp, timeMs };
 }
 
-function readPresignedQuery(query: readonly QueryPair[]): SignatureClaim {
-  const read = (which: string): string => {
-    const found = query.filter(([name]) => isPresignName(name, which));
-    if (found.length !== 1) {
+function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
+  const read = (which: PresignName): string => {
+    const found = parameters[which];
+    if (found === undefined || found.isRepeated) {
       throw malformedQuery(
         "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters, each of them once.",
       );
     }
-    return found[0]![1];
+    return found.pair[1];
   };
   if (read("Algorithm") !== ALGORITHM) {
     throw malformedQuery(`X-Amz-Algorithm only supports "${ALGORITHM}"`);
@@ -149,7 +193,12 @@ function readPresignedQuery(query: readonly QueryPair[]): SignatureClaim {
     signature: read("Signature"),
     timestamp,
     timeMs,
-    expiresSeconds,
+    presigned: {
+      expiresSeconds,
+      signatureName: parameters.Signature!.pair[0],
+      contentSha256: parameters["Content-Sha256"]?.pair[1],
+      token: parameters["Security-Token"]?.pair[1],
+    },
   };
 }
 

@@ -1,10 +1,10 @@
 // How a request's body is covered by its signature (`x-amz-content-sha256`).
 import { S3Error } from "../wire/error.ts";
-import type { SigningScope } from "./signing-key.ts";
+import type { SigningKey, SigningScope } from "./signing-key.ts";
 
 /** What chunk signatures are chained from. */
 export interface ChunkSeed {
-  key: Buffer;
+  key: SigningKey;
   timestamp: string;
   scope: SigningScope;
   /** The signature of the request's head. */

@@ -38,6 +38,8 @@ export interface FormClaim {
   signature: string;
   /** The policy as it was signed, in base64. */
   policy: string;
+  /** `x-amz-security-token` */
+  token: string | undefined;
 }
 
 /** The claim of a form, whose names are in lower case; undefined for an anonymous upload. */
@@ -51,9 +53,10 @@ export function readFormClaim(form: ReadonlyMap<string, string>): FormClaim | un
     return value;
   };
   const policy = read("policy");
+  const token = form.get("x-amz-security-token");
   if (isOlder) {
     const [accessKey, signature] = [read("awsaccesskeyid"), read("signature")];
-    return { accessKey, scope: undefined, signature, policy };
+    return { accessKey, scope: undefined, signature, policy, token };
   }
   if (read("x-amz-algorithm") !== "AWS4-HMAC-SHA256") {
     throw new S3Error("InvalidArgument", 'X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"');
@@ -69,7 +72,7 @@ export function readFormClaim(form: ReadonlyMap<string, string>): FormClaim | un
       "x-amz-date is not a valid time of the credential's date.",
     );
   }
-  return { accessKey, scope, signature: read("x-amz-signature"), policy };
+  return { accessKey, scope, signature: read("x-amz-signature"), policy, token };
 }
 
 /** Reads the base64 text of a policy; throws InvalidPolicyDocument. */

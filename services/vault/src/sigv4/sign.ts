@@ -8,8 +8,8 @@ import {
   parseQuery,
 } from "./canonical.ts";
 import { signChunk, signTrailer } from "./chunk-signature.ts";
-import { deriveSigningKey, formatScope, signText } from "./signing-key.ts";
-import type { SigningScope } from "./signing-key.ts";
+import { deriveSigningKey, formatScope } from "./signing-key.ts";
+import type { SigningKey, SigningScope } from "./signing-key.ts";
 import { formatBasicTime } from "./timestamp.ts";
 
 /** Whose signature it is. */
@@ -36,7 +36,7 @@ export interface SignedHead {
   /** The fields given, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
   headers: Record<string, string>;
   signature: string;
-  key: Buffer;
+  key: SigningKey;
   scope: SigningScope;
   timestamp: string;
 }
@@ -61,7 +61,7 @@ export function signRequest(identity: SigningIdentity, request: UnsignedRequest)
     payloadHash: request.payloadHash,
   });
   const key = deriveSigningKey(identity.secret, scope);
-  const signature = signText(key, buildStringToSign(timestamp, formatScope(scope), canonical));
+  const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
   headers["authorization"] =
     `AWS4-HMAC-SHA256 Credential=${identity.accessKey}/${formatScope(scope)},SignedHeaders=${signedHeaders.join(";")},Signature=${signature}`;
   return { headers, signature, key, scope, timestamp };
@@ -98,7 +98,7 @@ export function presignTarget(
     payloadHash: request.payloadHash ?? "UNSIGNED-PAYLOAD",
   });
   const key = deriveSigningKey(identity.secret, scope);
-  const signature = signText(key, buildStringToSign(timestamp, formatScope(scope), canonical));
+  const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
   return `${path}?${whole}&X-Amz-Signature=${signature}`;
 }
 
@@ -153,7 +153,7 @@ export function signPolicy(
     "x-amz-algorithm": "AWS4-HMAC-SHA256",
     "x-amz-credential": `${identity.accessKey}/${formatScope(scope)}`,
     "x-amz-date": timestamp,
-    "x-amz-signature": signText(deriveSigningKey(identity.secret, scope), encoded),
+    "x-amz-signature": deriveSigningKey(identity.secret, scope).sign(encoded),
   };
 }
 

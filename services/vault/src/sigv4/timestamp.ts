@@ -1,15 +1,23 @@
 // The times that signatures name: `YYYYMMDDTHHMMSSZ`, and what fields such as Date say.
 
-const BASIC = /^(\d{4})(\d{2})(\d{2})T(\d{2})(\d{2})(\d{2})Z$/;
+const BASIC = /^\d{8}T\d{6}Z$/;
 
 /** Milliseconds since 1970 of a basic ISO 8601 time; undefined where it is none. */
 export function parseBasicTime(text: string): number | undefined {
-  const match = BASIC.exec(text);
-  if (match === null) return undefined;
-  const [, year, month, day, hour, minute, second] = match.map(Number);
-  const ms = Date.UTC(year!, month! - 1, day, hour, minute, second);
-  // 20130231 rolls over into March: that is not what was written.
-  return formatBasicTime(ms) === text ? ms : undefined;
+  if (!BASIC.test(text)) return undefined;
+  const read = (start: number, end: number) => Number(text.slice(start, end));
+  const [year, month, day] = [read(0, 4), read(4, 6) - 1, read(6, 8)];
+  const [hour, minute, second] = [read(9, 11), read(11, 13), read(13, 15)];
+  const time = new Date(Date.UTC(year, month, day, hour, minute, second));
+  // 20130231 rolls over into March, the year 13 into 1913: that is not what was written.
+  const isSame =
+    time.getUTCFullYear() === year &&
+    time.getUTCMonth() === month &&
+    time.getUTCDate() === day &&
+    time.getUTCHours() === hour &&
+    time.getUTCMinutes() === minute &&
+    time.getUTCSeconds() === second;
+  return isSame ? time.getTime() : undefined;
 }
 
 /** The basic ISO 8601 form of a time. */

@@ -6,12 +6,13 @@ import { buildCanonicalRequest, buildStringToSign } from "./canonical.ts";
 import type { QueryPair } from "./canonical.ts";
 import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
 import type { OlderClaim } from "../sigv2/index.ts";
-import { isPresignName, readSignatureClaim } from "./credential.ts";
+import { readSignatureClaim } from "./credential.ts";
 import type { SignatureClaim } from "./credential.ts";
 import { readPayloadClaim } from "./payload.ts";
 import type { PayloadClaim, PayloadMode } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
-import { SigningKeyCache, formatScope, isSameSignature, signText } from "./signing-key.ts";
+import { SigningKeyCache, formatScope, isSameSignature } from "./signing-key.ts";
+import type { SigningKey } from "./signing-key.ts";
 
 /** How far a signature's time may be from ours. */
 export const CLOCK_SKEW_MS_MAX = 900_000;
@@ -25,6 +26,8 @@ export interface SignedRequest {
   fields: RequestFields;
   /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
   payloadHash?: string | undefined;
+  /** Names of parameters that mean nothing to the operation: Version 2 does not sign them. */
+  ignoredParameters?: ReadonlySet<string> | undefined;
   /** The bucket, where the Host names it. */
   hostedBucket?: string | undefined;
   /** The Host that a trusted proxy says the client used, where there is one. */
@@ -76,16 +79,17 @@ export class SignatureVerifier<Owner> {
     const payloadHash = this.#readPayloadHash(claim, request, declared);
     const payload = readPayloadClaim(payloadHash);
     const known = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
     this.#checkTime(claim);
     checkSignedNames(claim, request.fields);
     const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
-    const hosts = [undefined, request.forwardedHost];
-    const matches = hosts.some(
-      (host, index) =>
-        (index === 0 || host !== undefined) &&
-        isSameSignature(signClaim(claim, request, payloadHash, key, host), claim.signature),
-    );
-    if (!matches) throw doesNotMatch(claim.accessKey);
+    let sent: SignedTexts | undefined;
+    const matches = listHosts(request).some((host) => {
+      const texts = buildTexts(claim, request, payloadHash, host);
+      sent ??= texts;
+      return isSameSignature(key.sign(texts.toSign), claim.signature);
+    });
+    if (!matches) throw doesNotMatch(claim, sent);
     return {
       kind: "signed",
       accessKey: claim.accessKey,
@@ -102,12 +106,13 @@ export class SignatureVerifier<Owner> {
   /** Checks a form upload's policy signature; throws as `verify`. */
   verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
     const { secret, owner } = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.token);
     const { scope, policy } = claim;
     const expected =
       scope === undefined
         ? signOlder(secret, policy)
-        : signText(this.#keys.get(claim.accessKey, secret, scope), policy);
-    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim.accessKey);
+        : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
+    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
     const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
     return { owner, signature: { version, type: "POST" } };
   }
@@ -116,13 +121,22 @@ export class SignatureVerifier<Owner> {
   #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
     const { kind, accessKey, timeMs, date } = claim;
     const { secret, owner } = this.#requireKey(accessKey);
+    requireNoToken(request.fields.get("x-amz-security-token"));
     const nowMs = this.#clock.now();
     if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
     if (kind === "header") requireNear(timeMs, date, nowMs);
-    const { method, rawPath, query, fields, hostedBucket } = request;
-    const texts = buildOlderStrings({ method, rawPath, query, fields, hostedBucket, date });
+    const { method, rawPath, query, fields, hostedBucket, ignoredParameters } = request;
+    const texts = buildOlderStrings({
+      method,
+      rawPath,
+      query,
+      fields,
+      hostedBucket,
+      ignoredParameters,
+      date,
+    });
     const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
-    if (!matches) throw doesNotMatch(accessKey);
+    if (!matches) throw doesNotMatch(claim, { toSign: texts[0]! });
     return {
       kind: "signed",
       accessKey,
@@ -145,10 +159,7 @@ export class SignatureVerifier<Owner> {
   ): string {
     if (declared !== undefined) return declared;
     if (claim.kind === "header" && request.payloadHash !== undefined) return request.payloadHash;
-    if (claim.kind === "query") {
-      const inQuery = request.query.find(([name]) => isPresignName(name, "Content-Sha256"));
-      return inQuery?.[1] ?? "UNSIGNED-PAYLOAD";
-    }
+    if (claim.presigned !== undefined) return claim.presigned.contentSha256 ?? "UNSIGNED-PAYLOAD";
     throw new S3Error(
       "InvalidRequest",
       "Missing required header for this request: x-amz-content-sha256",
@@ -157,22 +168,55 @@ export class SignatureVerifier<Owner> {
 
   #checkTime(claim: SignatureClaim): void {
     const nowMs = this.#clock.now();
-    if (claim.kind === "query") {
-      const endMs = claim.timeMs + claim.expiresSeconds! * 1000;
+    if (claim.presigned !== undefined) {
+      const { expiresSeconds } = claim.presigned;
+      const endMs = claim.timeMs + expiresSeconds * 1000;
       if (claim.timeMs > nowMs + CLOCK_SKEW_MS_MAX) {
         throw new S3Error("AccessDenied", "Request is not yet valid");
       }
-      if (nowMs > endMs) throw hasExpired(endMs, nowMs, claim.expiresSeconds);
+      if (nowMs > endMs) throw hasExpired(endMs, nowMs, expiresSeconds);
       return;
     }
     requireNear(claim.timeMs, claim.timestamp, nowMs);
   }
 }
 
+// The Host may have been signed as it came, as a trusted proxy got it, or (by git-annex and libcloud) without its port.
+function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
+  const sent = fields.getRaw("host") ?? "";
+  const hosts = forwardedHost === undefined ? [sent] : [sent, forwardedHost];
+  const bare = sent.replace(/:\d+$/, "");
+  return bare === sent ? hosts : [...hosts, bare];
+}
+
 const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
 
-function doesNotMatch(accessKey: string): S3Error {
-  return new S3Error("SignatureDoesNotMatch", { elements: [["AWSAccessKeyId", accessKey]] });
+// What was signed here, so that whoever writes a client sees where it went another way. It holds nothing but the request.
+function doesNotMatch(
+  { accessKey, signature }: { accessKey: string; signature: string },
+  texts: Partial<SignedTexts> = {},
+): S3Error {
+  const elements: [string, string][] = [["AWSAccessKeyId", accessKey]];
+  if (texts.toSign !== undefined) elements.push(["StringToSign", toUtf8(texts.toSign)]);
+  elements.push(["SignatureProvided", signature.slice(0, 128)]);
+  const { canonical } = texts;
+  if (canonical !== undefined && !SECRET_FIELD.test(canonical)) {
+    elements.push(["CanonicalRequest", toUtf8(canonical)]);
+  }
+  return new S3Error("SignatureDoesNotMatch", { elements });
+}
+
+/** A customer's key is told to nobody, not even to who sent it: answers end up in logs. */
+const SECRET_FIELD = /-server-side-encryption-customer-key:/;
+
+// Field values are bytes read as latin1.
+function toUtf8(text: string): string {
+  return Buffer.from(text, "latin1").toString("utf8");
+}
+
+// There are no temporary credentials, so no token is one of ours; an empty one is none.
+function requireNoToken(token: string | undefined): void {
+  if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
 }
 
 function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {
@@ -198,6 +242,7 @@ function requireNear(timeMs: number, given: string, nowMs: number): void {
 }
 
 function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
+  if (fields.extensionNames.length === 0) return;
   const signed = new Set(claim.signedHeaders);
   const missing = fields.extensionNames.filter((name) => !signed.has(name));
   if (missing.length > 0) {
@@ -208,28 +253,37 @@ function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
   }
 }
 
-function signClaim(
+interface SignedTexts {
+  canonical: string;
+  toSign: string;
+}
+
+function buildTexts(
   claim: SignatureClaim,
   request: SignedRequest,
   payloadHash: string,
-  key: Buffer,
-  host: string | undefined,
-): string {
+  host: string,
+): SignedTexts {
   const { fields } = request;
-  const skipQuery = request.query.find(([name]) => isPresignName(name, "Signature"))?.[0];
+  const skipQuery = claim.presigned?.signatureName;
   const canonical = buildCanonicalRequest({
     method: request.method,
     rawPath: request.rawPath,
     query: request.query,
-    ...(claim.kind === "query" && skipQuery !== undefined ? { skipQuery } : {}),
-    getField: (name) => (name === "host" && host !== undefined ? host : fields.getRaw(name)),
+    ...(skipQuery === undefined ? {} : { skipQuery }),
+    getField: (name) => {
+      if (name === "host") return host;
+      // The SDK for JavaScript of version 2 signs fields that its presigned URLs bring as parameters.
+      return fields.getRaw(name) ?? (claim.kind === "query" ? fields.get(name) : undefined);
+    },
     signedHeaders: claim.signedHeaders,
     payloadHash,
   });
-  return signText(key, buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical));
+  const toSign = buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical);
+  return { canonical, toSign };
 }
 
-function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: Buffer): PayloadMode {
+function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: SigningKey): PayloadMode {
   switch (payload.kind) {
     case "signed":
     case "unsigned":

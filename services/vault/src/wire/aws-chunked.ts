@@ -26,6 +26,8 @@ export interface AwsChunkedOptions {
   decodedLength: number;
 }
 
+const EMPTY_LINE = "\r\n";
+
 const HEAD = 0;
 const DATA = 1;
 const DATA_END = 2;
@@ -39,6 +41,9 @@ const DONE = 4;
  *   HEAD --size>0--> DATA --size bytes--> DATA_END --CRLF--> HEAD
  *     \--size=0--> TRAILER --empty line--> DONE
  * ```
+ *
+ * Trailers are taken as they are sent: a client (minio-go) ends fields in a bare LF and puts an empty line before the
+ * signature, or a second one behind the last field.
  *
  * `execute` gives the data bytes of a piece as views of it; a chunk's data is given on before its signature can be
  * checked, so nothing may be kept of a body until `finish` has returned.
@@ -57,6 +62,8 @@ export class AwsChunkedDecoder {
   #trailerBytes = 0;
   #trailerText = "";
   #trailerSignature: string | undefined;
+  #emptyLines = 0;
+  #behind = "";
   readonly #trailers: [string, string][] = [];
 
   constructor(options: AwsChunkedOptions) {
@@ -79,7 +86,9 @@ export class AwsChunkedDecoder {
         if (this.#remaining === 0) this.#endData();
         onData(data);
       } else if (this.#state === DONE) {
-        throw malformed("bytes follow its end");
+        this.#behind += bytes.toString("latin1", at, at + EMPTY_LINE.length + 1);
+        if (!EMPTY_LINE.startsWith(this.#behind)) throw malformed("bytes follow its end");
+        return;
       } else {
         at = this.#takeLine(bytes, at);
       }
@@ -106,8 +115,9 @@ export class AwsChunkedDecoder {
     if (lf < 0) return end;
     const line = this.#line;
     this.#line = "";
-    if (!line.endsWith("\r")) throw malformed("a line does not end in CRLF");
-    const text = line.slice(0, -1);
+    const isWhole = line.endsWith("\r");
+    if (!isWhole && this.#state !== TRAILER) throw malformed("a line does not end in CRLF");
+    const text = isWhole ? line.slice(0, -1) : line;
     if (this.#state === HEAD) this.#startChunk(text);
     else if (this.#state === DATA_END) this.#closeChunk(text);
     else this.#takeTrailer(text);
@@ -161,13 +171,14 @@ export class AwsChunkedDecoder {
 
   #takeTrailer(text: string): void {
     if (text === "") {
-      this.#endTrailers();
+      this.#emptyLines += 1;
+      if (this.#emptyLines > 1 || !this.#awaitsSignature()) this.#endTrailers();
       return;
     }
     this.#trailerBytes += text.length;
-    if (this.#trailerBytes > TRAILER_BYTES_MAX) throw malformed("the trailer is too long");
+    if (this.#trailerBytes > TRAILER_BYTES_MAX) throw malformedTrailer("it is too long");
     const match = FIELD.exec(text);
-    if (match === null) throw malformed("a trailing field is not valid");
+    if (match === null) throw malformedTrailer("a field is not valid");
     const name = match[1]!.toLowerCase();
     const value = match[2]!;
     if (SIGNATURE_NAMES.has(name)) {
@@ -175,12 +186,18 @@ export class AwsChunkedDecoder {
       return;
     }
     if (!this.#trailerNames.includes(name) || this.#trailers.some(([known]) => known === name)) {
-      throw malformed(`the trailing field ${name} was not announced in x-amz-trailer`);
+      throw malformedTrailer(`the field ${name} was not announced in x-amz-trailer`);
     }
     if (this.#trailerSignature !== undefined)
-      throw malformed("a field follows the trailer's signature");
+      throw malformedTrailer("a field follows its signature");
     this.#trailerText += `${name}:${value}\n`;
     this.#trailers.push([name, value]);
+  }
+
+  #awaitsSignature(): boolean {
+    return (
+      this.#seed !== undefined && this.#trailers.length > 0 && this.#trailerSignature === undefined
+    );
   }
 
   #endTrailers(): void {
@@ -188,8 +205,7 @@ export class AwsChunkedDecoder {
     const missing = this.#trailerNames.find(
       (name) => !this.#trailers.some(([given]) => given === name),
     );
-    if (missing !== undefined)
-      throw malformed(`the announced trailing field ${missing} is missing`);
+    if (missing !== undefined) throw malformedTrailer(`the announced field ${missing} is missing`);
     if (this.#seed === undefined || this.#trailerNames.length === 0) return;
     const hash = hashHex(this.#trailerText);
     const expected = signTrailer({ ...this.#seed, signature: this.#signature }, hash);
@@ -197,6 +213,10 @@ export class AwsChunkedDecoder {
       throw new S3Error("SignatureDoesNotMatch");
     }
   }
+}
+
+function malformedTrailer(detail: string): S3Error {
+  return new S3Error("MalformedTrailerError", `The trailer is not well-formed: ${detail}.`);
 }
 
 function malformed(detail: string): S3Error {

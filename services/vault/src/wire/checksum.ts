@@ -47,12 +47,7 @@ export function readChecksumClaim(
     if (value !== undefined) found.push({ algorithm, value: checkValue(algorithm, value) });
     else if (trailerNames.includes(field)) found.push({ algorithm, value: undefined });
   }
-  if (found.length > 1) {
-    throw new S3Error(
-      "InvalidRequest",
-      "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
-    );
-  }
+  if (found.length > 1) throw severalChecksums();
   const asked = fields.get("x-amz-sdk-checksum-algorithm");
   const claim = found[0];
   if (asked === undefined) return claim;
@@ -72,6 +67,22 @@ export function readChecksumClaim(
   return claim;
 }
 
+/**
+ * The checksum that an upload of parts must come to, with the number of its parts behind it or without; undefined without
+ * one, InvalidRequest as `readChecksumClaim`.
+ */
+export function readCompositeClaim(fields: RequestFields): string | undefined {
+  const found: string[] = [];
+  for (const [algorithm, { field }] of ENTRIES) {
+    const value = fields.get(field);
+    if (value === undefined) continue;
+    checkValue(algorithm, value.replace(/-\d{1,5}$/, ""));
+    found.push(value);
+  }
+  if (found.length > 1) throw severalChecksums();
+  return found[0];
+}
+
 /** Checks that a value is base64 of the algorithm's length; throws InvalidRequest. */
 export function checkValue(algorithm: ChecksumAlgorithm, value: string): string {
   const { length, field } = checksumAlgorithms[algorithm];
@@ -79,4 +90,11 @@ export function checkValue(algorithm: ChecksumAlgorithm, value: string): string 
     throw new S3Error("InvalidRequest", `Value for ${field} header is invalid.`);
   }
   return value;
+}
+
+function severalChecksums(): S3Error {
+  return new S3Error(
+    "InvalidRequest",
+    "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
+  );
 }

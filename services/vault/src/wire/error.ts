@@ -87,6 +87,10 @@ export const s3Errors = {
     400,
     "The body of your POST request is not well-formed multipart/form-data.",
   ],
+  MalformedTrailerError: [
+    400,
+    "The request contained trailing data that was not well-formed or did not conform to our published schema.",
+  ],
   MalformedPolicy: [400, "Policy has invalid resource."],
   MalformedXML: [
     400,
@@ -101,8 +105,9 @@ export const s3Errors = {
   MethodNotAllowed: [405, "The specified method is not allowed against this resource."],
   MissingContentLength: [411, "You must provide the Content-Length HTTP header."],
   MissingSecurityHeader: [400, "Your request was missing a required header"],
-  MissingRequestBodyError: [400, "Request body is empty."],
+  MissingRequestBodyError: [400, "Request Body is empty"],
   NoSuchBucket: [404, "The specified bucket does not exist"],
+  NoSuchConfiguration: [404, "The specified configuration does not exist."],
   NoSuchBucketPolicy: [404, "The bucket policy does not exist"],
   NoSuchCORSConfiguration: [404, "The CORS configuration does not exist"],
   NoSuchKey: [404, "The specified key does not exist."],

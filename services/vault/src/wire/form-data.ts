@@ -25,6 +25,7 @@ export function readBoundary(contentType: string): string {
 
 /** The file of a form, as its part's head describes it. */
 export interface FormFile {
+  /** Without the path that some clients put before it. */
   fileName: string;
   contentType: string | undefined;
 }
@@ -121,7 +122,7 @@ export class FormReader {
     }
     const type = lines.find((line) => /^content-type\s*:/i.test(line));
     this.file = {
-      fileName: readParameter(disposition, "filename") ?? "",
+      fileName: (readParameter(disposition, "filename") ?? "").replace(/^.*[/\\]/s, ""),
       contentType: type?.slice(type.indexOf(":") + 1).trim(),
     };
     this.#state = FILE;
@@ -164,9 +165,10 @@ export class FormReader {
   }
 }
 
+// Browsers escape a quote as %22 and a backslash not at all; other clients put a backslash before both.
 function readParameter(header: string, name: string): string | undefined {
   const match = new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^;\\s]+))`, "i").exec(header);
-  return match?.[1]?.replaceAll(/\\(.)/g, "$1").replaceAll("%22", '"') ?? match?.[2];
+  return match?.[1]?.replaceAll(/\\(["\\])/g, "$1").replaceAll("%22", '"') ?? match?.[2];
 }
 
 function malformed(detail: string): S3Error {

@@ -2,9 +2,12 @@
 import { decodeUri, parseQuery } from "../sigv4/index.ts";
 import type { QueryPair } from "../sigv4/index.ts";
 import { S3Error } from "./error.ts";
+import { isPresigned, toPresignedField } from "./fields.ts";
 import type { RequestFields } from "./fields.ts";
 
 type Level = "service" | "bucket" | "object";
+
+const KEY_BYTES_MAX = 1_024;
 
 /**
  * Level, method, query names that must all be there, name of the operation. `copy` names stand for a request with
@@ -64,6 +67,18 @@ const TABLE = [
   ["bucket", "PUT", "requestPayment", "PutBucketRequestPayment"],
   ["bucket", "GET", "accelerate", "GetBucketAccelerateConfiguration"],
   ["bucket", "PUT", "accelerate", "PutBucketAccelerateConfiguration"],
+  ["bucket", "GET", "analytics", "GetBucketAnalyticsConfiguration"],
+  ["bucket", "PUT", "analytics", "PutBucketAnalyticsConfiguration"],
+  ["bucket", "DELETE", "analytics", "DeleteBucketAnalyticsConfiguration"],
+  ["bucket", "GET", "intelligent-tiering", "GetBucketIntelligentTieringConfiguration"],
+  ["bucket", "PUT", "intelligent-tiering", "PutBucketIntelligentTieringConfiguration"],
+  ["bucket", "DELETE", "intelligent-tiering", "DeleteBucketIntelligentTieringConfiguration"],
+  ["bucket", "GET", "inventory", "GetBucketInventoryConfiguration"],
+  ["bucket", "PUT", "inventory", "PutBucketInventoryConfiguration"],
+  ["bucket", "DELETE", "inventory", "DeleteBucketInventoryConfiguration"],
+  ["bucket", "GET", "metrics", "GetBucketMetricsConfiguration"],
+  ["bucket", "PUT", "metrics", "PutBucketMetricsConfiguration"],
+  ["bucket", "DELETE", "metrics", "DeleteBucketMetricsConfiguration"],
   ["object", "PUT", "", "PutObject"],
   ["object", "PUT", "copy", "CopyObject"],
   ["object", "GET", "", "GetObject"],
@@ -87,16 +102,21 @@ const TABLE = [
   ["object", "GET", "uploadId", "ListParts"],
 ] as const satisfies readonly (readonly [Level, string, string, string])[];
 
-/** The table once more, its names apart; and for each level and method the operation that is asked for without a name. */
+/** The table once more, its names apart. */
 const ROWS = TABLE.map(([level, method, names, name]) => {
   return { level, method, names: names === "" ? [] : names.split(" "), name };
 });
-const PLAIN: ReadonlyMap<string, (typeof TABLE)[number][3]> = new Map(
-  ROWS.filter((row) => row.names.length === 0).map((row) => [
-    `${row.level} ${row.method}`,
-    row.name,
-  ]),
-);
+/** The operations that are asked for without a name, by method. */
+const PLAIN: Readonly<Record<Level, ReadonlyMap<string, OperationName>>> = {
+  service: listPlain("service"),
+  bucket: listPlain("bucket"),
+  object: listPlain("object"),
+};
+
+function listPlain(level: Level): Map<string, OperationName> {
+  const rows = ROWS.filter((row) => row.level === level && row.names.length === 0);
+  return new Map(rows.map((row) => [row.method, row.name]));
+}
 
 /** The name of an operation, as the API reference has it. */
 export type OperationName = (typeof TABLE)[number][3];
@@ -108,19 +128,15 @@ export const operationNames: readonly OperationName[] = TABLE.map((row) => row[3
 const SUBRESOURCES: ReadonlySet<string> = new Set([
   ...TABLE.flatMap((row) => row[2].split(" ")).filter((name) => name !== "" && name !== "copy"),
   "abac",
-  "analytics",
   "append",
   "ask",
   "cold-tier",
   "events",
   "geo-placement",
-  "intelligent-tiering",
-  "inventory",
   "metadataConfiguration",
   "metadataInventoryTable",
   "metadataJournalTable",
   "metadataTable",
-  "metrics",
   "pipeline",
   "renameObject",
   "encryption-context",
@@ -140,16 +156,18 @@ const SUBRESOURCES: ReadonlySet<string> = new Set([
 const PARAMETERS: ReadonlySet<string> = new Set(["partNumber"]);
 
 /** Parameters of URLs that were presigned with Signature Version 2. */
-const OLDER_PARAMETERS: ReadonlySet<string> = new Set([
-  "AWSAccessKeyId",
-  "Signature",
-  "Expires",
-  "content-type",
-  "content-md5",
-]);
+const OLDER_PARAMETERS: ReadonlySet<string> = new Set(["AWSAccessKeyId", "Signature", "Expires"]);
 
 /** Names by which writes may be refined; any other name on a write is refused, never ignored. */
 const WRITE_PARAMETERS: ReadonlySet<string> = new Set(["versionId", "partNumber", "uploadId"]);
+
+/** Subresources of which a bucket has several, each with an `id`. */
+const IDENTIFIED: ReadonlySet<string> = new Set([
+  "analytics",
+  "intelligent-tiering",
+  "inventory",
+  "metrics",
+]);
 
 /** A request's operation and what it is about. */
 export type ResolvedRequest = {
@@ -159,6 +177,8 @@ export type ResolvedRequest = {
   /** "" on bucket level. */
   readonly key: string;
   readonly query: RequestQuery;
+  /** Names of parameters that mean nothing to it. */
+  readonly ignored: ReadonlySet<string>;
 };
 
 /** A query by name; of a repeated name the first value counts. */
@@ -226,23 +246,28 @@ export function resolveOperation(
   fields: RequestFields,
 ): ResolvedRequest {
   const asked = new Set<string>();
+  const ignored = new Set<string>();
+  const isSigned = isPresigned(query.pairs);
   const isOlder = query.has("AWSAccessKeyId");
   for (const [given] of query.pairs) {
     // The specification's own name for retention.
     const name = given === "lock" && address.level === "object" ? "retention" : given;
     if (SUBRESOURCES.has(name)) asked.add(name);
-    else if (!isOlder || !OLDER_PARAMETERS.has(name))
-      checkParameter(method, name, query.get(given)!);
+    else if (name === "id" && query.pairs.some(([other]) => IDENTIFIED.has(other))) continue;
+    else if (isOlder && OLDER_PARAMETERS.has(name)) continue;
+    else if (isSigned && toPresignedField(name) !== undefined) continue;
+    else if (isIgnored(method, name, query.get(given)!)) ignored.add(name);
   }
+  requireKeyLength(address.key);
   if (fields.has("x-amz-copy-source") && method === "PUT" && address.level === "object") {
     asked.add("copy");
   }
   const name = findOperation(method, address.level, asked);
-  return { name, bucket: address.bucket, key: address.key, query };
+  return { name, bucket: address.bucket, key: address.key, query, ignored };
 }
 
 function findOperation(method: string, level: Level, asked: ReadonlySet<string>): OperationName {
-  const plain = asked.size === 0 ? PLAIN.get(`${level} ${method}`) : undefined;
+  const plain = asked.size === 0 ? PLAIN[level].get(method) : undefined;
   if (plain !== undefined) return plain;
   let best: { name: OperationName; names: readonly string[] } | undefined;
   let isKnownElsewhere = false;
@@ -267,28 +292,62 @@ function findOperation(method: string, level: Level, asked: ReadonlySet<string>)
       `Conflicting query string parameters: ${[...best.names, ...rest].join(", ")}`,
     );
   }
-  if (isKnownElsewhere || best === undefined) throw new S3Error("MethodNotAllowed");
+  if (isKnownElsewhere || best === undefined) throw notAllowed(method, level, asked);
   throw new S3Error("InvalidArgument", `${rest.join(", ")} does not stand alone.`);
+}
+
+// With the methods that there are, as RFC 9110 section 15.5.6 wants them.
+function notAllowed(method: string, level: Level, asked: ReadonlySet<string>): S3Error {
+  const isNamed = ROWS.some((row) => row.level === level && row.names.some((it) => asked.has(it)));
+  const fitting = ROWS.filter(
+    ({ level: rowLevel, names }) =>
+      rowLevel === level && names.length > 0 === isNamed && names.every((item) => asked.has(item)),
+  );
+  const methods = new Set(fitting.map((row) => row.method));
+  return new S3Error("MethodNotAllowed", {
+    headers: [["Allow", [...methods].join(", ")]],
+    elements: [
+      ["Method", method],
+      ["ResourceType", level.toUpperCase()],
+    ],
+  });
+}
+
+// What no key can be is told so by every operation, and not that there is none of the name.
+function requireKeyLength(key: string): void {
+  // A UTF-16 unit is three bytes at most.
+  if (key.length * 3 <= KEY_BYTES_MAX) return;
+  const size = Buffer.byteLength(key);
+  if (size <= KEY_BYTES_MAX) return;
+  throw new S3Error("KeyTooLongError", {
+    elements: [
+      ["Size", String(size)],
+      ["MaxSizeAllowed", String(KEY_BYTES_MAX)],
+    ],
+  });
 }
 
 function isBuilt(level: Level, name: string): boolean {
   return TABLE.some(([rowLevel, , names]) => rowLevel === level && names.split(" ").includes(name));
 }
 
-// Reads ignore parameters that mean nothing (a page may add `?v=3` to a picture's address), writes do not.
-function checkParameter(method: string, name: string, value: string): void {
-  if (name === "x-id" || /^X-(?:Amz|Store)-/i.test(name)) return;
+// Reads ignore parameters that mean nothing (a page may add `?v=3` to a picture's address), writes refuse them. Those that
+// begin with `x-` are the caller's notes for the access log ("Adding custom log information" in the user guide), unless
+// they stand for fields.
+function isIgnored(method: string, name: string, value: string): boolean {
+  if (/^x-/i.test(name)) return !/^x-(?:amz|store)-/i.test(name);
   const isRead = method === "GET" || method === "HEAD";
-  if (isRead ? value === "" && !READ_FLAGS.has(name) : !WRITE_PARAMETERS.has(name)) {
-    throw new S3Error(
-      "NotImplemented",
-      `The query parameter ${JSON.stringify(name.slice(0, 64))} is not implemented.`,
-    );
-  }
+  if ((isRead ? READ_PARAMETERS : WRITE_PARAMETERS).has(name)) return false;
+  // Bun presigns what an answer is to say of the body for writes as well.
+  if ((isRead && value !== "") || name.startsWith("response-")) return true;
+  throw new S3Error(
+    "NotImplemented",
+    `The query parameter ${JSON.stringify(name.slice(0, 64))} is not implemented.`,
+  );
 }
 
-/** Parameters of reads that may be empty. */
-const READ_FLAGS: ReadonlySet<string> = new Set([
+/** Names by which reads may be refined. */
+const READ_PARAMETERS: ReadonlySet<string> = new Set([
   "prefix",
   "delimiter",
   "marker",

@@ -68,8 +68,9 @@ export interface XmlLimits {
   elementsMax?: number;
 }
 
-/** Reads a document whose root is `root`. Throws MalformedXML with what is wrong. */
+/** Reads a document whose root is `root`. Throws MalformedXML with what is wrong, MissingRequestBodyError where there is none. */
 export function parseXml(bytes: Buffer, root: string, limits: XmlLimits = {}): XmlElement {
+  if (bytes.length === 0) throw new S3Error("MissingRequestBodyError");
   const text = decodeUtf8(bytes);
   const found = new Reader(text, limits.elementsMax ?? ELEMENTS_MAX_DEFAULT).read();
   if (found.name !== root) throw malformedXml(`the root is ${found.name}, not ${root}`);
@@ -205,7 +206,8 @@ function decodeEntities(text: string): string {
     .replaceAll(ENTITY, (whole, named?: string, decimal?: string, hex?: string) => {
       if (named !== undefined) return NAMED[named]!;
       const code = Number.parseInt(decimal ?? hex ?? "", decimal === undefined ? 16 : 10);
-      if (!(code > 0 && code <= 0x10ffff)) throw malformedXml(`${whole} is no entity`);
+      const isCharacter = code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff);
+      if (!isCharacter) throw malformedXml(`${whole} is no entity`);
       return String.fromCodePoint(code);
     });
 }

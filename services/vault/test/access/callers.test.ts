@@ -129,6 +129,7 @@ describe("users and keys", () => {
       path,
       box: new SecretBox(loadMasterKey(keyPath)),
       clock: createManualClock(5),
+      rootKey: "root",
     });
 
   test("outlive a restart, and their secrets are nowhere in the file", () => {
@@ -156,6 +157,15 @@ describe("users and keys", () => {
     directory.deleteUser("ada");
     assert.equal(directory.findKey("chosen"), undefined);
     assert.deepEqual(open().listKeys(), []);
+  });
+
+  test("do not take root's key, whose requests would never be theirs", () => {
+    const directory = open();
+    directory.putUser({ name: "bob", enabled: true, policies: {}, namespaces: [] });
+    assert.throws(() => directory.createKey({ user: "bob", accessKey: "root" }), {
+      code: "conflict",
+    });
+    directory.deleteUser("bob");
   });
 
   test("with a policy that is not valid are not made", () => {

@@ -8,8 +8,12 @@ import type { PolicyPrincipal } from "../../src/access/policy.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
 import { operationNames } from "../../src/wire/operation.ts";
 
-const anyone: PolicyPrincipal = { arn: undefined, names: [] };
-const ada: PolicyPrincipal = { arn: "arn:aws:iam::000000000001:user/ada", names: ["ada"] };
+const anyone: PolicyPrincipal = { arn: undefined, names: [], accountNames: [] };
+const ada: PolicyPrincipal = {
+  arn: "arn:aws:iam::000000000001:user/ada",
+  names: ["ada"],
+  accountNames: ["000000000001"],
+};
 
 function ask(
   statements: object | object[],
@@ -129,6 +133,57 @@ describe("a bucket policy", () => {
   });
 });
 
+describe("a policy's variables", () => {
+  test("have defaults for who has no value", () => {
+    const own = { ...allow, Resource: "arn:aws:s3:::b/${aws:username, 'guest'}/*" };
+    const values = { "aws:username": ["ada"] };
+    assert.equal(ask(own, { resource: "b/ada/x", values }), "allow");
+    assert.equal(ask(own, { resource: "b/guest/x", values }), "none");
+    assert.equal(ask(own, { resource: "b/guest/x" }), "allow");
+  });
+
+  test("may be characters that would be patterns", () => {
+    const own = { ...allow, Resource: "arn:aws:s3:::b/${*}${?}*${$}" };
+    assert.equal(ask(own, { resource: "b/*?x$" }), "allow");
+    assert.equal(ask(own, { resource: "b/ab$" }), "none");
+    const value = { StringEquals: { "s3:prefix": "${*}" } };
+    const asked = (prefix: string) =>
+      ask({ ...allow, Condition: value }, { values: { "s3:prefix": [prefix] } });
+    assert.equal(asked("*"), "allow");
+    assert.equal(asked("a"), "none");
+  });
+
+  test("bring a caller's stars and question marks as they are", () => {
+    const values = { "aws:referer": ["a?*"], "s3:prefix": ["a?*"] };
+    const both = ["StringEquals", "StringLike"];
+    for (const operator of both) {
+      const Condition = { [operator]: { "s3:prefix": "${aws:Referer}" } };
+      assert.equal(ask({ ...allow, Condition }, { values }), "allow", operator);
+      const others = { ...values, "s3:prefix": ["abc"] };
+      assert.equal(ask({ ...allow, Condition }, { values: others }), "none", operator);
+    }
+  });
+
+  test("stand for any condition key, tags of principals included, which nobody has", () => {
+    const byPrefix = { ...allow, Resource: "arn:aws:s3:::b/${s3:prefix}" };
+    assert.equal(ask(byPrefix, { resource: "b/a", values: { "s3:prefix": ["a"] } }), "allow");
+    const byTag = { ...allow, Resource: "arn:aws:s3:::b/${aws:PrincipalTag/team}/*" };
+    assert.equal(ask(byTag, { resource: "b//x" }), "none");
+  });
+
+  test("are texts like any other where the policy is of the older version", () => {
+    const statement = { ...allow, Resource: "arn:aws:s3:::b/${aws:username}" };
+    for (const Version of ["2008-10-17", undefined]) {
+      const policy = compilePolicy({ Version, Statement: statement }, "b");
+      const values = new Map([["aws:username", ["ada"]]]);
+      const asked = (resource: string) =>
+        policy.ask({ principal: anyone, action: "s3:GetObject", resource, values });
+      assert.equal(asked("b/ada"), "none");
+      assert.equal(asked("b/${aws:username}"), "allow");
+    }
+  });
+});
+
 describe("a policy that cannot be understood whole is refused", () => {
   const BAD: [what: string, statement: object][] = [
     ["an unknown operator", { ...allow, Condition: { StringSounds: { "s3:prefix": "a" } } }],
@@ -148,7 +203,7 @@ describe("a policy that cannot be understood whole is refused", () => {
   ];
   for (const [what, statement] of BAD) {
     test(`with ${what}`, () => {
-      assert.throws(() => compilePolicy({ Statement: [statement] }, "b"), {
+      assert.throws(() => compilePolicy({ Version: "2012-10-17", Statement: [statement] }, "b"), {
         code: "MalformedPolicy",
       });
     });
@@ -171,8 +226,29 @@ test("a policy is public where it lets everyone in without narrowing who", () =>
   const isPublic = (statement: object) => compilePolicy({ Statement: statement }, "b").isPublic;
   assert.ok(isPublic(allow));
   assert.ok(!isPublic({ ...allow, Principal: { AWS: "ada" } }));
-  assert.ok(!isPublic({ ...allow, Condition: { IpAddress: { "aws:SourceIp": "10.0.0.0/8" } } }));
   assert.ok(!isPublic({ ...allow, Effect: "Deny" }));
+  const NARROW = [
+    { IpAddress: { "aws:SourceIp": ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"] } },
+    { IpAddressIfExists: { "aws:SourceIp": "10.0.0.0/8" } },
+    { StringEquals: { "aws:username": ["ada", "bob"] } },
+    { ArnLike: { "aws:SourceArn": "arn:aws:sns:us-east-1:000000000001:topic" } },
+  ];
+  for (const Condition of NARROW)
+    assert.ok(!isPublic({ ...allow, Condition }), JSON.stringify(Condition));
+  const BROAD = [
+    { IpAddress: { "aws:SourceIp": "0.0.0.0/0" } },
+    { IpAddress: { "aws:SourceIp": ["10.0.0.0/8", "128.0.0.0/1"] } },
+    { IpAddress: { "aws:SourceIp": "2000::/3" } },
+    { NotIpAddress: { "aws:SourceIp": "10.0.0.0/8" } },
+    { StringLike: { "aws:username": "*" } },
+    { StringNotEquals: { "aws:username": "ada" } },
+    { StringEqualsIfExists: { "aws:username": "ada" } },
+    { "ForAllValues:StringEquals": { "aws:username": "ada" } },
+    { StringLike: { "aws:Referer": "https://x.example/*" } },
+    { StringEquals: { "aws:UserAgent": "x" } },
+  ];
+  for (const Condition of BROAD)
+    assert.ok(isPublic({ ...allow, Condition }), JSON.stringify(Condition));
 });
 
 test("wildcards match as a regular expression would, in time that does not explode", () => {

@@ -103,3 +103,29 @@ test("many due objects expire in one round, and events tell of them", async (con
   assert.deepEqual(await listKeys(), []);
   assert.equal(store.readStats().pendingEvents, 1200);
 });
+
+test("a rule of days takes away delete markers that hide nothing, once they are as old", async (context) => {
+  const { store, clock, setRules } = await makeAged(context);
+  await store.setBucketVersioning("bucket", "Enabled");
+  await store.deleteObject({ bucket: "bucket", key: "bare" });
+  await put(store, "hiding", "x");
+  await store.deleteObject({ bucket: "bucket", key: "hiding" });
+  await setRules({ ...rule, expiration: { days: 2 } });
+  const list = async () =>
+    (await store.listVersions({ bucket: "bucket" })).versions.map((row) => row.key);
+  clock.advance(DAY);
+  await store.maintenance.expire();
+  assert.deepEqual(await list(), ["bare", "hiding", "hiding"]);
+  clock.advance(2 * DAY);
+  assert.deepEqual(await store.maintenance.expire(), { expired: 1, aborted: 0 });
+  assert.deepEqual(await list(), ["hiding", "hiding"]);
+});
+
+test("a rule that says markers are not to expire leaves them", async (context) => {
+  const { store, clock, setRules } = await makeAged(context);
+  await store.setBucketVersioning("bucket", "Enabled");
+  await store.deleteObject({ bucket: "bucket", key: "bare" });
+  await setRules({ ...rule, expiration: { expiredObjectDeleteMarker: false } });
+  clock.advance(9 * DAY);
+  assert.deepEqual(await store.maintenance.expire(), { expired: 0, aborted: 0 });
+});

@@ -1,7 +1,9 @@
 // Objects: what was put comes back, in whole and in part, and nothing else does.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { join } from "node:path";
 import { test } from "node:test";
+import { openIndexReader } from "../../src/index/schema.ts";
 import { openStore } from "../../src/store.ts";
 import { defer, makeBytes, makeFolder, makeStore, owner, put, read } from "./fixture.ts";
 
@@ -156,6 +158,28 @@ test("If-None-Match lets exactly one of many writers make the object", async (co
   for (const attempt of attempts) {
     if (attempt.status === "rejected") assert.equal(attempt.reason.code, "PreconditionFailed");
   }
+});
+
+test("what is refused halfway leaves nothing behind, and what was committed with it is there", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await makeStore(context, { dataDir });
+  // The bucket has no object lock, which shows when the bytes are in the index already.
+  const retention = { mode: "GOVERNANCE", untilMs: Date.now() + 86_400_000 } as const;
+  const mayStay = (index: number) => index % 3 !== 1;
+  const puts = Array.from({ length: 60 }, (_, index) =>
+    put(store, `key-${index % 30}`, `body ${index}`, mayStay(index) ? {} : { retention }),
+  );
+  for (const [index, { status }] of (await Promise.allSettled(puts)).entries()) {
+    assert.equal(status, mayStay(index) ? "fulfilled" : "rejected");
+  }
+  const { objects } = await store.listObjects({ bucket: "bucket" });
+  assert.equal(objects.length, 20);
+  const bodies = await Promise.all(objects.map(({ key }) => read(store, key)));
+  const { storageBytes, objects: count } = store.readStats();
+  assert.deepEqual([count, storageBytes], [20, Buffer.concat(bodies).length]);
+  const index = openIndexReader(join(dataDir, "index.sqlite"));
+  defer(context, () => index.close());
+  assert.deepEqual({ ...index.sql("select count(*) as blobs from blobs").get() }, { blobs: 20 });
 });
 
 test("If-Match writes over the object that was meant, and over no other", async (context) => {

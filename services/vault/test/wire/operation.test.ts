@@ -78,8 +78,9 @@ describe("a request asks for one operation", () => {
 
 describe("what is not offered is said to be so, and nothing else is done instead", () => {
   const REFUSALS: [line: string, code: string][] = [
-    ["PUT /b?analytics&id=1", "NotImplemented"],
-    ["DELETE /b?inventory", "NotImplemented"],
+    ["PUT /b?metadataTable", "NotImplemented"],
+    ["PUT /b/k?analytics&id=1", "NotImplemented"],
+    ["PUT /b/k?id=1", "NotImplemented"],
     ["DELETE /b?something", "NotImplemented"],
     ["PUT /b/k?something=1", "NotImplemented"],
     ["PUT /b/k?torrent", "NotImplemented"],

@@ -34,6 +34,19 @@ describe("x-store- names", () => {
     const fields = new RequestFields([["x-amz-checksum-crc32", "AAAAAA=="]]);
     assert.throws(() => fields.addTrailer("x-store-checksum-crc32", "BBBBBA=="));
   });
+
+  test("that a trailer or a presigned URL adds are not among the fields as they were sent", () => {
+    const fields = new RequestFields([["Host", "localhost"]]);
+    fields.addParameter("x-amz-acl", "private");
+    fields.addParameter("host", "elsewhere");
+    fields.addTrailer("x-store-checksum-crc32", "AAAAAA==");
+    assert.equal(fields.get("x-amz-acl"), "private");
+    assert.equal(fields.get("host"), "localhost");
+    assert.equal(fields.get("x-amz-checksum-crc32"), "AAAAAA==");
+    assert.equal(fields.getRaw("x-amz-acl"), undefined);
+    assert.equal(fields.getRaw("x-amz-checksum-crc32"), undefined);
+    assert.equal(fields.getRaw("host"), "localhost");
+  });
 });
 
 describe("XML from clients", () => {
@@ -57,7 +70,7 @@ describe("XML from clients", () => {
     ["another root", "<B/>"],
     ["an element that does not end", "<A><B></A>"],
     ["two roots", "<A/><A/>"],
-    ["nothing", ""],
+    ["white space alone", " "],
     ["JSON", "{}"],
     ["a processing instruction", "<A><?php x ?></A>"],
     ["an attribute without quotes", "<A b=c/>"],
@@ -72,6 +85,10 @@ describe("XML from clients", () => {
 
   test("that is no UTF-8 is refused", () => {
     assert.throws(() => parseXml(Buffer.from([0x3c, 0x41, 0xff]), "A"), { code: "MalformedXML" });
+  });
+
+  test("is missing where there is nothing", () => {
+    assert.throws(() => parse(""), { code: "MissingRequestBodyError" });
   });
 
   test("whatever it is, is read or refused with MalformedXML", () => {
@@ -91,7 +108,7 @@ describe("XML from clients", () => {
       ">",
     );
     fc.assert(
-      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+      fc.property(fc.array(piece, { minLength: 1, maxLength: 30 }), (pieces) => {
         try {
           parse(pieces.join(""));
         } catch (error) {
@@ -185,9 +202,9 @@ describe("unsigned chunks with a trailing checksum", () => {
       "a trailer that was not announced",
       `5\r\nhello\r\n0\r\n${crc}:x\r\n\r\n`,
       [],
-      "InvalidRequest",
+      "MalformedTrailerError",
     ],
-    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "InvalidRequest"],
+    ["a trailer that is missing", "5\r\nhello\r\n0\r\n\r\n", [crc], "MalformedTrailerError"],
     [
       "a trailer that never ends",
       `5\r\nhello\r\n0\r\n${crc}:${"x".repeat(9000)}`,

@@ -228,7 +228,7 @@ export const cases = casesOf(
     },
   ],
   [
-    "refuses a trailer that was not announced, and an announced one that does not come",
+    "MalformedTrailerError for a trailer that was not announced, and an announced one that does not come",
     async (scene) => {
       const unannounced = await put(scene, {
         pieces: [CHECK],
@@ -236,14 +236,14 @@ export const cases = casesOf(
         trailers: { "x-amz-checksum-crc32": CRC32 },
         spoil: (coded) => coded.replace("x-amz-checksum-crc32", "x-amz-checksum-sha1"),
       });
-      assert.equal(unannounced.status, 400);
+      assertError(unannounced, 400, "MalformedTrailerError");
       const missing = await put(scene, {
         pieces: [CHECK],
         isSigned: false,
         trailers: { "x-amz-checksum-crc32": CRC32 },
         spoil: (coded) => coded.replace(/x-amz-checksum-crc32:.*\r\n/, ""),
       });
-      assert.equal(missing.status, 400);
+      assertError(missing, 400, "MalformedTrailerError");
       await assertNothing(scene);
     },
   ],
@@ -258,8 +258,13 @@ export const cases = casesOf(
   [
     "InvalidRequest for aws-chunked without a payload that says so",
     async ({ ask }) => {
-      const headers = { "content-encoding": "aws-chunked" };
-      assertError(await ask("PUT", "/key", { headers, body: "x" }), 400, "InvalidRequest");
+      for (const more of [
+        { "x-amz-decoded-content-length": "1" },
+        { "x-amz-trailer": "x-amz-checksum-crc32" },
+      ]) {
+        const headers = { "content-encoding": "aws-chunked", ...more };
+        assertError(await ask("PUT", "/key", { headers, body: "x" }), 400, "InvalidRequest");
+      }
     },
   ],
   [
@@ -276,6 +281,54 @@ export const cases = casesOf(
       });
       assert.equal(answer.status, 200, answer.text);
       await assertStored(scene, CHECK);
+    },
+  ],
+  [
+    "Content-Encoding may name aws-chunked where nothing is coded, and is kept without it",
+    async ({ ask, put }) => {
+      for (const [given, kept] of [
+        ["aws-chunked", undefined],
+        ["aws-chunked, gzip", "gzip"],
+        ["gzip,aws-chunked", "gzip"],
+      ] as const) {
+        await put("key", "hello", { "content-encoding": given });
+        const got = await ask("GET", "/key");
+        assert.equal(got.text, "hello");
+        assert.equal(got.headers["content-encoding"], kept);
+      }
+    },
+  ],
+  [
+    "takes a trailer whose fields end in a line feed, with an empty line before its signature or behind its end",
+    async (scene) => {
+      const trailers = { "x-amz-checksum-crc32": CRC32 };
+      const field = `x-amz-checksum-crc32:${CRC32}`;
+      for (const isSigned of [true, false]) {
+        const answer = await put(scene, {
+          pieces: [CHECK],
+          isSigned,
+          trailers,
+          spoil: (coded) => coded.replace(`${field}\r\n`, `${field}\n\r\n`),
+        });
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal(answer.headers["x-amz-checksum-crc32"], CRC32);
+        await assertStored(scene, CHECK);
+      }
+    },
+  ],
+  [
+    "SignatureDoesNotMatch for a trailer without its signature, however many lines are empty",
+    async (scene) => {
+      for (const end of ["\r\n", "\r\n\r\n"]) {
+        const answer = await put(scene, {
+          pieces: [CHECK],
+          isSigned: true,
+          trailers: { "x-amz-checksum-crc32": CRC32 },
+          spoil: (coded) => coded.replace(/x-amz-trailer-signature:\S*\r\n\r\n/, end),
+        });
+        assertError(answer, 403, "SignatureDoesNotMatch");
+      }
+      await assertNothing(scene);
     },
   ],
 );

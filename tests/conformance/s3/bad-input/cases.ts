@@ -5,10 +5,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { assertEmpty, assertError, casesOf } from "../case.ts";
 
 const UNBUILT = [
-  ["GET", "?analytics&id=a"],
-  ["GET", "?inventory&id=a"],
-  ["GET", "?metrics&id=a"],
-  ["GET", "?intelligent-tiering&id=a"],
+  ["PUT", "?analytics&id=a"],
+  ["PUT", "?inventory&id=a"],
+  ["PUT", "?metrics&id=a"],
+  ["PUT", "?intelligent-tiering&id=a"],
+  ["PUT", "/key?id=a"],
   ["PUT", "?metadataTable"],
   ["POST", "/key?restore"],
   ["PUT", "/key?unheard-of"],
@@ -242,5 +243,76 @@ export const cases = casesOf(
   [
     "an error of HEAD has no body",
     async ({ ask }) => assertEmpty(await ask("HEAD", "/key?acl"), 405),
+  ],
+  [
+    "MethodNotAllowed names the methods that there are",
+    async ({ ask }) => {
+      for (const [method, target, allowed, type] of [
+        ["PATCH", "/key", "DELETE, GET, HEAD, PUT", "OBJECT"],
+        ["PATCH", "/key?acl", "GET, PUT", "OBJECT"],
+        ["PUT", "/key?uploads", "POST", "OBJECT"],
+        ["POST", "?versioning", "GET, PUT", "BUCKET"],
+      ] as const) {
+        const answer = await ask(method, target);
+        const names = answer.headers["allow"]?.split(", ").sort().join(", ");
+        assert.equal(names, allowed);
+        assert.equal(answer.document.get("Method"), method);
+        assert.equal(answer.document.get("ResourceType"), type);
+      }
+    },
+  ],
+  [
+    "parameters that begin with x- are notes for the access log and mean nothing",
+    async ({ ask, must }) => {
+      await must("PUT", "/key?x-user=joe", { body: "x" });
+      assert.equal((await ask("GET", "/key?x-user=joe&x-note")).text, "x");
+      assertEmpty(await ask("DELETE", "/key?x-user=joe"), 204);
+    },
+  ],
+  [
+    "MissingRequestBodyError for a configuration without a body",
+    async ({ ask }) => {
+      const names =
+        "cors encryption lifecycle notification ownershipControls publicAccessBlock tagging versioning website";
+      for (const name of names.split(" ")) {
+        assertError(await ask("PUT", `?${name}`), 400, "MissingRequestBodyError");
+      }
+      assertError(await ask("PUT", "/key?tagging"), 400, "MissingRequestBodyError");
+      assertError(await ask("POST", "?delete"), 400, "MissingRequestBodyError");
+    },
+  ],
+  [
+    "MalformedXML for elements that a configuration does not have: they are never ignored",
+    async (scene) => {
+      const locked = await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
+      const index = "<IndexDocument><Suffix>i</Suffix></IndexDocument>";
+      const bad = [
+        ["versioning", "VersioningConfiguration", "<Status>Enabled</Status><X/>"],
+        ["tagging", "Tagging", "<TagSet><X/></TagSet>"],
+        ["tagging", "Tagging", "<TagSet><Tag><Key>a</Key><Value>b</Value><X/></Tag></TagSet>"],
+        [
+          "ownershipControls",
+          "OwnershipControls",
+          "<Rule><ObjectOwnership>ObjectWriter</ObjectOwnership><X/></Rule>",
+        ],
+        [
+          "encryption",
+          "ServerSideEncryptionConfiguration",
+          "<Rule><ApplyServerSideEncryptionByDefault><SSEAlgorithm>AES256</SSEAlgorithm></ApplyServerSideEncryptionByDefault><X/></Rule>",
+        ],
+        ["website", "WebsiteConfiguration", index.replace("<S", "<X/><S")],
+        ["website", "WebsiteConfiguration", `${index}<RoutingRules><X/></RoutingRules>`],
+        [
+          "object-lock",
+          "ObjectLockConfiguration",
+          "<ObjectLockEnabled>Enabled</ObjectLockEnabled><Rule><DefaultRetention><Mode>GOVERNANCE</Mode><Days>1</Days><X/></DefaultRetention></Rule>",
+        ],
+      ];
+      for (const [name, root, inner] of bad) {
+        const body = `<${root}>${inner}</${root}>`;
+        const answer = await scene.client.send("PUT", `/${locked}?${name}`, { body });
+        assertError(answer, 400, "MalformedXML");
+      }
+    },
   ],
 );

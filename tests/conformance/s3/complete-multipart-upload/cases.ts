@@ -328,4 +328,73 @@ export const cases = casesOf(
       await complete(scene, "key", id, [part]);
     },
   ],
+  [
+    "InvalidPart for a part that is not there, also behind one that is too small; both name the part",
+    async (scene) => {
+      const id = await begin(scene, "key");
+      const part = await putPart(scene, "key", id, 1, "small");
+      const missing = { number: 7, etag: part.etag };
+      const answer = await askToComplete(scene, "key", id, [part, missing]);
+      assertError(answer, 400, "InvalidPart");
+      assert.equal(answer.document.get("PartNumber"), "7");
+      const last = await putPart(scene, "key", id, 2, "last");
+      const small = await askToComplete(scene, "key", id, [part, last]);
+      assertError(small, 400, "EntityTooSmall");
+      assert.equal(small.document.get("PartNumber"), "1");
+      assert.equal(small.document.get("ProposedSize"), "5");
+      assert.equal(small.document.get("MinSizeAllowed"), String(5 * 1024 ** 2));
+    },
+  ],
+  [
+    "BadDigest for another type of checksum than the upload's, which goes on",
+    async (scene) => {
+      const id = await begin(scene, "key", { "x-amz-checksum-algorithm": "CRC32" });
+      const part = await putPart(scene, "key", id, 1, "x");
+      const ask = (type: string) =>
+        askToComplete(scene, "key", id, [part], { "x-amz-checksum-type": type });
+      assertError(await ask("FULL_OBJECT"), 400, "BadDigest");
+      assertError(await ask("PARTIAL"), 400, "InvalidRequest");
+      readResult(await ask("COMPOSITE"), "CompleteMultipartUploadResult");
+    },
+  ],
+  [
+    "tells when a lifecycle rule will remove the object, and when it would have ended the upload",
+    async (scene) => {
+      await scene.must("PUT", "?lifecycle", {
+        body: "<LifecycleConfiguration><Rule><ID>r 1</ID><Status>Enabled</Status><Filter><Prefix>k</Prefix></Filter><Expiration><Days>3</Days></Expiration><AbortIncompleteMultipartUpload><DaysAfterInitiation>2</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule></LifecycleConfiguration>",
+      });
+      const begun = await scene.must("POST", "/key?uploads");
+      const date = begun.headers["x-amz-abort-date"]!;
+      const days = (Date.parse(date) - Date.now()) / 86_400_000;
+      assert.ok(days > 2 && days <= 3, date);
+      assert.equal(Date.parse(date) % 86_400_000, 0);
+      assert.equal(begun.headers["x-amz-abort-rule-id"], "r%201");
+      const id = begun.document.get("UploadId")!;
+      const parts = await scene.must("GET", `/key?uploadId=${id}`);
+      assert.equal(parts.headers["x-amz-abort-date"], date);
+      const part = await putPart(scene, "key", id, 1, "x");
+      const { answer } = await complete(scene, "key", id, [part]);
+      assert.match(answer.headers["x-amz-expiration"] ?? "", /rule-id="r%201"/);
+      const other = await scene.must("POST", "/other?uploads");
+      assert.equal(other.headers["x-amz-abort-date"], undefined);
+    },
+  ],
+  [
+    "InvalidRequest for a checksum that is none, and for two, and the upload goes on",
+    async (scene) => {
+      const id = await begin(scene, "key", { "x-amz-checksum-algorithm": "SHA256" });
+      const part = await putPart(scene, "key", id, 1, "x");
+      const ask = (headers: Record<string, string>) =>
+        askToComplete(scene, "key", id, [part], headers);
+      const sum = `${digest("sha256", createHash("sha256").update("x").digest())}-1`;
+      for (const headers of [
+        { "x-amz-checksum-sha256": "bad" },
+        { "x-amz-checksum-sha256": sum, "x-amz-checksum-crc32": "AAAAAA==" },
+      ]) {
+        assertError(await ask(headers), 400, "InvalidRequest");
+      }
+      const done = await ask({ "x-amz-checksum-sha256": sum });
+      readResult(done, "CompleteMultipartUploadResult");
+    },
+  ],
 );

@@ -393,4 +393,58 @@ export const cases = casesOf(
       assert.equal((await ask("GET", "/b")).text, "x");
     },
   ],
+  [
+    "onto itself computes a checksum that the object did not have",
+    async ({ ask, bucket, put }) => {
+      await put("key", "hello", { "content-type": "text/plain", "x-amz-meta-a": "1" });
+      const headers = {
+        "x-amz-copy-source": `/${bucket}/key`,
+        "x-amz-checksum-algorithm": "SHA256",
+      };
+      readResult(await ask("PUT", "/key", { headers }), "CopyObjectResult");
+      const mode = { "x-amz-checksum-mode": "ENABLED" };
+      const got = await ask("GET", "/key", { headers: mode });
+      assert.equal(got.text, "hello");
+      assert.equal(got.headers["content-type"], "text/plain");
+      assert.equal(got.headers["x-amz-meta-a"], "1");
+      assert.equal(got.headers["x-amz-checksum-sha256"], digest("sha256", "hello"));
+    },
+  ],
+  [
+    "InvalidRequest onto itself with nothing but another ACL",
+    async ({ ask, bucket, put }) => {
+      await put("key", "hello");
+      const headers = { "x-amz-copy-source": `/${bucket}/key`, "x-amz-acl": "public-read" };
+      assertError(await ask("PUT", "/key", { headers }), 400, "InvalidRequest");
+    },
+  ],
+  [
+    "InvalidArgument for what cannot be a version's id",
+    async ({ ask, bucket, put }) => {
+      await put("key", "hello");
+      const headers = { "x-amz-copy-source": `/${bucket}/key?versionId=no-id` };
+      assertError(await ask("PUT", "/copy", { headers }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "tells when a lifecycle rule will remove the copy",
+    async ({ ask, bucket, must, put }) => {
+      await must("PUT", "?lifecycle", {
+        body: "<LifecycleConfiguration><Rule><ID>r</ID><Status>Enabled</Status><Filter><Prefix>old/</Prefix></Filter><Expiration><Days>3</Days></Expiration></Rule></LifecycleConfiguration>",
+      });
+      await put("key", "hello");
+      const headers = { "x-amz-copy-source": `/${bucket}/key` };
+      const copied = await ask("PUT", "/old/key", { headers });
+      assert.match(copied.headers["x-amz-expiration"] ?? "", /rule-id="r"/);
+      const other = await ask("PUT", "/new/key", { headers });
+      assert.equal(other.headers["x-amz-expiration"], undefined);
+    },
+  ],
+  [
+    "InvalidArgument for a source whose encoding is broken",
+    async ({ ask, bucket }) => {
+      const headers = { "x-amz-copy-source": `/${bucket}/a%zz` };
+      assertError(await ask("PUT", "/copy", { headers }), 400, "InvalidArgument");
+    },
+  ],
 );

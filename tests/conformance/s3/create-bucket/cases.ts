@@ -20,6 +20,10 @@ const BAD_NAMES = {
   "with letters that are not ASCII": "b%C3%BCcket",
   "with the prefix of punycode": "xn--bucket",
   "with a suffix that is reserved for aliases": "bucket-s3alias",
+  "with a hyphen before a dot": "bucket-.name",
+  "with a hyphen behind a dot": "bucket.-name",
+  "with the prefix sthree-": "sthree-bucket",
+  "with the prefix of documentation's examples": "amzn-s3-demo-bucket",
 };
 
 /** The cases. */
@@ -209,6 +213,21 @@ export const cases = casesOf(
       const { document } = await client.send("GET", `/${name}?tagging`);
       assert.equal(document.get("TagSet/Tag/Key"), "team");
       assert.equal(document.get("TagSet/Tag/Value"), "red");
+    },
+  ],
+  [
+    "is allowed by a user's policy for the regions that it names",
+    async ({ client, createUser }) => {
+      const as = await createUser({
+        Effect: "Allow",
+        Action: "s3:CreateBucket",
+        Resource: "*",
+        Condition: { StringEquals: { "s3:LocationConstraint": "eu-central-1" } },
+      });
+      const send = (body: string) => client.send("PUT", `/${createName()}`, { as, body });
+      assertEmpty(await send(toConfiguration("eu-central-1")), 200);
+      assertError(await send(toConfiguration("eu-west-1")), 403, "AccessDenied");
+      assertError(await send(""), 403, "AccessDenied");
     },
   ],
 );

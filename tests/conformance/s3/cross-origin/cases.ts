@@ -138,4 +138,18 @@ export const cases = casesOf(
       assert.equal(method.headers["access-control-allow-origin"], undefined);
     },
   ],
+  [
+    "a method that a request names itself, outside of a preflight, is the one that counts",
+    async (scene) => {
+      await allow(scene, RULE.replace("<AllowedMethod>PUT</AllowedMethod>", ""));
+      const send = (named: string) =>
+        scene.ask("PUT", "/key", {
+          as: "nobody",
+          headers: { origin: ORIGIN, "access-control-request-method": named },
+        });
+      const told = "access-control-allow-origin";
+      assert.equal((await send("GET")).headers[told], ORIGIN);
+      assert.equal((await send("PUT")).headers[told], undefined);
+    },
+  ],
 );

@@ -149,4 +149,25 @@ export const cases = casesOf(
       assert.ok(answer.status === 400 || answer.status === 403, String(answer.status));
     },
   ],
+  [
+    "InvalidArgument for a key without its algorithm",
+    async ({ ask }) => {
+      const { [`${NAME}-algorithm`]: _, ...headers } = KEY;
+      assertError(await ask("PUT", "/key", { headers }), 400, "InvalidArgument");
+    },
+  ],
+  [
+    "tags and the ACL of an object need no key, and an ACL lets others in who bring it",
+    async ({ ask, must, put }) => {
+      await put("key", "hello", { ...KEY, "x-amz-tagging": "a=1", "x-amz-acl": "public-read" });
+      const tags = await must("GET", "/key?tagging");
+      assert.equal(tags.document.get("TagSet/Tag/Key"), "a");
+      assert.equal(
+        (await must("GET", "/key?acl")).document.all("AccessControlList/Grant").length,
+        2,
+      );
+      const got = await ask("GET", "/key", { as: "nobody", headers: KEY });
+      assert.equal(got.text, "hello");
+    },
+  ],
 );

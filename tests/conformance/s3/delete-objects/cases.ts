@@ -93,7 +93,6 @@ export const cases = casesOf(
     "MalformedXML for what is no list of keys",
     async ({ ask }) => {
       const bodies = [
-        "",
         "hello",
         "<Delete/>",
         "<Delete><Object/></Delete>",
@@ -248,6 +247,19 @@ export const cases = casesOf(
       const headers = { "x-amz-bypass-governance-retention": "true" };
       const gone = await client.send("POST", `/${name}?delete`, { body, headers });
       assert.equal(gone.document.get("Deleted/VersionId"), id);
+    },
+  ],
+  [
+    "NoSuchVersion for what cannot be a version's id, while the others are deleted",
+    async (scene) => {
+      await scene.putAll("a", "b");
+      const body =
+        "<Delete><Object><Key>a</Key><VersionId>no-id</VersionId></Object><Object><Key>b</Key></Object></Delete>";
+      const result = readResult(await scene.ask("POST", "?delete", { body }), "DeleteResult");
+      assert.equal(result.get("Error/Code"), "NoSuchVersion");
+      assert.equal(result.get("Error/VersionId"), "no-id");
+      assert.equal(result.get("Deleted/Key"), "b");
+      assert.equal((await scene.ask("GET", "/a")).text, "a");
     },
   ],
 );

@@ -110,4 +110,36 @@ export const cases = casesOf(
       assert.equal(answer.headers["x-amz-delete-marker"], "true");
     },
   ],
+  [
+    "needs the permission to read the object and the one to read its attributes",
+    async ({ ask, put, createUser, bucket }) => {
+      await put("key", "x");
+      const headers = { "x-amz-object-attributes": "ETag" };
+      const send = async (...actions: string[]) => {
+        const rule = { Effect: "Allow", Action: actions, Resource: `arn:aws:s3:::${bucket}/*` };
+        return ask("GET", "/key?attributes", { as: await createUser(rule), headers });
+      };
+      assert.equal((await send("s3:GetObject", "s3:GetObjectAttributes")).status, 200);
+      assertError(await send("s3:GetObject"), 403, "AccessDenied");
+      assertError(await send("s3:GetObjectAttributes"), 403, "AccessDenied");
+    },
+  ],
+
+  [
+    "who may not list the bucket does not learn which keys are missing",
+    async ({ ask, createUser, bucket }) => {
+      const headers = { "x-amz-object-attributes": "ETag" };
+      const read = {
+        Effect: "Allow",
+        Action: ["s3:GetObject", "s3:GetObjectAttributes"],
+        Resource: `arn:aws:s3:::${bucket}/*`,
+      };
+      const list = { Effect: "Allow", Action: "s3:ListBucket", Resource: `arn:aws:s3:::${bucket}` };
+      const one = await createUser(read);
+      const both = await createUser(read, list);
+      const send = (as: typeof one) => ask("GET", "/missing?attributes", { as, headers });
+      assertError(await send(one), 403, "AccessDenied");
+      assertError(await send(both), 404, "NoSuchKey");
+    },
+  ],
 );

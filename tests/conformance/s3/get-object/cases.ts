@@ -1,6 +1,7 @@
 // GetObject: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 import assert from "node:assert/strict";
-import { assertEmpty, assertError, casesOf, md5 } from "../case.ts";
+import { assertEmpty, assertError, casesOf, digest, md5 } from "../case.ts";
+import { PART, upload } from "../upload.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -400,6 +401,65 @@ export const cases = casesOf(
     async ({ ask, put }) => {
       await put("key", "hello");
       assert.equal((await ask("GET", "/key?v=3&utm_source=a")).text, "hello");
+    },
+  ],
+  [
+    "304 says how long what a client has may be kept",
+    async ({ ask, put }) => {
+      const expires = "Thu, 01 Dec 2033 16:00:00 GMT";
+      const { headers } = await put("key", "hello", { "cache-control": "max-age=5", expires });
+      const asked = { "if-none-match": headers["etag"]! };
+      const answer = await ask("GET", "/key", { headers: asked });
+      assertEmpty(answer, 304);
+      assert.equal(answer.headers["cache-control"], "max-age=5");
+      assert.equal(answer.headers["expires"], expires);
+      const other = await ask("HEAD", "/key?response-cache-control=no-cache", { headers: asked });
+      assert.equal(`${other.status} ${other.headers["cache-control"]}`, "304 no-cache");
+    },
+  ],
+  [
+    "If-Match never holds for a weak ETag, If-None-Match does",
+    async ({ ask, put }) => {
+      const weak = `W/${(await put("key", "hello")).headers["etag"]!}`;
+      const match = await ask("GET", "/key", { headers: { "if-match": weak } });
+      assertError(match, 412, "PreconditionFailed");
+      assertEmpty(await ask("GET", "/key", { headers: { "if-none-match": weak } }), 304);
+    },
+  ],
+  [
+    "a part is told with its own checksum, which is that of the bytes that are sent",
+    async (scene) => {
+      await upload(scene, "key", [PART, "tail"], { "x-amz-checksum-algorithm": "SHA256" });
+      const headers = { "x-amz-checksum-mode": "ENABLED" };
+      for (const method of ["GET", "HEAD"]) {
+        const answer = await scene.ask(method, "/key?partNumber=2", { headers });
+        assert.equal(answer.status, 206);
+        assert.equal(answer.headers["x-amz-checksum-sha256"], digest("sha256", "tail"));
+        assert.equal(answer.headers["x-amz-checksum-type"], "COMPOSITE");
+        assert.equal(answer.headers["x-amz-mp-parts-count"], "2");
+      }
+    },
+  ],
+  [
+    "a range that is all of the object, and part 1 of one piece, are told with its checksum",
+    async ({ ask, put }) => {
+      const sum = digest("sha256", "hello");
+      await put("key", "hello", { "x-amz-checksum-sha256": sum });
+      const mode = { "x-amz-checksum-mode": "ENABLED" };
+      const range = await ask("GET", "/key", { headers: { ...mode, range: "bytes=0-" } });
+      assert.equal(range.headers["x-amz-checksum-sha256"], sum);
+      const part = await ask("GET", "/key?partNumber=1", { headers: mode });
+      assert.equal(part.headers["x-amz-checksum-sha256"], sum);
+    },
+  ],
+  [
+    "KeyTooLongError for a key that none can have",
+    async ({ ask }) => {
+      const answer = await ask("GET", `/${"k".repeat(1025)}`);
+      assertError(answer, 400, "KeyTooLongError");
+      assert.equal(answer.document.get("Size"), "1025");
+      assert.equal(answer.document.get("MaxSizeAllowed"), "1024");
+      assertEmpty(await ask("HEAD", `/${"k".repeat(1025)}`), 400);
     },
   ],
 );

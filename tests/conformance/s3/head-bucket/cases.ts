@@ -19,8 +19,12 @@ export const cases = casesOf(
     async ({ client, bucket }) => assertEmpty(await client.send("HEAD", `/${bucket}-not`), 404),
   ],
   [
-    "403 without a signature",
-    async ({ ask }) => assertEmpty(await ask("HEAD", "", { as: "nobody" }), 403),
+    "403 without a signature, with the region: SDKs look for it so",
+    async ({ ask }) => {
+      const answer = await ask("HEAD", "", { as: "nobody" });
+      assertEmpty(answer, 403);
+      assert.equal(answer.headers["x-amz-bucket-region"], "us-east-1");
+    },
   ],
   [
     "200 without a signature where everyone may list",

@@ -84,4 +84,13 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "InvalidArgument for a token that was never given",
+    async ({ client, bucket }) => {
+      for (const token of [bucket, "%00", "x"]) {
+        const answer = await client.send("GET", `/?continuation-token=${token}`);
+        assertError(answer, 400, "InvalidArgument");
+      }
+    },
+  ],
 );

@@ -158,4 +158,23 @@ export const cases = casesOf(
       assertError(await ask("GET", "?versions", { as }), 403, "AccessDenied");
     },
   ],
+  [
+    "InvalidArgument for a version marker that is empty or no version's id",
+    async ({ ask }) => {
+      for (const id of ["", "1"]) {
+        const answer = await ask("GET", `?versions&key-marker=a&version-id-marker=${id}`);
+        assertError(answer, 400, "InvalidArgument");
+        assert.equal(answer.document.get("ArgumentName"), "version-id-marker");
+      }
+    },
+  ],
+  [
+    "a key marker that is shorter than the delimiter is a key like any other",
+    async ({ must, putAll }) => {
+      await putAll("a", "a-", "a/b", "b");
+      const page = await must("GET", "?versions&key-marker=a&delimiter=/b");
+      assert.deepEqual(page.document.texts("Version/Key"), ["a-", "b"]);
+      assert.deepEqual(page.document.texts("CommonPrefixes/Prefix"), ["a/b"]);
+    },
+  ],
 );

@@ -319,4 +319,14 @@ export const cases = casesOf(
       assert.equal((await readVersions(scene)).length, 8);
     },
   ],
+  [
+    "InvalidArgument for an id without a character, which is not the object's, and changes nothing",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      for (const method of ["GET", "DELETE"]) {
+        assertError(await ask(method, "/key?versionId="), 400, "InvalidArgument");
+      }
+      assert.equal((await ask("GET", "/key")).text, "x");
+    },
+  ],
 );

@@ -468,4 +468,34 @@ export const cases = casesOf(
       assert.equal((await scene.ask("HEAD", "/key")).headers["x-amz-tagging-count"], "1");
     },
   ],
+  [
+    "${filename} is the file's name without the path that a client puts before it",
+    async (scene) => {
+      for (const fileName of ["/home/me/a.txt", "C:\\pictures\\a.txt", "C:\\\\pictures\\\\a.txt"]) {
+        const answer = await post(scene, {
+          fields: { key: "up/${filename}" },
+          conditions: [ANY_KEY],
+          fileName,
+        });
+        const location = `http://${scene.client.host}/${scene.bucket}/up/a.txt`;
+        assert.equal(answer.headers["location"], location);
+      }
+    },
+  ],
+  [
+    "answers encryption and checksum as a PUT does",
+    async (scene) => {
+      const sum = digest("sha256", "hello");
+      const { headers } = await post(scene, {
+        fields: { "x-amz-server-side-encryption": "AES256", "x-amz-checksum-sha256": sum },
+        conditions: [
+          ANY_KEY,
+          { "x-amz-server-side-encryption": "AES256" },
+          { "x-amz-checksum-sha256": sum },
+        ],
+      });
+      assert.equal(headers["x-amz-server-side-encryption"], "AES256");
+      assert.equal(headers["x-amz-checksum-sha256"], sum);
+    },
+  ],
 );

@@ -219,6 +219,26 @@ export const cases = casesOf(
     },
   ],
   [
+    "bring fields that describe the body in their query, and fields that are signed by name, but not sent",
+    async (scene) => {
+      // As the SDK for JavaScript of version 2 has it.
+      const body = "Content-Type=image%2Fpng&Cache-Control=no-store&Content-Disposition=inline";
+      const presigning = { headers: { "x-amz-meta-a": "1" } };
+      const put = await use(scene, "PUT", `/key?${body}&x-amz-meta-a=1`, presigning, { body: "x" });
+      assertEmpty(put, 200);
+      const { headers } = await scene.must("HEAD", "/key");
+      assert.equal(headers["content-type"], "image/png");
+      assert.equal(headers["cache-control"], "no-store");
+      assert.equal(headers["content-disposition"], "inline");
+      assert.equal(headers["x-amz-meta-a"], "1");
+      const other = await use(scene, "PUT", "/key?x-amz-meta-a=2", presigning, { body: "x" });
+      assertError(other, 403, "SignatureDoesNotMatch");
+      const digest = "Content-MD5=1B2M2Y8AsgTpgAmY7PhCfg%3D%3D";
+      const spoilt = await use(scene, "PUT", `/key?${digest}`, {}, { body: "x" });
+      assertError(spoilt, 400, "BadDigest");
+    },
+  ],
+  [
     "a field that is sent counts more than one in the query",
     async (scene) => {
       const headers = { "x-amz-meta-a": "sent" };

@@ -63,4 +63,17 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "keeps the switch for bucket keys, which changes nothing here",
+    async ({ ask }) => {
+      const withKey = (value: string) =>
+        AES.replace("</Rule>", `<BucketKeyEnabled>${value}</BucketKeyEnabled></Rule>`);
+      for (const value of ["true", "false"]) {
+        assertEmpty(await ask("PUT", "?encryption", { body: withKey(value) }), 200);
+        const found = (await ask("GET", "?encryption")).document;
+        assert.equal(found.get("Rule/BucketKeyEnabled"), value);
+      }
+      assertError(await ask("PUT", "?encryption", { body: withKey("on") }), 400, "MalformedXML");
+    },
+  ],
 );

@@ -217,4 +217,125 @@ export const cases = casesOf(
       assertError(await put(scene, `${ENABLED}${ALL}${inner}`), 400, "MalformedXML");
     },
   ],
+  [
+    "keeps a transition on a date",
+    async (scene) => {
+      const date = "2099-10-12T00:00:00.000Z";
+      const inner = `<Transition><Date>${date}</Date><StorageClass>GLACIER</StorageClass></Transition>`;
+      assertEmpty(await put(scene, RULE.replace(DAYS, inner)), 200);
+      assert.equal((await read(scene)).get("Rule/Transition/Date"), date);
+      const both = RULE.replace(DAYS, inner.replace("<Date>", "<Days>1</Days><Date>"));
+      assertError(await put(scene, both), 400, "MalformedXML");
+    },
+  ],
+  [
+    "keeps transitions of earlier versions",
+    async (scene) => {
+      const inner =
+        "<NoncurrentVersionTransition><NoncurrentDays>30</NoncurrentDays><NewerNoncurrentVersions>5</NewerNoncurrentVersions><StorageClass>STANDARD_IA</StorageClass></NoncurrentVersionTransition><NoncurrentVersionTransition><NoncurrentDays>60</NoncurrentDays><StorageClass>GLACIER</StorageClass></NoncurrentVersionTransition>";
+      assertEmpty(await put(scene, RULE.replace(DAYS, inner)), 200);
+      const found = (await read(scene)).all("Rule/NoncurrentVersionTransition");
+      assert.deepEqual(
+        found.map((item) => item.get("NoncurrentDays")),
+        ["30", "60"],
+      );
+      assert.equal(found[0]!.get("NewerNoncurrentVersions"), "5");
+      assert.equal(found[1]!.get("StorageClass"), "GLACIER");
+    },
+  ],
+  [
+    "a marker that is not to expire may be said, alone and beside days",
+    async (scene) => {
+      const no = "<ExpiredObjectDeleteMarker>false</ExpiredObjectDeleteMarker>";
+      const beside = RULE.replace("</Days>", `</Days>${no}`);
+      assertEmpty(await put(scene, beside), 200);
+      assert.equal((await read(scene)).get("Rule/Expiration/Days"), "30");
+      assertEmpty(await put(scene, RULE.replace("<Days>30</Days>", no)), 200);
+      const found = await read(scene);
+      assert.equal(found.get("Rule/Expiration/ExpiredObjectDeleteMarker"), "false");
+      const yes = beside.replace("false", "true");
+      assertError(await put(scene, yes), 400, "MalformedXML");
+    },
+  ],
+  [
+    "keeps from which size objects are moved, and tells it in both answers",
+    async (scene) => {
+      const name = "x-amz-transition-default-minimum-object-size";
+      const body = toBody(RULE);
+      const first = await scene.must("PUT", "?lifecycle", { body });
+      assert.equal(first.headers[name], "all_storage_classes_128K");
+      const headers = { [name]: "varies_by_storage_class" };
+      const second = await scene.must("PUT", "?lifecycle", { body, headers });
+      assert.equal(second.headers[name], "varies_by_storage_class");
+      const read = await scene.must("GET", "?lifecycle");
+      assert.equal(read.headers[name], "varies_by_storage_class");
+      const bad = { [name]: "any" };
+      const answer = await scene.ask("PUT", "?lifecycle", { body, headers: bad });
+      assertError(answer, 400, "InvalidRequest");
+    },
+  ],
+  [
+    "rules without ids get different ones, also beside those that have some",
+    async (scene) => {
+      const nameless = `${ENABLED}${ALL}${DAYS}`;
+      assertEmpty(await put(scene, `<ID>rule-2</ID>${nameless}`, nameless, nameless), 200);
+      const ids = (await read(scene)).texts("Rule/ID");
+      assert.equal(new Set(ids).size, 3, ids.join());
+    },
+  ],
+  [
+    "InvalidRequest for what uploads and markers cannot be told by: tags and sizes",
+    async (scene) => {
+      const actions = [
+        "<AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload>",
+        "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>",
+      ];
+      const filters = [
+        "<Tag><Key>k</Key><Value>v</Value></Tag>",
+        "<ObjectSizeGreaterThan>1</ObjectSizeGreaterThan>",
+      ];
+      for (const action of actions) {
+        for (const filter of filters) {
+          const answer = await put(scene, `${ENABLED}<Filter>${filter}</Filter>${action}`);
+          assertError(answer, 400, "InvalidRequest");
+        }
+      }
+    },
+  ],
+  [
+    "InvalidRequest for sizes that nothing has, a class twice, and dates beside days",
+    async (scene) => {
+      const toGlacier = (time: string) =>
+        `<Transition>${time}<StorageClass>GLACIER</StorageClass></Transition>`;
+      const sizes =
+        "<Filter><And><ObjectSizeGreaterThan>9</ObjectSizeGreaterThan><ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter>";
+      const bad = [
+        RULE.replace(ALL, sizes),
+        `${ENABLED}${ALL}${toGlacier("<Days>1</Days>")}${toGlacier("<Days>2</Days>")}`,
+        `${ENABLED}${ALL}${DAYS}${toGlacier("<Date>2099-10-12T00:00:00Z</Date>")}`,
+      ];
+      for (const rule of bad) assertError(await put(scene, rule), 400, "InvalidRequest");
+    },
+  ],
+  [
+    "InvalidArgument for moving what has expired, and for moving too early to a class",
+    async (scene) => {
+      const move = (days: number, name: string) =>
+        `<Transition><Days>${days}</Days><StorageClass>${name}</StorageClass></Transition>`;
+      const bad = [
+        `${ENABLED}${ALL}${DAYS}${move(30, "GLACIER")}`,
+        `${ENABLED}${ALL}${move(29, "STANDARD_IA")}`,
+        `${ENABLED}${ALL}${move(1, "ONEZONE_IA")}`,
+      ];
+      for (const rule of bad) assertError(await put(scene, rule), 400, "InvalidArgument");
+      assertEmpty(await put(scene, `${ENABLED}${ALL}${DAYS}${move(0, "GLACIER_IR")}`), 200);
+    },
+  ],
+  [
+    "InvalidTag for a filter's tag that no object can have",
+    async (scene) => {
+      const filter = "<Filter><Tag><Key></Key><Value>v</Value></Tag></Filter>";
+      assertError(await put(scene, RULE.replace(ALL, filter)), 400, "InvalidTag");
+    },
+  ],
 );

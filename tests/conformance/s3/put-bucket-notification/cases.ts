@@ -186,4 +186,33 @@ export const cases = casesOf(
         assert.equal(records[0]!.eventName, "objstore:ObjectCreated:Put");
       }),
   ],
+  [
+    "tells topics, queues and functions as what they were put",
+    async (scene) => {
+      const forms = [
+        ["TopicConfiguration", "Topic"],
+        ["QueueConfiguration", "Queue"],
+        ["CloudFunctionConfiguration", "CloudFunction"],
+      ];
+      const inner = forms.map(
+        ([form, target]) =>
+          `<${form}><Id>${target}</Id><${target}>${NOWHERE}</${target}><Event>s3:ObjectCreated:*</Event></${form}>`,
+      );
+      const body = `<NotificationConfiguration>${inner.join("")}</NotificationConfiguration>`;
+      assertEmpty(await put(scene, body), 200);
+      const { document } = await scene.must("GET", "?notification");
+      for (const [form, target] of forms) {
+        assert.equal(document.get(`${form}/Id`), target);
+        assert.equal(document.get(`${form}/${target}`), NOWHERE);
+      }
+    },
+  ],
+  [
+    "NotImplemented for events to a bus of the cloud's",
+    async (scene) => {
+      const body =
+        "<NotificationConfiguration><EventBridgeConfiguration/></NotificationConfiguration>";
+      assertError(await put(scene, body), 501, "NotImplemented");
+    },
+  ],
 );

@@ -75,4 +75,45 @@ export const cases = casesOf(
       assertError(answer, 400, "InvalidBucketAclWithObjectOwnership");
     },
   ],
+  [
+    "enforced, lists of the bucket and of objects are not put at all",
+    async (scene) => {
+      await scene.put("key", "x");
+      await own(scene, "BucketOwnerEnforced");
+      for (const acl of ["private", "bucket-owner-full-control"]) {
+        for (const target of ["?acl", "/key?acl"]) {
+          const answer = await scene.ask("PUT", target, { headers: { "x-amz-acl": acl } });
+          assertError(answer, 400, "AccessControlListNotSupported");
+        }
+      }
+    },
+  ],
+  [
+    "enforced, objects are put with the owner's full control, in either form, and no other list",
+    async (scene) => {
+      await own(scene, "BucketOwnerEnforced");
+      const id = (await scene.ask("GET", "?acl")).document.get("Owner/ID")!;
+      const headers = { "x-amz-grant-full-control": `id="${id}"` };
+      assertEmpty(await scene.ask("PUT", "/key", { headers }), 200);
+      const others: Record<string, string>[] = [
+        { "x-amz-acl": "private" },
+        { "x-amz-grant-read": `id="${id}"` },
+      ];
+      for (const other of others) {
+        const answer = await scene.ask("PUT", "/key", { headers: other });
+        assertError(answer, 400, "AccessControlListNotSupported");
+      }
+    },
+  ],
+  [
+    "enforced, lists of before are told as the owner's full control",
+    async (scene) => {
+      await scene.put("key", "x", { "x-amz-acl": "public-read" });
+      const list = async () =>
+        (await scene.must("GET", "/key?acl")).document.texts("AccessControlList/Grant/Permission");
+      assert.deepEqual(await list(), ["FULL_CONTROL", "READ"]);
+      await own(scene, "BucketOwnerEnforced");
+      assert.deepEqual(await list(), ["FULL_CONTROL"]);
+    },
+  ],
 );

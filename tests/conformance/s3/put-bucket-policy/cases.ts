@@ -1,7 +1,7 @@
 // PutBucketPolicy, GetBucketPolicy, DeleteBucketPolicy, GetBucketPolicyStatus:
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucket-policies.html
 import assert from "node:assert/strict";
-import { assertEmpty, assertError, casesOf, readResult, type Scene } from "../case.ts";
+import { assertEmpty, assertError, casesOf, createName, readResult, type Scene } from "../case.ts";
 
 interface Statement {
   Effect?: string;
@@ -520,6 +520,213 @@ export const cases = casesOf(
       await put(scene, { Action: "s3:*" });
       assertError(await scene.ask("GET", "?policy", nobody), 403, "AccessDenied");
       assertError(await scene.ask("DELETE", "?policy", nobody), 403, "AccessDenied");
+    },
+  ],
+  [
+    "a denial to the account is one to each of its users, an allowance is not",
+    async (scene) => {
+      await scene.put("key", "x");
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:GetObject", Resource: "*" });
+      const none = await scene.createUser();
+      for (const AWS of ["arn:aws:iam::000000000001:root", "000000000001"]) {
+        await put(scene, { Effect: "Deny", Principal: { AWS } });
+        assertError(await scene.ask("GET", "/key", { as }), 403, "AccessDenied");
+        await put(scene, { Principal: { AWS } });
+        assert.equal((await scene.ask("GET", "/key", { as })).text, "x");
+        assertError(await scene.ask("GET", "/key", { as: none }), 403, "AccessDenied");
+      }
+    },
+  ],
+  [
+    "takes services and identity providers for principals, which nobody here is",
+    async (scene) => {
+      await scene.put("key", "x");
+      const principals = [
+        { Service: "logging.s3.amazonaws.com" },
+        { Service: ["cloudtrail.amazonaws.com", "delivery.logs.amazonaws.com"] },
+        { Federated: "cognito-identity.amazonaws.com" },
+      ];
+      for (const Principal of principals) {
+        assertEmpty(await put(scene, { Principal }), 204);
+        assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+        assertEmpty(await put(scene, { Principal, Effect: "Deny" }), 204);
+        assert.equal((await scene.ask("GET", "/key")).text, "x");
+      }
+      assertError(await put(scene, { Principal: {} }), 400, "MalformedPolicy");
+    },
+  ],
+  [
+    "takes resources by patterns that the bucket fits, and no others",
+    async (scene) => {
+      await scene.put("key", "x");
+      const { bucket } = scene;
+      for (const pattern of ["*", "arn:aws:s3:::*/*", `arn:aws:s3:::${bucket.slice(0, 9)}*/k?y`]) {
+        assertEmpty(await put(scene, { Resource: pattern }), 204);
+        assert.equal((await scene.ask("GET", "/key", nobody)).text, "x", pattern);
+      }
+      const bad = ["arn:aws:s3:::c*/*", `arn:aws:s3:::${bucket}x/*`, "arn:aws:s3:::?/*"];
+      for (const Resource of bad)
+        assertError(await put(scene, { Resource }), 400, "MalformedPolicy");
+    },
+  ],
+  [
+    "keys of what no request here has do not apply: networks, organizations, second factors",
+    async (scene) => {
+      await scene.put("key", "x");
+      const isOpen = async (statement: Statement) => {
+        assertEmpty(await put(scene, {}, statement), 204);
+        return (await scene.ask("GET", "/key", nobody)).status === 200;
+      };
+      const deny = { Effect: "Deny" };
+      const vpce = { "aws:SourceVpce": "vpce-1a2b3c4d" };
+      assert.ok(await isOpen({ ...deny, Condition: { StringEquals: vpce } }));
+      assert.ok(!(await isOpen({ ...deny, Condition: { StringNotEquals: vpce } })));
+      const factor = { "aws:MultiFactorAuthPresent": "false" };
+      assert.ok(await isOpen({ ...deny, Condition: { Bool: factor } }));
+      assert.ok(!(await isOpen({ ...deny, Condition: { BoolIfExists: factor } })));
+      const age = { "aws:MultiFactorAuthAge": true };
+      assert.ok(!(await isOpen({ ...deny, Condition: { Null: age } })));
+      const organization = { "aws:PrincipalOrgID": "o-1a2b3c" };
+      assertEmpty(await put(scene, { Condition: { StringEquals: organization } }), 204);
+      assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+    },
+  ],
+  [
+    "looks at the account and the region of the bucket, and at whether a service calls",
+    async (scene) => {
+      await scene.put("key", "x");
+      const right = {
+        StringEquals: {
+          "aws:ResourceAccount": "000000000001",
+          "s3:ResourceAccount": "000000000001",
+          "aws:RequestedRegion": "us-east-1",
+        },
+        Bool: { "aws:PrincipalIsAWSService": "false", "aws:ViaAWSService": "false" },
+      };
+      await put(scene, { Condition: right });
+      assert.equal((await scene.ask("GET", "/key", nobody)).text, "x");
+      const other = { "aws:ResourceAccount": "000000000002" };
+      await put(scene, { Condition: { StringEquals: other } });
+      assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+    },
+  ],
+  [
+    "looks at the ownership that a new bucket is to have",
+    async (scene) => {
+      const { client } = scene;
+      const Condition = { StringEquals: { "s3:x-amz-object-ownership": "BucketOwnerEnforced" } };
+      const actions = ["s3:CreateBucket", "s3:PutBucketOwnershipControls"];
+      const rule = { Effect: "Allow", Action: actions, Resource: "*", Condition };
+      const as = await scene.createUser(rule);
+      const toTarget = () => `/${createName()}`;
+      assertError(await client.send("PUT", toTarget(), { as }), 403, "AccessDenied");
+      const headers = { "x-amz-object-ownership": "BucketOwnerEnforced" };
+      assertEmpty(await client.send("PUT", toTarget(), { as, headers }), 200);
+    },
+  ],
+  [
+    "a variable may have a default, and is a text like others in policies of the older version",
+    async (scene) => {
+      await scene.put("guest", "x");
+      const Resource = `arn:aws:s3:::${scene.bucket}/\${aws:username, 'guest'}`;
+      await put(scene, { Resource });
+      assert.equal((await scene.ask("GET", "/guest", nobody)).text, "x");
+      const older = toPolicy(scene, { Resource }).replace("2012-10-17", "2008-10-17");
+      await scene.must("PUT", "?policy", { body: older });
+      assertError(await scene.ask("GET", "/guest", nobody), 403, "AccessDenied");
+    },
+  ],
+  [
+    "PolicyStatus: broad addresses, patterns and negations leave everyone in",
+    async (scene) => {
+      const isPublic = async (Condition: object) => {
+        assertEmpty(await put(scene, { Condition }), 204);
+        return (await scene.must("GET", "?policyStatus")).document.get("IsPublic");
+      };
+      const broad = [
+        { IpAddress: { "aws:SourceIp": "0.0.0.0/1" } },
+        { NotIpAddress: { "aws:SourceIp": "10.0.0.0/8" } },
+        { StringLike: { "aws:userid": "*" } },
+        { StringNotEquals: { "aws:SourceVpc": "vpc-1" } },
+        { StringLike: { "aws:Referer": "https://example.com/*" } },
+      ];
+      for (const Condition of broad)
+        assert.equal(await isPublic(Condition), "true", JSON.stringify(Condition));
+      const narrow = [
+        { IpAddress: { "aws:SourceIp": ["10.0.0.0/8", "2001:db8::/32"] } },
+        { StringEquals: { "aws:SourceVpc": "vpc-1" } },
+        { StringEquals: { "aws:PrincipalOrgID": "o-1" } },
+      ];
+      for (const Condition of narrow)
+        assert.equal(await isPublic(Condition), "false", JSON.stringify(Condition));
+    },
+  ],
+  [
+    "looks at retention and legal hold, in fields and in documents",
+    async (scene) => {
+      const { client } = scene;
+      const locked = await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
+      const deny = (Condition: object) => ({
+        Effect: "Deny",
+        Principal: "*",
+        Action: "s3:*",
+        Resource: `arn:aws:s3:::${locked}/*`,
+        Condition,
+      });
+      const body = JSON.stringify({
+        Version: "2012-10-17",
+        Statement: [
+          deny({ NumericGreaterThan: { "s3:object-lock-remaining-retention-days": 10 } }),
+          deny({ StringEquals: { "s3:object-lock-mode": "COMPLIANCE" } }),
+          deny({ StringEquals: { "s3:object-lock-legal-hold": "ON" } }),
+        ],
+      });
+      assertEmpty(await client.send("PUT", `/${locked}?policy`, { body }), 204);
+      const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
+      const put = (headers: Record<string, string>) =>
+        client.send("PUT", `/${locked}/key`, { body: "x", headers });
+      const retain = (mode: string, days: number) => ({
+        "x-amz-object-lock-mode": mode,
+        "x-amz-object-lock-retain-until-date": inDays(days),
+      });
+      assertEmpty(await put(retain("GOVERNANCE", 1)), 200);
+      assertError(await put(retain("GOVERNANCE", 11)), 403, "AccessDenied");
+      assertError(await put(retain("COMPLIANCE", 1)), 403, "AccessDenied");
+      assertError(await put({ "x-amz-object-lock-legal-hold": "ON" }), 403, "AccessDenied");
+      const change = (mode: string, days: number) =>
+        client.send("PUT", `/${locked}/key?retention`, {
+          body: `<Retention><Mode>${mode}</Mode><RetainUntilDate>${inDays(days)}</RetainUntilDate></Retention>`,
+        });
+      assertEmpty(await change("GOVERNANCE", 9), 200);
+      assertError(await change("GOVERNANCE", 12), 403, "AccessDenied");
+      assertError(await change("COMPLIANCE", 9.5), 403, "AccessDenied");
+      const hold = (status: string) =>
+        client.send("PUT", `/${locked}/key?legal-hold`, {
+          body: `<LegalHold><Status>${status}</Status></LegalHold>`,
+        });
+      assertError(await hold("ON"), 403, "AccessDenied");
+      assertEmpty(await hold("OFF"), 200);
+    },
+  ],
+  [
+    "who may list is told which keys are missing, by policy or list; who may not is not",
+    async (scene) => {
+      const list = { Action: "s3:ListBucket", Resource: `arn:aws:s3:::${scene.bucket}` };
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
+      await put(scene, {});
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "public-read" } });
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      await scene.must("DELETE", "?policy");
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      await scene.must("PUT", "?acl", { headers: { "x-amz-acl": "private" } });
+      await put(scene, list);
+      assertError(await scene.ask("GET", "/missing", nobody), 404, "NoSuchKey");
+      assertEmpty(await scene.ask("HEAD", "/missing", nobody), 404);
+      await scene.put("key", "x");
+      assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+      await put(scene, list, { Effect: "Deny" });
+      assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
     },
   ],
 );

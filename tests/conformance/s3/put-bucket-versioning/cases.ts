@@ -63,4 +63,15 @@ export const cases = casesOf(
       assertError(await ask("PUT", "?versioning", { body, as: "nobody" }), 403, "AccessDenied");
     },
   ],
+  [
+    "takes a second factor that is not asked for, and MalformedXML for one that is neither",
+    async ({ ask }) => {
+      const put = (factor: string) =>
+        ask("PUT", "?versioning", {
+          body: toBody(`<Status>Enabled</Status><MfaDelete>${factor}</MfaDelete>`),
+        });
+      assertEmpty(await put("Disabled"), 200);
+      assertError(await put("Maybe"), 400, "MalformedXML");
+    },
+  ],
 );

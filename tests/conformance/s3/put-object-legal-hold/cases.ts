@@ -86,4 +86,14 @@ export const cases = casesOf(
       assertError(await ask("PUT", "/other", { headers }), 400, "InvalidArgument");
     },
   ],
+  [
+    "InvalidRequest for a header of any hold in a bucket without object lock, at once for uploads in parts",
+    async ({ ask }) => {
+      for (const status of ["ON", "OFF"]) {
+        const headers = { "x-amz-object-lock-legal-hold": status };
+        assertError(await ask("PUT", "/key", { headers }), 400, "InvalidRequest");
+        assertError(await ask("POST", "/key?uploads", { headers }), 400, "InvalidRequest");
+      }
+    },
+  ],
 );

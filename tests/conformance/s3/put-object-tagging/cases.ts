@@ -113,7 +113,6 @@ export const cases = casesOf(
     async ({ ask, put }) => {
       await put("key", "x");
       const bodies = [
-        "",
         "x",
         "<Tagging/>",
         "<Tagging><TagSet><Tag><Key>a</Key></Tag></TagSet></Tagging>",
@@ -184,10 +183,13 @@ export const cases = casesOf(
     },
   ],
   [
-    "InvalidTag for a header that repeats a key",
+    "InvalidArgument for a header that repeats a key, or is not encoded as a query is",
     async ({ ask }) => {
-      const headers = { "x-amz-tagging": "a=1&a=2" };
-      assertError(await ask("PUT", "/key", { headers }), 400, "InvalidTag");
+      for (const tagging of ["a=1&a=2", "a=%zz"]) {
+        const answer = await ask("PUT", "/key", { headers: { "x-amz-tagging": tagging } });
+        assertError(answer, 400, "InvalidArgument");
+        assert.equal(answer.document.get("ArgumentName"), "x-amz-tagging");
+      }
     },
   ],
 );

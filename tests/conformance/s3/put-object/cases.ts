@@ -325,6 +325,16 @@ export const cases = casesOf(
     },
   ],
   [
+    "ignores parameters that are about answers of reads",
+    async ({ ask, must }) => {
+      const target = "/key?response-content-type=a%2Fb&response-content-disposition=inline";
+      await must("PUT", target, { body: "x" });
+      const { headers } = await ask("HEAD", "/key");
+      assert.equal(headers["content-type"], "binary/octet-stream");
+      assert.equal(headers["content-disposition"], undefined);
+    },
+  ],
+  [
     "ignores the x-id parameter of SDKs",
     async ({ ask, must }) => {
       await must("PUT", "/key?x-id=PutObject", { body: "x" });

@@ -113,6 +113,38 @@ export const cases = casesOf(
     },
   ],
   [
+    "presigned URLs may bring fields in the query, in any case of letters: they count as fields",
+    async (scene) => {
+      const ask = { body: "x" };
+      const parts = { lines: ["x-amz-meta-a:b"], contentType: "image/png" };
+      const more = "&Content-Type=image%2Fpng&Cache-Control=no-store&x-amz-meta-a=b";
+      assertEmpty(await present(scene, "PUT", "/key", { ...parts, ask, more }), 200);
+      const { headers } = await scene.must("HEAD", "/key");
+      assert.equal(headers["content-type"], "image/png");
+      assert.equal(headers["cache-control"], "no-store");
+      assert.equal(headers["x-amz-meta-a"], "b");
+      for (const other of [
+        "&Content-Type=text%2Fa",
+        "&x-amz-meta-a=c",
+        `${more}&x-amz-acl=private`,
+      ]) {
+        const answer = await present(scene, "PUT", "/key", { ...parts, ask, more: other });
+        assertError(answer, 403, "SignatureDoesNotMatch");
+      }
+      const store = await present(scene, "PUT", "/key", { ask, more: "&x-store-meta-a=b" });
+      assertError(store, 403, "AccessDenied");
+    },
+  ],
+  [
+    "what somebody adds to a presigned URL and means nothing does not spoil it",
+    async (scene) => {
+      await scene.put("key", "x");
+      assert.equal((await present(scene, "GET", "/key", { more: "&utm_source=mail" })).text, "x");
+      const answer = await present(scene, "GET", "", { more: "&metadata=true" });
+      assert.deepEqual(answer.document.texts("Contents/Key"), ["key"]);
+    },
+  ],
+  [
     "AccessDenied for subresources that this version does not sign",
     async (scene) => {
       await scene.put("key", "x");
@@ -239,6 +271,13 @@ export const cases = casesOf(
       const as = await scene.createUser({ Effect: "Allow", Action: "s3:GetObject", Resource });
       assert.equal((await sign(scene, "GET", "/key", {}, { as })).text, "x");
       assertError(await sign(scene, "DELETE", "/key", {}, { as }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "parameters that begin with x- need not be signed",
+    async (scene) => {
+      await scene.put("key", "hello");
+      assert.equal((await present(scene, "GET", "/key", { more: "&x-user=joe" })).text, "hello");
     },
   ],
 );

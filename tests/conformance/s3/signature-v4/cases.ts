@@ -175,6 +175,20 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a Host that was signed without its port, and no other",
+    async ({ client, ask }) => {
+      const sentHost = (headers: Record<string, string>): void => {
+        headers["host"] = client.host;
+      };
+      const signed = await ask("GET", "", { host: "127.0.0.1", spoil: sentHost });
+      assert.equal(signed.status, 200, signed.text);
+      for (const host of ["127.0.0.2", "127.0.0.1:1", ""]) {
+        const answer = await ask("GET", "", { host, spoil: sentHost });
+        assertError(answer, 403, "SignatureDoesNotMatch");
+      }
+    },
+  ],
+  [
     "refuses a signature that does not cover the host",
     async ({ ask }) => {
       const answer = await ask("GET", "", { spoil: rewrite("host;", "") });
@@ -239,6 +253,44 @@ export const cases = casesOf(
       );
       assert.equal((await ask("GET", "", { as })).status, 200);
       assertError(await ask("GET", "/secret/key", { as }), 403, "AccessDenied");
+    },
+  ],
+  [
+    "SignatureDoesNotMatch tells what was signed here, but never a customer's key",
+    async ({ ask, bucket }) => {
+      const sendInstead = { method: "GET", target: `/${bucket}/other%20key` };
+      const answer = await ask("GET", "/key", { sendInstead });
+      assertError(answer, 403, "SignatureDoesNotMatch");
+      assert.match(answer.document.get("StringToSign") ?? "", /^AWS4-HMAC-SHA256\n\d{8}T\d{6}Z\n/);
+      assert.match(answer.document.get("SignatureProvided") ?? "", /^[0-9a-f]{64}$/);
+      const canonical = answer.document.get("CanonicalRequest") ?? "";
+      assert.ok(canonical.startsWith(`GET\n/${bucket}/other%20key\n\nhost:`), canonical);
+      const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=";
+      const headers = { "x-amz-server-side-encryption-customer-key": secret };
+      const other = await ask("GET", "/key", { sendInstead, headers });
+      assertError(other, 403, "SignatureDoesNotMatch");
+      assert.ok(!other.text.includes(secret));
+    },
+  ],
+  [
+    "InvalidToken for a token of a session, of which there are none",
+    async ({ ask, client, bucket }) => {
+      const headers = { "x-amz-security-token": "token" };
+      assertError(await ask("GET", "/key", { headers }), 400, "InvalidToken");
+      const target = client.presign("GET", `/${bucket}/key?X-Amz-Security-Token=token`);
+      assertError(await client.send("GET", target, { as: "nobody" }), 400, "InvalidToken");
+      const empty = { "x-amz-security-token": "" };
+      assertError(await ask("GET", "/key", { headers: empty }), 404, "NoSuchKey");
+    },
+  ],
+  [
+    "AuthorizationHeaderMalformed for the algorithm alone",
+    async ({ ask }) => {
+      const answer = await ask("GET", "/key", {
+        as: "nobody",
+        headers: { authorization: "AWS4-HMAC-SHA256" },
+      });
+      assertError(answer, 400, "AuthorizationHeaderMalformed");
     },
   ],
 );

@@ -84,4 +84,32 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "there is no analytics, inventory, metrics or tiering configuration, neither by id nor in lists",
+    async ({ ask }) => {
+      const lists = {
+        analytics: "ListBucketAnalyticsConfigurationResult",
+        "intelligent-tiering": "ListBucketIntelligentTieringConfigurationsOutput",
+        inventory: "ListInventoryConfigurationsResult",
+        metrics: "ListMetricsConfigurationsResult",
+      };
+      for (const [name, root] of Object.entries(lists)) {
+        const list = readResult(await ask("GET", `?${name}`), root);
+        assert.deepEqual(
+          list.children.map((child) => [child.name, child.text]),
+          [["IsTruncated", "false"]],
+        );
+        for (const method of ["GET", "DELETE"])
+          assertError(await ask(method, `?${name}&id=one`), 404, "NoSuchConfiguration");
+        assertError(await ask("DELETE", `?${name}`), 400, "InvalidArgument");
+      }
+    },
+  ],
+  [
+    "acceleration that was suspended is told as suspended",
+    async ({ ask, must }) => {
+      await must("PUT", "?accelerate", { body: toStatus("Suspended") });
+      assert.equal((await ask("GET", "?accelerate")).document.get("Status"), "Suspended");
+    },
+  ],
 );

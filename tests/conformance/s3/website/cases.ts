@@ -7,14 +7,16 @@ const INDEX = "<IndexDocument><Suffix>index.html</Suffix></IndexDocument>";
 const ERROR = "<ErrorDocument><Key>error.html</Key></ErrorDocument>";
 const HTML = { "content-type": "text/html" };
 
-/** Makes the bucket a site that everyone may read. */
-async function publish({ must, bucket }: Scene, inner: string): Promise<void> {
+/** Makes the bucket a site that everyone may read, and list unless told otherwise. */
+async function publish({ must, bucket }: Scene, inner: string, mayList = true): Promise<void> {
   const body = `<WebsiteConfiguration>${inner}</WebsiteConfiguration>`;
   await must("PUT", "?website", { body });
   const Statement = [
     ["s3:GetObject", `arn:aws:s3:::${bucket}/*`],
     ["s3:ListBucket", `arn:aws:s3:::${bucket}`],
-  ].map(([Action, Resource]) => ({ Effect: "Allow", Principal: "*", Action, Resource }));
+  ]
+    .slice(0, mayList ? 2 : 1)
+    .map(([Action, Resource]) => ({ Effect: "Allow", Principal: "*", Action, Resource }));
   await must("PUT", "?policy", { body: JSON.stringify({ Version: "2012-10-17", Statement }) });
 }
 
@@ -169,6 +171,58 @@ export const cases = casesOf(
       await publish(scene, INDEX);
       await scene.put("index.html", "root", HTML);
       assert.equal((await visit(scene, "/?acl")).text, "root");
+    },
+  ],
+  [
+    "a folder without its slash is found where nobody may list, and what is missing is 403",
+    async (scene) => {
+      await publish(scene, INDEX, false);
+      await scene.put("docs/index.html", "docs", HTML);
+      const answer = await visit(scene, "/docs");
+      assert.equal(answer.status, 302);
+      assert.equal(answer.headers["location"], "/docs/");
+      assert.equal((await visit(scene, "/other")).status, 403);
+    },
+  ],
+  [
+    "errors say in a list and in headers what went wrong, also beside a page of the site's own",
+    async (scene) => {
+      await publish(scene, INDEX);
+      const plain = await visit(scene, "/a%3Cb");
+      assert.equal(plain.headers["content-type"], "text/html; charset=utf-8");
+      assert.ok(plain.text.includes("<title>404 Not Found</title>"));
+      assert.ok(plain.text.includes("<li>Code: NoSuchKey</li>"));
+      assert.ok(plain.text.includes("<li>Key: a&lt;b</li>"));
+      assert.ok(
+        plain.text.includes(`<li>RequestId: ${String(plain.headers["x-amz-request-id"])}</li>`),
+      );
+      await scene.must("PUT", "?website", {
+        body: `<WebsiteConfiguration>${INDEX}${ERROR}</WebsiteConfiguration>`,
+      });
+      await scene.put("error.html", "own", HTML);
+      const own = await visit(scene, "/missing");
+      assert.equal(own.text, "own");
+      for (const { headers } of [plain, own]) {
+        assert.equal(headers["x-amz-error-code"], "NoSuchKey");
+        assert.equal(headers["x-amz-error-message"], "The specified key does not exist.");
+      }
+      const refused = await visit(scene, "/", "POST");
+      assert.equal(refused.headers["allow"], "GET, HEAD");
+    },
+  ],
+  [
+    "what a rule puts in place of a prefix is taken as it stands, and the rest is encoded",
+    async (scene) => {
+      const rules = toRules(
+        "<HttpErrorCodeReturnedEquals>404</HttpErrorCodeReturnedEquals>",
+        "<HostName>example.com</HostName><ReplaceKeyPrefixWith>#!/a b?p=%20&amp;q=</ReplaceKeyPrefixWith>",
+      );
+      await publish(scene, rules);
+      const answer = await visit(scene, "/x%20y/z");
+      assert.match(
+        answer.headers["location"]!,
+        /^https?:\/\/example\.com\/#!\/a%20b\?p=%20&q=x%20y\/z$/,
+      );
     },
   ],
 );

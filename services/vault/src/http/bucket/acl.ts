@@ -5,8 +5,10 @@ import { getBucket, getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 
 /** GetBucketAcl */
-export const getBucketAcl: OperationHandler = (context) =>
-  answerXml(formatAcl(getBucket(context).settings.acl, getOwner(context.api)));
+export const getBucketAcl: OperationHandler = (context) => {
+  const bucket = getBucket(context);
+  return answerXml(formatAcl(bucket.settings.acl, getOwner(context.api), bucket));
+};
 
 /** PutBucketAcl */
 export const putBucketAcl: OperationHandler = async (context) => {

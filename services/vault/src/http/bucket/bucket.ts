@@ -15,7 +15,8 @@ import { readAclFields } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, getOwner } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
-import { requirePermission } from "../authorization.ts";
+import { authorize, requirePermission } from "../authorization.ts";
+import { formatToken, parseToken } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
 import { receiveDocument } from "../payload.ts";
 import { BUCKET_TAGS_MAX, readTags } from "../tagging-document.ts";
@@ -23,6 +24,7 @@ import { checkOwnership } from "./ownership.ts";
 
 const DEFAULT_REGION = "us-east-1";
 const BUCKETS_PAGE_MAX = 10_000;
+const CONFIGURATION_BYTES_MAX = 65_536;
 /** Names that constraints may have in place of a region's. */
 const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
 
@@ -31,7 +33,8 @@ export const listBuckets: OperationHandler = (context) => {
   const { api, query } = context;
   const prefix = query.get("prefix") ?? "";
   const region = query.get("bucket-region");
-  const after = query.get("continuation-token") ?? "";
+  const token = query.get("continuation-token") ?? "";
+  const after = token === "" ? "" : parseToken(token).value;
   const max =
     readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
   const found = api.store
@@ -55,17 +58,22 @@ export const listBuckets: OperationHandler = (context) => {
   const inner =
     wrap("Owner", tag("ID", owner.id) + tag("DisplayName", owner.displayName)) +
     wrap("Buckets", rows.join("")) +
-    (found.length > page.length ? tag("ContinuationToken", page.at(-1)!.name) : "") +
+    (found.length > page.length
+      ? tag("ContinuationToken", formatToken({ value: page.at(-1)!.name, isPrefix: false }))
+      : "") +
     (prefix === "" ? "" : tag("Prefix", prefix));
   return answerXml(xmlDocument("ListAllMyBucketsResult", inner));
 };
 
-/** CreateBucket */
+/** CreateBucket: policies may look at the region, so the authorizer is asked when it has been read. */
 export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
   const owner = getOwner(api);
-  const body = await receiveDocument(context.request, context.payload);
-  const { region, tags } = readConfiguration(body, api.region);
+  const bytesMax = CONFIGURATION_BYTES_MAX;
+  const body = await receiveDocument(context.request, context.payload, { bytesMax });
+  const { constraint, region, tags } = readConfiguration(body, api.region);
+  const isNamed = constraint !== "";
+  await authorize(context, new Map(isNamed ? [["s3:locationconstraint", [constraint]]] : []));
   const settings: Partial<BucketSettingDocuments> = {};
   if (tags !== undefined) {
     await requireAlso(context, "s3:PutBucketTagging");
@@ -108,13 +116,14 @@ function requireAlso(context: OperationContext, action: string): Promise<void> {
 function readConfiguration(
   body: Buffer,
   region: string,
-): { region: string; tags?: Record<string, string> } {
-  if (body.length === 0) return { region };
+): { constraint: string; region: string; tags?: Record<string, string> } {
+  if (body.length === 0) return { constraint: "", region };
   const root = parseXml(body, "CreateBucketConfiguration");
   const constraint = root.findText("LocationConstraint") ?? "";
   if (!/^(?:[a-z0-9-]{1,64})?$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
   const tags = root.find("Tags");
   return {
+    constraint,
     region: REGION_NAMES[constraint] ?? (constraint === "" ? region : constraint),
     ...(tags === undefined ? {} : { tags: readTags(tags, BUCKET_TAGS_MAX) }),
   };
@@ -127,11 +136,8 @@ export const deleteBucket: OperationHandler = async (context) => {
 };
 
 /** HeadBucket */
-export const headBucket: OperationHandler = (context) =>
-  answerEmpty(200, [
-    ["x-amz-bucket-region", getBucket(context).region],
-    ["x-amz-access-point-alias", "false"],
-  ]);
+export const headBucket: OperationHandler = () =>
+  answerEmpty(200, [["x-amz-access-point-alias", "false"]]);
 
 /** GetBucketLocation */
 export const getBucketLocation: OperationHandler = (context) => {

@@ -4,7 +4,7 @@ import { S3Error } from "../../wire/error.ts";
 import { TimestampFormatter } from "../../wire/timestamp.ts";
 import { escapeXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import { answerXml } from "../answer.ts";
-import { getOwner } from "../context.ts";
+import { getOwner, requireVersionId } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import {
   createKeyEncoder,
@@ -118,20 +118,21 @@ export const listObjectVersions: OperationHandler = async (context) => {
   const listing = readListing(context);
   const { prefix, delimiter, maxKeys, encode } = listing;
   const keyMarker = query.get("key-marker") ?? "";
-  const idMarker = query.get("version-id-marker") ?? "";
-  if (idMarker !== "" && keyMarker === "") {
+  const idMarker = query.get("version-id-marker");
+  if (idMarker !== undefined && keyMarker === "") {
     throw new S3Error(
       "InvalidArgument",
       "A version-id marker cannot be specified without a key marker.",
     );
   }
+  if (idMarker !== undefined) requireVersionId(idMarker, "version-id-marker");
   const request: ListVersionsRequest = { bucket: context.bucketName, maxKeys };
   if (prefix !== "") request.prefix = prefix;
   if (delimiter !== "") request.delimiter = delimiter;
   if (keyMarker !== "") {
     request.after = {
       ...toPosition(keyMarker, prefix, delimiter),
-      ...(idMarker === "" ? {} : { versionId: idMarker }),
+      ...(idMarker === undefined ? {} : { versionId: idMarker }),
     };
   }
   const page = await api.store.listVersions(request);
@@ -152,7 +153,7 @@ export const listObjectVersions: OperationHandler = async (context) => {
     tag("Name", context.bucketName) +
     tag("Prefix", encode(prefix)) +
     tag("KeyMarker", encode(keyMarker)) +
-    tag("VersionIdMarker", idMarker) +
+    tag("VersionIdMarker", idMarker ?? "") +
     (page.isTruncated
       ? tag("NextKeyMarker", encode(page.next?.value ?? "")) +
         tag("NextVersionIdMarker", page.next?.versionId)

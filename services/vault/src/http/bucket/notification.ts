@@ -1,4 +1,5 @@
-// Notification subscriptions: the JSON form of this store, and S3's XML with an address in place of an ARN.
+// Notification subscriptions: the JSON form of this store, and S3's XML, in any of its three forms, with an address in
+// place of an ARN.
 import { randomBytes } from "node:crypto";
 import type { AddressPolicy } from "@platform/kernel/egress";
 import { z } from "zod";
@@ -14,10 +15,11 @@ import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 
 const RULES_MAX = 100;
-const XML_KINDS = [
-  ["TopicConfiguration", "Topic"],
-  ["QueueConfiguration", "Queue"],
-  ["CloudFunctionConfiguration", "CloudFunction"],
+/** S3's forms of a configuration: the element, that of the target in it, and how rules keep it. */
+const XML_FORMS = [
+  ["TopicConfiguration", "Topic", undefined],
+  ["QueueConfiguration", "Queue", "queue"],
+  ["CloudFunctionConfiguration", "CloudFunction", "function"],
 ] as const;
 const EVENTS: ReadonlySet<string> = new Set([
   "ObjectCreated:*",
@@ -139,6 +141,7 @@ export const getBucketNotification: OperationHandler = (context) => {
 export const putBucketNotification: OperationHandler = async (context) => {
   const { api, bucketName } = context;
   const body = await receiveDocument(context.request, context.payload);
+  if (body.length === 0) throw new S3Error("MissingRequestBodyError");
   const isXml = /^\s*</.test(body.toString("latin1", 0, 100));
   const rules = isXml
     ? parseRules(body, api.eventPolicy)
@@ -178,15 +181,21 @@ function parseJsonRules(
 
 function parseRules(body: Buffer, policy: AddressPolicy): NotificationRule[] {
   const root = parseXml(body, "NotificationConfiguration");
-  root.allow(...XML_KINDS.map(([name]) => name));
-  const rules = XML_KINDS.flatMap(([kind, target]) =>
-    root.list(kind).map((item) => readRule(item, target, policy)),
+  if (root.find("EventBridgeConfiguration") !== undefined)
+    throw new S3Error("NotImplemented", "EventBridgeConfiguration is not implemented.");
+  root.allow(...XML_FORMS.map(([name]) => name));
+  const rules = XML_FORMS.flatMap(([element, target, form]) =>
+    root.list(element).map((item) => ({
+      ...readRule(item, target, policy),
+      ...(form === undefined ? {} : { form }),
+    })),
   );
   if (rules.length > RULES_MAX) throw malformedXml("there are too many configurations");
   return rules;
 }
 
 function readRule(item: XmlElement, targetName: string, policy: AddressPolicy): NotificationRule {
+  item.allow("Id", "Event", "Filter", targetName);
   const address = item.getText(targetName).trim();
   const id = item.findText("Id");
   const filterRules = item.find("Filter")?.find("S3Key")?.list("FilterRule") ?? [];
@@ -246,10 +255,11 @@ function formatRule(rule: NotificationRule): string {
   const key = filters.map(([name, value]) =>
     wrap("FilterRule", tag("Name", name) + tag("Value", value)),
   );
+  const [element, targetName] = XML_FORMS.find(([, , form]) => form === rule.form)!;
   return wrap(
-    "TopicConfiguration",
+    element,
     tag("Id", rule.id) +
-      tag("Topic", kind === "stomp" ? `${url}${destination}` : url) +
+      tag(targetName, kind === "stomp" ? `${url}${destination}` : url) +
       rule.events.map((name) => tag("Event", `s3:${name}`)).join("") +
       (key.length === 0 ? "" : wrap("Filter", wrap("S3Key", key.join("")))),
   );

@@ -49,6 +49,7 @@ export const putObjectLockConfiguration: OperationHandler = async (context) => {
   const rule = root.find("Rule");
   const document: ObjectLockConfiguration = {};
   if (rule !== undefined) {
+    rule.allow("DefaultRetention");
     const retention = rule.find("DefaultRetention");
     if (retention === undefined) throw new S3Error("MalformedXML");
     document.defaultRetention = readRetention(retention);
@@ -58,12 +59,14 @@ export const putObjectLockConfiguration: OperationHandler = async (context) => {
 };
 
 function readRetention(item: XmlElement): NonNullable<ObjectLockConfiguration["defaultRetention"]> {
+  item.allow("Mode", "Days", "Years");
   const mode = item.getText("Mode");
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
   const days = item.findText("Days");
   const years = item.findText("Years");
   if ((days === undefined) === (years === undefined)) throw new S3Error("MalformedXML");
-  const value = Number(days ?? years);
+  const text = (days ?? years)!.trim();
+  const value = /^[+-]?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
   const max = days === undefined ? YEARS_MAX : DAYS_MAX;
   if (!Number.isInteger(value) || value < 1) {
     throw new S3Error(

@@ -33,7 +33,10 @@ export const getBucketOwnershipControls: OperationHandler = (context) => {
 /** PutBucketOwnershipControls */
 export const putBucketOwnershipControls: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
-  const rules = parseXml(body, "OwnershipControls").list("Rule");
+  const root = parseXml(body, "OwnershipControls");
+  root.allow("Rule");
+  const rules = root.list("Rule");
+  for (const rule of rules) rule.allow("ObjectOwnership");
   const text = rules[0]?.getText("ObjectOwnership") ?? "";
   if (rules.length !== 1 || !VALUES.has(text))
     throw malformedXml("it has not exactly one known rule");

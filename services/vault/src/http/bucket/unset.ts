@@ -2,7 +2,8 @@
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 
 /** GetBucketReplication */
@@ -47,14 +48,57 @@ export const putBucketRequestPayment: OperationHandler = async (context) => {
 };
 
 /** GetBucketAccelerateConfiguration */
-export const getBucketAccelerateConfiguration: OperationHandler = () =>
-  answerXml(xmlDocument("AccelerateConfiguration", ""));
+export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
+  const kept = getBucket(context).settings.accelerate as { status: string } | undefined;
+  return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));
+};
 
 /** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
 export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
   const body = await receiveDocument(context.request, context.payload);
   const status = parseXml(body, "AccelerateConfiguration").getText("Status");
-  if (status === "Suspended") return answerEmpty(200);
+  if (status === "Suspended") {
+    await context.api.store.setBucketSetting(context.bucketName, "accelerate", { status });
+    return answerEmpty(200);
+  }
   if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");
   throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
 };
+
+/** What a bucket may have several of, by their ids, and has none of here. */
+interface NamedConfigurations {
+  /** One by its id, all without. */
+  readonly get: OperationHandler;
+  readonly put: OperationHandler;
+  readonly delete: OperationHandler;
+}
+
+/** GetBucketAnalyticsConfiguration and its like. */
+export const analytics = createNamed("ListBucketAnalyticsConfigurationResult", "Analytics");
+/** GetBucketIntelligentTieringConfiguration and its like. */
+export const intelligentTiering = createNamed(
+  "ListBucketIntelligentTieringConfigurationsOutput",
+  "Intelligent tiering",
+);
+/** GetBucketInventoryConfiguration and its like. */
+export const inventory = createNamed("ListInventoryConfigurationsResult", "Inventory");
+/** GetBucketMetricsConfiguration and its like. */
+export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
+
+function createNamed(listRoot: string, what: string): NamedConfigurations {
+  const refuseId = ({ query }: OperationContext): never => {
+    if ((query.get("id") ?? "") === "")
+      throw new S3Error("InvalidArgument", "Missing required query parameter: id");
+    throw new S3Error("NoSuchConfiguration");
+  };
+  return {
+    get: (context) =>
+      context.query.has("id")
+        ? refuseId(context)
+        : answerXml(xmlDocument(listRoot, tag("IsTruncated", false))),
+    put: () => {
+      throw new S3Error("NotImplemented", `${what}: not implemented.`);
+    },
+    delete: refuseId,
+  };
+}

@@ -19,10 +19,13 @@ export const putBucketVersioning: OperationHandler = async (context) => {
     await receiveDocument(context.request, context.payload),
     "VersioningConfiguration",
   );
+  root.allow("Status", "MfaDelete");
   const status = root.findText("Status");
-  if (root.findText("MfaDelete") === "Enabled") {
+  const mfaDelete = root.findText("MfaDelete") ?? "Disabled";
+  if (mfaDelete === "Enabled") {
     throw new S3Error("NotImplemented", "MFA delete is not implemented.");
   }
+  if (mfaDelete !== "Disabled") throw malformedXml("MfaDelete is neither Enabled nor Disabled");
   if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
   if (status !== "Enabled" && status !== "Suspended")
     throw malformedXml("Status is neither Enabled nor Suspended");

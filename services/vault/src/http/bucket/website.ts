@@ -58,7 +58,10 @@ export const putBucketWebsite: OperationHandler = async (context) => {
   );
   root.allow("RedirectAllRequestsTo", "IndexDocument", "ErrorDocument", "RoutingRules");
   const all = root.find("RedirectAllRequestsTo");
-  const suffix = root.find("IndexDocument")?.getText("Suffix");
+  all?.allow("HostName", "Protocol");
+  const index = root.find("IndexDocument");
+  index?.allow("Suffix");
+  const suffix = index?.getText("Suffix");
   if (all !== undefined && root.children.length > 1)
     throw malformedXml("RedirectAllRequestsTo stands alone");
   if (all === undefined && suffix === undefined)
@@ -69,13 +72,18 @@ export const putBucketWebsite: OperationHandler = async (context) => {
   if (suffix !== undefined && (suffix === "" || suffix.includes("/"))) {
     throw new S3Error("InvalidArgument", "The IndexDocument Suffix is not well formed");
   }
-  const rules = root.find("RoutingRules")?.list("RoutingRule") ?? [];
+  const routing = root.find("RoutingRules");
+  routing?.allow("RoutingRule");
+  const rules = routing?.list("RoutingRule") ?? [];
   if (rules.length > ROUTING_RULES_MAX)
     throw new S3Error(
       "InvalidRequest",
       `${ROUTING_RULES_MAX} routing rules are the most there may be`,
     );
-  const errorKey = root.find("ErrorDocument")?.getText("Key");
+  const errorDocument = root.find("ErrorDocument");
+  errorDocument?.allow("Key");
+  const errorKey = errorDocument?.getText("Key");
+  if (errorKey === "") throw malformedXml("the Key of the ErrorDocument is empty");
   const document: WebsiteConfiguration = {
     ...(suffix === undefined ? {} : { indexSuffix: suffix }),
     ...(errorKey === undefined ? {} : { errorKey }),
@@ -106,6 +114,14 @@ function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
     "ReplaceKeyPrefixWith",
     "ReplaceKeyWith",
   );
+  if (redirect.children.length === 0) throw malformedXml("a Redirect says nothing");
+  condition?.allow("KeyPrefixEquals", "HttpErrorCodeReturnedEquals");
+  if (condition?.children.length === 0) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Condition cannot be empty. To redirect all requests without a condition, the condition element shouldn't be present.",
+    );
+  }
   const prefix = condition?.findText("KeyPrefixEquals");
   const error = condition?.findText("HttpErrorCodeReturnedEquals");
   if (error !== undefined && !/^[45]\d\d$/.test(error))

@@ -6,6 +6,7 @@ import { answerXml } from "../answer.ts";
 import { getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { readInteger } from "../object/conditions.ts";
+import { getAbortHeaders } from "../object/object-headers.ts";
 import { createKeyEncoder, formatPrefixes, readEncodingType, toPosition } from "../listing.ts";
 import { getUploadAddress } from "./upload.ts";
 
@@ -50,7 +51,7 @@ export const listParts: OperationHandler = async (context) => {
     tag("ChecksumAlgorithm", upload.checksum?.algorithm) +
     tag("ChecksumType", upload.checksum?.type) +
     parts.join("");
-  return answerXml(xmlDocument("ListPartsResult", inner));
+  return answerXml(xmlDocument("ListPartsResult", inner), getAbortHeaders(context, upload));
 };
 
 /** ListMultipartUploads */

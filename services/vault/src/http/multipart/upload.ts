@@ -1,6 +1,15 @@
 // CreateMultipartUpload, CompleteMultipartUpload and AbortMultipartUpload
-import type { ChecksumAlgorithm, CompleteUploadRequest, CreateUploadRequest } from "../../store.ts";
-import { checksumAlgorithms, readChecksumAlgorithm } from "../../wire/checksum.ts";
+import type {
+  ChecksumAlgorithm,
+  CompleteUploadRequest,
+  CreateUploadRequest,
+  ObjectChecksum,
+} from "../../store.ts";
+import {
+  checksumAlgorithms,
+  readChecksumAlgorithm,
+  readCompositeClaim,
+} from "../../wire/checksum.ts";
 import { S3Error } from "../../wire/error.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../../wire/xml.ts";
 import type { XmlElement } from "../../wire/xml.ts";
@@ -12,6 +21,7 @@ import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
 import { getEncryptionHeaders } from "../object/encryption.ts";
+import { findExpirationHeaders, getAbortHeaders } from "../object/object-headers.ts";
 import { receiveDocument } from "../payload.ts";
 
 const PARTS_MAX = 10_000;
@@ -35,7 +45,10 @@ export const createMultipartUpload: OperationHandler = async (context) => {
   const checksum = readUploadChecksum(context);
   if (checksum !== undefined) request.checksum = checksum;
   const upload = await context.api.store.createUpload(request);
-  const headers: Header[] = [...getEncryptionHeaders(upload.encryption)];
+  const headers: Header[] = [
+    ...getEncryptionHeaders(upload.encryption),
+    ...getAbortHeaders(context, upload),
+  ];
   if (upload.checksum !== undefined && upload.checksum.isDefault !== true) {
     headers.push(
       ["x-amz-checksum-algorithm", upload.checksum.algorithm],
@@ -50,7 +63,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
 // CRC-64 is of the whole object, SHA of the parts; the other CRCs may be either and are of the parts by default.
 function readUploadChecksum(context: OperationContext): CreateUploadRequest["checksum"] {
   const name = context.fields.get("x-amz-checksum-algorithm");
-  const type = context.fields.get("x-amz-checksum-type")?.toUpperCase();
+  const type = context.fields.get("x-amz-checksum-type");
   if (name === undefined) {
     if (type !== undefined) {
       throw new S3Error(
@@ -62,10 +75,8 @@ function readUploadChecksum(context: OperationContext): CreateUploadRequest["che
   }
   const algorithm = readChecksumAlgorithm(name);
   const isSha = algorithm === "SHA1" || algorithm === "SHA256";
-  const chosen = type ?? (algorithm === "CRC64NVME" ? "FULL_OBJECT" : "COMPOSITE");
-  if (chosen !== "FULL_OBJECT" && chosen !== "COMPOSITE") {
-    throw new S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.");
-  }
+  const usual = algorithm === "CRC64NVME" ? "FULL_OBJECT" : "COMPOSITE";
+  const chosen = type === undefined ? usual : readChecksumType(type);
   if (
     (isSha && chosen === "FULL_OBJECT") ||
     (algorithm === "CRC64NVME" && chosen === "COMPOSITE")
@@ -78,6 +89,12 @@ function readUploadChecksum(context: OperationContext): CreateUploadRequest["che
   return { algorithm, type: chosen };
 }
 
+function readChecksumType(text: string): ObjectChecksum["type"] {
+  const type = text.toUpperCase();
+  if (type === "FULL_OBJECT" || type === "COMPOSITE") return type;
+  throw new S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.");
+}
+
 /** CompleteMultipartUpload */
 export const completeMultipartUpload: OperationHandler = async (context) => {
   const { api, fields } = context;
@@ -86,6 +103,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });
+  if (body.length === 0) throw malformedXml("it lists no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
   const parts = root.list("Part").map(readPart);
   if (parts.length === 0 || parts.length > PARTS_MAX)
@@ -95,9 +113,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     parts,
     actor: getActor(context),
   };
-  const checksum = ALGORITHMS.map((name) => fields.get(checksumAlgorithms[name].field)).find(
-    (value) => value !== undefined,
-  );
+  const checksum = readCompositeClaim(fields);
   if (checksum !== undefined) request.checksum = checksum;
   const size = fields.get("x-amz-mp-object-size");
   if (size !== undefined) {
@@ -105,6 +121,8 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
       throw new S3Error("InvalidRequest", "Value for x-amz-mp-object-size header is invalid.");
     request.sizeBytes = Number(size);
   }
+  const type = fields.get("x-amz-checksum-type");
+  if (type !== undefined) request.checksumType = readChecksumType(type);
   const conditions = readWriteConditions(fields);
   if (conditions !== undefined) request.conditions = conditions;
   const result = await api.store.completeUpload(request);
@@ -121,6 +139,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   return answerXml(xmlDocument("CompleteMultipartUploadResult", inner), [
     ...getVersionHeaders(context, result.versionId),
     ...getEncryptionHeaders(result.encryption),
+    ...(await findExpirationHeaders(context, key, result.versionId)),
   ]);
 };
 

@@ -1,14 +1,15 @@
 // GetObjectAcl and PutObjectAcl
 import { formatAcl, receiveAcl } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getActor, getOwner } from "../context.ts";
+import { getActor, getBucket, getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 
 /** GetObjectAcl */
 export const getObjectAcl: OperationHandler = async (context) => {
-  const { object } = await context.api.store.headObject(getAddress(context));
-  const document = formatAcl(object.acl, object.owner ?? getOwner(context.api));
+  const object = await context.api.store.describeObject(getAddress(context));
+  const owner = object.owner ?? getOwner(context.api);
+  const document = formatAcl(object.acl, owner, getBucket(context));
   return answerXml(document, getVersionHeaders(context, object.versionId));
 };
 

@@ -68,6 +68,9 @@ export async function readAttributes(
     await askFor(context, "s3:PutObjectLegalHold");
     attributes.legalHold = legalHold;
   }
+  if ((retention !== undefined || legalHold !== undefined) && !bucket.objectLockEnabled) {
+    throw new S3Error("InvalidRequest", "Bucket is missing Object Lock Configuration");
+  }
   const encryption = readEncryption(fields, bucket);
   if (encryption !== undefined) attributes.encryption = encryption;
   return attributes;

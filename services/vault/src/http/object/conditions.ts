@@ -5,15 +5,31 @@ import type { RequestFields } from "../../wire/fields.ts";
 
 const ETAG = /(?:W\/)?"([^"]*)"|([^\s",]+)/g;
 
-/** Conditions of a read; `prefix` is `x-amz-copy-source-` for the source of a copy. */
-export function readConditions(fields: RequestFields, prefix = ""): ReadConditions | undefined {
+/** The fields of conditions on a read, and on the source of a copy. */
+const CONDITION_FIELDS = { read: nameConditions(""), copy: nameConditions("x-amz-copy-source-") };
+
+function nameConditions(prefix: string) {
+  return {
+    ifMatch: `${prefix}if-match`,
+    ifNoneMatch: `${prefix}if-none-match`,
+    ifModifiedSince: `${prefix}if-modified-since`,
+    ifUnmodifiedSince: `${prefix}if-unmodified-since`,
+  };
+}
+
+/** Conditions of a read, or on the source of a copy. */
+export function readConditions(
+  fields: RequestFields,
+  of: keyof typeof CONDITION_FIELDS = "read",
+): ReadConditions | undefined {
+  const names = CONDITION_FIELDS[of];
   const conditions: ReadConditions = {};
-  const ifMatch = fields.get(`${prefix}if-match`);
-  const ifNoneMatch = fields.get(`${prefix}if-none-match`);
-  if (ifMatch !== undefined) conditions.ifMatch = readEtags(ifMatch);
+  const ifMatch = fields.get(names.ifMatch);
+  const ifNoneMatch = fields.get(names.ifNoneMatch);
+  if (ifMatch !== undefined) conditions.ifMatch = readStrongEtags(ifMatch);
   if (ifNoneMatch !== undefined) conditions.ifNoneMatch = readEtags(ifNoneMatch);
-  const modified = readDate(fields.get(`${prefix}if-modified-since`));
-  const unmodified = readDate(fields.get(`${prefix}if-unmodified-since`));
+  const modified = readDate(fields.get(names.ifModifiedSince));
+  const unmodified = readDate(fields.get(names.ifUnmodifiedSince));
   if (modified !== undefined) conditions.ifModifiedSinceMs = modified;
   if (unmodified !== undefined) conditions.ifUnmodifiedSinceMs = unmodified;
   return Object.keys(conditions).length === 0 ? undefined : conditions;
@@ -33,12 +49,17 @@ export function readWriteConditions(fields: RequestFields): WriteConditions | un
     }
     return { ifNoneMatch: "*" };
   }
-  return { ifMatch: readEtags(ifMatch!)[0] ?? "" };
+  return { ifMatch: readStrongEtags(ifMatch!)[0] ?? "" };
 }
 
 /** ETags without quotes; `*` as it is. */
 export function readEtags(text: string): string[] {
   return Array.from(text.matchAll(ETAG), (match) => match[1] ?? match[2] ?? "");
+}
+
+/** As `readEtags`, without weak ones: for If-Match they are like no other (RFC 9110 section 13.1.1). */
+export function readStrongEtags(text: string): string[] {
+  return readEtags(text.replaceAll(/W\/"[^"]*"/g, ""));
 }
 
 function readDate(text: string | undefined): number | undefined {

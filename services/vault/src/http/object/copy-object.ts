@@ -13,31 +13,15 @@ import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";
 import { readCopySource, toCopyError } from "./copy-source.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
+import { findExpirationHeaders } from "./object-headers.ts";
 
 /** CopyObject */
 export const copyObject: OperationHandler = async (context) => {
   const { api, fields } = context;
   const source = await readCopySource(context);
-  const metadataDirective = readDirective(fields.get("x-amz-metadata-directive"));
-  const taggingDirective = readDirective(fields.get("x-amz-tagging-directive"));
+  const metadataDirective = readDirective(fields.get("x-amz-metadata-directive"), "metadata");
+  const taggingDirective = readDirective(fields.get("x-amz-tagging-directive"), "tagging");
   const attributes = await readAttributes(context);
-  const isSelf =
-    source.bucket === context.bucketName &&
-    source.key === context.key &&
-    source.versionId === undefined;
-  const changesNothing =
-    metadataDirective === "COPY" &&
-    taggingDirective === "COPY" &&
-    attributes.storageClass === undefined &&
-    attributes.websiteRedirect === undefined &&
-    attributes.encryption === undefined &&
-    attributes.acl === undefined;
-  if (isSelf && changesNothing) {
-    throw new S3Error(
-      "InvalidRequest",
-      "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
-    );
-  }
   if (taggingDirective === "COPY") await requireTagCopy(context, source);
   const algorithm = fields.get("x-amz-checksum-algorithm");
   const conditions = readWriteConditions(fields);
@@ -58,6 +42,7 @@ export const copyObject: OperationHandler = async (context) => {
   const headers: Header[] = [
     ...getVersionHeaders(context, result.versionId),
     ...getEncryptionHeaders(result.encryption),
+    ...(await findExpirationHeaders(context, context.key, result.versionId)),
   ];
   if (api.store.headBucket(source.bucket).versioning !== "Unset") {
     headers.push(["x-amz-copy-source-version-id", result.sourceVersionId]);
@@ -81,12 +66,11 @@ async function requireTagCopy(
   const { api, caller, bucketName, key } = context;
   if (caller.kind === "root") return;
   const { bucket, key: sourceKey, versionId } = source;
-  const { object } = await api.store
-    .headObject({
+  const object = await api.store
+    .describeObject({
       bucket,
       key: sourceKey,
       ...(versionId === undefined ? {} : { versionId }),
-      ...(source.customerKey === undefined ? {} : { customerKey: source.customerKey }),
     })
     .catch((error: unknown) => {
       throw toCopyError(error);
@@ -103,8 +87,14 @@ async function requireTagCopy(
   await requirePermission(context, { action, bucket: context.bucket, bucketName, key });
 }
 
-function readDirective(text: string | undefined): "COPY" | "REPLACE" {
+function readDirective(text: string | undefined, what: "metadata" | "tagging"): "COPY" | "REPLACE" {
   if (text === undefined || text === "COPY") return "COPY";
   if (text === "REPLACE") return "REPLACE";
-  throw new S3Error("InvalidArgument", "Unknown metadata directive.");
+  throw new S3Error("InvalidArgument", {
+    message: `Unknown ${what} directive.`,
+    elements: [
+      ["ArgumentName", `x-amz-${what}-directive`],
+      ["ArgumentValue", text.slice(0, 64)],
+    ],
+  });
 }

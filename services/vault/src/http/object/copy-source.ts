@@ -4,6 +4,7 @@ import type { CopyRequest } from "../../store.ts";
 import { parseCopySource } from "../../wire/copy-source.ts";
 import { S3Error } from "../../wire/error.ts";
 import { requirePermission } from "../authorization.ts";
+import { requireVersionId } from "../context.ts";
 import type { OperationContext } from "../context.ts";
 import { readConditions } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
@@ -19,12 +20,13 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
     );
   }
   const { bucketName, key, versionId } = named;
+  if (versionId !== undefined) requireVersionId(versionId);
   const bucket = api.store.headBucket(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
   await requirePermission(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };
   if (versionId !== undefined) source.versionId = versionId;
-  const conditions = readConditions(fields, "x-amz-copy-source-");
+  const conditions = readConditions(fields, "copy");
   if (conditions !== undefined) source.conditions = conditions;
   const customerKey = readCustomerKey(fields, true);
   if (customerKey !== undefined) source.customerKey = customerKey;

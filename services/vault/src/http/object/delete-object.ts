@@ -6,11 +6,11 @@ import type { XmlElement } from "../../wire/xml.ts";
 import { answerEmpty, answerXml, toS3Error } from "../answer.ts";
 import type { Header } from "../answer.ts";
 import { isPermitted, requirePermission } from "../authorization.ts";
-import { getActor, getBucket } from "../context.ts";
+import { getActor, getBucket, isVersionId } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
-import { readEtags } from "./conditions.ts";
+import { readStrongEtags } from "./conditions.ts";
 
 const KEYS_MAX = 1_000;
 const BODY_BYTES_MAX = 4 * 1024 ** 2;
@@ -54,17 +54,29 @@ export const deleteObjects: OperationHandler = async (context) => {
   const bypassGovernance = asksForBypass(context);
   const actor = getActor(context);
   const requests = items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor }));
-  const allowed = await Promise.all(requests.map((request) => mayDelete(context, request)));
+  const refusals = await Promise.all(requests.map((request) => findRefusal(context, request)));
   const results = await context.api.store.deleteObjects(
-    requests.filter((_, index) => allowed[index]),
+    requests.filter((_, index) => refusals[index] === undefined),
   );
   let at = 0;
   const rows = requests.map((request, index) => {
-    const result = allowed[index] ? results[at++]! : new S3Error("AccessDenied");
+    const result = refusals[index] ?? results[at++]!;
     return formatResult(context, request, result, isQuiet);
   });
   return answerXml(xmlDocument("DeleteResult", rows.join("")));
 };
+
+// Why a key of several is not even tried.
+async function findRefusal(
+  context: OperationContext,
+  request: DeleteRequest,
+): Promise<S3Error | undefined> {
+  if (!(await mayDelete(context, request))) return new S3Error("AccessDenied");
+  const { versionId } = request;
+  return versionId === undefined || isVersionId(versionId)
+    ? undefined
+    : new S3Error("NoSuchVersion");
+}
 
 async function mayDelete(context: OperationContext, request: DeleteRequest): Promise<boolean> {
   const { bucket, bucketName } = context;
@@ -98,7 +110,7 @@ function readDeleteConditions(given: {
   size: string | undefined;
 }): DeleteRequest["conditions"] {
   const conditions: NonNullable<DeleteRequest["conditions"]> = {};
-  if (given.ifMatch !== undefined) conditions.ifMatch = readEtags(given.ifMatch)[0] ?? "";
+  if (given.ifMatch !== undefined) conditions.ifMatch = readStrongEtags(given.ifMatch)[0] ?? "";
   if (given.modified !== undefined) {
     const ifModifiedMs = Date.parse(given.modified);
     if (Number.isNaN(ifModifiedMs)) throw new S3Error("InvalidArgument");

@@ -6,8 +6,13 @@ import type { RequestFields } from "../../wire/fields.ts";
 import type { Header } from "../answer.ts";
 
 const SSE = "x-amz-server-side-encryption";
-const CUSTOMER = "x-amz-server-side-encryption-customer";
-const COPY_CUSTOMER = "x-amz-copy-source-server-side-encryption-customer";
+const SSE_KEY_ID = "x-amz-server-side-encryption-aws-kms-key-id";
+const CUSTOMER = nameCustomerFields("x-amz-server-side-encryption-customer");
+const COPY_CUSTOMER = nameCustomerFields("x-amz-copy-source-server-side-encryption-customer");
+
+function nameCustomerFields(prefix: string) {
+  return { algorithm: `${prefix}-algorithm`, key: `${prefix}-key`, keyMd5: `${prefix}-key-md5` };
+}
 
 /** The encryption that a put asks for, or what the bucket does by default. */
 export function readEncryption(
@@ -16,7 +21,7 @@ export function readEncryption(
 ): EncryptionRequest | undefined {
   const customer = readCustomerKey(fields);
   const algorithm = fields.get(SSE);
-  if (fields.has(`${SSE}-aws-kms-key-id`) && algorithm?.startsWith("aws:") !== true) {
+  if (fields.has(SSE_KEY_ID) && algorithm?.startsWith("aws:") !== true) {
     throw new S3Error(
       "InvalidArgument",
       "Server Side Encryption with AWS KMS managed key requires HTTP header x-amz-server-side-encryption : aws:kms",
@@ -45,22 +50,34 @@ export function readEncryption(
 
 /** The customer's key of a request; undefined without one. Throws InvalidArgument for half a key or a wrong one. */
 export function readCustomerKey(fields: RequestFields, isSource = false): Buffer | undefined {
-  const prefix = isSource ? COPY_CUSTOMER : CUSTOMER;
-  const algorithm = fields.get(`${prefix}-algorithm`);
-  const text = fields.get(`${prefix}-key`);
-  const md5 = fields.get(`${prefix}-key-md5`);
+  const names = isSource ? COPY_CUSTOMER : CUSTOMER;
+  const algorithm = fields.get(names.algorithm);
+  const text = fields.get(names.key);
+  const md5 = fields.get(names.keyMd5);
   if (algorithm === undefined && text === undefined && md5 === undefined) return undefined;
   if (algorithm !== "AES256") {
     throw new S3Error(
-      "InvalidEncryptionAlgorithmError",
+      algorithm === undefined ? "InvalidArgument" : "InvalidEncryptionAlgorithmError",
       "Requests specifying Server Side Encryption with Customer provided keys must provide a valid encryption algorithm.",
     );
   }
-  const key = Buffer.from(text ?? "", "base64");
+  if (text === undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Requests specifying Server Side Encryption with Customer provided keys must provide an appropriate secret key.",
+    );
+  }
+  if (md5 === undefined) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Requests specifying Server Side Encryption with Customer provided keys must provide the client calculated MD5 of the secret key.",
+    );
+  }
+  const key = Buffer.from(text, "base64");
   if (key.length !== 32) {
     throw new S3Error("InvalidArgument", "The secret key was invalid for the specified algorithm.");
   }
-  if (md5 === undefined || createHash("md5").update(key).digest("base64") !== md5) {
+  if (createHash("md5").update(key).digest("base64") !== md5) {
     throw new S3Error(
       "InvalidArgument",
       "The calculated MD5 hash of the key did not match the hash that was provided.",
@@ -82,7 +99,7 @@ export function getEncryptionHeaders(encryption: ObjectEncryption | undefined): 
   if (encryption === undefined) return [];
   if (encryption.type === "SSE-S3") return [[SSE, "AES256"]];
   return [
-    [`${CUSTOMER}-algorithm`, "AES256"],
-    [`${CUSTOMER}-key-MD5`, encryption.keyMd5],
+    ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
+    ["x-amz-server-side-encryption-customer-key-MD5", encryption.keyMd5],
   ];
 }

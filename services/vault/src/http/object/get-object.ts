@@ -2,13 +2,19 @@
 import type { GetRequest, HeadResult } from "../../store.ts";
 import { StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
+import { toS3Error } from "../answer.ts";
 import type { Header, S3Answer } from "../answer.ts";
-import { isPermitted } from "../authorization.ts";
+import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
-import { getChecksumHeaders, getObjectHeaders, hasOverrides } from "./object-headers.ts";
+import {
+  getChecksumHeaders,
+  getFreshnessHeaders,
+  getObjectHeaders,
+  hasOverrides,
+} from "./object-headers.ts";
 
 /** GetObject */
 export const getObject: OperationHandler = async (context) => {
@@ -17,7 +23,7 @@ export const getObject: OperationHandler = async (context) => {
     const reader = await context.api.store.getObject(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
-    throw await hideMissing(context, error);
+    throw await explain(context, error);
   }
 };
 
@@ -28,7 +34,7 @@ export const headObject: OperationHandler = async (context) => {
     const found = await context.api.store.headObject(request);
     return { ...describe(context, found, request), contentLength: found.contentLength };
   } catch (error) {
-    throw await hideMissing(context, error);
+    throw await explain(context, error);
   }
 };
 
@@ -73,7 +79,8 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
   const headers: Header[] = getObjectHeaders(context, object);
   if (range !== undefined) {
     headers.push(["Content-Range", `bytes ${range.start}-${range.end}/${object.sizeBytes}`]);
-  } else if (context.fields.get("x-amz-checksum-mode")?.toUpperCase() === "ENABLED") {
+  }
+  if (context.fields.get("x-amz-checksum-mode")?.toUpperCase() === "ENABLED") {
     headers.push(...getChecksumHeaders(object.checksum));
   }
   if (request.partNumber !== undefined && object.partsCount !== undefined) {
@@ -82,15 +89,12 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
   return { status: range === undefined ? 200 : 206, headers };
 }
 
-// Who may not list a bucket does not learn which keys are missing.
-async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
-  if (!(error instanceof StoreError) || error.code !== "NoSuchKey") return error;
-  const { bucket, bucketName } = context;
-  const mayList = await isPermitted(context, {
-    action: "s3:ListBucket",
-    bucket,
-    bucketName,
-    key: "",
-  });
-  return mayList ? error : new S3Error("AccessDenied");
+// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
+async function explain(context: OperationContext, error: unknown): Promise<unknown> {
+  if (error instanceof StoreError && error.code === "NotModified") {
+    const { headers } = toS3Error(error);
+    const freshness = getFreshnessHeaders(context, error.details.freshness ?? {});
+    return new S3Error("NotModified", { headers: [...headers, ...freshness] });
+  }
+  return hideMissing(context, error);
 }

@@ -13,8 +13,10 @@ import { authorize } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX, checkDigests, planForm } from "../payload.ts";
-import { formatLocation, getVersionHeaders } from "./address.ts";
+import { formatLocation } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
+import { findExpirationHeaders } from "./object-headers.ts";
+import { getPutHeaders } from "./put-object.ts";
 import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 
 /** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
@@ -64,11 +66,8 @@ export const postObject: OperationHandler = async (context) => {
     for (const piece of pieces) await upload.write(piece);
     checkDigests(form.context.fields, plan, await upload.finish());
     const result = await upload.commit();
-    const headers: Header[] = [
-      ["ETag", `"${result.etag}"`],
-      ...getVersionHeaders(context, result.versionId),
-    ];
-    return answerForm(form, headers, result.etag);
+    const expiring = await findExpirationHeaders(context, form.context.key, result.versionId);
+    return answerForm(form, [...getPutHeaders(context, result), ...expiring], result.etag);
   } catch (error) {
     await upload.abort();
     throw error;

@@ -1,6 +1,6 @@
 // GetObjectTagging, PutObjectTagging and DeleteObjectTagging
 import { answerEmpty, answerXml } from "../answer.ts";
-import { authorize } from "../authorization.ts";
+import { authorize, toTagValues } from "../authorization.ts";
 import { getActor } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
@@ -11,7 +11,7 @@ const TAGGING_BYTES_MAX = 65_536;
 
 /** GetObjectTagging */
 export const getObjectTagging: OperationHandler = async (context) => {
-  const { object } = await context.api.store.headObject(getAddress(context));
+  const object = await context.api.store.describeObject(getAddress(context));
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
 };
 
@@ -21,7 +21,7 @@ export const putObjectTagging: OperationHandler = async (context) => {
     bytesMax: TAGGING_BYTES_MAX,
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
-  await authorize(context, tags);
+  await authorize(context, toTagValues(tags));
   const done = await context.api.store.setObjectTags(getAddress(context), tags, getActor(context));
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };

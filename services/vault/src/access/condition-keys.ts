@@ -1,0 +1,115 @@
+// The names of condition keys ("Actions, resources, and condition keys for Amazon S3", "AWS global condition context keys").
+import { malformedPolicy } from "./malformed.ts";
+
+/** Keys that requests have values for. */
+const ANSWERED = [
+  "aws:currenttime",
+  "aws:epochtime",
+  "aws:principalaccount",
+  "aws:principalarn",
+  "aws:principalisawsservice",
+  "aws:principaltype",
+  "aws:referer",
+  "aws:requestedregion",
+  "aws:resourceaccount",
+  "aws:securetransport",
+  "aws:sourceip",
+  "aws:useragent",
+  "aws:userid",
+  "aws:username",
+  "aws:viaawsservice",
+  "s3:authtype",
+  "s3:delimiter",
+  "s3:if-match",
+  "s3:if-none-match",
+  "s3:locationconstraint",
+  "s3:max-keys",
+  "s3:object-lock-legal-hold",
+  "s3:object-lock-mode",
+  "s3:object-lock-remaining-retention-days",
+  "s3:object-lock-retain-until-date",
+  "s3:prefix",
+  "s3:requestobjecttagkeys",
+  "s3:resourceaccount",
+  "s3:signatureage",
+  "s3:signatureversion",
+  "s3:versionid",
+  "s3:x-amz-acl",
+  "s3:x-amz-content-sha256",
+  "s3:x-amz-copy-source",
+  "s3:x-amz-grant-full-control",
+  "s3:x-amz-grant-read",
+  "s3:x-amz-grant-read-acp",
+  "s3:x-amz-grant-write",
+  "s3:x-amz-grant-write-acp",
+  "s3:x-amz-metadata-directive",
+  "s3:x-amz-object-ownership",
+  "s3:x-amz-server-side-encryption",
+  "s3:x-amz-server-side-encryption-aws-kms-key-id",
+  "s3:x-amz-server-side-encryption-customer-algorithm",
+  "s3:x-amz-storage-class",
+  "s3:x-amz-website-redirect-location",
+];
+/**
+ * Keys of what no caller here has: private networks of a cloud, organizations, a second factor, temporary credentials,
+ * services that act for others, access points. They are keys that do not apply, in the cloud's own sense.
+ */
+const NEVER_THERE = [
+  "aws:calledvia",
+  "aws:calledviafirst",
+  "aws:calledvialast",
+  "aws:federatedprovider",
+  "aws:multifactorauthage",
+  "aws:multifactorauthpresent",
+  "aws:principalorgid",
+  "aws:principalorgpaths",
+  "aws:principalservicename",
+  "aws:principalservicenameslist",
+  "aws:resourceorgid",
+  "aws:resourceorgpaths",
+  "aws:sourceaccount",
+  "aws:sourcearn",
+  "aws:sourceidentity",
+  "aws:sourceorgid",
+  "aws:sourceorgpaths",
+  "aws:sourcevpc",
+  "aws:sourcevpcarn",
+  "aws:sourcevpce",
+  "aws:tokenissuetime",
+  "aws:vpcsourceip",
+  "s3:accesspointnetworkorigin",
+  "s3:dataaccesspointaccount",
+  "s3:dataaccesspointarn",
+];
+const KEYS: ReadonlySet<string> = new Set([...ANSWERED, ...NEVER_THERE]);
+/** Keys that a tag's name follows; principals and buckets have no tags that policies look at. */
+const KEY_FAMILIES = [
+  "s3:existingobjecttag/",
+  "s3:requestobjecttag/",
+  "aws:principaltag/",
+  "aws:resourcetag/",
+];
+
+/**
+ * A key by the name that values are found under: in lower case, but for the name of a tag, and with the store's own
+ * prefixes as the cloud's. Undefined for a key that is not known.
+ */
+export function findConditionKey(text: string): string | undefined {
+  const name = text
+    .replace(/^objstore:/i, "s3:")
+    .replace(/^s3:x-store-/i, "s3:x-amz-")
+    .replace(/^store:/i, "aws:");
+  const folded = name.toLowerCase();
+  if (KEYS.has(folded)) return folded;
+  const family = KEY_FAMILIES.find((start) => folded.startsWith(start));
+  return family === undefined || name.length === family.length
+    ? undefined
+    : family + name.slice(family.length);
+}
+
+/** As `findConditionKey`; MalformedPolicy for a key that is not known. */
+export function readConditionKey(text: string): string {
+  const key = findConditionKey(text);
+  if (key === undefined) throw malformedPolicy(`the condition key ${text} is not known`);
+  return key;
+}
