@@ -4,8 +4,14 @@ import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
 import { startVault } from "./service.ts";
 
+// Each thread of the pool that waits for a disk is one that nobody else has: of Node's four, two large bodies that are
+// synced take all.
+const POOL_THREADS = 16;
+
 /** Runs the command line of `platform-vaultd`. */
 export async function main(): Promise<void> {
+  // Before anything has used the pool.
+  process.env["UV_THREADPOOL_SIZE"] ??= String(POOL_THREADS);
   await runProgram(vaultDefinition, {
     "": async ({ config }) => {
       const log = createLogger({

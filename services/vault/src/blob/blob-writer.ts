@@ -163,7 +163,7 @@ class RecordWriter extends MemoryWriter implements BlobWriter {
   }
 }
 
-//   chunks ──► frame being filled ──(full)──► frames in flight ──► staged file ──(seal)──► synced, renamed, folder synced
+//   chunks ──► frame being filled ──(full)──► frames in flight ──► staged file ──(seal)──► renamed, synced with its folder
 //
 // At most three frames a writer; `write` falls behind when the second is in flight before the first is written.
 class FileWriter implements BlobWriter {
@@ -178,11 +178,14 @@ class FileWriter implements BlobWriter {
   readonly #flights = new Set<Promise<void>>();
   #granting: Promise<void> | undefined;
   #failure: StoreError | undefined;
-  #state: "open" | "sealed" | "discarded" = "open";
+  #isDiscarded = false;
+  // Staged until it is sealed.
+  #path: string;
 
   constructor(environment: WriterEnvironment, blob: NewBlob) {
     this.#environment = environment;
     this.#blob = blob;
+    this.#path = environment.folders.staged(blob.id);
     this.#head = encodeHead(blob.id, blob.stored, blob.description);
     this.#position = this.#head.length;
   }
@@ -205,9 +208,7 @@ class FileWriter implements BlobWriter {
       const trailer = encodeTrailer(summary, before);
       await writeAll(fd, [...sealed, trailer], this.#position);
       this.#giveFrame();
-      await syncData(fd);
       await this.#publish(fd);
-      this.#state = "sealed";
       const extent = before + trailer.length;
       return { place: { kind: "file", position: this.#head.length }, extent };
     } catch (error) {
@@ -217,26 +218,29 @@ class FileWriter implements BlobWriter {
   }
 
   async discard(): Promise<void> {
-    if (this.#state === "discarded") return;
-    const { folders } = this.#environment;
-    const path =
-      this.#state === "sealed" ? folders.file(this.#blob.id) : folders.staged(this.#blob.id);
-    this.#state = "discarded";
+    if (this.#isDiscarded) return;
+    this.#isDiscarded = true;
     await Promise.all(this.#flights);
     this.#giveFrame();
-    const fd = this.#fd;
-    this.#fd = undefined;
-    if (fd !== undefined) await closeFile(fd).catch(() => undefined);
+    await this.#close().catch(() => undefined);
     // Where this fails, the next start or the scrubber removes it.
-    await removeFile(path).catch(() => undefined);
+    await removeFile(this.#path).catch(() => undefined);
   }
 
+  // The bytes and the name come to the disk together, in one wait: until both are there, nothing refers to them.
   async #publish(fd: number): Promise<void> {
     const { folders, folderSync } = this.#environment;
+    const path = folders.file(this.#blob.id);
+    await renameFile(this.#path, path);
+    this.#path = path;
+    await Promise.all([syncData(fd), folderSync.sync(folders.fileFolder(this.#blob.id))]);
+    await this.#close();
+  }
+
+  async #close(): Promise<void> {
+    const fd = this.#fd;
     this.#fd = undefined;
-    await closeFile(fd);
-    await renameFile(folders.staged(this.#blob.id), folders.file(this.#blob.id));
-    await folderSync.sync(folders.fileFolder(this.#blob.id));
+    if (fd !== undefined) await closeFile(fd);
   }
 
   // Copies what fits; returns what is left when the writer must wait.
@@ -270,13 +274,13 @@ class FileWriter implements BlobWriter {
       if (this.#granting !== undefined) {
         await this.#granting;
         this.#granting = undefined;
-        if (this.#state === "open") this.#takeFrame();
+        if (!this.#isDiscarded) this.#takeFrame();
         else this.#environment.budget.give(FRAME_BUFFER_BYTES);
       } else {
         await this.#land();
       }
       if (this.#failure !== undefined) throw this.#failure;
-      if (this.#state !== "open") return;
+      if (this.#isDiscarded) return;
       left = this.#fill(left);
     }
   }
@@ -328,7 +332,7 @@ class FileWriter implements BlobWriter {
   }
 
   async #create(): Promise<number> {
-    this.#fd = await openFile(this.#environment.folders.staged(this.#blob.id), "wx");
+    this.#fd = await openFile(this.#path, "wx");
     await writeAll(this.#fd, [this.#head], 0);
     return this.#fd;
   }
