@@ -139,8 +139,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const { writer, date } = engine;
     this.keepAlive = this.#canKeepAlive();
     writer.begin();
-    if ("head" in answer) writePrepared(writer, date, answer, this);
-    else writeAnswer(writer, date, answer, this);
+    const content =
+      "head" in answer
+        ? writePrepared(writer, date, answer, this)
+        : writeAnswer(writer, date, answer, this);
     this.answered = true;
     this.status = answer.status;
     if (!this.aborted) {
@@ -148,7 +150,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       if (body !== undefined && this.methodId !== Method.HEAD) {
         this.bytesOut = typeof body === "string" ? Buffer.byteLength(body) : body.length;
       }
-      this.flush();
+      this.#send(content);
     }
     this.#settleAnswer();
   }
@@ -276,6 +278,20 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       writer.takeOver();
       this.watchStall();
     }
+  }
+
+  /** Sends what the writer holds, and what was too long to be copied behind it. */
+  #send(content: Buffer | null): void {
+    if (content === null) {
+      this.flush();
+      return;
+    }
+    const { socket } = this;
+    socket.cork();
+    socket.write(Buffer.from(this.host.engine.writer.view()));
+    socket.write(content);
+    socket.uncork();
+    if (socket.writableLength > 0) this.watchStall();
   }
 
   /** Notes that the socket may hold bytes that the client does not read. */
@@ -581,8 +597,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const answer = host.prepareRefusal(refused, head);
     writer.begin();
     const context: AnswerContext = { methodId: head.methodId, minor: 1, keepAlive: false, nowMs };
-    writePrepared(writer, date, answer, context);
-    this.flush();
+    const content = writePrepared(writer, date, answer, context);
+    this.#send(content);
     this.closeGently();
     host.onFault({
       kind,
