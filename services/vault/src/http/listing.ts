@@ -34,9 +34,8 @@ export function formatPrefixes(
 /** Where a marker points: one that is a common prefix of this very listing stands for everything below it. */
 export function toPosition(marker: string, prefix: string, delimiter: string): ListPosition {
   const rest = marker.startsWith(prefix) ? marker.slice(prefix.length) : "";
-  const isPrefix =
-    delimiter !== "" && rest !== "" && rest.indexOf(delimiter) === rest.length - delimiter.length;
-  return { value: marker, isPrefix };
+  const at = delimiter === "" ? -1 : rest.indexOf(delimiter);
+  return { value: marker, isPrefix: at >= 0 && at === rest.length - delimiter.length };
 }
 
 /** A continuation token: opaque to clients, no secret. */

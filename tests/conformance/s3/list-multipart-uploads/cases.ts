@@ -101,4 +101,13 @@ export const cases = casesOf(
       assertError(await ask("GET", "?uploads", { as: "nobody" }), 403, "AccessDenied");
     },
   ],
+  [
+    "a key marker that is shorter than the delimiter is a key like any other",
+    async ({ must }) => {
+      for (const key of ["a", "a-", "a/b", "b"]) await must("POST", `/${key}?uploads`);
+      const page = await must("GET", "?uploads&key-marker=a&delimiter=/b");
+      assert.deepEqual(page.document.texts("Upload/Key"), ["a-", "b"]);
+      assert.deepEqual(page.document.texts("CommonPrefixes/Prefix"), ["a/b"]);
+    },
+  ],
 );

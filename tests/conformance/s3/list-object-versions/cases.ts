@@ -168,4 +168,13 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "a key marker that is shorter than the delimiter is a key like any other",
+    async ({ must, putAll }) => {
+      await putAll("a", "a-", "a/b", "b");
+      const page = await must("GET", "?versions&key-marker=a&delimiter=/b");
+      assert.deepEqual(page.document.texts("Version/Key"), ["a-", "b"]);
+      assert.deepEqual(page.document.texts("CommonPrefixes/Prefix"), ["a/b"]);
+    },
+  ],
 );

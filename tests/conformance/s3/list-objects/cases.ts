@@ -148,4 +148,15 @@ export const cases = casesOf(
     "AccessDenied without a signature",
     async ({ ask }) => assertError(await ask("GET", "", { as: "nobody" }), 403, "AccessDenied"),
   ],
+  [
+    "a marker that is shorter than the delimiter is a key like any other",
+    async ({ must, putAll }) => {
+      await putAll("a", "a-", "a/b", "b", "b/");
+      const page = await must("GET", "?marker=a&delimiter=/b");
+      assert.deepEqual(page.document.texts("Contents/Key"), ["a-", "b", "b/"]);
+      assert.deepEqual(page.document.texts("CommonPrefixes/Prefix"), ["a/b"]);
+      const next = await must("GET", "?list-type=2&start-after=a&delimiter=/b");
+      assert.deepEqual(next.document.texts("Contents/Key"), ["a-", "b", "b/"]);
+    },
+  ],
 );

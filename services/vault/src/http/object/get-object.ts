@@ -4,7 +4,7 @@ import { StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { toS3Error } from "../answer.ts";
 import type { Header, S3Answer } from "../answer.ts";
-import { mayListBucket } from "../authorization.ts";
+import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
@@ -89,15 +89,12 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
   return { status: range === undefined ? 200 : 206, headers };
 }
 
-// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5). Who may not list a bucket
-// does not learn which keys are missing.
+// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
 async function explain(context: OperationContext, error: unknown): Promise<unknown> {
-  if (!(error instanceof StoreError)) return error;
-  if (error.code === "NotModified") {
+  if (error instanceof StoreError && error.code === "NotModified") {
     const { headers } = toS3Error(error);
     const freshness = getFreshnessHeaders(context, error.details.freshness ?? {});
     return new S3Error("NotModified", { headers: [...headers, ...freshness] });
   }
-  if (error.code !== "NoSuchKey") return error;
-  return (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
+  return hideMissing(context, error);
 }

@@ -4,6 +4,7 @@ import type { ObjectChecksum } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import { answerXml } from "../answer.ts";
+import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
@@ -25,9 +26,12 @@ export const getObjectAttributes: OperationHandler = async (context) => {
     throw new S3Error("InvalidArgument", "Invalid attribute name specified.");
   }
   const customerKey = readCustomerKey(fields);
-  const { object } = await api.store.headObject({
+  const request = {
     ...getAddress(context),
     ...(customerKey === undefined ? {} : { customerKey }),
+  };
+  const { object } = await api.store.headObject(request).catch(async (error: unknown) => {
+    throw await hideMissing(context, error);
   });
   const wants = new Set(asked);
   let inner = "";
