@@ -4,11 +4,11 @@ import { StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { toS3Error } from "../answer.ts";
 import type { Header, S3Answer } from "../answer.ts";
-import { mayListBucket } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
+import { hideMissing } from "./missing.ts";
 import {
   getChecksumHeaders,
   getFreshnessHeaders,
@@ -18,8 +18,8 @@ import {
 
 /** GetObject */
 export const getObject: OperationHandler = async (context) => {
-  const request = await readGetRequest(context);
   try {
+    const request = await readGetRequest(context);
     const reader = await context.api.store.getObject(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
@@ -29,8 +29,8 @@ export const getObject: OperationHandler = async (context) => {
 
 /** HeadObject */
 export const headObject: OperationHandler = async (context) => {
-  const request = await readGetRequest(context);
   try {
+    const request = await readGetRequest(context);
     const found = await context.api.store.headObject(request);
     return { ...describe(context, found, request), contentLength: found.contentLength };
   } catch (error) {
@@ -89,8 +89,7 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
   return { status: range === undefined ? 200 : 206, headers };
 }
 
-// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5). Who may not list a bucket
-// does not learn which keys are missing.
+// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
 async function explain(context: OperationContext, error: unknown): Promise<unknown> {
   if (!(error instanceof StoreError)) return error;
   if (error.code === "NotModified") {
@@ -98,6 +97,5 @@ async function explain(context: OperationContext, error: unknown): Promise<unkno
     const freshness = getFreshnessHeaders(context, error.details.freshness ?? {});
     return new S3Error("NotModified", { headers: [...headers, ...freshness] });
   }
-  if (error.code !== "NoSuchKey") return error;
-  return (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
+  return hideMissing(context, error);
 }
