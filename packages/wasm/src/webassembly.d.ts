@@ -1,4 +1,4 @@
-// The part of the WebAssembly JavaScript interface that guests need; its types come with a browser's otherwise.
+// The part of the WebAssembly JavaScript interface that we need; its types come with a browser's otherwise.
 // (WebAssembly JavaScript Interface, section 5)
 declare namespace WebAssembly {
   type Module = { readonly [Symbol.toStringTag]: "WebAssembly.Module" };
@@ -8,8 +8,10 @@ declare namespace WebAssembly {
     constructor(module: Module, imports: Record<string, Record<string, unknown>>);
     readonly exports: Exports;
   }
-  class Memory {
-    readonly buffer: ArrayBuffer;
+  class Memory<Bytes extends ArrayBufferLike = ArrayBuffer> {
+    /** Sizes in pages of 64 KiB. */
+    constructor(descriptor: { initial: number; maximum: number; shared: true });
+    readonly buffer: Bytes;
   }
   class LinkError extends Error {}
 }

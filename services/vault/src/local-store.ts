@@ -16,6 +16,7 @@ import { Healer } from "./drive/healer.ts";
 import { DriveKeeper } from "./drive/keeper.ts";
 import { openDrives, type DriveOptions, type OpenedDrives } from "./drive/open-drives.ts";
 import { StoredOutbox } from "./event/outbox.ts";
+import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./index/reader-pool.ts";
 import { openIndexReader, type IndexConnection } from "./index/schema.ts";
@@ -24,7 +25,6 @@ import { IndexWriter } from "./index/writer.ts";
 import { StoreMaintenance, type MaintenanceOptions } from "./maintenance.ts";
 import { MultipartService } from "./multipart/multipart-service.ts";
 import { BodyOpener } from "./object/body.ts";
-import { ChecksumFactory } from "./object/checksum.ts";
 import { CopyService } from "./object/copy-service.ts";
 import { buildListResult } from "./object/list.ts";
 import { ObjectService, type ServiceEnvironment } from "./object/object-service.ts";
@@ -92,7 +92,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const opened = await takeDrives(options, () => ids.token(24), memory);
   const { drives, locks, current } = opened;
   try {
-    const checksums = await ChecksumFactory.create();
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const writer = await IndexWriter.open({
       replicas: current.map(toReplica),
@@ -134,7 +133,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const bucketsFile = new BucketsFile(new StoreFolders(options.dataDir).buckets);
     const environment: ServiceEnvironment = {
       blobs,
-      checksums,
+      hashers: new BodyHashers(),
       keys: options.keys,
       buckets: new BucketCatalogue(writer, bucketsFile, () => clock.now()),
       writer,
@@ -349,6 +348,7 @@ class LocalStore implements Store {
     await this.maintenance.stop();
     await this.#env.buckets.close();
     await this.#env.blobs.close();
+    await this.#env.hashers.close();
     await this.#env.writer.close();
     await this.#env.readers.close();
     this.#index.close();

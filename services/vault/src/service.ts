@@ -102,7 +102,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     fetch: createEgress({ allowedNetworks: config.event_networks }),
     policy: eventPolicy,
     masterKey,
-    region: config.region,
+    origin: { region: config.region, ownerId: account.canonicalId },
     log,
     now: () => clock.now(),
     random: Math.random,

@@ -7,13 +7,15 @@ import { vaultRoot } from "../../../services/vault/test/serving/staged-vault.ts"
 import { assertSameTree, readVersionOf, runProgram, type RealS3Client } from "./client.ts";
 
 const PYTHON = "/usr/bin/python3";
+const RUBY = "/usr/bin/ruby";
 const AWS = "/usr/bin/aws";
 const BOTO3_SCRIPT = fileURLToPath(new URL("boto3-exercise.py", import.meta.url));
+const RUBY_SCRIPT = fileURLToPath(new URL("ruby-exercise.rb", import.meta.url));
 const FUSE = "/dev/fuse";
 
 const boto3: RealS3Client = {
   name: "boto3",
-  debianPackage: "python3-boto3",
+  package: { registry: "Debian", name: "python3-boto3" },
   readVersion: () => readVersionOf(PYTHON, [BOTO3_SCRIPT, "version"], /^(\S+)/),
   shows:
     "objects with metadata and tags, ranges, multipart both ways, copy, presigned URLs, POST forms, SSE-C, versions, lifecycle, CORS, batch deletion",
@@ -22,9 +24,20 @@ const boto3: RealS3Client = {
   },
 };
 
+const ruby: RealS3Client = {
+  name: "AWS SDK for Ruby",
+  package: { registry: "Debian", name: "ruby-aws-sdk-s3" },
+  readVersion: () => readVersionOf(RUBY, [RUBY_SCRIPT, "version"], /^(\S+)/m),
+  shows:
+    "checksums, files and streams in parts, ranges in parallel, copies in parts, presigned URLs, POST forms, versions, batch deletion",
+  exercise: async (scene) => {
+    await runProgram(scene, RUBY, [RUBY_SCRIPT, scene.vault.url, scene.bucket, scene.tree]);
+  },
+};
+
 const awsCli: RealS3Client = {
   name: "AWS CLI",
-  debianPackage: "awscli",
+  package: { registry: "Debian", name: "awscli" },
   readVersion: () => readVersionOf(AWS, ["--version"], /aws-cli\/(\S+)/),
   shows: "`s3 sync` there and back, multipart, `ls`, `mv`, `sync --delete`, `rb --force`",
   async exercise(scene) {
@@ -49,7 +62,7 @@ const awsCli: RealS3Client = {
 
 const s3cmd: RealS3Client = {
   name: "s3cmd",
-  debianPackage: "s3cmd",
+  package: { registry: "Debian", name: "s3cmd" },
   readVersion: () => readVersionOf("/usr/bin/s3cmd", ["--version"], /version (\S+)/),
   shows: "`sync` there and back, multipart, a public ACL, `info`, `del --recursive`, `rb`",
   async exercise(scene) {
@@ -88,7 +101,7 @@ const s3cmd: RealS3Client = {
 
 const rclone: RealS3Client = {
   name: "rclone",
-  debianPackage: "rclone",
+  package: { registry: "Debian", name: "rclone" },
   readVersion: () => readVersionOf("/usr/bin/rclone", ["version"], /rclone v(\S+)/),
   shows: "`sync` with multipart, `check --download`, a server-side copy, `sync` back, `purge`",
   async exercise(scene) {
@@ -122,7 +135,7 @@ const rclone: RealS3Client = {
 
 const restic: RealS3Client = {
   name: "restic",
-  debianPackage: "restic",
+  package: { registry: "Debian", name: "restic" },
   readVersion: () => readVersionOf("/usr/bin/restic", ["version"], /restic (\S+)/),
   shows: "a repository: `backup`, `check --read-data`, `restore`, `forget --prune`",
   async exercise(scene) {
@@ -146,7 +159,7 @@ const restic: RealS3Client = {
 
 const s3fs: RealS3Client = {
   name: "s3fs",
-  debianPackage: "s3fs",
+  package: { registry: "Debian", name: "s3fs" },
   readVersion: () => readVersionOf("/usr/bin/s3fs", ["--version"], /System V(\S+)/),
   findObstacle: () =>
     existsSync(FUSE) && process.getuid?.() === 0
@@ -180,4 +193,4 @@ const s3fs: RealS3Client = {
 };
 
 /** The programs. */
-export const programs: readonly RealS3Client[] = [boto3, awsCli, s3cmd, rclone, restic, s3fs];
+export const programs: readonly RealS3Client[] = [boto3, ruby, awsCli, s3cmd, rclone, restic, s3fs];

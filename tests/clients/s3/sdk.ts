@@ -98,8 +98,10 @@ async function listAndDelete(client: S3Client, Bucket: string): Promise<void> {
   assert.equal(deleted.Errors, undefined);
 }
 
-const sdk: RealS3Client = {
+/** The AWS SDK for JavaScript, version 3. */
+export const sdk: RealS3Client = {
   name: "AWS SDK for JavaScript",
+  package: { registry: "npm", name: "@aws-sdk/client-s3" },
   readVersion: () =>
     `client-s3 ${readPackageVersion("@aws-sdk/client-s3")}, lib-storage ${readPackageVersion("@aws-sdk/lib-storage")}`,
   shows:
@@ -131,6 +133,3 @@ const sdk: RealS3Client = {
     }
   },
 };
-
-/** The libraries that npm brings. */
-export const libraries: readonly RealS3Client[] = [sdk];

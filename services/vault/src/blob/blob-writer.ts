@@ -51,6 +51,8 @@ export interface BlobWriter {
 
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 const FRAMES_KEPT = 32;
+/** Frames of one body that are being written. */
+const FLIGHTS_MAX = 2;
 
 /** Chooses the place by the size. */
 export function createBlobWriter(environment: WriterEnvironment, blob: NewBlob): BlobWriter {
@@ -161,18 +163,19 @@ class RecordWriter extends MemoryWriter implements BlobWriter {
   }
 }
 
-//   chunks ──► frame being filled ──(full)──► frame in flight ──► staged file ──(seal)──► synced, renamed, folder synced
+//   chunks ──► frame being filled ──(full)──► frames in flight ──► staged file ──(seal)──► synced, renamed, folder synced
 //
-// At most two frames a writer; `write` falls behind when the second is full before the first is written.
+// At most three frames a writer; `write` falls behind when the second is in flight before the first is written.
 class FileWriter implements BlobWriter {
   readonly #environment: WriterEnvironment;
   readonly #blob: NewBlob;
   readonly #head: Buffer;
   #fd: number | undefined;
+  #opening: Promise<number> | undefined;
   #frame: Buffer | undefined;
   #filled = 0;
   #position: number;
-  #flight: Promise<void> | undefined;
+  readonly #flights = new Set<Promise<void>>();
   #granting: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #state: "open" | "sealed" | "discarded" = "open";
@@ -187,12 +190,13 @@ class FileWriter implements BlobWriter {
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (this.#failure !== undefined) throw this.#failure;
     const rest = this.#fill(chunk);
-    return rest === undefined ? undefined : this.#writeRest(Buffer.from(rest));
+    if (rest !== undefined) return this.#writeRest(Buffer.from(rest));
+    return this.#flights.size < FLIGHTS_MAX ? undefined : this.#land();
   }
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
     try {
-      await this.#flight;
+      await Promise.all(this.#flights);
       if (this.#failure !== undefined) throw this.#failure;
       const fd = await this.#open();
       const frame = this.#frame;
@@ -218,7 +222,7 @@ class FileWriter implements BlobWriter {
     const path =
       this.#state === "sealed" ? folders.file(this.#blob.id) : folders.staged(this.#blob.id);
     this.#state = "discarded";
-    await this.#flight;
+    await Promise.all(this.#flights);
     this.#giveFrame();
     const fd = this.#fd;
     this.#fd = undefined;
@@ -240,7 +244,7 @@ class FileWriter implements BlobWriter {
     let rest = chunk;
     while (rest.length > 0) {
       if (this.#filled === FRAME_BYTES) {
-        if (this.#flight !== undefined) return rest;
+        if (this.#flights.size === FLIGHTS_MAX) return rest;
         this.#launch();
       }
       if (this.#frame === undefined) {
@@ -256,7 +260,7 @@ class FileWriter implements BlobWriter {
       this.#filled += count;
       rest = rest.subarray(count);
     }
-    if (this.#filled === FRAME_BYTES && this.#flight === undefined) this.#launch();
+    if (this.#filled === FRAME_BYTES && this.#flights.size < FLIGHTS_MAX) this.#launch();
     return undefined;
   }
 
@@ -269,12 +273,17 @@ class FileWriter implements BlobWriter {
         if (this.#state === "open") this.#takeFrame();
         else this.#environment.budget.give(FRAME_BUFFER_BYTES);
       } else {
-        await this.#flight;
+        await this.#land();
       }
       if (this.#failure !== undefined) throw this.#failure;
       if (this.#state !== "open") return;
       left = this.#fill(left);
     }
+  }
+
+  async #land(): Promise<void> {
+    await Promise.race(this.#flights);
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   #takeFrame(): void {
@@ -300,19 +309,25 @@ class FileWriter implements BlobWriter {
     this.#position += bytes;
     this.#frame = undefined;
     this.#filled = 0;
-    this.#flight = this.#open()
+    const flight = this.#open()
       .then((fd) => writeAll(fd, [frame.subarray(0, bytes)], position))
       .catch((error: unknown) => {
         this.#failure = translateDiskError(error);
       })
       .finally(() => {
         this.#recycle(frame);
-        this.#flight = undefined;
+        this.#flights.delete(flight);
       });
+    this.#flights.add(flight);
   }
 
-  async #open(): Promise<number> {
-    if (this.#fd !== undefined) return this.#fd;
+  // Once, whoever comes first.
+  #open(): Promise<number> {
+    this.#opening ??= this.#create();
+    return this.#opening;
+  }
+
+  async #create(): Promise<number> {
     this.#fd = await openFile(this.#environment.folders.staged(this.#blob.id), "wx");
     await writeAll(this.#fd, [this.#head], 0);
     return this.#fd;

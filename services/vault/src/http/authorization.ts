@@ -82,8 +82,13 @@ async function requireAction(
   throw new S3Error("AccessDenied");
 }
 
-/** Whether the caller may list the bucket: who may not does not learn which keys are missing. */
-export function mayListBucket(context: OperationContext): Promise<boolean> {
+/** What is thrown for an error of looking an object up: who may not list the bucket does not learn which keys are missing. */
+export async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
+  const isMissing = error instanceof StoreError && error.code === "NoSuchKey";
+  return !isMissing || (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
+}
+
+function mayListBucket(context: OperationContext): Promise<boolean> {
   const { bucket, bucketName } = context;
   const acl = { of: "bucket", permission: "READ" } as const;
   return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });

@@ -1,5 +1,5 @@
 // A body on its way in, from its first byte to its row in the index: hashed, encrypted, stored, committed.
-import { createHash, type Hash } from "node:crypto";
+import { createHash } from "node:crypto";
 import type { BlobStore } from "../blob/blob-store.ts";
 import type { BlobWriter } from "../blob/blob-writer.ts";
 import {
@@ -11,8 +11,9 @@ import {
 } from "../blob/encryption.ts";
 import type { RecordDescription, RecordSummary } from "../blob/record-description.ts";
 import type { BlobCipher, BlobId, BlobRecord } from "../blob/types.ts";
+import type { BodyHasher } from "../hash/body-hasher.ts";
+import type { BodyHashers } from "../hash/body-hashers.ts";
 import { StoreError } from "../store-error.ts";
-import type { ChecksumFactory, ChecksumState } from "./checksum.ts";
 import type {
   BodyDigests,
   ChecksumAlgorithm,
@@ -25,7 +26,7 @@ import type {
 /** What uploads share. */
 export interface UploadEnvironment {
   blobs: BlobStore;
-  checksums: ChecksumFactory;
+  hashers: BodyHashers;
   keys: KeyProvider | undefined;
 }
 
@@ -58,8 +59,7 @@ export class BodyUpload<Result> implements Upload<Result> {
   readonly #encryptor: BodyEncryptor | undefined;
   readonly #cipher: BlobCipher | undefined;
   readonly #stored: number;
-  readonly #md5: Hash = createHash("md5");
-  readonly #states = new Map<ChecksumAlgorithm, ChecksumState>();
+  readonly #hasher: BodyHasher;
   readonly #commit: (body: StoredBody) => Promise<Result>;
   readonly #unpin: (segment: number) => void;
   readonly #endWrite: () => void;
@@ -68,7 +68,7 @@ export class BodyUpload<Result> implements Upload<Result> {
   #digests: BodyDigests | undefined;
 
   constructor(
-    { blobs, checksums, keys }: UploadEnvironment,
+    { blobs, hashers, keys }: UploadEnvironment,
     request: BodyRequest,
     commit: (body: StoredBody) => Promise<Result>,
   ) {
@@ -88,11 +88,11 @@ export class BodyUpload<Result> implements Upload<Result> {
         ? request.description
         : { ...request.description, size: contentLength, cipher: this.#cipher };
     this.#writer = blobs.begin({ id: this.#id, stored: this.#stored, description });
+    const { checksum, digests = [] } = request;
+    this.#hasher = hashers.begin(contentLength, [
+      ...new Set(checksum === undefined ? digests : [checksum, ...digests]),
+    ]);
     this.#endWrite = blobs.writes.begin();
-    for (const algorithm of [request.checksum, ...(request.digests ?? [])]) {
-      if (algorithm === undefined || this.#states.has(algorithm)) continue;
-      this.#states.set(algorithm, checksums.start(algorithm));
-    }
   }
 
   write(chunk: Uint8Array): Promise<void> | undefined {
@@ -102,10 +102,15 @@ export class BodyUpload<Result> implements Upload<Result> {
     if (this.#bytes > this.#request.contentLength) {
       throw new StoreError("EntityTooLarge", "The body is longer than declared");
     }
-    this.#md5.update(chunk);
-    for (const state of this.#states.values()) state.update(chunk);
-    if (this.#encryptor === undefined) return this.#writer.write(chunk);
-    return this.#writeFrames(this.#encryptor.update(chunk));
+    const hashing = this.#hasher.update(chunk);
+    // Should writing fail at once, nobody would look at what becomes of this.
+    hashing?.catch(() => undefined);
+    const writing =
+      this.#encryptor === undefined
+        ? this.#writer.write(chunk)
+        : this.#writeFrames(this.#encryptor.update(chunk));
+    if (hashing === undefined || writing === undefined) return hashing ?? writing;
+    return Promise.all([hashing, writing]).then(() => undefined);
   }
 
   async finish(): Promise<BodyDigests> {
@@ -118,12 +123,11 @@ export class BodyUpload<Result> implements Upload<Result> {
       );
     }
     if (this.#encryptor !== undefined) await this.#writeFrames(this.#encryptor.final());
-    const checksums: Partial<Record<ChecksumAlgorithm, Buffer>> = {};
-    for (const [algorithm, state] of this.#states) checksums[algorithm] = state.digest();
-    this.#states.clear();
-    this.#digests = { bytes: this.#bytes, md5: this.#md5.digest(), checksums };
+    const digests = await this.#hasher.digest();
+    if (this.#hasEnded()) throw new StoreError("InvalidRequest", "The upload has ended");
+    this.#digests = digests;
     this.#state = "finished";
-    return this.#digests;
+    return digests;
   }
 
   async commit(): Promise<Result> {
@@ -171,11 +175,13 @@ export class BodyUpload<Result> implements Upload<Result> {
   async abort(): Promise<void> {
     if (this.#state === "committed" || this.#state === "ended") return;
     this.#state = "ended";
-    // States of WebAssembly go back to where they came from.
-    for (const state of this.#states.values()) state.digest();
-    this.#states.clear();
+    this.#hasher.forget();
     this.#endWrite();
     await this.#writer.discard();
+  }
+
+  #hasEnded(): boolean {
+    return this.#state === "ended";
   }
 
   #writeFrames(frames: Buffer[]): Promise<void> | undefined {

@@ -1,14 +1,7 @@
 // Additional checksums: their names in fields, and what a request says of its body's.
-import { createHash } from "node:crypto";
-import { crc32 } from "node:zlib";
-import { crc32c } from "@node-rs/crc32";
-import { createCRC64 } from "hash-wasm";
 import type { ChecksumAlgorithm } from "../object/types.ts";
 import { S3Error } from "./error.ts";
 import type { RequestFields } from "./fields.ts";
-
-/** The polynomial of CRC-64/NVME, reflected. */
-const CRC64NVME_POLYNOMIAL = "9a6c9329ac4bc9b5";
 
 /** The algorithms with their fields and the length of a value in base64. */
 export const checksumAlgorithms = {
@@ -104,30 +97,4 @@ function severalChecksums(): S3Error {
     "InvalidRequest",
     "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed.",
   );
-}
-
-/** The checksum of bytes in memory, base64. */
-export async function computeChecksum(algorithm: ChecksumAlgorithm, body: Buffer): Promise<string> {
-  switch (algorithm) {
-    case "CRC32":
-      return formatCrc32(crc32(body));
-    case "CRC32C":
-      return formatCrc32(crc32c(body));
-    case "CRC64NVME": {
-      const hash = await createCRC64(CRC64NVME_POLYNOMIAL);
-      return Buffer.from(hash.update(body).digest("binary")).toString("base64");
-    }
-    case "SHA1":
-      return createHash("sha1").update(body).digest("base64");
-    case "SHA256":
-      return createHash("sha256").update(body).digest("base64");
-    default:
-      return algorithm satisfies never;
-  }
-}
-
-function formatCrc32(value: number): string {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(value >>> 0);
-  return bytes.toString("base64");
 }

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { AwsChunkedDecoder } from "../../src/wire/aws-chunked.ts";
-import { computeChecksum, readChecksumClaim } from "../../src/wire/checksum.ts";
+import { computeChecksum } from "../../src/hash/checksum.ts";
+import { readChecksumClaim } from "../../src/wire/checksum.ts";
 import { RequestFields } from "../../src/wire/fields.ts";
 import { FormReader, readBoundary } from "../../src/wire/form-data.ts";
 import { escapeXml, parseXml, tag, xmlDocument } from "../../src/wire/xml.ts";
@@ -227,12 +228,9 @@ describe("checksums", () => {
     CRC64NVME: Buffer.from("ae8b14860a799888", "hex"),
   } as const;
   for (const [algorithm, value] of Object.entries(VALUES)) {
-    test(`${algorithm} has its published check value`, async () => {
-      const computed = await computeChecksum(
-        algorithm as keyof typeof VALUES,
-        Buffer.from("123456789"),
-      );
-      assert.equal(computed, value.toString("base64"));
+    test(`${algorithm} has its published check value`, () => {
+      const computed = computeChecksum(algorithm as keyof typeof VALUES, Buffer.from("123456789"));
+      assert.deepEqual(computed, value);
     });
   }
 

@@ -139,4 +139,21 @@ export const cases = casesOf(
       }
     },
   ],
+  [
+    "who may not list the bucket does not learn which keys are missing",
+    async ({ ask, createUser, bucket }) => {
+      const headers = { "x-amz-object-attributes": "ETag" };
+      const read = {
+        Effect: "Allow",
+        Action: ["s3:GetObject", "s3:GetObjectAttributes"],
+        Resource: `arn:aws:s3:::${bucket}/*`,
+      };
+      const list = { Effect: "Allow", Action: "s3:ListBucket", Resource: `arn:aws:s3:::${bucket}` };
+      const one = await createUser(read);
+      const both = await createUser(read, list);
+      const send = (as: typeof one) => ask("GET", "/missing?attributes", { as, headers });
+      assertError(await send(one), 403, "AccessDenied");
+      assertError(await send(both), 404, "NoSuchKey");
+    },
+  ],
 );

@@ -4,7 +4,7 @@ import { answerEmpty, answerXml } from "../answer.ts";
 import { getActor, getBucket, getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
-import { describeObject } from "./missing.ts";
+import { describeObject } from "./describe.ts";
 
 /** GetObjectAcl */
 export const getObjectAcl: OperationHandler = async (context) => {

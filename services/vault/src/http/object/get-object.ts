@@ -4,11 +4,11 @@ import { StoreError } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { toS3Error } from "../answer.ts";
 import type { Header, S3Answer } from "../answer.ts";
+import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
-import { hideMissing } from "./missing.ts";
 import {
   getChecksumHeaders,
   getFreshnessHeaders,
@@ -91,8 +91,7 @@ function describe(context: OperationContext, found: HeadResult, request: GetRequ
 
 // What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
 async function explain(context: OperationContext, error: unknown): Promise<unknown> {
-  if (!(error instanceof StoreError)) return error;
-  if (error.code === "NotModified") {
+  if (error instanceof StoreError && error.code === "NotModified") {
     const { headers } = toS3Error(error);
     const freshness = getFreshnessHeaders(context, error.details.freshness ?? {});
     return new S3Error("NotModified", { headers: [...headers, ...freshness] });

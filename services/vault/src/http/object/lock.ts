@@ -9,7 +9,7 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
 import { checkRetention } from "./attributes-in.ts";
-import { describeObject } from "./missing.ts";
+import { describeObject } from "./describe.ts";
 
 const LOCK_BYTES_MAX = 65_536;
 

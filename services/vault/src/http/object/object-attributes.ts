@@ -4,11 +4,11 @@ import type { ObjectChecksum } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { tag, wrap, xmlDocument } from "../../wire/xml.ts";
 import { answerXml } from "../answer.ts";
+import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
-import { hideMissing } from "./missing.ts";
 
 const NAMES: ReadonlySet<string> = new Set([
   "ETag",
@@ -26,14 +26,13 @@ export const getObjectAttributes: OperationHandler = async (context) => {
     throw new S3Error("InvalidArgument", "Invalid attribute name specified.");
   }
   const customerKey = readCustomerKey(fields);
-  const { object } = await api.store
-    .headObject({
-      ...getAddress(context),
-      ...(customerKey === undefined ? {} : { customerKey }),
-    })
-    .catch(async (error: unknown) => {
-      throw await hideMissing(context, error);
-    });
+  const request = {
+    ...getAddress(context),
+    ...(customerKey === undefined ? {} : { customerKey }),
+  };
+  const { object } = await api.store.headObject(request).catch(async (error: unknown) => {
+    throw await hideMissing(context, error);
+  });
   const wants = new Set(asked);
   let inner = "";
   if (wants.has("ETag")) inner += tag("ETag", object.etag);

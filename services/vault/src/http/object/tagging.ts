@@ -6,7 +6,7 @@ import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { OBJECT_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
-import { describeObject } from "./missing.ts";
+import { describeObject } from "./describe.ts";
 
 const TAGGING_BYTES_MAX = 65_536;
 

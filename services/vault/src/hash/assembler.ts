@@ -1,0 +1,239 @@
+// Writes WebAssembly modules: as much of the binary format (WebAssembly Core Specification 2.0, section 5) as kernels of
+// our own need. An expression is the code of its operands with the instruction behind them.
+
+/** Encoded instructions. */
+export type Code = readonly number[];
+
+/** A value type (section 5.3.1). */
+export type ValueType = "i32" | "i64" | "v128";
+
+/** A parameter or a local variable of one function. */
+export interface Local {
+  readonly index: number;
+  readonly type: ValueType;
+}
+
+const VALUE_TYPES: Record<ValueType, number> = { i32: 0x7f, i64: 0x7e, v128: 0x7b };
+const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
+const SIMD = 0xfd;
+const FUNCTION_TYPE = 0x60;
+const SHARED_LIMITS = 0x03;
+
+/** A function under construction; it returns nothing. */
+export class FunctionBuilder {
+  readonly name: string;
+  readonly #parameters: ValueType[] = [];
+  readonly #locals: ValueType[] = [];
+  #body: number[] = [];
+
+  constructor(name: string) {
+    this.name = name;
+  }
+
+  /** The next parameter. All of them come before the first local. */
+  parameter(type: ValueType): Local {
+    return { index: this.#parameters.push(type) - 1, type };
+  }
+
+  /** A new local, zero at the start. */
+  local(type: ValueType): Local {
+    return { index: this.#parameters.length + this.#locals.push(type) - 1, type };
+  }
+
+  /** Appends instructions. */
+  emit(...codes: Code[]): void {
+    for (const code of codes) this.#body.push(...code);
+  }
+
+  /** Appends a loop over what `build` emits: once, and again as long as the value of `condition` is not zero. */
+  repeatWhile(condition: Code, build: () => void): void {
+    const outer = this.#body;
+    this.#body = [];
+    build();
+    const inner = this.#body;
+    this.#body = outer;
+    this.emit([0x03, 0x40], inner, condition, [0x0d, 0x00, 0x0b]);
+  }
+
+  /** Its type (section 5.3.6). */
+  encodeType(): Code {
+    const parameters = this.#parameters.map((type) => [VALUE_TYPES[type]]);
+    return [FUNCTION_TYPE, ...encodeVector(parameters), 0];
+  }
+
+  /** Its entry in the code section (section 5.5.13). */
+  encodeBody(): Code {
+    const locals = this.#locals.map((type) => [1, VALUE_TYPES[type]]);
+    const body = [...encodeVector(locals), ...this.#body, 0x0b];
+    return [...encodeUnsigned(body.length), ...body];
+  }
+}
+
+/** A module of functions over one shared memory, which it imports as `env.memory`; pages are of 64 KiB. */
+export function encodeModule(
+  functions: readonly FunctionBuilder[],
+  memoryPages: number,
+): Uint8Array<ArrayBuffer> {
+  const pages = encodeUnsigned(memoryPages);
+  const memory = [
+    ...encodeName("env"),
+    ...encodeName("memory"),
+    2,
+    SHARED_LIMITS,
+    ...pages,
+    ...pages,
+  ];
+  const indexes = functions.map((_, index) => encodeUnsigned(index));
+  const exported = functions.map(({ name }, index) => [
+    ...encodeName(name),
+    0,
+    ...encodeUnsigned(index),
+  ]);
+  return Uint8Array.from([
+    ...PREAMBLE,
+    ...encodeSection(
+      1,
+      functions.map((one) => one.encodeType()),
+    ),
+    ...encodeSection(2, [memory]),
+    ...encodeSection(3, indexes),
+    ...encodeSection(7, exported),
+    ...encodeSection(
+      10,
+      functions.map((one) => one.encodeBody()),
+    ),
+  ]);
+}
+
+/** The value of a variable. */
+export function get({ index }: Local): Code {
+  return [0x20, ...encodeUnsigned(index)];
+}
+
+/** Gives a variable a value. */
+export function set({ index }: Local, value: Code): Code {
+  return [...value, 0x21, ...encodeUnsigned(index)];
+}
+
+/** Gives a variable a value, which is also the value of the expression. */
+export function tee({ index }: Local, value: Code): Code {
+  return [...value, 0x22, ...encodeUnsigned(index)];
+}
+
+/** Instructions on 32-bit integers. */
+export const i32 = {
+  const: (value: number): Code => [0x41, ...encodeSigned(BigInt(value | 0))],
+  load: (at: Code, offset = 0): Code => [...at, 0x28, 2, ...encodeUnsigned(offset)],
+  store: (at: Code, value: Code, offset = 0): Code => [
+    ...at,
+    ...value,
+    0x36,
+    2,
+    ...encodeUnsigned(offset),
+  ],
+  add: (a: Code, b: Code): Code => [...a, ...b, 0x6a],
+  sub: (a: Code, b: Code): Code => [...a, ...b, 0x6b],
+  and: (a: Code, b: Code): Code => [...a, ...b, 0x71],
+  or: (a: Code, b: Code): Code => [...a, ...b, 0x72],
+  xor: (a: Code, b: Code): Code => [...a, ...b, 0x73],
+  rotl: (a: Code, bits: Code): Code => [...a, ...bits, 0x77],
+  /** The lower half of a 64-bit integer. */
+  wrap: (a: Code): Code => [...a, 0xa7],
+};
+
+/** Instructions on 64-bit integers. */
+export const i64 = {
+  const: (value: bigint): Code => [0x42, ...encodeSigned(BigInt.asIntN(64, value))],
+  load: (at: Code, offset = 0): Code => [...at, 0x29, 3, ...encodeUnsigned(offset)],
+  store: (at: Code, value: Code, offset = 0): Code => [
+    ...at,
+    ...value,
+    0x37,
+    3,
+    ...encodeUnsigned(offset),
+  ],
+  xor: (a: Code, b: Code): Code => [...a, ...b, 0x85],
+  shl: (a: Code, bits: Code): Code => [...a, ...bits, 0x86],
+  shrU: (a: Code, bits: Code): Code => [...a, ...bits, 0x88],
+};
+
+/** Instructions on 128 bits, as four 32-bit lanes where they calculate. */
+export const v128 = {
+  load: (at: Code, offset = 0): Code => [...at, ...simd(0x00), 0, ...encodeUnsigned(offset)],
+  /** Four times the 32 bits at an address. */
+  load32Splat: (at: Code, offset = 0): Code => [...at, ...simd(0x09), 2, ...encodeUnsigned(offset)],
+  /** `vector` with one lane loaded from an address. */
+  load32Lane: (at: Code, vector: Code, lane: number, offset = 0): Code => [
+    ...at,
+    ...vector,
+    ...simd(0x56),
+    2,
+    ...encodeUnsigned(offset),
+    lane,
+  ],
+  /** Stores one lane. */
+  store32Lane: (at: Code, vector: Code, lane: number, offset = 0): Code => [
+    ...at,
+    ...vector,
+    ...simd(0x5a),
+    2,
+    ...encodeUnsigned(offset),
+    lane,
+  ],
+  /** Four of the eight lanes of `a` and `b`, those of `b` counted from 4. */
+  shuffle: (a: Code, b: Code, lanes: readonly [number, number, number, number]): Code => [
+    ...a,
+    ...b,
+    ...simd(0x0d),
+    ...lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte)),
+  ],
+  not: (a: Code): Code => [...a, ...simd(0x4d)],
+  and: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x4e)],
+  /** `a` without the bits of `b`. */
+  andNot: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x4f)],
+  or: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x50)],
+  xor: (a: Code, b: Code): Code => [...a, ...b, ...simd(0x51)],
+  shl: (a: Code, bits: Code): Code => [...a, ...bits, ...simd(0xab)],
+  shrU: (a: Code, bits: Code): Code => [...a, ...bits, ...simd(0xad)],
+  add: (a: Code, b: Code): Code => [...a, ...b, ...simd(0xae)],
+};
+
+function simd(instruction: number): Code {
+  return [SIMD, ...encodeUnsigned(instruction)];
+}
+
+function encodeSection(id: number, entries: readonly Code[]): Code {
+  const content = encodeVector(entries);
+  return [id, ...encodeUnsigned(content.length), ...content];
+}
+
+function encodeVector(entries: readonly Code[]): Code {
+  return [...encodeUnsigned(entries.length), ...entries.flat()];
+}
+
+function encodeName(name: string): Code {
+  return encodeVector([...Buffer.from(name)].map((byte) => [byte]));
+}
+
+// LEB128 (section 5.2.2).
+function encodeUnsigned(value: number): Code {
+  const bytes: number[] = [];
+  let left = value;
+  while (left >= 0x80) {
+    bytes.push((left & 0x7f) | 0x80);
+    left >>>= 7;
+  }
+  return [...bytes, left];
+}
+
+function encodeSigned(value: bigint): Code {
+  const bytes: number[] = [];
+  let left = value;
+  for (;;) {
+    const low = Number(left & 0x7fn);
+    left >>= 7n;
+    const isLast = (left === 0n && low < 0x40) || (left === -1n && low >= 0x40);
+    if (isLast) return [...bytes, low];
+    bytes.push(low | 0x80);
+  }
+}
