@@ -171,7 +171,8 @@ function compileStatement(
     ],
     "a statement",
   );
-  const { Effect: effect } = statement;
+  const { Effect: effect, Sid: sid = "" } = statement;
+  if (typeof sid !== "string") throw malformedPolicy("a Sid is no text");
   if (effect !== "Allow" && effect !== "Deny")
     throw malformedPolicy("Effect is neither Allow nor Deny");
   const { Condition: block } = statement;
@@ -208,11 +209,14 @@ function compilePrincipal(statement: Record<string, unknown>, bucket: string | u
   return { matches, isEveryone: inverted || names.includes("*") };
 }
 
+/** `*`, ARNs of the account and of users, their names and ids; no patterns, which would match nobody. */
+const CALLER =
+  /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/[\w+=,.@/-]+)|[\w+=,.@-]+)$/;
 /** What names of each kind look like; services and identity providers are none that call here. */
 const PRINCIPALS: Readonly<Record<string, RegExp>> = {
-  AWS: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
-  STORE: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
-  CanonicalUser: /^[0-9a-zA-Z_.@-]+$/,
+  AWS: CALLER,
+  STORE: CALLER,
+  CanonicalUser: /^[\w.@-]+$/,
   Service: /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/,
   Federated: /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+|arn:aws:iam::\d{12}:(?:saml|oidc)-provider\/.+)$/,
 };

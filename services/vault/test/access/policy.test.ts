@@ -200,6 +200,11 @@ describe("a policy that cannot be understood whole is refused", () => {
     ["an effect of its own", { ...allow, Effect: "Maybe" }],
     ["an action and its inverse", { ...allow, NotAction: "s3:PutObject" }],
     ["a principal that is none", { ...allow, Principal: { Service: "x" } }],
+    [
+      "a pattern for a principal, which would match nobody",
+      { ...allow, Principal: { AWS: "arn:aws:iam::000000000001:user/*" } },
+    ],
+    ["a Sid that is no text", { ...allow, Sid: 1 }],
   ];
   for (const [what, statement] of BAD) {
     test(`with ${what}`, () => {
