@@ -211,7 +211,7 @@ function compilePrincipal(statement: Record<string, unknown>, bucket: string | u
 
 /** `*`, ARNs of the account and of users, their names and ids; no patterns, which would match nobody. */
 const CALLER =
-  /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/[\w+=,.@/-]+)|[\w+=,.@-]+)$/;
+  /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/[\w+=,.@/ -]+)|[\w+=,.@-]+)$/;
 /** What names of each kind look like; services and identity providers are none that call here. */
 const PRINCIPALS: Readonly<Record<string, RegExp>> = {
   AWS: CALLER,

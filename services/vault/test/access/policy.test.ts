@@ -73,6 +73,17 @@ describe("a bucket policy", () => {
     assert.equal(ask([allow, butAda]), "deny");
   });
 
+  test("may name whom nobody here is: another account, the identity of a content network", () => {
+    const others = [
+      "arn:aws:iam::123456789012:root",
+      "arn:aws:iam::cloudfront:user/CloudFront Origin Access Identity E2EXAMPLE",
+    ];
+    for (const AWS of others) {
+      assert.equal(ask({ ...allow, Principal: { AWS } }), "none");
+      assert.equal(ask([allow, { ...allow, Effect: "Deny", Principal: { AWS } }]), "allow");
+    }
+  });
+
   const CONDITIONS: [condition: object, values: object, holds: boolean][] = [
     [{ IpAddress: { "aws:SourceIp": "10.0.0.0/8" } }, { "aws:sourceip": ["10.1.2.3"] }, true],
     [{ IpAddress: { "aws:SourceIp": "10.0.0.0/8" } }, { "aws:sourceip": ["11.1.2.3"] }, false],
