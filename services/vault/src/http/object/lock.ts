@@ -8,7 +8,7 @@ import { getBucket } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
-import { checkRetention } from "./attributes-in.ts";
+import { checkRetention, isTimestamp } from "./attributes-in.ts";
 import { describeObject } from "./describe.ts";
 
 const LOCK_BYTES_MAX = 65_536;
@@ -69,6 +69,7 @@ async function receiveLock(context: OperationContext, root: string): Promise<Xml
 
 function readRetention(mode: string, until: string, nowMs: number) {
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  if (!isTimestamp(until)) throw new S3Error("MalformedXML");
   return checkRetention(mode, until, nowMs);
 }
 
