@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { actionTable } from "../../src/access/action.ts";
-import { compilePolicy } from "../../src/access/policy.ts";
-import type { PolicyPrincipal } from "../../src/access/policy.ts";
+import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
+import type { PolicyPrincipal } from "../../src/access/principal.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
 import { operationNames } from "../../src/wire/operation.ts";
 
@@ -236,6 +236,15 @@ describe("a policy that cannot be understood whole is refused", () => {
       }),
     );
   });
+});
+
+test("a user's policy may name every action of S3, built here or not, and none that there is not", () => {
+  const check = (Action: string) => () =>
+    checkPolicyActions({ Statement: { Effect: "Allow", Action, Resource: "*" } }, undefined);
+  for (const action of ["s3:*", "s3:Describe*", "s3:ListJobs", "s3:GetAccountPublicAccessBlock"])
+    assert.doesNotThrow(check(action), action);
+  for (const action of ["s3:GetObjects", "s3:Eat*"])
+    assert.throws(check(action), { code: "MalformedPolicy" }, action);
 });
 
 test("a policy is public where it lets everyone in without narrowing who", () => {
