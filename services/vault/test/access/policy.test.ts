@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import fc from "fast-check";
 import { actionTable } from "../../src/access/action.ts";
 import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
-import type { PolicyPrincipal } from "../../src/access/policy.ts";
+import type { PolicyPrincipal } from "../../src/access/principal.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
 import { operationNames } from "../../src/wire/operation.ts";
 
