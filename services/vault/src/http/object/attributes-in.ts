@@ -38,12 +38,12 @@ export async function readAttributes(
     await askFor(context, "s3:PutObjectTagging", BY_BUCKET_ACL);
     attributes.tags = readTagging(tagging);
   }
-  const storageClass = fields.get("x-amz-storage-class");
+  const storageClass = fields.getFilled("x-amz-storage-class");
   if (storageClass !== undefined) {
     if (!STORAGE_CLASSES.has(storageClass)) throw new S3Error("InvalidStorageClass");
     attributes.storageClass = storageClass;
   }
-  const redirect = fields.get("x-amz-website-redirect-location");
+  const redirect = fields.getFilled("x-amz-website-redirect-location");
   if (redirect !== undefined) {
     if (!/^(?:\/|https?:\/\/)/.test(redirect) || redirect.length > 2_048) {
       throw new S3Error(
