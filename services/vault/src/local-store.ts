@@ -261,6 +261,8 @@ class LocalStore implements Store {
     this.#env.buckets.setVersioning(bucket, state);
   setBucketSetting: Store["setBucketSetting"] = (bucket, kind, document) =>
     this.#env.buckets.setSetting(bucket, kind, document);
+  addSubscription: Store["addSubscription"] = (bucket, rule) =>
+    this.#env.buckets.addSubscription(bucket, rule);
   deleteBucketSetting: Store["deleteBucketSetting"] = (bucket, kind) =>
     this.#env.buckets.setSetting(bucket, kind, undefined);
 

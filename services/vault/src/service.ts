@@ -57,6 +57,8 @@ const TRACES_FLUSH_MS = 1_000;
 /** All of a body is bounded by what S3 takes; a request sets its own. */
 const BODY_BYTES_MAX = 1_048_576;
 const TARGET_BYTES_MAX = 16_384;
+/** An object may have 2 KiB of metadata in fields as short as they can be. */
+const FIELDS_MAX = 512;
 const LOOPBACK = "127.0.0.1";
 
 /** Starts the vault; when this resolves, both APIs listen. */
@@ -100,7 +102,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     fetch: createEgress({ allowedNetworks: config.event_networks }),
     policy: eventPolicy,
     masterKey,
-    region: config.region,
+    origin: { region: config.region, ownerId: account.canonicalId },
     log,
     now: () => clock.now(),
     random: Math.random,
@@ -158,7 +160,11 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
       },
     }),
     composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
-    limits: { bodyBytesMax: BODY_BYTES_MAX, targetBytesMax: TARGET_BYTES_MAX },
+    limits: {
+      bodyBytesMax: BODY_BYTES_MAX,
+      targetBytesMax: TARGET_BYTES_MAX,
+      fieldsMax: FIELDS_MAX,
+    },
   });
   await listen(server.listen({ ...toListenOptions(addr) }), addr, "--port or PLATFORM_VAULT_ADDR");
   lifecycle.onDrain("object API", async (context) => {

@@ -38,6 +38,7 @@ import type {
 } from "./object/types.ts";
 import type { ScrubReport } from "./blob/scrubber.ts";
 import type { DriveState } from "./drive/keeper.ts";
+import type { NotificationRule } from "./event/types.ts";
 import type { LifecycleReport } from "./lifecycle/engine.ts";
 import type { StoreError } from "./store-error.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "./version/types.ts";
@@ -76,6 +77,8 @@ export interface Store {
     kind: Kind,
     document: BucketSettingDocuments[Kind],
   ): Promise<void>;
+  /** Adds to the bucket's `notification`, in place of a rule with the same id. `InvalidBucketState` beyond 100 of them. */
+  addSubscription(bucket: string, rule: NotificationRule): Promise<void>;
   /** Removes a document; one that is not there is fine. */
   deleteBucketSetting(bucket: string, kind: BucketSettingKind): Promise<void>;
 

@@ -24,6 +24,7 @@ import { copyRead, InputQueue } from "./input-queue.ts";
 import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
 import type { Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
+import { sendWritten } from "./send-written.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
 import { WriteStall } from "./write-stall.ts";
 
@@ -139,8 +140,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const { writer, date } = engine;
     this.keepAlive = this.#canKeepAlive();
     writer.begin();
-    if ("head" in answer) writePrepared(writer, date, answer, this);
-    else writeAnswer(writer, date, answer, this);
+    const content =
+      "head" in answer
+        ? writePrepared(writer, date, answer, this)
+        : writeAnswer(writer, date, answer, this);
     this.answered = true;
     this.status = answer.status;
     if (!this.aborted) {
@@ -148,7 +151,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       if (body !== undefined && this.methodId !== Method.HEAD) {
         this.bytesOut = typeof body === "string" ? Buffer.byteLength(body) : body.length;
       }
-      this.flush();
+      this.flush(content);
     }
     this.#settleAnswer();
   }
@@ -261,21 +264,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.respond(this.host.prepareRefusal(refused, this.head));
   }
 
-  /** Sends what the writer holds, in one write. */
-  flush(): void {
+  /** Sends what the writer holds, and what was too long to be copied behind it, in one write. */
+  flush(content: Buffer | null = null): void {
     const { writer } = this.host.engine;
-    const { socket } = this;
-    // TLS keeps its input until the record is out: a copy is cheaper than a new scratch each time.
-    if (this.connection.secure) {
-      socket.write(Buffer.from(writer.view()));
-      this.watchStall();
-      return;
-    }
-    socket.write(writer.view());
-    if (socket.writableLength > 0) {
-      writer.takeOver();
-      this.watchStall();
-    }
+    if (sendWritten(this.socket, writer, this.connection.secure, content)) this.watchStall();
   }
 
   /** Notes that the socket may hold bytes that the client does not read. */
@@ -581,8 +573,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const answer = host.prepareRefusal(refused, head);
     writer.begin();
     const context: AnswerContext = { methodId: head.methodId, minor: 1, keepAlive: false, nowMs };
-    writePrepared(writer, date, answer, context);
-    this.flush();
+    const content = writePrepared(writer, date, answer, context);
+    this.flush(content);
     this.closeGently();
     host.onFault({
       kind,

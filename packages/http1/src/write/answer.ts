@@ -7,6 +7,8 @@ import { HeadWriter } from "./head-writer.ts";
 import type { HttpDate } from "./http-date.ts";
 
 const NO_BYTES = Buffer.alloc(0);
+/** A longer content is not copied behind its head: two buffers go to the socket in one call. */
+const COPIED_BYTES_MAX = 32_768;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 /** The fields that the writer decides. CGI-like readers take `_` for `-`. */
 const OWN_FIELD = /^(?:connection|content[-_]length|date|transfer[-_]encoding)$/i;
@@ -19,7 +21,7 @@ export interface Answer {
   /** 200 to 599. */
   readonly status: number;
   readonly headers?: AnswerHeaders;
-  /** Strings are sent as UTF-8. Default: none. */
+  /** Strings are sent as UTF-8. Bytes must not be changed afterwards. Default: none. */
   readonly body?: string | Uint8Array;
 }
 
@@ -44,15 +46,16 @@ export class AnswerError extends Error {
 }
 
 /**
- * Appends a whole answer, head and content. HEAD gets the head alone with the content's length; 204
- * and 304 get no content and no length (RFC 9110 §8.6).
+ * Appends a whole answer, head and content, or gives a long content back: it is to be sent behind the
+ * head. HEAD gets the head alone with the content's length; 204 and 304 get no content and no length
+ * (RFC 9110 §8.6).
  */
 export function writeAnswer(
   writer: HeadWriter,
   date: HttpDate,
   answer: Answer,
   context: AnswerContext,
-): void {
+): Buffer | null {
   writer.statusLine(answer.status);
   writeHeaders(writer, answer.headers);
   const body = bytesOf(answer.body);
@@ -61,7 +64,7 @@ export function writeAnswer(
   writer.date(date, context.nowMs);
   writer.connection(context.keepAlive, context.minor);
   writer.endHead();
-  if (!isBodiless && context.methodId !== Method.HEAD) writer.raw(body);
+  return isBodiless || context.methodId === Method.HEAD ? null : writeContent(writer, body);
 }
 
 /**
@@ -114,18 +117,24 @@ export function prepareAnswer(answer: Answer): PreparedAnswer {
   };
 }
 
-/** Appends a prepared answer. */
+/** Appends a prepared answer; a long content is given back as by `writeAnswer`. */
 export function writePrepared(
   writer: HeadWriter,
   date: HttpDate,
   answer: PreparedAnswer,
   context: AnswerContext,
-): void {
+): Buffer | null {
   writer.raw(answer.head);
   writer.date(date, context.nowMs);
   writer.connection(context.keepAlive, context.minor);
   writer.endHead();
-  if (context.methodId !== Method.HEAD) writer.raw(answer.body);
+  return context.methodId === Method.HEAD ? null : writeContent(writer, answer.body);
+}
+
+function writeContent(writer: HeadWriter, content: Buffer): Buffer | null {
+  if (content.length > COPIED_BYTES_MAX) return content;
+  writer.raw(content);
+  return null;
 }
 
 function chooseFraming(

@@ -10,6 +10,7 @@ const SCRATCH_BYTES = 65_536;
 const BYTES_MAX = 1_048_576;
 const LOOP_COPY_BYTES = 24;
 const KEPT_VIEW_BYTES_MAX = 2_048;
+const NO_VIEWS: readonly undefined[] = Array.from({ length: KEPT_VIEW_BYTES_MAX });
 const REQUEST_LINE_END = Buffer.from(" HTTP/1.1\r\n");
 const STATUS_LINE_START = Buffer.from("HTTP/1.1 ");
 const CONNECTION_CLOSE = Buffer.from("Connection: close\r\n");
@@ -296,7 +297,7 @@ export interface FieldCuts {
 }
 
 function makeViews(): (Buffer | undefined)[] {
-  return Array.from({ length: KEPT_VIEW_BYTES_MAX }, () => undefined);
+  return NO_VIEWS.slice();
 }
 
 function isNamed(fields: FieldBlock, index: number, names: readonly string[]): boolean {

@@ -216,6 +216,9 @@ function handle(exchange: Exchange<State>): void {
       exchange.write("short");
       exchange.end();
       return;
+    case "/long":
+      exchange.respond({ status: 200, body: "x".repeat(Number(exchange.head.queryString())) });
+      return;
     case "/late":
       setTimeout(() => exchange.respond({ status: 200, body: "late" }), 30);
       return;

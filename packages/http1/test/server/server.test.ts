@@ -1,6 +1,7 @@
 // The server's side seen from outside: answers in place, limits, slow clients, drain, on each runtime.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { runtimes, startProxy } from "../rig/proxy.ts";
 import type { Proxy } from "../rig/proxy.ts";
@@ -37,6 +38,24 @@ for (const runtime of runtimes) {
       client.socket.write("HEAD / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
       await client.untilText("in place 3");
       assert.doesNotMatch(client.text, /in place 2/);
+      client.socket.destroy();
+    });
+
+    test("answers of all lengths come whole and in order to a client that reads late", async () => {
+      const client = await openRaw(proxy.port);
+      client.socket.pause();
+      const lengths = [32_768, 32_769, 5_000_000, 70_000, 1];
+      const requests = lengths.map((length) => `GET /long?${length} HTTP/1.1\r\nHost: a\r\n\r\n`);
+      client.socket.write(`HEAD /long?40000 HTTP/1.1\r\nHost: a\r\n\r\n${requests.join("")}`);
+      await sleep(50);
+      client.socket.resume();
+      const total = lengths.reduce((sum, length) => sum + length, 0);
+      await client.until(() => (client.text.match(/x/g)?.length ?? 0) === total, `${total} x`);
+      const heads = [...client.text.matchAll(/Content-Length: (\d+)\r\n[^x]*?\r\n\r\n(x*)/g)];
+      assert.deepEqual(
+        heads.map(([, length, content]) => [Number(length), content!.length]),
+        [[40_000, 0], ...lengths.map((length) => [length, length])],
+      );
       client.socket.destroy();
     });
 

@@ -4,7 +4,8 @@ import { isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
 import type { Acl, AclPermission } from "./acl.ts";
 import type { ConditionValues } from "./condition.ts";
 import { compilePolicy } from "./policy.ts";
-import type { Policy, PolicyAnswer, PolicyPrincipal } from "./policy.ts";
+import type { Policy, PolicyAnswer } from "./policy.ts";
+import type { PolicyPrincipal } from "./principal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
 
 /** Who calls. All keys belong to one account, which owns every bucket. */

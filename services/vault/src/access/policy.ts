@@ -4,27 +4,19 @@ import type { CompiledConditions, Condition, ConditionValues } from "./condition
 import { malformedPolicy } from "./malformed.ts";
 import { s3Actions } from "./s3-actions.ts";
 import type { ActionLevel } from "./s3-actions.ts";
+import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
+import { compilePrincipal } from "./principal.ts";
+import type { PolicyPrincipal } from "./principal.ts";
 import { expandVariables, hasVariable } from "./variable.ts";
 import type { TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
 const POLICY_BYTES_MAX = 20_480;
 const STATEMENTS_MAX = 100;
-const LIST_MAX = 500;
 /** The version whose texts have variables. */
 const VERSION_NOW = "2012-10-17";
 const VERSIONS: ReadonlySet<unknown> = new Set([VERSION_NOW, "2008-10-17", undefined]);
 const NO_CONDITIONS: CompiledConditions = { conditions: [], keys: [], isNarrow: false };
-
-/** Who asks, as principals of policies name them. */
-export interface PolicyPrincipal {
-  /** `arn:aws:iam::<account>:user/<name>`, `…:root`; undefined for anonymous callers. */
-  arn: string | undefined;
-  /** Other texts that name the caller: the account's id, the canonical id, the user's name. */
-  names: readonly string[];
-  /** Texts that name the account whose user it is: a denial to the account is one to each of its users. */
-  accountNames: readonly string[];
-}
 
 /** A question to a policy. */
 export interface PolicyQuestion {
@@ -171,7 +163,8 @@ function compileStatement(
     ],
     "a statement",
   );
-  const { Effect: effect } = statement;
+  const { Effect: effect, Sid: sid = "" } = statement;
+  if (typeof sid !== "string") throw malformedPolicy("a Sid is no text");
   if (effect !== "Allow" && effect !== "Deny")
     throw malformedPolicy("Effect is neither Allow nor Deny");
   const { Condition: block } = statement;
@@ -188,49 +181,6 @@ function compileStatement(
     conditions: compiled.conditions,
     usesValues: compiled.conditions.length > 0 || resources.usesValues,
   };
-}
-
-function compilePrincipal(statement: Record<string, unknown>, bucket: string | undefined) {
-  const given = statement["Principal"] ?? statement["NotPrincipal"];
-  if (bucket === undefined) {
-    if (given !== undefined) throw malformedPolicy("a user's policy has no Principal");
-    return { matches: () => true, isEveryone: false };
-  }
-  const { inverted } = pickOne(statement, "Principal", "NotPrincipal");
-  const names = listPrincipals(given);
-  const isForAccount = statement["Effect"] === "Deny" && !inverted;
-  const isNamed = (name: string, { arn, names: own, accountNames }: PolicyPrincipal): boolean =>
-    name === "*" ||
-    (arn !== undefined && (name === arn || own.includes(name))) ||
-    (isForAccount && accountNames.includes(name));
-  const matches = (principal: PolicyPrincipal): boolean =>
-    names.some((name) => isNamed(name, principal)) !== inverted;
-  return { matches, isEveryone: inverted || names.includes("*") };
-}
-
-/** What names of each kind look like; services and identity providers are none that call here. */
-const PRINCIPALS: Readonly<Record<string, RegExp>> = {
-  AWS: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
-  STORE: /^(?:\*|arn:(?:aws|store):iam::[0-9a-zA-Z]*:(?:root|user\/.+)|[0-9a-zA-Z_.@-]+)$/,
-  CanonicalUser: /^[0-9a-zA-Z_.@-]+$/,
-  Service: /^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/,
-  Federated: /^(?:[a-z0-9-]+(?:\.[a-z0-9-]+)+|arn:aws:iam::\d{12}:(?:saml|oidc)-provider\/.+)$/,
-};
-
-function listPrincipals(given: unknown): string[] {
-  if (given === "*") return ["*"];
-  const principals = asObject(given, "Principal");
-  allowNames(principals, Object.keys(PRINCIPALS), "Principal");
-  const names = Object.entries(principals).flatMap(([kind, value]) => {
-    const texts = readTexts(value, "Principal");
-    const bad = texts.find((text) => !PRINCIPALS[kind]!.test(text));
-    if (bad !== undefined) throw malformedPolicy(`the principal ${bad} is not valid`);
-    return kind === "Service" || kind === "Federated"
-      ? texts.map((text) => `${kind}:${text}`)
-      : texts;
-  });
-  if (names.length === 0) throw malformedPolicy("Principal names nobody");
-  return names.map((name) => name.replace(/^arn:store:/, "arn:aws:"));
 }
 
 function compileActions(statement: Record<string, unknown>): (action: string) => boolean {
@@ -274,42 +224,4 @@ function compileResources(
       patterns.some((pattern) => matchesWildcard(pattern(values), resource)) !== inverted,
     usesValues: texts.some((text) => hasVariable(text, rules)),
   };
-}
-
-function pickOne(
-  statement: Record<string, unknown>,
-  name: string,
-  inverse: string,
-): { inverted: boolean; value: unknown } {
-  const [plain, inverted] = [statement[name], statement[inverse]];
-  if ((plain === undefined) === (inverted === undefined)) {
-    throw malformedPolicy(`a statement has either ${name} or ${inverse}`);
-  }
-  return plain === undefined
-    ? { inverted: true, value: inverted }
-    : { inverted: false, value: plain };
-}
-
-function readTexts(value: unknown, name: string): string[] {
-  const list: unknown[] = Array.isArray(value) ? value : [value];
-  if (
-    list.length === 0 ||
-    list.length > LIST_MAX ||
-    !list.every((item) => typeof item === "string")
-  ) {
-    throw malformedPolicy(`${name} is no text and no list of texts`);
-  }
-  return list;
-}
-
-function asObject(value: unknown, name: string): Record<string, unknown> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw malformedPolicy(`${name} is no object`);
-  }
-  return value as Record<string, unknown>;
-}
-
-function allowNames(object: Record<string, unknown>, names: readonly string[], what: string): void {
-  const stranger = Object.keys(object).find((name) => !names.includes(name));
-  if (stranger !== undefined) throw malformedPolicy(`${stranger} is not known in ${what}`);
 }

@@ -1,5 +1,4 @@
 // Notification subscriptions in the admin API.
-import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
@@ -34,14 +33,10 @@ function createSubscribeRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
     status: 201,
     handle: async ({ body }) => {
       const bucket = body.bucket ?? "";
-      const { store } = api;
       const rule = await asProblem(
         Promise.resolve().then(() => toNotificationRule(body, "objstore", api.eventPolicy)),
       );
-      const rules = (await asProblem(readRules(store, bucket))).filter(({ id }) => id !== rule.id);
-      if (rules.length >= 100)
-        throw new PlatformError("conflict", "The bucket has 100 subscriptions already.");
-      await asProblem(store.setBucketSetting(bucket, "notification", { rules: [...rules, rule] }));
+      await asProblem(api.store.addSubscription(bucket, rule));
       return showSubscription(masterKey, bucket, rule);
     },
   });

@@ -1,4 +1,5 @@
 // Buckets inside the writer: made, configured, deleted.
+import type { NotificationRule } from "../event/types.ts";
 import type { BucketState, WriterContext } from "../index/writer-context.ts";
 import { releaseUpload } from "../multipart/upload-rows.ts";
 import { StoreError } from "../store-error.ts";
@@ -22,15 +23,18 @@ export interface DeleteBucketOperation {
   bucket: string;
 }
 
-/** Changes versioning, or one document (`undefined` removes it). */
+/** Changes versioning, one document (`undefined` removes it), or adds a subscription. */
 export interface ConfigureBucketOperation {
   type: "configureBucket";
   bucket: string;
   versioning?: "Enabled" | "Suspended";
   setting?: { kind: BucketSettingKind; document?: BucketSettingDocuments[BucketSettingKind] };
+  /** Added to the bucket's subscriptions, in place of one with the same id. */
+  subscription?: NotificationRule;
 }
 
 const SETTING_BYTES_MAX = 1024 * 1024;
+const SUBSCRIPTIONS_MAX = 100;
 
 /** Applies the making of a bucket. */
 export function applyCreateBucket(
@@ -108,6 +112,9 @@ export function applyConfigureBucket(
   if (operation.setting !== undefined) {
     bucket = setDocument(bucket, operation.setting.kind, operation.setting.document);
   }
+  if (operation.subscription !== undefined) {
+    bucket = addSubscription(bucket, operation.subscription);
+  }
   context.sql("update buckets set document = ? where id = ?").run(JSON.stringify(bucket), id);
   const state = { id, bucket };
   context.buckets.set(bucket.name, state);
@@ -123,6 +130,19 @@ function setVersioning(bucket: Bucket, versioning: "Enabled" | "Suspended"): Buc
     );
   }
   return { ...bucket, versioning };
+}
+
+function addSubscription(bucket: Bucket, rule: NotificationRule): Bucket {
+  const before = bucket.settings.notification?.rules ?? [];
+  const rules = [...before.filter(({ id }) => id !== rule.id), rule];
+  if (rules.length > SUBSCRIPTIONS_MAX) {
+    throw new StoreError(
+      "InvalidBucketState",
+      `The bucket has ${SUBSCRIPTIONS_MAX} subscriptions already.`,
+      { bucket: bucket.name },
+    );
+  }
+  return setDocument(bucket, "notification", { rules });
 }
 
 function setDocument(

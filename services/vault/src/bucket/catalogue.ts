@@ -1,5 +1,6 @@
 // Buckets in memory: what every request looks up, replaced whenever a change of one was committed.
 import type { BucketsFile } from "./buckets-file.ts";
+import type { NotificationRule } from "../event/types.ts";
 import type { IndexWriter } from "../index/writer.ts";
 import type { BucketState } from "../index/writer-context.ts";
 import { StoreError } from "../store-error.ts";
@@ -88,6 +89,10 @@ export class BucketCatalogue {
   ): Promise<void> {
     const setting = { kind, ...(document === undefined ? {} : { document }) };
     this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
+  }
+
+  async addSubscription(bucket: string, subscription: NotificationRule): Promise<void> {
+    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, subscription }));
   }
 
   #replace(state: BucketState): Bucket {

@@ -8,6 +8,7 @@ import type { AddressPolicy, EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { EventOutbox, PendingEvent } from "../event/types.ts";
 import type { DeadLetters } from "./dead-letters.ts";
+import type { EventOrigin } from "./event-record.ts";
 import type { Sender } from "./sender.ts";
 import { createStompSender } from "./stomp.ts";
 import { TargetQueue } from "./target-queue.ts";
@@ -24,7 +25,8 @@ export interface DeliveryOptions {
   policy: AddressPolicy;
   /** The secrets of webhooks are made from it; 32 bytes or more. */
   masterKey: Uint8Array;
-  region: string;
+  /** Told with each event. */
+  origin: EventOrigin;
   log: Logger;
   /** Milliseconds since 1970. */
   now: () => number;
@@ -190,10 +192,10 @@ export class Delivery {
   }
 
   #createSender(target: DeliveryTarget, bucket: string): Sender {
-    const { region, fetch, policy, masterKey, now } = this.#options;
-    if (target.kind === "stomp") return createStompSender({ target, region, policy });
+    const { origin, fetch, policy, masterKey, now } = this.#options;
+    if (target.kind === "stomp") return createStompSender({ target, origin, policy });
     const secret = deriveWebhookSecret(masterKey, bucket, target.url);
-    return createWebhookSender({ target, secret, region, fetch, now });
+    return createWebhookSender({ target, secret, origin, fetch, now });
   }
 
   #giveUp(event: PendingEvent, reason: string, attempts: number): void {

@@ -3,12 +3,28 @@ import type { PendingEvent } from "../event/types.ts";
 import type { EventNameForm } from "./target.ts";
 
 const VERSION = "2.1";
-const ANONYMOUS = "anonymous";
+const ANONYMOUS = "Anonymous";
+/** Who does what nobody asked for: lifecycle rules. */
+const SERVICE = "s3.amazonaws.com";
+/** The version of what is not versioned, which S3 does not name. */
+const NO_VERSION: ReadonlySet<string> = new Set(["", "null"]);
+
+/** Where events come from. */
+export interface EventOrigin {
+  region: string;
+  /** Canonical id of who owns the buckets. */
+  ownerId: string;
+}
 
 /** The body of one delivery as JSON: `{"Records":[one record]}`. Keys are percent-encoded, a space being `+`. */
-export function formatEvent(event: PendingEvent, region: string, names: EventNameForm): string {
+export function formatEvent(
+  event: PendingEvent,
+  { region, ownerId }: EventOrigin,
+  names: EventNameForm,
+): string {
   const { actor } = event;
-  const isRemoval = event.name.startsWith("ObjectRemoved") || event.name.startsWith("Lifecycle");
+  const isLifecycle = event.name.startsWith("Lifecycle");
+  const isRemoval = event.name.startsWith("ObjectRemoved") || isLifecycle;
   return JSON.stringify({
     Records: [
       {
@@ -17,7 +33,7 @@ export function formatEvent(event: PendingEvent, region: string, names: EventNam
         awsRegion: region,
         eventTime: new Date(event.timeMs).toISOString(),
         eventName: names === "s3" ? event.name : `objstore:${event.name}`,
-        userIdentity: { principalId: actor.principalId ?? ANONYMOUS },
+        userIdentity: { principalId: actor.principalId ?? (isLifecycle ? SERVICE : ANONYMOUS) },
         requestParameters: { sourceIPAddress: actor.sourceIp ?? "" },
         responseElements: {
           "x-amz-request-id": actor.requestId ?? "",
@@ -28,13 +44,13 @@ export function formatEvent(event: PendingEvent, region: string, names: EventNam
           configurationId: event.ruleId,
           bucket: {
             name: event.bucket,
-            ownerIdentity: { principalId: actor.principalId ?? ANONYMOUS },
+            ownerIdentity: { principalId: ownerId },
             arn: `arn:aws:s3:::${event.bucket}`,
           },
           object: {
             key: encodeKey(event.key),
             ...(isRemoval ? {} : { size: event.sizeBytes, eTag: event.etag }),
-            ...(event.versionId === "" ? {} : { versionId: event.versionId }),
+            ...(NO_VERSION.has(event.versionId) ? {} : { versionId: event.versionId }),
             sequencer: event.sequencer,
           },
         },

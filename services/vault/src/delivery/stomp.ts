@@ -5,6 +5,7 @@ import { connect as connectTls } from "node:tls";
 import type { AddressPolicy } from "@platform/kernel/egress";
 import type { PendingEvent } from "../event/types.ts";
 import { formatEvent } from "./event-record.ts";
+import type { EventOrigin } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 import { StompFrameReader, encodeFrame, type StompFrame } from "./stomp-frame.ts";
 import type { DeliveryTarget, StompTarget } from "./target.ts";
@@ -16,7 +17,7 @@ const PORTS: Readonly<Record<string, number>> = { "stomp:": 61_613, "stomps:": 6
 /** What a STOMP sender needs. */
 export interface StompSenderOptions {
   target: StompTarget & Pick<DeliveryTarget, "names">;
-  region: string;
+  origin: EventOrigin;
   policy: AddressPolicy;
   /** How long connecting, the login and each receipt may take, in ms. Default 10 000. */
   timeoutMs?: number;
@@ -145,8 +146,8 @@ class StompConnection {
   }
 
   send(event: PendingEvent): Promise<SendOutcome> {
-    const { target, region } = this.#options;
-    const body = formatEvent(event, region, target.names);
+    const { target, origin } = this.#options;
+    const body = formatEvent(event, origin, target.names);
     const receipt = String(++this.#receipts);
     return new Promise((settle) => {
       if (this.#isClosed) {

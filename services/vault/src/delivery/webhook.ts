@@ -4,6 +4,7 @@ import { EgressError } from "@platform/kernel/egress";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { PendingEvent } from "../event/types.ts";
 import { formatEvent } from "./event-record.ts";
+import type { EventOrigin } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 import type { DeliveryTarget, WebhookTarget } from "./target.ts";
 
@@ -26,16 +27,16 @@ export function createWebhookSender(options: {
   target: WebhookTarget & Pick<DeliveryTarget, "names">;
   /** As `deriveWebhookSecret` gives it. */
   secret: string;
-  region: string;
+  origin: EventOrigin;
   fetch: EgressFetch;
   /** Milliseconds since 1970. */
   now: () => number;
 }): Sender {
-  const { target, region } = options;
+  const { target, origin } = options;
   const key = Buffer.from(options.secret.slice(SECRET_PREFIX.length), "base64");
   return {
     send: async (event) => {
-      const body = formatEvent(event, region, target.names);
+      const body = formatEvent(event, origin, target.names);
       const id = `evt_${event.sequencer}_${event.id}`;
       const timestamp = String(Math.floor(options.now() / 1_000));
       const signature = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`);

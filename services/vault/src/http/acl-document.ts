@@ -36,9 +36,9 @@ export function readAclFields(
   api: ObjectApi,
 ): Acl | undefined {
   const owner = getOwner(api);
-  const canned = fields.get("x-amz-acl");
+  const canned = fields.getFilled("x-amz-acl");
   const grants = GRANT_FIELDS.flatMap(([name, permission]) =>
-    readGrantees(fields.get(name), owner).map((grantee) => ({ grantee, permission })),
+    readGrantees(fields.getFilled(name), owner).map((grantee) => ({ grantee, permission })),
   );
   if (canned !== undefined && grants.length > 0) {
     throw new S3Error(

@@ -166,7 +166,10 @@ function redirectTo(
   if (redirect.keyWith !== undefined) target = encodeRest(redirect.keyWith);
   else if (redirect.prefixWith !== undefined)
     target = encodeRest(redirect.prefixWith) + encodeUri(path.slice(prefix?.length ?? 0), true);
-  const location = `${protocol}://${redirect.host ?? request.host}/${target}`;
+  // What a page is asked for goes along, unless another page is named.
+  const isKept = redirect.keyWith === undefined && request.rawQuery !== "";
+  const query = isKept ? `?${request.rawQuery}` : "";
+  const location = `${protocol}://${redirect.host ?? request.host}/${target}${query}`;
   return { status: redirect.status ?? 301, headers: [["Location", location]] };
 }
 

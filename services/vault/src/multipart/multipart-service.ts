@@ -318,7 +318,23 @@ function chooseEncryption(
   given: Extract<EncryptionRequest, { type: "SSE-C" }> | undefined,
 ): EncryptionRequest | undefined {
   const { encryption } = JSON.parse(object.detail) as ObjectDetail;
-  requireCustomerKey(encryption, given?.key);
+  if (encryption?.type === "SSE-C" && given === undefined) {
+    throw new StoreError(
+      "InvalidRequest",
+      "The multipart upload initiate requested encryption. Subsequent part requests must include the appropriate encryption parameters.",
+    );
+  }
+  try {
+    requireCustomerKey(encryption, given?.key);
+  } catch (error) {
+    // Nobody is kept from anything that is there: the request does not go with the one that began the upload.
+    throw error instanceof StoreError && error.code === "AccessDenied"
+      ? new StoreError(
+          "InvalidRequest",
+          "The provided encryption parameters did not match the ones used originally.",
+        )
+      : error;
+  }
   return given ?? (encryption?.type === "SSE-S3" ? encryption : undefined);
 }
 

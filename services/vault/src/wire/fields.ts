@@ -44,6 +44,12 @@ export class RequestFields {
     return this.#folded.get(name);
   }
 
+  /** As `get`, but undefined where the field is empty: older SDKs send settings that were left empty. */
+  getFilled(name: string): string | undefined {
+    const value = this.#folded.get(name);
+    return value === "" ? undefined : value;
+  }
+
   has(name: string): boolean {
     return this.#folded.has(name);
   }

@@ -121,6 +121,16 @@ function listPlain(level: Level): Map<string, OperationName> {
 /** The name of an operation, as the API reference has it. */
 export type OperationName = (typeof TABLE)[number][3];
 
+/** Operations that make versions, and so cannot be about one. */
+const MAKING: ReadonlySet<OperationName> = new Set([
+  "PutObject",
+  "CopyObject",
+  "CreateMultipartUpload",
+  "UploadPart",
+  "UploadPartCopy",
+  "CompleteMultipartUpload",
+]);
+
 /** All operations, in the order of the table. */
 export const operationNames: readonly OperationName[] = TABLE.map((row) => row[3]);
 
@@ -263,6 +273,15 @@ export function resolveOperation(
     asked.add("copy");
   }
   const name = findOperation(method, address.level, asked);
+  if (query.has("versionId") && MAKING.has(name)) {
+    throw new S3Error("InvalidArgument", {
+      message: "This operation does not accept a version-id.",
+      elements: [
+        ["ArgumentName", "versionId"],
+        ["ArgumentValue", query.get("versionId")!.slice(0, 128)],
+      ],
+    });
+  }
   return { name, bucket: address.bucket, key: address.key, query, ignored };
 }
 

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
 import { actionTable } from "../../src/access/action.ts";
-import { compilePolicy } from "../../src/access/policy.ts";
-import type { PolicyPrincipal } from "../../src/access/policy.ts";
+import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
+import type { PolicyPrincipal } from "../../src/access/principal.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
 import { operationNames } from "../../src/wire/operation.ts";
 
@@ -71,6 +71,17 @@ describe("a bucket policy", () => {
     const butAda = { ...rest, Effect: "Deny", NotPrincipal: { AWS: ["ada"] } };
     assert.equal(ask([allow, butAda], { principal: ada }), "allow");
     assert.equal(ask([allow, butAda]), "deny");
+  });
+
+  test("may name whom nobody here is: another account, the identity of a content network", () => {
+    const others = [
+      "arn:aws:iam::123456789012:root",
+      "arn:aws:iam::cloudfront:user/CloudFront Origin Access Identity E2EXAMPLE",
+    ];
+    for (const AWS of others) {
+      assert.equal(ask({ ...allow, Principal: { AWS } }), "none");
+      assert.equal(ask([allow, { ...allow, Effect: "Deny", Principal: { AWS } }]), "allow");
+    }
   });
 
   const CONDITIONS: [condition: object, values: object, holds: boolean][] = [
@@ -200,6 +211,11 @@ describe("a policy that cannot be understood whole is refused", () => {
     ["an effect of its own", { ...allow, Effect: "Maybe" }],
     ["an action and its inverse", { ...allow, NotAction: "s3:PutObject" }],
     ["a principal that is none", { ...allow, Principal: { Service: "x" } }],
+    [
+      "a pattern for a principal, which would match nobody",
+      { ...allow, Principal: { AWS: "arn:aws:iam::000000000001:user/*" } },
+    ],
+    ["a Sid that is no text", { ...allow, Sid: 1 }],
   ];
   for (const [what, statement] of BAD) {
     test(`with ${what}`, () => {
@@ -220,6 +236,15 @@ describe("a policy that cannot be understood whole is refused", () => {
       }),
     );
   });
+});
+
+test("a user's policy may name every action of S3, built here or not, and none that there is not", () => {
+  const check = (Action: string) => () =>
+    checkPolicyActions({ Statement: { Effect: "Allow", Action, Resource: "*" } }, undefined);
+  for (const action of ["s3:*", "s3:Describe*", "s3:ListJobs", "s3:GetAccountPublicAccessBlock"])
+    assert.doesNotThrow(check(action), action);
+  for (const action of ["s3:GetObjects", "s3:Eat*"])
+    assert.throws(check(action), { code: "MalformedPolicy" }, action);
 });
 
 test("a policy is public where it lets everyone in without narrowing who", () => {

@@ -77,7 +77,7 @@ export function deliver(
     fetch: createEgress({ allowedNetworks: loopback, timeoutMs: 2_000 }),
     policy: createAddressPolicy(loopback),
     masterKey,
-    region: "us-east-1",
+    origin: { region: "us-east-1", ownerId: "owner" },
     log: createLogger({ service: "vault", format: "json", write: (line) => lines.push(line) }),
     now: () => Date.now(),
     random: () => 0.5,

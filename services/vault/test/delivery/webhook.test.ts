@@ -18,7 +18,11 @@ type Received = { headers: IncomingHttpHeaders; body: string; record: EventRecor
 type EventRecord = {
   eventName: string;
   eventVersion: string;
-  s3: { object: { key: string; sequencer: string; size?: number }; bucket: { name: string } };
+  userIdentity: { principalId: string };
+  s3: {
+    object: { key: string; sequencer: string; size?: number };
+    bucket: { name: string; ownerIdentity: { principalId: string } };
+  };
 };
 
 /** A receiver; `answer` gives the status for each event. */
@@ -56,6 +60,7 @@ test("an event arrives as a record of version 2.1 with its key encoded", async (
   assert.equal(record.eventVersion, "2.1");
   assert.equal(record.eventName, "objstore:ObjectCreated:Put");
   assert.equal(record.s3.bucket.name, "photos");
+  assert.deepEqual(record.s3.bucket.ownerIdentity, { principalId: "owner" });
   assert.deepEqual(record.s3.object, {
     key: "a+b/%C3%BC%2B%281%29.txt",
     size: 5,
@@ -67,6 +72,18 @@ test("an event arrives as a record of version 2.1 with its key encoded", async (
   await waitUntil(() => received.length === 2, "the second event");
   assert.equal(received[1]!.record.eventName, "ObjectRemoved:Delete");
   assert.equal(received[1]!.record.s3.object.size, undefined);
+});
+
+test("an event names a version only where there are some, and lifecycle rules as who did it", async () => {
+  const outbox = new MemoryOutbox();
+  deliver(outbox);
+  const { target, received } = await startReceiver();
+  outbox.add(target, { versionId: "null" });
+  await waitUntil(() => received.length === 1, "the first event");
+  assert.ok(!("versionId" in received[0]!.record.s3.object));
+  outbox.add(target, { name: "LifecycleExpiration:Delete", actor: {} });
+  await waitUntil(() => received.length === 2, "the second event");
+  assert.deepEqual(received[1]!.record.userIdentity, { principalId: "s3.amazonaws.com" });
 });
 
 test("its receiver can check the signature, and no other receiver's secret fits", async () => {

@@ -81,6 +81,30 @@ describe("events", () => {
     assert.ok(deleted.s3.object.sequencer > put.s3.object.sequencer);
   });
 
+  test("subscriptions that are added at once are all there, up to a hundred", async () => {
+    const { s3, admin } = serving;
+    await s3.must("PUT", "/crowded");
+    const subscribe = (id: string) =>
+      admin.send("POST", "/api/v1/events/subscribe", {
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          id,
+          bucket: "crowded",
+          events: ["objstore:ObjectCreated:*"],
+          webhook: url,
+        }),
+      });
+    const ids = Array.from({ length: 100 }, (_, index) => `id-${index}`);
+    const answers = await Promise.all(ids.map(subscribe));
+    assert.ok(answers.every((answer) => answer.status === 201));
+    assert.equal((await subscribe("one-more")).status, 409);
+    assert.equal((await subscribe("id-7")).status, 201, "one of the same id is replaced");
+    const listed = await admin.must("GET", "/api/v1/events/subscriptions?bucket=crowded");
+    const { subscriptions } = JSON.parse(listed.text) as { subscriptions: { id: string }[] };
+    assert.deepEqual(subscriptions.map(({ id }) => id).toSorted(), ids.toSorted());
+    await s3.must("DELETE", "/crowded");
+  });
+
   test("an S3 configuration gets S3's names, and an administrator can read its secret", async () => {
     const { s3, admin } = serving;
     await s3.must("PUT", "/documents");

@@ -87,7 +87,7 @@ test("copies change the key where they must, and multipart uploads keep theirs",
       contentLength: body.length,
       encryption: { type: "SSE-C", key: partKey ?? key },
     });
-  assert.throws(() => begin(other), { code: "AccessDenied" });
+  assert.throws(() => begin(other), { code: "InvalidRequest" });
   const part = begin();
   await part.write(body);
   const { etag } = await part.commit();

@@ -397,4 +397,13 @@ export const cases = casesOf(
       readResult(done, "CompleteMultipartUploadResult");
     },
   ],
+  [
+    "MalformedXML for a completion without a document, and the upload goes on",
+    async (scene) => {
+      const id = await begin(scene, "key");
+      const part = await putPart(scene, "key", id, 1, "x");
+      assertError(await scene.ask("POST", `/key?uploadId=${id}`), 400, "MalformedXML");
+      await complete(scene, "key", id, [part]);
+    },
+  ],
 );

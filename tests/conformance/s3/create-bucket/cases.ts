@@ -230,4 +230,18 @@ export const cases = casesOf(
       assertError(await send(""), 403, "AccessDenied");
     },
   ],
+  [
+    "refuses what it would have to ignore: another kind of bucket, unknown elements, a lock that is neither on nor off",
+    async ({ client }) => {
+      const target = `/${createName()}`;
+      const toBody = (inner: string) =>
+        `<CreateBucketConfiguration>${inner}</CreateBucketConfiguration>`;
+      const directory = toBody("<Bucket><Type>Directory</Type></Bucket>");
+      assertError(await client.send("PUT", target, { body: directory }), 501, "NotImplemented");
+      assertError(await client.send("PUT", target, { body: toBody("<X/>") }), 400, "MalformedXML");
+      const headers = { "x-amz-bucket-object-lock-enabled": "yes" };
+      assertError(await client.send("PUT", target, { headers }), 400, "InvalidArgument");
+      assertEmpty(await client.send("HEAD", target), 404);
+    },
+  ],
 );

@@ -124,7 +124,21 @@ export const cases = casesOf(
       assertError(await send("s3:GetObjectAttributes"), 403, "AccessDenied");
     },
   ],
-
+  [
+    "does not tell which keys are missing to who may not list, nor do tags and lists",
+    async ({ ask, bucket, createUser }) => {
+      const user = await createUser({
+        Effect: "Allow",
+        Action: ["s3:GetObject*"],
+        Resource: `arn:aws:s3:::${bucket}/*`,
+      });
+      const headers = { "x-amz-object-attributes": "ETag" };
+      for (const name of ["attributes", "tagging", "acl"]) {
+        const answer = await ask("GET", `/missing?${name}`, { as: user, headers });
+        assertError(answer, 403, "AccessDenied");
+      }
+    },
+  ],
   [
     "who may not list the bucket does not learn which keys are missing",
     async ({ ask, createUser, bucket }) => {

@@ -116,4 +116,19 @@ export const cases = casesOf(
       assert.equal(bad.headers["x-amz-id-2"], bad.document.get("HostId"));
     },
   ],
+  [
+    "metadata may be many short fields; answers stay within a hundred lines where they can",
+    async ({ ask, put }) => {
+      const toMetadata = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-amz-meta-k${at}`, "v"]));
+      await put("key", "", toMetadata(300));
+      const { headers } = await ask("HEAD", "/key");
+      assert.equal(headers["x-amz-meta-k299"], "v");
+      await put("key", "", toMetadata(75));
+      const fewer = await ask("HEAD", "/key");
+      assert.equal(fewer.headers["x-amz-meta-k74"], "v");
+      assert.ok(fewer.rawNames.length <= 100, `${fewer.rawNames.length} lines`);
+      assert.notEqual(fewer.headers["x-store-request-id"], undefined);
+    },
+  ],
 );

@@ -329,4 +329,20 @@ export const cases = casesOf(
       assert.equal((await ask("GET", "/key")).text, "x");
     },
   ],
+  [
+    "InvalidArgument for a version's id with what makes one, and nothing is made",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      for (const [method, target, headers] of [
+        ["PUT", "/key?versionId=null", {}],
+        ["PUT", "/key?versionId=null", { "x-amz-copy-source": "/a/b" }],
+        ["POST", "/key?uploads&versionId=null", {}],
+        ["PUT", "/key?uploadId=a&partNumber=1&versionId=null", {}],
+      ] as const) {
+        const answer = await ask(method, target, { headers, body: "y" });
+        assertError(answer, 400, "InvalidArgument");
+      }
+      assert.equal((await ask("GET", "/key")).text, "x");
+    },
+  ],
 );

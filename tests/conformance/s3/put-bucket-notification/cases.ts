@@ -15,8 +15,9 @@ interface EventRecord {
   eventVersion: string;
   eventName: string;
   eventTime: string;
+  userIdentity: { principalId: string };
   s3: {
-    bucket: { name: string };
+    bucket: { name: string; ownerIdentity: { principalId: string } };
     object: { key: string; size?: number; eTag?: string; versionId?: string };
   };
 }
@@ -214,5 +215,25 @@ export const cases = casesOf(
         "<NotificationConfiguration><EventBridgeConfiguration/></NotificationConfiguration>";
       assertError(await put(scene, body), 501, "NotImplemented");
     },
+  ],
+
+  [
+    "tells who acted, whose the bucket is, and no version where there are none",
+    (scene) =>
+      receive(async (url, records) => {
+        const as = await scene.createUser({
+          Effect: "Allow",
+          Action: "s3:PutObject",
+          Resource: `arn:aws:s3:::${scene.bucket}/*`,
+        });
+        await put(scene, toXml(url, ["s3:ObjectCreated:*"]));
+        assertEmpty(await scene.ask("PUT", "/key", { as, body: "x" }), 200);
+        await awaitCount(records, 1);
+        const [{ userIdentity, s3 }] = records as [EventRecord];
+        assert.equal(userIdentity.principalId, as.user);
+        const owner = (await scene.must("GET", "?acl")).document.get("Owner/ID");
+        assert.equal(s3.bucket.ownerIdentity.principalId, owner);
+        assert.ok(!("versionId" in s3.object));
+      }),
   ],
 );

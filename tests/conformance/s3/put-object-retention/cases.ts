@@ -249,4 +249,23 @@ export const cases = casesOf(
       assertError(await ask("DELETE", `/parts?versionId=${version}`), 403, "AccessDenied");
     },
   ],
+  [
+    "MalformedXML for a date that is none, InvalidArgument for one in a header",
+    async (scene) => {
+      const { client } = scene;
+      const bucket = await scene.createBucket({ "x-amz-bucket-object-lock-enabled": "true" });
+      assert.equal((await client.send("PUT", `/${bucket}/key`)).status, 200);
+      for (const date of ["2100-02-30T00:00:00Z", "2100-01-01", "4102444800", "never"]) {
+        const body = `<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>${date}</RetainUntilDate></Retention>`;
+        const put = await client.send("PUT", `/${bucket}/key?retention`, { body });
+        assertError(put, 400, "MalformedXML");
+        const headers = {
+          "x-amz-object-lock-mode": "GOVERNANCE",
+          "x-amz-object-lock-retain-until-date": date,
+        };
+        const other = await client.send("PUT", `/${bucket}/other`, { headers });
+        assertError(other, 400, "InvalidArgument");
+      }
+    },
+  ],
 );

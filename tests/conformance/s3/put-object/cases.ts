@@ -325,6 +325,16 @@ export const cases = casesOf(
     },
   ],
   [
+    "takes a setting that is empty for none",
+    async ({ ask, put }) => {
+      const names = ["acl", "grant-read", "storage-class", "website-redirect-location"];
+      await put("key", "x", Object.fromEntries(names.map((name) => [`x-amz-${name}`, ""])));
+      const { headers } = await ask("HEAD", "/key");
+      assert.equal(headers["x-amz-storage-class"], undefined);
+      assert.equal(headers["x-amz-website-redirect-location"], undefined);
+    },
+  ],
+  [
     "ignores parameters that are about answers of reads",
     async ({ ask, must }) => {
       const target = "/key?response-content-type=a%2Fb&response-content-disposition=inline";

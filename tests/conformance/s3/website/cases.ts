@@ -225,4 +225,19 @@ export const cases = casesOf(
       );
     },
   ],
+  [
+    "a redirection takes the request's parameters along, unless it names another page",
+    async (scene) => {
+      const locate = async (path: string) => (await visit(scene, path)).headers["location"];
+      await publish(
+        scene,
+        "<RedirectAllRequestsTo><HostName>example.com</HostName></RedirectAllRequestsTo>",
+      );
+      assert.match((await locate("/a?x=1&y=%20"))!, /:\/\/example\.com\/a\?x=1&y=%20$/);
+      const condition = "<KeyPrefixEquals>a</KeyPrefixEquals>";
+      const page = "<ReplaceKeyWith>page</ReplaceKeyWith>";
+      await publish(scene, toRules(condition, page));
+      assert.match((await locate("/a?x=1"))!, /\/page$/);
+    },
+  ],
 );

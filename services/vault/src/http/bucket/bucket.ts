@@ -90,8 +90,7 @@ export const createBucket: OperationHandler = async (context) => {
   }
   if (acl !== undefined) await requireAlso(context, "s3:PutBucketAcl");
   if (acl !== undefined) settings.acl = { grants: acl.grants.map((grant) => ({ ...grant })) };
-  const objectLockEnabled =
-    fields.get("x-amz-bucket-object-lock-enabled")?.toLowerCase() === "true";
+  const objectLockEnabled = readLockField(fields.get("x-amz-bucket-object-lock-enabled"));
   if (objectLockEnabled) {
     await requireAlso(context, "s3:PutBucketObjectLockConfiguration");
     await requireAlso(context, "s3:PutBucketVersioning");
@@ -107,6 +106,19 @@ export const createBucket: OperationHandler = async (context) => {
   return answerEmpty(200, [["Location", `/${bucketName}`]]);
 };
 
+// Who means to lock must not get a bucket without.
+function readLockField(text: string | undefined): boolean {
+  const value = text?.toLowerCase() ?? "false";
+  if (value === "true" || value === "false") return value === "true";
+  throw new S3Error("InvalidArgument", {
+    message: "x-amz-bucket-object-lock-enabled is neither true nor false",
+    elements: [
+      ["ArgumentName", "x-amz-bucket-object-lock-enabled"],
+      ["ArgumentValue", value.slice(0, 64)],
+    ],
+  });
+}
+
 // What else a new bucket is given needs the permission to give it.
 function requireAlso(context: OperationContext, action: string): Promise<void> {
   const { bucketName } = context;
@@ -119,6 +131,9 @@ function readConfiguration(
 ): { constraint: string; region: string; tags?: Record<string, string> } {
   if (body.length === 0) return { constraint: "", region };
   const root = parseXml(body, "CreateBucketConfiguration");
+  if (root.find("Bucket") !== undefined || root.find("Location") !== undefined)
+    throw new S3Error("NotImplemented", "Directory buckets are not implemented.");
+  root.allow("LocationConstraint", "Tags");
   const constraint = root.findText("LocationConstraint") ?? "";
   if (!/^(?:[a-z0-9-]{1,64})?$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
   const tags = root.find("Tags");

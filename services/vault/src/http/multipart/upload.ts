@@ -104,6 +104,8 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     ignoresChecksum: true,
   });
   if (body.length === 0) throw malformedXml("it lists no parts");
+  // Clients that list no part send no document: it is a list without parts.
+  if (body.length === 0) throw malformedXml("it has no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
   const parts = root.list("Part").map(readPart);
   if (parts.length === 0 || parts.length > PARTS_MAX)

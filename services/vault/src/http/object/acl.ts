@@ -4,10 +4,11 @@ import { answerEmpty, answerXml } from "../answer.ts";
 import { getActor, getBucket, getOwner } from "../context.ts";
 import type { OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
+import { describeObject } from "./describe.ts";
 
 /** GetObjectAcl */
 export const getObjectAcl: OperationHandler = async (context) => {
-  const object = await context.api.store.describeObject(getAddress(context));
+  const object = await describeObject(context);
   const owner = object.owner ?? getOwner(context.api);
   const document = formatAcl(object.acl, owner, getBucket(context));
   return answerXml(document, getVersionHeaders(context, object.versionId));

@@ -38,12 +38,12 @@ export async function readAttributes(
     await askFor(context, "s3:PutObjectTagging", BY_BUCKET_ACL);
     attributes.tags = readTagging(tagging);
   }
-  const storageClass = fields.get("x-amz-storage-class");
+  const storageClass = fields.getFilled("x-amz-storage-class");
   if (storageClass !== undefined) {
     if (!STORAGE_CLASSES.has(storageClass)) throw new S3Error("InvalidStorageClass");
     attributes.storageClass = storageClass;
   }
-  const redirect = fields.get("x-amz-website-redirect-location");
+  const redirect = fields.getFilled("x-amz-website-redirect-location");
   if (redirect !== undefined) {
     if (!/^(?:\/|https?:\/\/)/.test(redirect) || redirect.length > 2_048) {
       throw new S3Error(
@@ -147,17 +147,25 @@ export function checkRetention(mode: string, until: string, nowMs: number): Rete
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") {
     throw new S3Error("InvalidArgument", "Unknown wormMode directive");
   }
-  const untilMs = Date.parse(until);
-  if (Number.isNaN(untilMs) || !/^\d{4}-\d\d-\d\dT/.test(until)) {
+  if (!isTimestamp(until)) {
     throw new S3Error(
       "InvalidArgument",
       "The retain until date must be provided in ISO 8601 format",
     );
   }
+  const untilMs = Date.parse(until);
   if (untilMs <= nowMs) {
     throw new S3Error("InvalidArgument", "The retain until date must be in the future!");
   }
   return { mode, untilMs };
+}
+
+/** Whether a text is a time as documents have it: ISO 8601 with its zone, and a day that there is. */
+export function isTimestamp(text: string): boolean {
+  const match = /^(\d{4}-\d\d)-(\d\d)T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/.exec(text);
+  if (match === null || Number.isNaN(Date.parse(text))) return false;
+  // A day beyond its month's end would be taken for one of the next month.
+  return new Date(`${match[1]}-${match[2]}T00:00:00Z`).getUTCDate() === Number(match[2]);
 }
 
 function readLegalHoldField(fields: RequestFields): boolean | undefined {

@@ -18,8 +18,8 @@ import {
 
 /** GetObject */
 export const getObject: OperationHandler = async (context) => {
-  const request = await readGetRequest(context);
   try {
+    const request = await readGetRequest(context);
     const reader = await context.api.store.getObject(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
@@ -29,8 +29,8 @@ export const getObject: OperationHandler = async (context) => {
 
 /** HeadObject */
 export const headObject: OperationHandler = async (context) => {
-  const request = await readGetRequest(context);
   try {
+    const request = await readGetRequest(context);
     const found = await context.api.store.headObject(request);
     return { ...describe(context, found, request), contentLength: found.contentLength };
   } catch (error) {

@@ -8,14 +8,15 @@ import { getBucket } from "../context.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { getAddress } from "./address.ts";
-import { checkRetention } from "./attributes-in.ts";
+import { checkRetention, isTimestamp } from "./attributes-in.ts";
+import { describeObject } from "./describe.ts";
 
 const LOCK_BYTES_MAX = 65_536;
 
 /** GetObjectRetention */
 export const getObjectRetention: OperationHandler = async (context) => {
   requireLock(context);
-  const object = await context.api.store.describeObject(getAddress(context));
+  const object = await describeObject(context);
   if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   const { mode, untilMs } = object.retention;
   const inner = tag("Mode", mode) + tag("RetainUntilDate", new Date(untilMs).toISOString());
@@ -45,7 +46,7 @@ export const putObjectRetention: OperationHandler = async (context) => {
 /** GetObjectLegalHold */
 export const getObjectLegalHold: OperationHandler = async (context) => {
   requireLock(context);
-  const object = await context.api.store.describeObject(getAddress(context));
+  const object = await describeObject(context);
   if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
   return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
 };
@@ -68,6 +69,7 @@ async function receiveLock(context: OperationContext, root: string): Promise<Xml
 
 function readRetention(mode: string, until: string, nowMs: number) {
   if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  if (!isTimestamp(until)) throw new S3Error("MalformedXML");
   return checkRetention(mode, until, nowMs);
 }
 

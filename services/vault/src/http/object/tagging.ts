@@ -6,12 +6,13 @@ import type { OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
 import { OBJECT_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
+import { describeObject } from "./describe.ts";
 
 const TAGGING_BYTES_MAX = 65_536;
 
 /** GetObjectTagging */
 export const getObjectTagging: OperationHandler = async (context) => {
-  const object = await context.api.store.describeObject(getAddress(context));
+  const object = await describeObject(context);
   return answerXml(formatTagging(object.tags), getVersionHeaders(context, object.versionId));
 };
 
