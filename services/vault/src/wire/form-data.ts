@@ -7,6 +7,8 @@ const FIELDS_MAX = 200;
 const PART_HEAD_BYTES_MAX = 4_096;
 const CRLF = Buffer.from("\r\n");
 const HEAD_END = Buffer.from("\r\n\r\n");
+/** Behind the last boundary. */
+const FORM_END = Buffer.from("--\r\n");
 
 /** The boundary of a Content-Type; PreconditionFailed for another type, MalformedPOSTRequest without a boundary. */
 export function readBoundary(contentType: string): string {
@@ -56,6 +58,8 @@ export class FormReader {
   #held: Buffer = CRLF;
   #fieldBytes = 0;
   #name = "";
+  #fedBytes = 0;
+  #fileStart = 0;
 
   constructor(boundary: string) {
     this.#delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
@@ -66,14 +70,25 @@ export class FormReader {
     return this.#state === DONE;
   }
 
+  /**
+   * How long the file is if it is the last part of a form of so many bytes, which ends in CRLF as clients send it. The
+   * file's part has begun.
+   */
+  predictFileBytes(formBytes: number): number {
+    return formBytes - this.#fileStart - this.#delimiter.length - FORM_END.length;
+  }
+
   /** Takes the next bytes; the file's bytes go to `onData`. Throws S3Error. */
   execute(bytes: Buffer, onData: (data: Buffer) => void): void {
     if (this.#state === DONE) return;
+    this.#fedBytes += bytes.length;
     let input = this.#held.length === 0 ? bytes : Buffer.concat([this.#held, bytes]);
     for (;;) {
       const next = this.#step(input, onData);
       if (next === undefined) break;
+      const isInFile = this.#state === FILE;
       input = input.subarray(next);
+      if (isInFile) this.#fileStart = this.#fedBytes - input.length;
       if (this.done) {
         this.#held = Buffer.alloc(0);
         return;

@@ -498,4 +498,36 @@ export const cases = casesOf(
       assert.equal(headers["x-amz-checksum-sha256"], sum);
     },
   ],
+  [
+    "stores a large file as it comes, byte for byte",
+    async (scene) => {
+      const file = "0123456789abcdef".repeat(1_500_000);
+      const answer = await post(scene, {
+        conditions: [ANY_KEY, ["content-length-range", file.length, file.length]],
+        file,
+      });
+      assertEmpty(answer, 204);
+      assert.equal(answer.headers["etag"], `"${md5(file)}"`);
+      assert.equal(md5((await scene.ask("GET", "/key")).body), md5(file));
+    },
+  ],
+  [
+    "refuses a large file that is too large, is no last part, or is another than its digest says, and stores nothing",
+    async (scene) => {
+      const file = "0123456789abcdef".repeat(1_100_000);
+      const range = (max: number) => [ANY_KEY, ["content-length-range", 0, max]];
+      const large = await post(scene, { conditions: range(file.length - 1), file });
+      assertError(large, 400, "EntityTooLarge");
+      const followed = await post(scene, { conditions: [ANY_KEY], file, after: { submit: "x" } });
+      assertError(followed, 400, "MalformedPOSTRequest");
+      const sum = digest("sha256", "other");
+      const other = await post(scene, {
+        fields: { "x-amz-checksum-sha256": sum },
+        conditions: [ANY_KEY, { "x-amz-checksum-sha256": sum }],
+        file,
+      });
+      assertError(other, 400, "BadDigest");
+      assertError(await scene.ask("GET", "/key"), 404, "NoSuchKey");
+    },
+  ],
 );

@@ -15,64 +15,87 @@ import type { OperationContext, OperationHandler } from "../context.ts";
 import { OBJECT_BYTES_MAX, checkDigests, planForm } from "../payload.ts";
 import { formatLocation } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
+import { FormFile } from "./form-file.ts";
+import type { FormFileOptions } from "./form-file.ts";
 import { findExpirationHeaders } from "./object-headers.ts";
 import { getPutHeaders } from "./put-object.ts";
 import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 
-/** Files of forms are held in memory until their size is known, so they are smaller than other objects. */
-const FILE_BYTES_MAX = 64 * 1024 ** 2;
-const FORM_BYTES_MAX = FILE_BYTES_MAX + 1024 ** 2;
+/** What a form may have beside its file. */
+const FIELDS_BYTES_MAX = 1024 ** 2;
 
 /** PostObject */
 export const postObject: OperationHandler = async (context) => {
-  const { api, request } = context;
   const reader = new FormReader(readBoundary(context.fields.get("content-type") ?? ""));
-  let admitted: Promise<Admitted> | undefined;
-  let size = 0;
-  const pieces: Buffer[] = [];
-  await request.body.receive(
-    (chunk) => {
-      reader.execute(Buffer.from(chunk), (data) => {
-        size += data.length;
-        if (size > FILE_BYTES_MAX) throw new S3Error("EntityTooLarge");
-        pieces.push(data);
-      });
-      // The signature is checked as soon as the fields are there, before the file has come.
-      if (reader.file === undefined || admitted !== undefined) return undefined;
-      admitted = admit(context, reader);
-      return admitted.then((form) => {
-        if (request.body.contentLength !== undefined && form.policy !== undefined)
-          checkSize(form.policy, size, true);
-      });
-    },
-    Math.min(FORM_BYTES_MAX, OBJECT_BYTES_MAX),
-  );
-  if (!reader.done || admitted === undefined) {
-    throw new S3Error("MalformedPOSTRequest");
-  }
-  const form = await admitted;
-  if (form.policy !== undefined) checkSize(form.policy, size, false);
-  const plan = planForm(form.context.fields, size);
-  const upload = api.store.beginPut({
-    ...form.attributes,
-    bucket: context.bucketName,
-    key: form.context.key,
-    contentLength: size,
-    checksum: plan.checksum?.algorithm ?? "CRC64NVME",
-    actor: getActor(form.context),
-    event: "ObjectCreated:Post",
-  });
+  const first: Buffer[] = [];
+  let form: Admitted | undefined;
+  let file: FormFile | undefined;
   try {
-    for (const piece of pieces) await upload.write(piece);
-    checkDigests(form.context.fields, plan, await upload.finish());
-    const result = await upload.commit();
-    const expiring = await findExpirationHeaders(context, form.context.key, result.versionId);
-    return answerForm(form, [...getPutHeaders(context, result), ...expiring], result.etag);
+    await context.request.body.receive((chunk) => {
+      reader.execute(Buffer.from(chunk), (data) => {
+        if (file === undefined) first.push(data);
+        else file.add(data);
+      });
+      if (file !== undefined) return file.pass();
+      if (reader.file === undefined) return undefined;
+      // The signature is checked as soon as the fields are there, before the file has come.
+      return admit(context, reader).then((admitted) => {
+        form = admitted;
+        file = new FormFile(toFileOptions(context, admitted, reader), first.splice(0));
+        return file.pass();
+      });
+    }, OBJECT_BYTES_MAX + FIELDS_BYTES_MAX);
+    if (!reader.done || form === undefined || file === undefined) {
+      throw new S3Error("MalformedPOSTRequest");
+    }
+    return await finish(context, form, file);
   } catch (error) {
-    await upload.abort();
+    await file?.abort();
     throw error;
   }
 };
+
+function toFileOptions(
+  { api, request, bucketName }: OperationContext,
+  { context, policy, attributes }: Admitted,
+  reader: FormReader,
+): FormFileOptions {
+  return {
+    predictBytes: () => {
+      const { contentLength } = request.body;
+      if (contentLength === undefined) throw new S3Error("MissingContentLength");
+      return reader.predictFileBytes(contentLength);
+    },
+    begin: (bytes) => {
+      if (policy !== undefined) checkSize(policy, bytes, false);
+      return api.store.beginPut({
+        ...attributes,
+        bucket: bucketName,
+        key: context.key,
+        contentLength: bytes,
+        checksum: planForm(context.fields, bytes).checksum?.algorithm ?? "CRC64NVME",
+        actor: getActor(context),
+        event: "ObjectCreated:Post",
+      });
+    },
+    checkSoFar: (bytes) => {
+      if (policy !== undefined) checkSize(policy, bytes, true);
+    },
+  };
+}
+
+async function finish(
+  context: OperationContext,
+  form: Admitted,
+  file: FormFile,
+): Promise<S3Answer> {
+  const { fields, key } = form.context;
+  const result = await file.commit((digests, bytes) =>
+    checkDigests(fields, planForm(fields, bytes), digests),
+  );
+  const expiring = await findExpirationHeaders(context, key, result.versionId);
+  return answerForm(form, [...getPutHeaders(context, result), ...expiring], result.etag);
+}
 
 interface Admitted {
   context: OperationContext;
