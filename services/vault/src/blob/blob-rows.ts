@@ -48,10 +48,13 @@ export function shareBlob(context: WriterContext, id: BlobId): boolean {
 /** Takes a reference away; the last one makes the bytes garbage. */
 export function releaseBlob(context: WriterContext, id: BlobId): void {
   const row = context
-    .sql("update blobs set refs = refs - 1 where id = ? returning refs, kind, segment, extent")
-    .get(id) as Pick<BlobRow, "refs" | "kind" | "segment" | "extent"> | undefined;
-  if (row === undefined || row.refs > 0) return;
-  context.sql("delete from blobs where id = ?").run(id);
+    .sql("delete from blobs where id = ? and refs = 1 returning kind, segment, extent")
+    .get(id) as Pick<BlobRow, "kind" | "segment" | "extent"> | undefined;
+  if (row === undefined) {
+    // Rare: to change a row is to write its bytes once more.
+    context.sql("update blobs set refs = refs - 1 where id = ?").run(id);
+    return;
+  }
   if (row.segment !== null) {
     context.sql("update segments set live = live - ? where id = ?").run(row.extent, row.segment);
   }

@@ -42,10 +42,9 @@ export interface VersionRow {
   marker?: number;
 }
 
-/** A row of `blobs`. */
+/** A row of `blobs` but its count of references, which the writer alone looks at. */
 export interface BlobRow {
   id: number;
-  refs: number;
   kind: "inline" | "segment" | "file" | "parts";
   size: number;
   stored: number;
@@ -158,7 +157,7 @@ export function parseOwner(text: string): Owner {
 }
 
 /** What a row says of where the bytes lie. */
-export function buildBlobRecord(row: Omit<BlobRow, "refs">): BlobRecord {
+export function buildBlobRecord(row: BlobRow): BlobRecord {
   const blob: BlobRecord = {
     id: row.id,
     size: row.size,
@@ -170,7 +169,7 @@ export function buildBlobRecord(row: Omit<BlobRow, "refs">): BlobRecord {
   return blob;
 }
 
-function buildPlace(row: Omit<BlobRow, "refs">): BlobRecord["place"] {
+function buildPlace(row: BlobRow): BlobRecord["place"] {
   switch (row.kind) {
     case "inline":
       return { kind: "inline", data: row.data ?? new Uint8Array(0) };

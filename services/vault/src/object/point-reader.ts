@@ -23,8 +23,6 @@ export interface FoundPart extends BlobPart {
   record: BlobRecord;
 }
 
-type FoundBlob = Omit<BlobRow, "refs">;
-
 const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data";
 
 /** What is asked of `current` and `versions` about one version; rows are `VersionColumns`. */
@@ -125,7 +123,7 @@ export class PointReader {
   /** A blob by its number; undefined where it was released meanwhile. */
   findBlob(id: number): BlobRecord | undefined {
     const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-    return row === undefined ? undefined : buildBlobRecord(row as unknown as FoundBlob);
+    return row === undefined ? undefined : buildBlobRecord(row as unknown as BlobRow);
   }
 
   /** The parts of a blob that hold the bytes `start` up to `end`, in order. */
