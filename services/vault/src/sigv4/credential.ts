@@ -179,6 +179,7 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
     );
   }
   const expires = read("Expires");
+  if (/^-\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires must be non-negative");
   if (!/^\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires should be a number");
   const expiresSeconds = Number(expires);
   if (expiresSeconds > EXPIRES_SECONDS_MAX) {
