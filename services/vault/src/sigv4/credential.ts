@@ -7,7 +7,8 @@ import { parseBasicTime } from "./timestamp.ts";
 
 const ALGORITHM = "AWS4-HMAC-SHA256";
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
-const SIGNED_HEADERS_MAX = 128;
+/** As many as the engine takes fields: SDKs sign each field of metadata. */
+const SIGNED_HEADERS_MAX = 512;
 /** Seven days, the longest life of a presigned URL. */
 const EXPIRES_SECONDS_MAX = 604_800;
 
@@ -178,6 +179,7 @@ function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
     );
   }
   const expires = read("Expires");
+  if (/^-\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires must be non-negative");
   if (!/^\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires should be a number");
   const expiresSeconds = Number(expires);
   if (expiresSeconds > EXPIRES_SECONDS_MAX) {

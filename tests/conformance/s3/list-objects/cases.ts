@@ -159,4 +159,20 @@ export const cases = casesOf(
       assert.deepEqual(next.document.texts("Contents/Key"), ["a-", "b", "b/"]);
     },
   ],
+  [
+    "names a token as well, which goes on without a list-type",
+    async ({ ask, putAll }) => {
+      await putAll("a", "b", "c", "d", "e");
+      const found: string[] = [];
+      let target = "?max-keys=2";
+      for (let page = 0; page < 3; page += 1) {
+        const { document } = await ask("GET", target);
+        found.push(...document.texts("Contents/Key"));
+        const token = document.get("NextContinuationToken");
+        assert.equal(document.get("IsTruncated"), String(token !== undefined));
+        target = `?max-keys=2&continuation-token=${encodeURIComponent(token ?? "")}`;
+      }
+      assert.deepEqual(found, ["a", "b", "c", "d", "e"]);
+    },
+  ],
 );

@@ -1,5 +1,11 @@
 // ListObjects, ListObjectsV2 and ListObjectVersions
-import type { ListPosition, ListRequest, ListVersionsRequest, ListedObject } from "../../store.ts";
+import type {
+  ListPosition,
+  ListRequest,
+  ListResult,
+  ListVersionsRequest,
+  ListedObject,
+} from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import { TimestampFormatter } from "../../wire/timestamp.ts";
 import { escapeXml, tag, wrap, xmlDocument } from "../../wire/xml.ts";
@@ -54,8 +60,12 @@ function toListRequest(
   return request;
 }
 
-/** ListObjects, the first version. */
+/**
+ * ListObjects, the first version. Its pages name a token, too, which goes on in the second one's form: who asks with a
+ * token and without a version means that.
+ */
 export const listObjects: OperationHandler = async (context) => {
+  if (context.query.has("continuation-token")) return listObjectsV2(context);
   const listing = readListing(context);
   const { prefix, delimiter, maxKeys, encode } = listing;
   const marker = context.query.get("marker") ?? "";
@@ -69,6 +79,7 @@ export const listObjects: OperationHandler = async (context) => {
     (page.isTruncated && delimiter !== ""
       ? tag("NextMarker", encode(page.next?.value ?? ""))
       : "") +
+    formatNextToken(page) +
     tag("MaxKeys", maxKeys) +
     (delimiter === "" ? "" : tag("Delimiter", encode(delimiter))) +
     tag("EncodingType", listing.encodingType) +
@@ -81,7 +92,7 @@ export const listObjects: OperationHandler = async (context) => {
 /** ListObjectsV2 */
 export const listObjectsV2: OperationHandler = async (context) => {
   const { query } = context;
-  if (query.get("list-type") !== "2") {
+  if ((query.get("list-type") ?? "2") !== "2") {
     throw new S3Error("InvalidArgument", "Invalid List Type specified in Request");
   }
   const listing = readListing(context);
@@ -99,9 +110,7 @@ export const listObjectsV2: OperationHandler = async (context) => {
     tag("Prefix", encode(prefix)) +
     (startAfter === "" ? "" : tag("StartAfter", encode(startAfter))) +
     tag("ContinuationToken", token) +
-    (page.isTruncated && page.next !== undefined
-      ? tag("NextContinuationToken", formatToken(page.next))
-      : "") +
+    formatNextToken(page) +
     tag("KeyCount", page.objects.length + page.commonPrefixes.length) +
     tag("MaxKeys", maxKeys) +
     (delimiter === "" ? "" : tag("Delimiter", encode(delimiter))) +
@@ -111,6 +120,10 @@ export const listObjectsV2: OperationHandler = async (context) => {
     formatPrefixes(page.commonPrefixes, encode);
   return answerXml(xmlDocument("ListBucketResult", inner));
 };
+
+function formatNextToken({ isTruncated, next }: ListResult): string {
+  return isTruncated && next !== undefined ? tag("NextContinuationToken", formatToken(next)) : "";
+}
 
 /** ListObjectVersions */
 export const listObjectVersions: OperationHandler = async (context) => {

@@ -43,7 +43,7 @@ export async function readAttributes(
     if (!STORAGE_CLASSES.has(storageClass)) throw new S3Error("InvalidStorageClass");
     attributes.storageClass = storageClass;
   }
-  const redirect = fields.getFilled("x-amz-website-redirect-location");
+  const redirect = fields.get("x-amz-website-redirect-location");
   if (redirect !== undefined) {
     if (!/^(?:\/|https?:\/\/)/.test(redirect) || redirect.length > 2_048) {
       throw new S3Error(
