@@ -160,6 +160,7 @@ export interface ByteRange {
 
 /** An object's metadata, with the range that was asked for resolved against its size. */
 export interface HeadResult {
+  /** Where a range or a part was asked for, its checksum is that of the bytes that are read, if one is known of them. */
   object: ObjectInfo;
   /** Set when a range or a part was asked for. */
   range?: ByteRange;
