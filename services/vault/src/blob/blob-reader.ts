@@ -10,8 +10,6 @@ import type { BlobRecord } from "./types.ts";
 export interface OpenBlob {
   /** Stored bytes from `start` up to, not including, `end`. */
   read(start: number, end: number): AsyncGenerator<Buffer, void, undefined>;
-  /** The stored bytes where they are in memory anyway. */
-  readonly inline: Buffer | undefined;
   close(): void;
 }
 
@@ -51,7 +49,6 @@ export class BlobReader {
     const lease = await this.#files.use(path);
     let isOpen = true;
     return {
-      inline: undefined,
       read: (start, end) => this.#read(lease, blob, place.position, start, end),
       close: () => {
         if (isOpen) lease.release();
@@ -116,7 +113,6 @@ export class BlobReader {
 function openInline(data: Uint8Array): OpenBlob {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return {
-    inline: bytes,
     async *read(start, end) {
       if (end > start) yield bytes.subarray(start, end);
     },

@@ -27,7 +27,6 @@ export async function openCopy(
 }
 
 class CopyBlob implements OpenBlob {
-  readonly inline = undefined;
   readonly #blob: BlobRecord;
   #drive: Drive;
   #open: OpenBlob;

@@ -10,7 +10,6 @@ import type { BlobRecord } from "./types.ts";
 
 /** The shards of one body, opened as they are needed. */
 export class ShardBlob implements OpenBlob {
-  readonly inline = undefined;
   readonly #blob: BlobRecord;
   readonly #code: ReedSolomon;
   readonly #drives: readonly Drive[];

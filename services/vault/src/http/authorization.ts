@@ -82,14 +82,18 @@ async function requireAction(
   throw new S3Error("AccessDenied");
 }
 
-/** What is thrown for an error of looking an object up: who may not list the bucket does not learn which keys are missing. */
+/** What is thrown for an error of looking an object up: who may not list its bucket does not learn which keys are missing. */
 export async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
-  const isMissing = error instanceof StoreError && error.code === "NoSuchKey";
-  return !isMissing || (await mayListBucket(context)) ? error : new S3Error("AccessDenied");
+  if (!(error instanceof StoreError) || error.code !== "NoSuchKey") return error;
+  const mayList = await mayListBucket(context, error.details.bucket);
+  return mayList ? error : new S3Error("AccessDenied");
 }
 
-function mayListBucket(context: OperationContext): Promise<boolean> {
-  const { bucket, bucketName } = context;
+function mayListBucket(
+  context: OperationContext,
+  bucketName: string = context.bucketName,
+): Promise<boolean> {
+  const bucket = context.api.store.findBucket(bucketName);
   const acl = { of: "bucket", permission: "READ" } as const;
   return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });
 }

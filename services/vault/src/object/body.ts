@@ -19,39 +19,53 @@ interface Piece {
   key: Buffer | undefined;
 }
 
-/** A body that is open for reading; its bytes are `start` up to `end`. */
-export class OpenBody {
+/** A body that is open for reading. */
+export interface OpenBody {
+  /** All of it, where it is in memory anyway. */
   readonly whole: Buffer | undefined;
+  /** The bytes in order. Ends with `close` in any case. */
+  chunks(): AsyncGenerator<Buffer, void, undefined>;
+  /** Takes back a chunk that nobody looks at any more. */
+  recycle(chunk: Buffer): void;
+  /** Gives the file back. */
+  close(): void;
+}
+
+/** A body that came with its look-up: there is no file to be kept from going. */
+class BodyInMemory implements OpenBody {
+  readonly whole: Buffer;
+
+  constructor(whole: Buffer) {
+    this.whole = whole;
+  }
+
+  async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    if (this.whole.length > 0) yield this.whole;
+  }
+
+  recycle(): void {}
+
+  close(): void {}
+}
+
+/** A body in files, or encrypted; the first of its files is open. */
+class BodyOfPieces implements OpenBody {
+  readonly whole = undefined;
   readonly #blobs: BlobStore;
   readonly #pieces: readonly Piece[];
-  readonly #first: OpenBlob | undefined;
+  readonly #first: OpenBlob;
   readonly #endLease: () => void;
   #isClosed = false;
 
-  constructor(
-    blobs: BlobStore,
-    pieces: readonly Piece[],
-    first: OpenBlob | undefined,
-    endLease: () => void,
-  ) {
+  constructor(blobs: BlobStore, pieces: readonly Piece[], first: OpenBlob, endLease: () => void) {
     this.#blobs = blobs;
     this.#pieces = pieces;
     this.#first = first;
     this.#endLease = endLease;
-    const [piece] = pieces;
-    if (piece === undefined) this.whole = Buffer.alloc(0);
-    else if (pieces.length === 1 && piece.key === undefined) {
-      this.whole = first?.inline?.subarray(piece.start, piece.end);
-    }
   }
 
-  /** The bytes in order. Ends with `close` in any case. */
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
     try {
-      if (this.whole !== undefined) {
-        if (this.whole.length > 0) yield this.whole;
-        return;
-      }
       for (const [index, piece] of this.#pieces.entries()) {
         const open = index === 0 ? this.#first : undefined;
         yield* readPiece(open ?? (await this.#blobs.open(piece.blob)), piece, open === undefined);
@@ -61,16 +75,14 @@ export class OpenBody {
     }
   }
 
-  /** Takes back a chunk that nobody looks at any more. */
   recycle(chunk: Buffer): void {
     this.#blobs.recycle(chunk);
   }
 
-  /** Gives the file back. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#first?.close();
+    this.#first.close();
     this.#endLease();
   }
 }
@@ -92,23 +104,33 @@ export class BodyOpener {
    * Opens the bytes `start` up to `end` of a blob that has just been looked up; undefined where the blob or its file has
    * gone.
    */
-  async open(
+  open(
     blob: BlobRecord | undefined,
     start: number,
     end: number,
     customerKey: Buffer | undefined,
-  ): Promise<OpenBody | undefined> {
+  ): OpenBody | Promise<OpenBody | undefined> | undefined {
     if (blob === undefined) return undefined;
+    const inMemory = findInMemory(blob, start, end);
+    return inMemory === undefined
+      ? this.#openPieces(blob, start, end, customerKey)
+      : new BodyInMemory(inMemory);
+  }
+
+  async #openPieces(
+    blob: BlobRecord,
+    start: number,
+    end: number,
+    customerKey: Buffer | undefined,
+  ): Promise<OpenBody | undefined> {
     const endLease = this.leases.begin();
     try {
       const pieces = this.#findPieces(blob, start, end, customerKey);
-      const [first] = pieces;
-      const open = first === undefined ? undefined : await this.#openFirst(first.blob);
-      if (first !== undefined && open === undefined) {
-        endLease();
-        return undefined;
-      }
-      return new OpenBody(this.#blobs, pieces, open, endLease);
+      const [piece] = pieces;
+      const first = piece === undefined ? undefined : await this.#openFirst(piece.blob);
+      if (first !== undefined) return new BodyOfPieces(this.#blobs, pieces, first, endLease);
+      endLease();
+      return undefined;
     } catch (error) {
       endLease();
       throw error;
@@ -139,7 +161,6 @@ export class BodyOpener {
           ? undefined
           : openBlobKey(record.cipher, this.#keys, record.id, customerKey),
     });
-    if (end <= start) return [];
     if (blob.place.kind !== "parts") return [build(blob, start, end)];
     return this.#points
       .findParts(blob.id, start, end)
@@ -147,6 +168,14 @@ export class BodyOpener {
         build(part.record, Math.max(0, start - part.start), Math.min(part.size, end - part.start)),
       );
   }
+}
+
+// The bytes that are in the index itself, as they are; undefined where files are to be opened, or something decrypted.
+function findInMemory({ place, cipher }: BlobRecord, start: number, end: number) {
+  if (end <= start) return Buffer.alloc(0);
+  if (place.kind !== "inline" || cipher !== undefined) return undefined;
+  const { buffer, byteOffset } = place.data;
+  return Buffer.from(buffer, byteOffset + start, end - start);
 }
 
 async function* readPiece(open: OpenBlob, piece: Piece, closes: boolean) {

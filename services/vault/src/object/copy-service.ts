@@ -67,7 +67,7 @@ export class CopyService {
   }
 
   /** Opens the bytes `start` up to `end` of a source. */
-  open(
+  async open(
     { blob }: FoundSource,
     start: number,
     end: number,

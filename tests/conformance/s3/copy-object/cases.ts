@@ -447,4 +447,23 @@ export const cases = casesOf(
       assertError(await ask("PUT", "/copy", { headers }), 400, "InvalidArgument");
     },
   ],
+  [
+    "does not tell which sources are missing to who may not list their bucket",
+    async ({ ask, bucket, createBucket, createUser, put }) => {
+      const other = await createBucket();
+      await put("there", "x");
+      const may = (...resources: string[]) => ({
+        Effect: "Allow",
+        Action: ["s3:GetObject", "s3:PutObject"],
+        Resource: resources.map((name) => `arn:aws:s3:::${name}/*`),
+      });
+      const list = { Effect: "Allow", Action: "s3:ListBucket", Resource: `arn:aws:s3:::${other}` };
+      const user = await createUser(may(bucket, other), list);
+      const from = (source: string) =>
+        ask("PUT", "/copy", { as: user, headers: { "x-amz-copy-source": source } });
+      assertError(await from(`/${bucket}/missing`), 403, "AccessDenied");
+      assertError(await from(`/${other}/missing`), 404, "NoSuchKey");
+      assert.equal((await from(`/${bucket}/there`)).status, 200);
+    },
+  ],
 );

@@ -49,8 +49,8 @@ export const uploadPartCopy: OperationHandler = async (context) => {
   };
   const range = fields.get("x-amz-copy-source-range");
   if (range !== undefined) copy.range = readCopyRange(range);
-  const result = await api.store.copyPart(copy).catch((error: unknown) => {
-    throw toCopyError(error);
+  const result = await api.store.copyPart(copy).catch(async (error: unknown) => {
+    throw await toCopyError(context, error);
   });
   const headers: Header[] = [...getEncryptionHeaders(result.encryption)];
   if (api.store.headBucket(copy.source.bucket).versioning !== "Unset") {

@@ -36,8 +36,8 @@ export const copyObject: OperationHandler = async (context) => {
     ...(conditions === undefined ? {} : { conditions }),
     actor: getActor(context),
   };
-  const result = await api.store.copyObject(copy).catch((error: unknown) => {
-    throw toCopyError(error);
+  const result = await api.store.copyObject(copy).catch(async (error: unknown) => {
+    throw await toCopyError(context, error);
   });
   const headers: Header[] = [
     ...getVersionHeaders(context, result.versionId),
@@ -72,8 +72,8 @@ async function requireTagCopy(
       key: sourceKey,
       ...(versionId === undefined ? {} : { versionId }),
     })
-    .catch((error: unknown) => {
-      throw toCopyError(error);
+    .catch(async (error: unknown) => {
+      throw await toCopyError(context, error);
     });
   if (Object.keys(object.tags).length === 0) return;
   await requirePermission(context, {

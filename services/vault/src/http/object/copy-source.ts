@@ -3,7 +3,7 @@ import { StoreError } from "../../store.ts";
 import type { CopyRequest } from "../../store.ts";
 import { parseCopySource } from "../../wire/copy-source.ts";
 import { S3Error } from "../../wire/error.ts";
-import { requirePermission } from "../authorization.ts";
+import { hideMissing, requirePermission } from "../authorization.ts";
 import { requireVersionId } from "../context.ts";
 import type { OperationContext } from "../context.ts";
 import { readConditions } from "./conditions.ts";
@@ -33,11 +33,14 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   return source;
 }
 
-/** A condition of a copy's source that fails is 412, never 304; a delete marker is no source. */
-export function toCopyError(error: unknown): unknown {
+/**
+ * A condition of a copy's source that fails is 412, never 304; a delete marker is no source. What is missing is hidden from
+ * who may not list its bucket.
+ */
+export async function toCopyError(context: OperationContext, error: unknown): Promise<unknown> {
   if (!(error instanceof StoreError)) return error;
   if (error.code === "NotModified") return new S3Error("PreconditionFailed");
-  if (error.code !== "MethodNotAllowed") return error;
+  if (error.code !== "MethodNotAllowed") return hideMissing(context, error);
   return new S3Error(
     "InvalidRequest",
     "The source of a copy request may not specifically refer to a delete marker by version id.",
