@@ -51,6 +51,8 @@ export interface BlobWriter {
 
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 const FRAMES_KEPT = 32;
+/** Bytes of one body after which they are brought to the disk, while more come. */
+const FLUSH_BYTES = 4 * 1024 * 1024;
 /** Frames of one body that are being written. */
 const FLIGHTS_MAX = 2;
 
@@ -176,6 +178,8 @@ class FileWriter implements BlobWriter {
   #filled = 0;
   #position: number;
   readonly #flights = new Set<Promise<void>>();
+  #dirty = 0;
+  #flushing: Promise<void> | undefined;
   #granting: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #isDiscarded = false;
@@ -200,6 +204,7 @@ class FileWriter implements BlobWriter {
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
     try {
       await Promise.all(this.#flights);
+      await this.#flushing;
       if (this.#failure !== undefined) throw this.#failure;
       const fd = await this.#open();
       const frame = this.#frame;
@@ -221,6 +226,7 @@ class FileWriter implements BlobWriter {
     if (this.#isDiscarded) return;
     this.#isDiscarded = true;
     await Promise.all(this.#flights);
+    await this.#flushing;
     this.#giveFrame();
     await this.#close().catch(() => undefined);
     // Where this fails, the next start or the scrubber removes it.
@@ -314,7 +320,10 @@ class FileWriter implements BlobWriter {
     this.#frame = undefined;
     this.#filled = 0;
     const flight = this.#open()
-      .then((fd) => writeAll(fd, [frame.subarray(0, bytes)], position))
+      .then(async (fd) => {
+        await writeAll(fd, [frame.subarray(0, bytes)], position);
+        this.#flush(fd, bytes);
+      })
       .catch((error: unknown) => {
         this.#failure = translateDiskError(error);
       })
@@ -323,6 +332,20 @@ class FileWriter implements BlobWriter {
         this.#flights.delete(flight);
       });
     this.#flights.add(flight);
+  }
+
+  // Brings to the disk what was written meanwhile, so that little is left when the client waits for its answer.
+  #flush(fd: number, bytes: number): void {
+    this.#dirty += bytes;
+    if (this.#dirty < FLUSH_BYTES || this.#flushing !== undefined) return;
+    this.#dirty = 0;
+    this.#flushing = syncData(fd)
+      .catch((error: unknown) => {
+        this.#failure = translateDiskError(error);
+      })
+      .finally(() => {
+        this.#flushing = undefined;
+      });
   }
 
   // Once, whoever comes first.
