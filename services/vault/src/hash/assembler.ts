@@ -7,10 +7,9 @@ export type Code = readonly number[];
 /** A value type (section 5.3.1). */
 export type ValueType = "i32" | "i64" | "v128";
 
-/** A parameter or a local variable of one function. */
+/** A parameter or a local variable of one function, by its index. */
 export interface Local {
   readonly index: number;
-  readonly type: ValueType;
 }
 
 const VALUE_TYPES: Record<ValueType, number> = { i32: 0x7f, i64: 0x7e, v128: 0x7b };
@@ -32,12 +31,12 @@ export class FunctionBuilder {
 
   /** The next parameter. All of them come before the first local. */
   parameter(type: ValueType): Local {
-    return { index: this.#parameters.push(type) - 1, type };
+    return { index: this.#parameters.push(type) - 1 };
   }
 
   /** A new local, zero at the start. */
   local(type: ValueType): Local {
-    return { index: this.#parameters.length + this.#locals.push(type) - 1, type };
+    return { index: this.#parameters.length + this.#locals.push(type) - 1 };
   }
 
   /** Appends instructions. */

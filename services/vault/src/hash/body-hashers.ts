@@ -6,6 +6,7 @@ import { StoreError } from "../store-error.ts";
 import type { BodyHasher } from "./body-hasher.ts";
 import { FramePool } from "./frame-pool.ts";
 import { HashKernel, HashMemory } from "./hash-kernel.ts";
+import { LANES } from "./kernel-module.ts";
 import { InlineHasher, type Scratch } from "./inline-hasher.ts";
 import type { HashDone, HashThreadData } from "./messages.ts";
 import { ThreadHasher } from "./thread-hasher.ts";
@@ -95,7 +96,7 @@ export class BodyHashers {
     const [first, ...others] = this.#threads;
     if (first === undefined) return this.#startThread();
     const least = others.reduce((a, b) => (b.hashers.size < a.hashers.size ? b : a), first);
-    const isFull = least.hashers.size >= 4 && this.#threads.length < this.#threadsMax;
+    const isFull = least.hashers.size >= LANES && this.#threads.length < this.#threadsMax;
     return isFull ? this.#startThread() : least;
   }
 

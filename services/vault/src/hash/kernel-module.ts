@@ -196,7 +196,6 @@ function buildWide(name: string, hasCrc: boolean): FunctionBuilder {
     );
     code.emit(set(local, gathered));
   }
-  // Operands stand on the stack in the order in which they are taken: the address comes first.
   if (hasCrc) {
     for (const [lane, crc] of crcs.entries()) {
       code.emit(set(crc, i64.load(get(states[lane]!), layout.crc64)));

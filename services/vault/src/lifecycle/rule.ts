@@ -27,21 +27,24 @@ export function findDueBefore(days: number, nowMs: number): number {
   return Math.floor(nowMs / DAY_MS) * DAY_MS - days * DAY_MS;
 }
 
+/** What a rule will do, and when. */
+interface DueAction {
+  atMs: number;
+  ruleId: string;
+}
+
 /** When the first of the rules expires a live object that began at `sinceMs`; undefined where none does. */
 export function findExpiration(
   rules: readonly LifecycleRule[],
   subject: FilterSubject,
   sinceMs: number,
-): { atMs: number; ruleId: string } | undefined {
-  let first: { atMs: number; ruleId: string } | undefined;
-  for (const rule of rules) {
+): DueAction | undefined {
+  return findFirst(rules, (rule) => {
     const { expiration } = rule;
-    if (!rule.enabled || expiration === undefined || !matchesFilter(rule, subject)) continue;
-    if (!("days" in expiration) && !("atMs" in expiration)) continue;
-    const atMs = "days" in expiration ? findDueDate(sinceMs, expiration.days) : expiration.atMs;
-    if (first === undefined || atMs < first.atMs) first = { atMs, ruleId: rule.id };
-  }
-  return first;
+    if (expiration === undefined || !matchesFilter(rule, subject)) return undefined;
+    if ("days" in expiration) return findDueDate(sinceMs, expiration.days);
+    return "atMs" in expiration ? expiration.atMs : undefined;
+  });
 }
 
 /** When the first of the rules ends an upload under `key` that began at `sinceMs`; undefined where none does. */
@@ -49,13 +52,23 @@ export function findUploadAbort(
   rules: readonly LifecycleRule[],
   key: string,
   sinceMs: number,
-): { atMs: number; ruleId: string } | undefined {
-  let first: { atMs: number; ruleId: string } | undefined;
-  for (const { id, enabled, filter, abortIncompleteUpload } of rules) {
-    const isFor = enabled && key.startsWith(filter.prefix ?? "");
-    if (abortIncompleteUpload === undefined || !isFor) continue;
-    const atMs = findDueDate(sinceMs, abortIncompleteUpload.days);
-    if (first === undefined || atMs < first.atMs) first = { atMs, ruleId: id };
+): DueAction | undefined {
+  return findFirst(rules, ({ filter, abortIncompleteUpload }) =>
+    abortIncompleteUpload === undefined || !key.startsWith(filter.prefix ?? "")
+      ? undefined
+      : findDueDate(sinceMs, abortIncompleteUpload.days),
+  );
+}
+
+function findFirst(
+  rules: readonly LifecycleRule[],
+  findTime: (rule: LifecycleRule) => number | undefined,
+): DueAction | undefined {
+  let first: DueAction | undefined;
+  for (const rule of rules) {
+    const atMs = rule.enabled ? findTime(rule) : undefined;
+    if (atMs === undefined || (first !== undefined && first.atMs <= atMs)) continue;
+    first = { atMs, ruleId: rule.id };
   }
   return first;
 }

@@ -196,18 +196,19 @@ function doesNotMatch(
   { accessKey, signature }: { accessKey: string; signature: string },
   texts: Partial<SignedTexts> = {},
 ): S3Error {
-  const elements: [string, string][] = [["AWSAccessKeyId", accessKey]];
-  if (texts.toSign !== undefined) elements.push(["StringToSign", toUtf8(texts.toSign)]);
-  elements.push(["SignatureProvided", signature.slice(0, 128)]);
-  const { canonical } = texts;
-  if (canonical !== undefined && !SECRET_FIELD.test(canonical)) {
-    elements.push(["CanonicalRequest", toUtf8(canonical)]);
-  }
+  const told = (name: string, text: string | undefined): [string, string][] =>
+    text === undefined || SECRET_FIELD.test(text) ? [] : [[name, toUtf8(text)]];
+  const elements: [string, string][] = [
+    ["AWSAccessKeyId", accessKey],
+    ...told("StringToSign", texts.toSign),
+    ["SignatureProvided", signature.slice(0, 128)],
+    ...told("CanonicalRequest", texts.canonical),
+  ];
   return new S3Error("SignatureDoesNotMatch", { elements });
 }
 
-/** A customer's key is told to nobody, not even to who sent it: answers end up in logs. */
-const SECRET_FIELD = /-server-side-encryption-customer-key:/;
+/** A customer's key, as a field or a parameter, is told to nobody, not even to who sent it: answers end up in logs. */
+const SECRET_FIELD = /-server-side-encryption-customer-key[:=]/i;
 
 // Field values are bytes read as latin1.
 function toUtf8(text: string): string {

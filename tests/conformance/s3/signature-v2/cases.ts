@@ -280,4 +280,17 @@ export const cases = casesOf(
       assert.equal((await present(scene, "GET", "/key", { more: "&x-user=joe" })).text, "hello");
     },
   ],
+  [
+    "SignatureDoesNotMatch tells what was signed here, but never a customer's key",
+    async (scene) => {
+      const plain = await sign(scene, "GET", "/key", {}, { contentType: "text/plain" });
+      assertError(plain, 403, "SignatureDoesNotMatch");
+      assert.match(plain.document.get("StringToSign") ?? "", /^GET\n/);
+      const secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTAxMjM=";
+      const headers = { "x-amz-server-side-encryption-customer-key": secret };
+      const other = await sign(scene, "GET", "/key", { headers }, { contentType: "text/plain" });
+      assertError(other, 403, "SignatureDoesNotMatch");
+      assert.ok(!other.text.includes(secret));
+    },
+  ],
 );

@@ -103,7 +103,6 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });
-  if (body.length === 0) throw malformedXml("it lists no parts");
   // Clients that list no part send no document: it is a list without parts.
   if (body.length === 0) throw malformedXml("it has no parts");
   const root = parseXml(body, "CompleteMultipartUpload", { elementsMax: 8 * PARTS_MAX });
