@@ -13,6 +13,8 @@ export interface PostgresCluster {
    * whoever does not name schemas sees no difference.
    */
   createDatabase(): Promise<string>;
+  /** For clusters that keep commits: stops the server, with `immediate` as a crash does, runs `whileDown`, and starts it on the same data again. */
+  restart(mode: "fast" | "immediate", whileDown?: () => Promise<void>): Promise<void>;
   /** Ends all connections and the server, and removes the folder. */
   stop(): Promise<void>;
 }
@@ -28,7 +30,6 @@ const SETTINGS = [
   "listen_addresses=",
   "fsync=off",
   "full_page_writes=off",
-  "synchronous_commit=off",
   "wal_level=minimal",
   "max_wal_senders=0",
   "autovacuum=off",
@@ -45,8 +46,13 @@ export function findPostgresSkip(env: NodeJS.ProcessEnv = process.env): string |
   return "reason" in programs ? programs.reason : undefined;
 }
 
-/** Starts a cluster in 1 to 3 seconds. Nothing in it is durable. Throws with the reason where it cannot. */
-export async function startPostgresCluster(): Promise<PostgresCluster> {
+/**
+ * Starts a cluster in 1 to 3 seconds. Commits survive a restart only with `keepsCommits`, and never the machine's end.
+ * Throws with the reason where it cannot.
+ */
+export async function startPostgresCluster(
+  options: { keepsCommits?: boolean } = {},
+): Promise<PostgresCluster> {
   const programs = findPrograms();
   if ("reason" in programs) throw new Error(programs.reason);
   const folder = mkdtempSync(join(tmpdir(), "pg-"));
@@ -59,31 +65,42 @@ export async function startPostgresCluster(): Promise<PostgresCluster> {
     ["-D", data, "-U", "platform", "--auth=trust", "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"],
     { ...own, stdio: ["ignore", "ignore", "pipe"] },
   );
-  const settings = [...SETTINGS, `unix_socket_directories=${folder}`];
-  const server = spawn(
-    join(programs.folder, "postgres"),
-    ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
-    { ...own, stdio: ["ignore", "ignore", "pipe"] },
-  );
+  const settings = [
+    ...SETTINGS,
+    `synchronous_commit=${options.keepsCommits === true ? "on" : "off"}`,
+    `unix_socket_directories=${folder}`,
+  ];
   let log = "";
-  server.stderr.setEncoding("utf8").on("data", (text: string) => {
-    log = (log + text).slice(-4_000);
-  });
+  const spawnServer = (): ChildProcess => {
+    const child = spawn(
+      join(programs.folder, "postgres"),
+      ["-D", data, ...settings.flatMap((setting) => ["-c", setting])],
+      { ...own, stdio: ["ignore", "ignore", "pipe"] },
+    );
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      log = (log + text).slice(-4_000);
+    });
+    return child;
+  };
+  let server = spawnServer();
   const kill = (): void => void server.kill("SIGQUIT");
   process.once("exit", kill);
   const stop = async (): Promise<void> => {
     process.off("exit", kill);
-    await endServer(server);
+    await endServer(server, "fast");
     rmSync(folder, { recursive: true, force: true });
   };
   const urlOf = (database: string): string =>
     `postgres://platform@/${database}?host=${encodeURIComponent(folder)}`;
-  try {
-    await waitUntilReady(urlOf("postgres"), server);
-  } catch (error) {
-    await stop();
-    throw new Error(`PostgreSQL did not start: ${log}`, { cause: error });
-  }
+  const waitForStart = async (): Promise<void> => {
+    try {
+      await waitUntilReady(urlOf("postgres"), server);
+    } catch (error) {
+      await stop();
+      throw new Error(`PostgreSQL did not start: ${log}`, { cause: error });
+    }
+  };
+  await waitForStart();
   let count = 0;
   return {
     createDatabase: async () => {
@@ -91,6 +108,12 @@ export async function startPostgresCluster(): Promise<PostgresCluster> {
       const schema = `test_${count}`;
       await runOnce(urlOf("postgres"), `create schema ${schema}`);
       return `${urlOf("postgres")}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
+    },
+    restart: async (mode, whileDown) => {
+      await endServer(server, mode);
+      await whileDown?.();
+      server = spawnServer();
+      await waitForStart();
     },
     stop,
   };
@@ -141,11 +164,12 @@ async function runOnce(url: string, sql: string): Promise<void> {
   }
 }
 
-async function endServer(server: ChildProcess): Promise<void> {
+// PostgreSQL's fast shutdown (SIGINT) cuts all connections and leaves nothing behind; its immediate one (SIGQUIT) leaves
+// the recovery of a crash to the next start.
+async function endServer(server: ChildProcess, mode: "fast" | "immediate"): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = new Promise((resolve) => server.once("exit", resolve));
-  // SIGINT is PostgreSQL's fast shutdown: connections are cut, nothing is left behind.
-  server.kill("SIGINT");
+  server.kill(mode === "fast" ? "SIGINT" : "SIGQUIT");
   const late = setTimeout(() => server.kill("SIGQUIT"), 5_000);
   await ended;
   clearTimeout(late);

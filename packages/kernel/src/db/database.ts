@@ -1,10 +1,11 @@
 // A database for one service: opened from a URL, migrated, asked through Kysely, the same on SQLite and PostgreSQL.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, sql, type Transaction } from "kysely";
-import { readDatabaseError } from "./error.ts";
+import { DatabaseError, readDatabaseError } from "./error.ts";
 import { migrate, type DatabaseKind, type Migration } from "./migration.ts";
 import { withPostgresPort, withSqlitePort } from "./migration-port.ts";
-import { createPostgresDialect, createPostgresPool, type PostgresOptions } from "./postgres.ts";
+import { createPostgresPool, type PostgresOptions } from "./postgres.ts";
+import { createPostgresDialect } from "./postgres-dialect.ts";
 import { createSqliteDialect } from "./sqlite-dialect.ts";
 import { SqliteEngine, type SqliteOptions } from "./sqlite-engine.ts";
 
@@ -36,8 +37,9 @@ export interface Database<Tables> {
   readonly db: Kysely<Tables>;
   /**
    * Runs `work` in one transaction, and again from its start when it collided with another (serialization failure,
-   * deadlock): it must do nothing but talk to the database through `trx`. Any other error undoes it and is thrown; `busy`
-   * among them, for by then it has waited as long as it may.
+   * deadlock) or its connection broke before the commit: it must do nothing but talk to the database through `trx`. Any
+   * other error undoes it and is thrown; `busy` among them, for by then it has waited as long as it may. Where the
+   * connection broke during the commit, the transaction may have happened.
    */
   transaction<T>(
     work: (trx: Transaction<Tables>) => Promise<T>,
@@ -107,7 +109,7 @@ function buildDatabase<Tables>(
       store.applyMigrations(migrations, nowMs, part),
     check: async () => {
       try {
-        await sql`select 1`.execute(db);
+        await db.selectNoFrom(sql`1`.as("answer")).execute();
         return undefined;
       } catch (error) {
         return `the database does not answer: ${readDatabaseError(error).kind}`;
@@ -133,10 +135,16 @@ async function runTransaction<Tables, T>(
         options.isolation === undefined ? builder : builder.setIsolationLevel(options.isolation);
       return await chosen.execute(work);
     } catch (error) {
-      const collided = readDatabaseError(error).kind === "serialization_failure";
-      if (attempt >= attemptsMax || !collided) throw error;
+      if (attempt >= attemptsMax || !isUndone(error)) throw error;
     }
-    // Those who collided must not meet again at the same moment.
+    // Transactions that collided must not meet again at the same moment.
     await sleep(2 ** attempt * (1 + Math.random()));
   }
+}
+
+// Whether running the transaction again may succeed and cannot do its work twice.
+function isUndone(error: unknown): boolean {
+  const { kind } = readDatabaseError(error);
+  if (kind === "serialization_failure") return true;
+  return error instanceof DatabaseError && error.isConnectionLost;
 }

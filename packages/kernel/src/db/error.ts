@@ -1,4 +1,5 @@
 // What a database error means, whichever database said it.
+import { PlatformError, type ErrorCode } from "../errors/index.ts";
 
 /** The closed list of what can go wrong, as far as a caller can act on it. */
 export type DatabaseErrorKind =
@@ -24,14 +25,67 @@ export interface DatabaseErrorInfo {
   columns: readonly string[];
 }
 
-/** Thrown by this package itself; drivers' own errors pass through unchanged and are read by `readDatabaseError`. */
-export class DatabaseError extends Error {
+/** Options of a DatabaseError. */
+export interface DatabaseErrorOptions extends ErrorOptions {
+  /** True if an open connection broke, so that nothing of its transaction is left. Default false. */
+  isConnectionLost?: boolean;
+}
+
+/**
+ * Thrown by this package itself, and in place of drivers' errors that mean "try again later" (`unavailable`, `busy`,
+ * `timeout`, `full`); their other errors pass through unchanged. Both are read by `readDatabaseError`. APIs answer it as
+ * the PlatformError that it is: callers receive the code's detail, and `message` is for logs.
+ */
+export class DatabaseError extends PlatformError {
   readonly kind: DatabaseErrorKind;
-  constructor(kind: DatabaseErrorKind, message: string, options?: ErrorOptions) {
-    super(message, options);
+  readonly isConnectionLost: boolean;
+
+  constructor(kind: DatabaseErrorKind, message: string, options: DatabaseErrorOptions = {}) {
+    const { code, detail, retryAfterSeconds } = WIRE_FORMS[kind] ?? INTERNAL;
+    super(code, detail, {
+      cause: options.cause,
+      headers: retryAfterSeconds === undefined ? {} : { "Retry-After": String(retryAfterSeconds) },
+    });
     this.name = "DatabaseError";
+    this.message = message;
     this.kind = kind;
+    this.isConnectionLost = options.isConnectionLost ?? false;
   }
+}
+
+interface WireForm {
+  code: ErrorCode;
+  detail: string;
+  retryAfterSeconds?: number;
+}
+
+const INTERNAL: WireForm = { code: "internal", detail: "An unexpected error occurred." };
+// Kinds that a caller can do something about.
+const WIRE_FORMS: Partial<Record<DatabaseErrorKind, WireForm>> = {
+  unavailable: {
+    code: "unavailable",
+    detail: "The database cannot be reached at the moment.",
+    retryAfterSeconds: 2,
+  },
+  timeout: {
+    code: "unavailable",
+    detail: "The database does not answer in time.",
+    retryAfterSeconds: 2,
+  },
+  busy: { code: "overloaded", detail: "The database is busy.", retryAfterSeconds: 1 },
+  full: { code: "insufficient_storage", detail: "The database's disk is full." },
+};
+
+/** The DatabaseError for a driver's error that means "try again later"; anything else is returned as it is. */
+export function toDatabaseError(
+  thrown: unknown,
+  options: Pick<DatabaseErrorOptions, "isConnectionLost"> = {},
+): unknown {
+  if (thrown instanceof DatabaseError) return thrown;
+  const { kind } = readDatabaseError(thrown);
+  if (WIRE_FORMS[kind] === undefined) return thrown;
+  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  return new DatabaseError(kind, message, { ...options, cause: thrown });
 }
 
 /** Reads any thrown value: what kind of database error it is, `other` when it is none. */
@@ -47,13 +101,8 @@ export function readDatabaseError(thrown: unknown): DatabaseErrorInfo {
     const kind = readPostgresCode(fields.code);
     return { kind, columns: kind === "unique_violation" ? readPostgresColumns(fields.detail) : [] };
   }
-  // `pg` gives these two without a code.
-  if (/timeout exceeded when trying to connect|Query read timeout/.test(thrown.message)) {
-    return { kind: "timeout", columns: [] };
-  }
-  if (/Connection terminated|Client has encountered a connection error/.test(thrown.message)) {
-    return { kind: "unavailable", columns: [] };
-  }
+  if (TIMEOUT_MESSAGE.test(thrown.message)) return { kind: "timeout", columns: [] };
+  if (UNAVAILABLE_MESSAGE.test(thrown.message)) return { kind: "unavailable", columns: [] };
   return { kind: "other", columns: [] };
 }
 
@@ -100,14 +149,24 @@ function readSqliteCode(errcode: number): DatabaseErrorKind {
   }
 }
 
+// Errors that `pg` and its pool throw without a code.
+const TIMEOUT_MESSAGE =
+  /timeout exceeded when trying to connect|due to connection timeout|Query read timeout/;
+const UNAVAILABLE_MESSAGE =
+  /Connection terminated|is not queryable|Cannot use a pool after calling end/;
+
 const UNAVAILABLE_CODES = new Set([
+  "EAI_AGAIN",
+  "ECONNABORTED",
   "ECONNREFUSED",
   "ECONNRESET",
+  "EHOSTUNREACH",
+  "ENETDOWN",
+  "ENETUNREACH",
   "ENOENT",
   "ENOTFOUND",
   "EPIPE",
   "ETIMEDOUT",
-  "EHOSTUNREACH",
 ]);
 
 // SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -138,6 +197,7 @@ function readPostgresCode(code: string): DatabaseErrorKind {
     case "57P01":
     case "57P02":
     case "57P03":
+    case "57P05":
       return "unavailable";
     case "XX001":
     case "XX002":

@@ -1,7 +1,5 @@
 // PostgreSQL through `pg`: a bounded pool with bounded waits, and types that read as SQLite's do.
-import { PostgresDialect, type Dialect } from "kysely";
 import pg from "pg";
-import { DatabaseError } from "./error.ts";
 
 /** How the pool is bounded. */
 export interface PostgresOptions {
@@ -17,7 +15,7 @@ export interface PostgresOptions {
   connectTimeoutMs?: number;
   /** Time one statement may take, in ms. Default 30 000. */
   statementTimeoutMs?: number;
-  /** Told when an idle connection breaks; the pool opens another when it needs one. */
+  /** Called when a connection breaks, idle or in use; the pool opens another when it needs one. */
   onConnectionError?: (error: Error) => void;
 }
 
@@ -41,25 +39,12 @@ export function createPostgresPool(options: PostgresOptions): pg.Pool {
     keepAlive: true,
     types: { getTypeParser },
   });
-  // Without a listener the first broken idle connection would end the process.
-  pool.on("error", options.onConnectionError ?? (() => {}));
+  const onConnectionError = options.onConnectionError ?? (() => {});
+  // The pool listens to its clients only while they are idle and reports what it hears as its own `error`. An `error`
+  // event without a listener ends the process, so a client that breaks while it is in use needs one of its own.
+  pool.on("error", () => {});
+  pool.on("connect", (client) => client.on("error", onConnectionError));
   return pool;
-}
-
-/** Kysely's dialect on the pool; destroying the Kysely ends the pool. */
-export function createPostgresDialect(pool: pg.Pool, waitingMax = 1_000): Dialect {
-  return new PostgresDialect({
-    pool: {
-      options: pool.options,
-      connect: async () => {
-        if (pool.waitingCount >= waitingMax) {
-          throw new DatabaseError("busy", "too many requests wait for the database");
-        }
-        return pool.connect();
-      },
-      end: () => pool.end(),
-    },
-  });
 }
 
 // 64-bit integers are numbers, as SQLite gives them; one that a number cannot hold is an error, not another number.

@@ -13,7 +13,9 @@ import {
   type QueryResult,
   type TransactionSettings,
 } from "kysely";
+import { toDatabaseError } from "./error.ts";
 import type { SqliteEngine } from "./sqlite-engine.ts";
+import type { SqliteResult } from "./sqlite-handle.ts";
 
 /** A Kysely dialect on an open engine; destroying the Kysely closes the engine. */
 export function createSqliteDialect(engine: SqliteEngine): Dialect {
@@ -98,9 +100,14 @@ class EngineConnection implements DatabaseConnection {
 
   async executeQuery<R>(compiled: CompiledQuery): Promise<QueryResult<R>> {
     const { sql, parameters, query } = compiled;
-    const result = this.inTransaction
-      ? this.#engine.runInTransaction(sql, parameters)
-      : await this.#engine.run(sql, parameters, SelectQueryNode.is(query));
+    let result: SqliteResult;
+    try {
+      result = this.inTransaction
+        ? this.#engine.runInTransaction(sql, parameters)
+        : await this.#engine.run(sql, parameters, SelectQueryNode.is(query));
+    } catch (error) {
+      throw toDatabaseError(error);
+    }
     const rows = result.rows as R[];
     if (result.insertId === undefined) return { rows, numAffectedRows: result.changes ?? 0n };
     return { rows, numAffectedRows: result.changes ?? 0n, insertId: result.insertId };

@@ -175,7 +175,7 @@ function send(
   return new Promise((resolve, reject) => {
     const outgoing =
       target.protocol === "https:" ? requestHttps(target, options) : requestHttp(target, options);
-    outgoing.once("response", resolve).once("error", reject).end(request.body);
+    outgoing.once("response", resolve).on("error", reject).end(request.body);
   });
 }
 

@@ -22,6 +22,8 @@ export interface HealthBody {
   version: string;
   /** Present when the status is DOWN: every check by name, `lifecycle` among them when it is the cause. */
   checks?: Record<string, CheckReport>;
+  /** Present on readiness when the service takes work, but something needs an operator: a short text by name. */
+  warnings?: Record<string, string>;
 }
 
 /** A probe's answer. */
@@ -51,6 +53,7 @@ export class HealthRegistry {
   readonly #options: Required<Omit<HealthOptions, "onCheckError">>;
   readonly #onCheckError: (name: string, error: unknown) => void;
   readonly #checks = new Map<string, HealthCheck>();
+  readonly #warnings = new Map<string, () => string | undefined>();
   #state: HealthState = "starting";
   #round: { startedAt: number; reports: Promise<[string, CheckReport][]> } | undefined;
 
@@ -83,6 +86,16 @@ export class HealthRegistry {
     };
   }
 
+  /**
+   * Adds a source of a warning: undefined when all is well, else a short reason, shown to anyone as those of checks
+   * are. A warning does not change readiness. Names are unique; at most 50.
+   */
+  addWarning(name: string, read: () => string | undefined): void {
+    if (this.#warnings.has(name)) throw new TypeError(`health warning ${name} exists already`);
+    if (this.#warnings.size >= CHECKS_MAX) throw new TypeError(`too many warnings: ${name}`);
+    this.#warnings.set(name, read);
+  }
+
   /** `/healthz`: the process lives and answers. */
   live(): HealthAnswer {
     return this.#up();
@@ -93,14 +106,16 @@ export class HealthRegistry {
     if (this.#state !== "ready") {
       return this.#down([["lifecycle", { status: "DOWN", detail: this.#state }]]);
     }
-    if (this.#checks.size === 0) return this.#up();
+    if (this.#checks.size === 0) return this.#upWithWarnings();
     const at = this.#options.now();
     if (this.#round === undefined || at - this.#round.startedAt >= this.#options.reuseMs) {
       const checks = Array.from(this.#checks, (entry) => this.#run(...entry));
       this.#round = { startedAt: at, reports: Promise.all(checks) };
     }
     const reports = await this.#round.reports;
-    return reports.every(([, report]) => report.status === "UP") ? this.#up() : this.#down(reports);
+    return reports.every(([, report]) => report.status === "UP")
+      ? this.#upWithWarnings()
+      : this.#down(reports);
   }
 
   async #run(name: string, check: HealthCheck): Promise<[string, CheckReport]> {
@@ -126,6 +141,16 @@ export class HealthRegistry {
   #up(): HealthAnswer {
     const { service, version } = this.#options;
     return { status: 200, body: { status: "UP", service, version } };
+  }
+
+  #upWithWarnings(): HealthAnswer {
+    const warnings: Record<string, string> = {};
+    for (const [name, read] of this.#warnings) {
+      const text = read();
+      if (text !== undefined) warnings[name] = text;
+    }
+    const { status, body } = this.#up();
+    return { status, body: Object.keys(warnings).length === 0 ? body : { ...body, warnings } };
   }
 
   #down(reports: [string, CheckReport][]): HealthAnswer {

@@ -7,13 +7,14 @@ import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
+import { HttpConnections, type HttpConnectionsOptions } from "./connections.ts";
 import { LingeringClose } from "./linger.ts";
 
 /** Where to listen: port 0 takes any free one; a socket's folder is made with mode 0700. */
 export type ListenAddress = { host: string; port: number } | { path: string };
 
 /** What to listen with. */
-export interface ListenOptions {
+export interface ListenOptions extends HttpConnectionsOptions {
   address: ListenAddress;
   fetch: (request: Request, bindings: HttpBindings) => Promise<Response>;
   /** Sees each request first; true says that it answers that one itself, on node's own objects. */
@@ -32,8 +33,6 @@ export interface ListenOptions {
   lingerMs?: number;
   /** Size of a request's head. Default 32 KiB. */
   headBytesMax?: number;
-  /** Connections at a time; one more is closed at once. Default 10 000. */
-  connectionsMax?: number;
 }
 
 /** A running listener. */
@@ -42,6 +41,8 @@ export interface HttpListener {
   readonly port: number | undefined;
   /** `http://host:port`, or `unix:path`. */
   readonly url: string;
+  /** Replaces the certificate for new connections; throws if it does not load, and on a listener without TLS. */
+  setTls(tls: { cert: string | Buffer; key: string | Buffer }): void;
   /** Takes no more connections, waits for requests under way, cuts what is left after `drainMs`. */
   close(drainMs: number): Promise<void>;
 }
@@ -64,41 +65,47 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
   };
   const lingering = new LingeringClose(options.lingerMs ?? 5_000);
-  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    if (!lingering.admit(request)) return;
+  const connections = new HttpConnections(options, (request, response) => {
     if (options.intercept?.(request, response) !== true) void answer(request, response);
+  });
+  const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    if (lingering.admit(request)) connections.take(request, response);
   };
   const { tls } = options;
-  const server =
+  const secure =
     tls === undefined
-      ? createServer(bounds, onRequest)
-      : createTlsServer({ ...bounds, ...tls, minVersion: "TLSv1.2" }, onRequest);
-  boundConnections(server, options.connectionsMax ?? 10_000);
+      ? undefined
+      : createTlsServer(
+          { ...bounds, ...tls, minVersion: "TLSv1.2", handshakeTimeout: headTimeoutMs },
+          onRequest,
+        );
+  const server = secure ?? createServer(bounds, onRequest);
+  server.prependListener("connection", (socket: Socket) => connections.admit(socket));
+  server.on(secure === undefined ? "connection" : "secureConnection", (socket: Socket) =>
+    connections.watch(socket),
+  );
   server.maxHeadersCount = FIELDS_MAX;
   if (options.onUpgrade !== undefined) server.on("upgrade", options.onUpgrade);
-  await startServer(server, options.address);
+  try {
+    await startServer(server, options.address);
+  } catch (error) {
+    connections.close();
+    throw error;
+  }
   const bound = server.address();
   const port = typeof bound === "object" && bound !== null ? bound.port : undefined;
   return {
     port,
     url: formatUrl(options.address, port, tls !== undefined),
-    close: (drainMs) => closeServer(server, drainMs),
+    setTls: (next) => {
+      if (secure === undefined) throw new Error("the listener does not speak TLS");
+      secure.setSecureContext({ ...next, minVersion: "TLSv1.2" });
+    },
+    close: async (drainMs) => {
+      await closeServer(server, drainMs);
+      connections.close();
+    },
   };
-}
-
-// Bun does not know `server.maxConnections`.
-function boundConnections(server: Server, connectionsMax: number): void {
-  let open = 0;
-  server.on("connection", (socket: Socket) => {
-    if (open >= connectionsMax) {
-      socket.destroy();
-      return;
-    }
-    open += 1;
-    socket.once("close", () => {
-      open -= 1;
-    });
-  });
 }
 
 async function startServer(server: Server, address: ListenAddress): Promise<void> {

@@ -101,9 +101,12 @@ export function readClaims(payload: Readonly<Record<string, unknown>>): Claims |
 const TEXTS = ["iss", "sub", "jti", "sid", "username", "tenant"] as const;
 const NUMBERS = ["iat", "nbf", "policy_version"] as const;
 
-// A length of 4n+1 can be no base64 of whole bytes.
+// Strict: a token with unused bits set in a segment would be a second spelling of the same token, which what is kept by
+// the token's text (caches, revocation lists) would take for another one.
 function isBase64url(segment: string): boolean {
-  return SEGMENT.test(segment) && segment.length % 4 !== 1;
+  return (
+    SEGMENT.test(segment) && Buffer.from(segment, "base64url").toString("base64url") === segment
+  );
 }
 
 function parseObject(segment: string): Record<string, unknown> | undefined {

@@ -6,6 +6,7 @@ import {
   isSignatureValid,
   parseJwt,
   readClaims,
+  type JwtAlgorithm,
   type ParsedJwt,
   type VerificationKey,
 } from "./jwt.ts";
@@ -193,8 +194,7 @@ class Verifier implements TokenVerifier {
     const { issuer } = this.#options;
     if (jwt.payload["cnf"] !== undefined) return "key_bound";
     // RFC 9068 section 4: an issuer's other tokens, ID tokens say, must not pass for access tokens.
-    const isAccessToken = jwt.typ === "at+jwt" || jwt.typ === "application/at+jwt";
-    if (key.algorithm !== "HS256" && !isAccessToken) return "wrong_type";
+    if (!isAccessTokenType(jwt.typ, key.algorithm)) return "wrong_type";
     if (issuer !== undefined && claims.iss !== issuer) return "wrong_issuer";
     const isForUs = claims.aud?.some((audience) => this.#audiences.includes(audience)) ?? false;
     if (this.#audiences.length > 0 && !isForUs) return "wrong_audience";
@@ -222,6 +222,13 @@ class Verifier implements TokenVerifier {
     }
     if (this.#cacheMax > 0) this.#verified.set(cacheKey, claims);
   }
+}
+
+// Whoever shares a secret makes access tokens by hand, often as plain JWTs; RFC 8725 section 3.11 for all other types.
+function isAccessTokenType(typ: string | undefined, algorithm: JwtAlgorithm): boolean {
+  const type = typ?.replace(/^application\//, "");
+  if (type === "at+jwt") return true;
+  return algorithm === "HS256" && (type === undefined || type === "jwt");
 }
 
 // As text: making it a Buffer would cost more than the hash.

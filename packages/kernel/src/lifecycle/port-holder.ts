@@ -1,31 +1,30 @@
-// Who holds a port that is taken, where the system tells.
-import { readFile, readdir, readlink } from "node:fs/promises";
+// The process that holds a port or a file, where the system says so (only Linux does).
+import { readFile, readdir, readlink, realpath } from "node:fs/promises";
 
 const LISTEN_STATE = "0A";
 const PROCESSES_MAX = 4096;
 
-/** A process that listens. */
-export interface PortHolder {
+/** A process that listens on a port or has a file open. */
+export interface Holder {
   pid: number;
   /** The program's short name. */
   name: string;
 }
 
 /** The process that listens on a TCP port here; undefined when there is none or the system does not tell (only Linux does). */
-export async function findPortHolder(port: number): Promise<PortHolder | undefined> {
+export async function findPortHolder(port: number): Promise<Holder | undefined> {
   const inodes = new Set([
     ...(await readListeners("/proc/net/tcp", port)),
     ...(await readListeners("/proc/net/tcp6", port)),
   ]);
   if (inodes.size === 0) return undefined;
-  const entries = await readdir("/proc").catch(() => []);
-  for (const entry of entries.filter((name) => /^[0-9]+$/.test(name)).slice(0, PROCESSES_MAX)) {
-    if (await holdsSocket(entry, inodes)) {
-      const name = await readFile(`/proc/${entry}/comm`, "utf8").catch(() => "");
-      return { pid: Number(entry), name: name.trim() };
-    }
-  }
-  return undefined;
+  return findHolder((link) => inodes.has(/^socket:\[([0-9]+)\]$/.exec(link)?.[1] ?? ""));
+}
+
+/** Another process that has a file open; undefined if there is none, it belongs to another user, or off Linux. */
+export async function findFileHolder(path: string): Promise<Holder | undefined> {
+  const real = await realpath(path).catch(() => undefined);
+  return real === undefined ? undefined : findHolder((link) => link === real);
 }
 
 /**
@@ -71,13 +70,20 @@ async function readListeners(path: string, port: number): Promise<string[]> {
   });
 }
 
-async function holdsSocket(pid: string, inodes: ReadonlySet<string>): Promise<boolean> {
+async function findHolder(matches: (link: string) => boolean): Promise<Holder | undefined> {
+  const entries = await readdir("/proc").catch(() => []);
+  for (const entry of entries.filter((name) => /^[0-9]+$/.test(name)).slice(0, PROCESSES_MAX)) {
+    if (Number(entry) === process.pid || !(await hasOpen(entry, matches))) continue;
+    const name = await readFile(`/proc/${entry}/comm`, "utf8").catch(() => "");
+    return { pid: Number(entry), name: name.trim() };
+  }
+  return undefined;
+}
+
+async function hasOpen(pid: string, matches: (link: string) => boolean): Promise<boolean> {
   const fds = await readdir(`/proc/${pid}/fd`).catch(() => []);
   const links = await Promise.all(
     fds.map((fd) => readlink(`/proc/${pid}/fd/${fd}`).catch(() => "")),
   );
-  return links.some((link) => {
-    const inode = /^socket:\[([0-9]+)\]$/.exec(link)?.[1];
-    return inode !== undefined && inodes.has(inode);
-  });
+  return links.some(matches);
 }

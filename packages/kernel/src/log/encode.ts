@@ -10,8 +10,12 @@ export function encodeValue(name: string, value: unknown): string {
   return encode(name, value, 0);
 }
 
+/** Needs no escape, and has neither white space nor an `@`, without which there is no credential in it. */
+const PLAIN = /^[!#-?A-[\]-~]*$/;
+
 /** JSON text of a string, credentials taken out, cut at a bound. */
 export function encodeText(text: string): string {
+  if (text.length <= TEXT_CHARACTERS_MAX && PLAIN.test(text)) return `"${text}"`;
   const cut = text.length > TEXT_CHARACTERS_MAX ? `${text.slice(0, TEXT_CHARACTERS_MAX)}…` : text;
   return JSON.stringify(redactText(cut));
 }

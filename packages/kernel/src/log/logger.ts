@@ -80,10 +80,10 @@ export function createLogger(options: LoggerOptions): Logger {
     options.format === "pretty" ||
     ((options.format ?? "auto") === "auto" && options.write === undefined && isTerminal());
   const context: LoggerContext = {
-    service: options.service,
+    service: encodeText(options.service),
     level: options.level ?? "info",
     threshold: LEVELS.indexOf(options.level ?? "info"),
-    clock: options.clock ?? systemClock,
+    formatTime: createTimeFormatter(options.clock ?? systemClock),
     lineMax: options.lineCharactersMax ?? LINE_CHARACTERS_MAX,
     emit: pretty
       ? (event) => write(formatPretty(event, isTerminal()))
@@ -93,10 +93,11 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 interface LoggerContext {
+  /** As JSON. */
   service: string;
   level: LogLevel;
   threshold: number;
-  clock: Clock;
+  formatTime: () => string;
   lineMax: number;
   emit: (event: EncodedEvent) => void;
 }
@@ -113,9 +114,18 @@ const STANDARD = new Set([
 ]);
 
 function buildLogger(context: LoggerContext, base: LogFields): Logger {
+  const hasBase = Object.keys(base).length > 0;
   const method = (level: EventLevel): ((msg: string, fields?: LogFields) => void) => {
     if (LEVELS.indexOf(level) < context.threshold) return ignoreEvent;
-    return (msg, fields) => context.emit(encodeEvent(context, level, msg, base, fields));
+    return (msg, fields) =>
+      context.emit(
+        encodeEvent(
+          context,
+          level,
+          msg,
+          hasBase && fields !== undefined ? { ...base, ...fields } : (fields ?? base),
+        ),
+      );
   };
   return {
     level: context.level,
@@ -136,19 +146,17 @@ function encodeEvent(
   context: LoggerContext,
   level: EventLevel,
   msg: string,
-  base: LogFields,
-  own: LogFields | undefined,
+  fields: LogFields,
 ): EncodedEvent {
-  const fields = own === undefined ? base : { ...base, ...own };
   const event: EncodedEvent = {
     level,
     msg: encodeText(msg),
     traceId: encodeText(fields.trace_id ?? ""),
     spanId: encodeText(fields.span_id ?? ""),
-    service: encodeText(context.service),
+    service: context.service,
     durationMs: encodeDuration(fields.duration_ms),
     status: encodeValue("status", fields.status ?? null),
-    timestamp: new Date(context.clock.now()).toISOString(),
+    timestamp: context.formatTime(),
     extra: [],
   };
   let left = context.lineMax - event.msg.length - 320;
@@ -166,6 +174,20 @@ function encodeEvent(
   }
   if (dropped) event.extra.push(["truncated", "true"]);
   return event;
+}
+
+// Many lines are of the same millisecond.
+function createTimeFormatter(clock: Clock): () => string {
+  let atMs = Number.NaN;
+  let text = "";
+  return () => {
+    const nowMs = clock.now();
+    if (nowMs !== atMs) {
+      atMs = nowMs;
+      text = new Date(nowMs).toISOString();
+    }
+    return text;
+  };
 }
 
 // Microseconds are the finest that anyone reads; more digits are noise.

@@ -8,9 +8,18 @@ const SECRET_NAME =
 const AUTH_SCHEME = /\b(bearer|basic|digest|dpop)\s+[A-Za-z0-9._~+/=-]{4,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]{0,256}):[^\s/@]{1,1024}@/g;
 
+/** Names are few and come again with every line. */
+const NAMES_MAX = 1_000;
+const knownNames = new Map<string, boolean>();
+
 /** Says whether a field of this name may hold a credential. Numbers and booleans under such names are still logged. */
 export function isSecretName(name: string): boolean {
-  return SECRET_NAME.test(name);
+  let isSecret = knownNames.get(name);
+  if (isSecret === undefined) {
+    isSecret = SECRET_NAME.test(name);
+    if (knownNames.size < NAMES_MAX) knownNames.set(name, isSecret);
+  }
+  return isSecret;
 }
 
 /** Text without `Authorization` credentials and without passwords in URLs. */

@@ -1,3 +1,10 @@
 // Sockets below the protocols.
+export { ConnectionBounds } from "./connection-bounds.ts";
+export type { Admission, ConnectionBoundsOptions } from "./connection-bounds.ts";
+export { isDescriptorShortage, readDescriptorLimit } from "./descriptors.ts";
+export { OutgoingBudget, Outflow } from "./outgoing.ts";
+export type { OutgoingBounds, OutgoingFault } from "./outgoing.ts";
+export { Pace } from "./pace.ts";
+export type { PaceBound } from "./pace.ts";
 export { createReadShortener } from "./short-reads.ts";
 export type { ReadShortener, ReadTaker } from "./short-reads.ts";

@@ -7,8 +7,12 @@ export {
 } from "./context.ts";
 export {
   createOtlpExporter,
+  createSpanCounts,
   resolveTracesEndpoint,
+  SPAN_METRICS,
   type OtlpExporterOptions,
+  type SpanCounts,
+  type SpanLoss,
 } from "./otlp-exporter.ts";
 export { encodeSpans, type TraceResource } from "./otlp-json.ts";
 export { createServiceTracer, type ServiceTracerOptions } from "./service-tracer.ts";

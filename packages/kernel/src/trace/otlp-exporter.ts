@@ -5,12 +5,43 @@ import type { MetricRegistry } from "../metrics/index.ts";
 import { encodeSpans, type TraceResource } from "./otlp-json.ts";
 import type { FinishedSpan, SpanExporter } from "./tracer.ts";
 
+/** Why a span was lost. */
+export type SpanLoss = "queue_full" | "rejected" | "unreachable" | "shutdown";
+
+/** Receives the number of spans that reached the collector or were lost. */
+export interface SpanCounts {
+  exported(spans: number): void;
+  dropped(reason: SpanLoss, spans: number): void;
+}
+
+/** Names and help texts of the counters of spans, the same in every service. */
+export const SPAN_METRICS = {
+  exported: {
+    name: "platform_trace_spans_exported_total",
+    help: "Spans that the collector took.",
+  },
+  dropped: {
+    name: "platform_trace_spans_dropped_total",
+    help: "Spans that were lost, by reason.",
+  },
+} as const;
+
+/** Counts spans in a registry. */
+export function createSpanCounts(metrics: MetricRegistry): SpanCounts {
+  const exported = metrics.counter(SPAN_METRICS.exported);
+  const dropped = metrics.counter({ ...SPAN_METRICS.dropped, labels: ["reason"] });
+  return {
+    exported: (spans) => exported.add(spans),
+    dropped: (reason, spans) => dropped.with({ reason }).add(spans),
+  };
+}
+
 /** Where to and how much. */
 export interface OtlpExporterOptions {
   /** Base URL of the collector, `http://host:4318`; `/v1/traces` is added unless it ends so. */
   endpoint: string;
   resource: TraceResource;
-  metrics: MetricRegistry;
+  counts: SpanCounts;
   /** Extra request headers, such as a collector's API key. */
   headers?: Readonly<Record<string, string>>;
   /** Spans waiting; one more is dropped and counted. Default 2 048. */
@@ -58,7 +89,7 @@ class OtlpExporter implements SpanExporter {
   readonly #options: Required<OtlpExporterOptions>;
   readonly #endpoint: string;
   readonly #headers: Record<string, string>;
-  readonly #count: { exported(spans: number): void; dropped(reason: string, spans: number): void };
+  readonly #count: SpanCounts;
   readonly #stopped = new AbortController();
   #queue: FinishedSpan[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -86,19 +117,7 @@ class OtlpExporter implements SpanExporter {
       url.password = "";
     }
     this.#endpoint = url.href;
-    const exported = options.metrics.counter({
-      name: "platform_trace_spans_exported_total",
-      help: "Spans that the collector took.",
-    });
-    const dropped = options.metrics.counter({
-      name: "platform_trace_spans_dropped_total",
-      help: "Spans that were lost, by reason.",
-      labels: ["reason"],
-    });
-    this.#count = {
-      exported: (spans) => exported.add(spans),
-      dropped: (reason, spans) => dropped.with({ reason }).add(spans),
-    };
+    this.#count = options.counts;
   }
 
   export(span: FinishedSpan): void {

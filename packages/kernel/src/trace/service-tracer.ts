@@ -2,7 +2,7 @@
 import type { IdSource } from "../ids/index.ts";
 import type { MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
-import { createOtlpExporter } from "./otlp-exporter.ts";
+import { createOtlpExporter, createSpanCounts } from "./otlp-exporter.ts";
 import type { TraceResource } from "./otlp-json.ts";
 import { createTracer, type Tracer } from "./tracer.ts";
 
@@ -20,6 +20,8 @@ export interface ServiceTracerOptions {
 export function createServiceTracer(options: ServiceTracerOptions): Tracer {
   const { resource, endpoint, metrics, ids, clock } = options;
   const exporter =
-    endpoint === undefined ? undefined : createOtlpExporter({ endpoint, resource, metrics });
+    endpoint === undefined
+      ? undefined
+      : createOtlpExporter({ endpoint, resource, counts: createSpanCounts(metrics) });
   return createTracer({ ids, clock, exporter });
 }

@@ -9,6 +9,7 @@ import { MetricRegistry } from "@platform/kernel/metrics";
 import { createManualClock, systemClock } from "@platform/kernel/time";
 import {
   createOtlpExporter,
+  createSpanCounts,
   createTracer,
   isSampled,
   resolveTracesEndpoint,
@@ -66,7 +67,7 @@ function makeTracer(
   const exporter = createOtlpExporter({
     endpoint,
     resource: { service: "gate", version: "1.0.0" },
-    metrics,
+    counts: createSpanCounts(metrics),
     delayMs: 10,
     backoffMs: 1,
     ...more,
@@ -92,7 +93,7 @@ test("an ended span reaches the collector in OTLP's JSON form", async (context) 
   const exporter = createOtlpExporter({
     endpoint: url,
     resource: { service: "gate", version: "1.0.0", instance: "a" },
-    metrics,
+    counts: createSpanCounts(metrics),
     headers: { "X-Api-Key": "k" },
   });
   const tracer = createTracer({ ids: createIdSource(), clock, exporter });

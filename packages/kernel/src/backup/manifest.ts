@@ -1,0 +1,103 @@
+// `backup.json`: the manifest of a backup folder.
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { BackupError } from "./error.ts";
+
+/** Version of the folder format that this program writes and reads. */
+export const BACKUP_FORMAT = 1;
+/** The manifest's file name; it is written last. */
+export const MANIFEST_NAME = "backup.json";
+/** The folder of the files, inside the backup folder. */
+export const DATA_FOLDER = "data";
+/** Bytes of a manifest. */
+export const MANIFEST_BYTES_MAX = 256 * 1024 * 1024;
+/** Files of a backup. */
+export const FILES_MAX = 1_000_000;
+
+const PATH_LENGTH_MAX = 1024;
+const SEGMENT_LENGTH_MAX = 255;
+
+const fileSchema = z.strictObject({
+  path: z.string(),
+  size: z.int().min(0),
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+});
+
+const manifestSchema = z.strictObject({
+  format: z.literal(BACKUP_FORMAT),
+  service: z.string().min(1).max(64),
+  service_version: z.string().min(1).max(64),
+  data_format: z.int().min(0),
+  created_at: z.iso.datetime(),
+  mark: z.json(),
+  files: z.array(fileSchema).max(FILES_MAX),
+});
+
+/** One file of a backup: its path below `data/` with `/` as separator, its size in bytes and its SHA-256 in hex. */
+export type BackupFile = z.infer<typeof fileSchema>;
+
+/**
+ * The contents of `backup.json`. `mark` is the service's own description of the point up to which the backup is complete.
+ * `data_format` is the version of the service's files.
+ */
+export type BackupManifest = z.infer<typeof manifestSchema>;
+
+/** Encodes a manifest; its last member is the SHA-256 of the others, encoded without spaces. */
+export function encodeManifest(manifest: BackupManifest): Buffer {
+  const manifest_sha256 = hashMembers(manifest);
+  return Buffer.from(`${JSON.stringify({ ...manifest, manifest_sha256 }, undefined, 1)}\n`);
+}
+
+/** Decodes and checks a manifest. Throws BackupError if it is damaged, of another format, or names unsafe paths. */
+export function decodeManifest(bytes: Buffer, place: string): BackupManifest {
+  const fail = (why: string) => new BackupError(`${place}: ${why}`);
+  let document: unknown;
+  try {
+    document = JSON.parse(bytes.toString("utf8"));
+  } catch {
+    throw fail("not JSON; the file is damaged");
+  }
+  if (typeof document !== "object" || document === null || !("format" in document)) {
+    throw fail("not the manifest of a backup");
+  }
+  if (document.format !== BACKUP_FORMAT) {
+    const format = JSON.stringify(document.format);
+    throw fail(`backup format ${format}; this version reads format ${BACKUP_FORMAT}`);
+  }
+  const { manifest_sha256: expected, ...members } = document as Record<string, unknown>;
+  if (expected !== hashMembers(members)) throw fail("the manifest does not match its checksum");
+  const parsed = manifestSchema.safeParse(members);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw fail(`${issue?.path.join(".") ?? ""}: ${issue?.message ?? "not allowed"}`);
+  }
+  checkPaths(parsed.data.files, fail);
+  return parsed.data;
+}
+
+/** Why a path cannot be in a backup; undefined if it can. */
+export function findPathProblem(path: string): string | undefined {
+  if (path === "" || path.length > PATH_LENGTH_MAX) return "its length is not allowed";
+  // Colons and backslashes are separators on Windows.
+  // oxlint-disable-next-line no-control-regex -- control characters are what is refused
+  if (/[\u0000-\u001f\u007f\\:]/.test(path)) return "it has characters that are not allowed";
+  for (const segment of path.split("/")) {
+    if (segment === "" || segment === "." || segment === "..") return "it leaves the backup folder";
+    if (segment.length > SEGMENT_LENGTH_MAX) return "a name in it is too long";
+  }
+  return undefined;
+}
+
+function checkPaths(files: readonly BackupFile[], fail: (why: string) => BackupError): void {
+  const paths = new Set<string>();
+  for (const { path } of files) {
+    const problem = findPathProblem(path);
+    if (problem !== undefined) throw fail(`path ${JSON.stringify(path)}: ${problem}`);
+    if (paths.has(path)) throw fail(`path ${JSON.stringify(path)} is listed twice`);
+    paths.add(path);
+  }
+}
+
+function hashMembers(members: object): string {
+  return createHash("sha256").update(JSON.stringify(members)).digest("hex");
+}

@@ -1,0 +1,258 @@
+// The connections of a node:http listener: bounded in number, answered one request at a time, held to a pace and a budget.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { MetricRegistry } from "../metrics/index.ts";
+import {
+  ConnectionBounds,
+  OutgoingBudget,
+  Outflow,
+  Pace,
+  type OutgoingBounds,
+  type PaceBound,
+} from "../sockets/index.ts";
+
+/** Bounds of a listener's connections. */
+export interface HttpConnectionsOptions {
+  /** Connections at a time; one more is closed immediately. Default 10 000. */
+  connectionsMax?: number | undefined;
+  /** Those of one IPv4 address or one IPv6 network of 64 bits. Default half of `connectionsMax`. */
+  connectionsPerAddressMax?: number | undefined;
+  /** Proxies, which only the bound on all connections applies to. */
+  isProxyAddress?: ((address: string) => boolean) | undefined;
+  /** Budget of the bytes that wait for clients; the listener sweeps it. Default one of 256 MiB. */
+  outgoing?: OutgoingBudget | undefined;
+  /** A client that reads nothing for so long while bytes wait for it is disconnected, in ms. Default 60 000. */
+  writeStallMs?: number | undefined;
+  /** The least that a client must read while bytes wait for it. Default 15 KiB a minute. */
+  answerPace?: PaceBound | undefined;
+  /** The least that a client must send of a request's body. Default 7.5 KiB in 30 s. */
+  requestBodyPace?: PaceBound | undefined;
+  /** Where refusals and disconnected clients are counted, and connections and unsent bytes shown. */
+  metrics?: MetricRegistry | undefined;
+}
+
+const SWEEP_MS = 1_000;
+/** Requests of one connection that may wait for the answer to the one before them. */
+const WAITING_MAX = 100;
+const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
+const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
+const TOO_SLOW = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+
+/** Starts the answer to a request. */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
+
+interface Counts {
+  refuse(bound: "all" | "address"): void;
+  drop(reason: string): void;
+}
+
+/** All connections of one listener. */
+export class HttpConnections {
+  readonly #outgoing: OutgoingBudget;
+  readonly #bounds: ConnectionBounds;
+  readonly #outgoingBounds: OutgoingBounds;
+  readonly #requestBodyPace: PaceBound;
+  readonly #handle: RequestHandler;
+  readonly #counts: Counts;
+  readonly #open = new Set<HttpConnection>();
+  readonly #bySocket = new WeakMap<Socket, HttpConnection>();
+  readonly #timer: NodeJS.Timeout;
+  #sweptAtMs = performance.now();
+
+  constructor(options: HttpConnectionsOptions, handle: RequestHandler) {
+    this.#outgoing = options.outgoing ?? new OutgoingBudget();
+    this.#bounds = new ConnectionBounds({
+      connectionsMax: options.connectionsMax ?? 10_000,
+      perAddressMax: options.connectionsPerAddressMax,
+      isExempt: options.isProxyAddress,
+    });
+    this.#outgoingBounds = {
+      writeStallMs: options.writeStallMs ?? 60_000,
+      answerPace: options.answerPace ?? ANSWER_PACE,
+    };
+    this.#requestBodyPace = options.requestBodyPace ?? REQUEST_BODY_PACE;
+    this.#handle = handle;
+    this.#counts = createCounts(options.metrics, this.#bounds, this.#outgoing);
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS);
+    this.#timer.unref();
+  }
+
+  /** Counts a socket that was accepted, before its TLS handshake if it has one; destroys it if it exceeds a bound. */
+  admit(socket: Socket): void {
+    const address = socket.remoteAddress ?? "";
+    const admission = this.#bounds.admit(address);
+    if (admission === "admitted") {
+      socket.once("close", () => this.#bounds.release(address));
+      return;
+    }
+    this.#counts.refuse(admission === "too-many" ? "all" : "address");
+    socket.on("error", () => {});
+    socket.destroy();
+  }
+
+  /** Watches a socket that HTTP is spoken on. */
+  watch(socket: Socket): void {
+    if (socket.destroyed) return;
+    const connection = new HttpConnection(socket, this.#outgoing, this.#outgoingBounds, (reason) =>
+      this.#counts.drop(reason),
+    );
+    this.#open.add(connection);
+    this.#bySocket.set(socket, connection);
+    socket.once("close", () => {
+      this.#open.delete(connection);
+      connection.close();
+    });
+  }
+
+  /** Has a request answered, once those before it on its connection have been and their answers have been taken. */
+  take(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#bySocket.get(request.socket);
+    if (connection === undefined) this.#handle(request, response);
+    else connection.take(request, response, this.#handle);
+  }
+
+  /** Ends the supervision. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #sweep(): void {
+    const nowMs = performance.now();
+    // While this process was busy with something else, peers are not to blame.
+    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
+    this.#sweptAtMs = nowMs;
+    for (const connection of this.#open) connection.sweep(elapsedMs, this.#requestBodyPace);
+    this.#outgoing.sweep(elapsedMs);
+  }
+}
+
+class HttpConnection {
+  readonly #socket: Socket;
+  readonly #outflow: Outflow;
+  readonly #outgoing: OutgoingBudget;
+  readonly #onDropped: (reason: string) => void;
+  readonly #bodyPace = new Pace();
+  #waiting: [request: IncomingMessage, response: ServerResponse][] = [];
+  #request: IncomingMessage | undefined;
+  #response: ServerResponse | undefined;
+
+  constructor(
+    socket: Socket,
+    outgoing: OutgoingBudget,
+    bounds: OutgoingBounds,
+    onDropped: (reason: string) => void,
+  ) {
+    this.#socket = socket;
+    this.#outgoing = outgoing;
+    this.#onDropped = onDropped;
+    this.#outflow = new Outflow(socket, outgoing, bounds, (fault) => {
+      onDropped(fault.replace("-", "_"));
+      socket.destroy();
+    });
+    this.#settleAfterWrites();
+  }
+
+  take(request: IncomingMessage, response: ServerResponse, handle: RequestHandler): void {
+    // The rest of a read that has been parsed already.
+    if (this.#socket.destroyed) return;
+    const before = this.#response;
+    if (before === undefined || (this.#waiting.length === 0 && before.writableFinished)) {
+      this.#start(request, response, handle);
+      return;
+    }
+    if (this.#waiting.length >= WAITING_MAX) {
+      this.#onDropped("pipelined");
+      this.#socket.destroy();
+      return;
+    }
+    this.#waiting.push([request, response]);
+    if (this.#waiting.length === 1) before.once("close", () => this.#advance(handle));
+  }
+
+  sweep(elapsedMs: number, bound: PaceBound): void {
+    this.#outflow.settle();
+    const request = this.#request;
+    // Only the client is waited for: the body is not all there, and nothing of it waits for this side.
+    if (request === undefined || request.complete || request.readableLength > 0) return;
+    if (!this.#bodyPace.isTooSlow(bound, elapsedMs, this.#socket.bytesRead)) return;
+    this.#onDropped("slow_body");
+    if (this.#response?.headersSent !== true) this.#socket.write(TOO_SLOW);
+    this.#socket.destroy();
+  }
+
+  close(): void {
+    this.#waiting = [];
+    this.#outflow.close();
+  }
+
+  #start(request: IncomingMessage, response: ServerResponse, handle: RequestHandler): void {
+    this.#response = response;
+    this.#request = request;
+    if (!request.complete) this.#bodyPace.restart(this.#socket.bytesRead);
+    if (this.#outgoing.isFull) {
+      response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
+      return;
+    }
+    handle(request, response);
+  }
+
+  #advance(handle: RequestHandler): void {
+    const next = this.#waiting.shift();
+    if (next === undefined || this.#socket.destroyed || this.#socket.writableEnded) return;
+    const [request, response] = next;
+    this.#start(request, response, handle);
+    if (this.#waiting.length > 0) response.once("close", () => this.#advance(handle));
+  }
+
+  // What a write leaves behind counts immediately, not from the next sweep on: many answers may come in between.
+  #settleAfterWrites(): void {
+    const socket = this.#socket;
+    const outflow = this.#outflow;
+    const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;
+    socket.write = (...given: unknown[]): boolean => {
+      const takesMore = write(...given);
+      if (!takesMore) outflow.settle();
+      return takesMore;
+    };
+    socket.on("drain", () => outflow.settle());
+  }
+}
+
+function createCounts(
+  registry: MetricRegistry | undefined,
+  bounds: ConnectionBounds,
+  outgoing: OutgoingBudget,
+): Counts {
+  if (registry === undefined) return { refuse: () => {}, drop: () => {} };
+  const refused = registry.counter({
+    name: "platform_http_connections_refused_total",
+    help: "Connections closed immediately: by the bound on all, or on those of one address.",
+    labels: ["bound"],
+  });
+  const dropped = registry.counter({
+    name: "platform_http_clients_dropped_total",
+    help: "Clients disconnected because they read or sent too slowly, or pipelined too many requests.",
+    labels: ["reason"],
+  });
+  const gauge = (name: string, help: string, value: number) => ({
+    type: "gauge" as const,
+    name,
+    help,
+    samples: [{ labels: [], value }],
+  });
+  registry.collect({
+    name: "http-connections",
+    collect: () => [
+      gauge("platform_http_connections", "Open connections.", bounds.open),
+      gauge(
+        "platform_http_unsent_bytes",
+        "Bytes of answers that clients have not read yet.",
+        outgoing.heldBytes,
+      ),
+    ],
+  });
+  return {
+    refuse: (bound) => refused.with({ bound }).add(),
+    drop: (reason) => dropped.with({ reason }).add(),
+  };
+}
