@@ -1,4 +1,5 @@
 // The one error class of the log, with its closed list of codes.
+import type { Damage } from "./types.ts";
 
 /**
  * Why the log refused or failed.
@@ -11,9 +12,13 @@
  * - `out-of-order-sequence`, `producer-fenced`, `duplicate-sequence`: idempotent producers; the
  *   last one is a duplicate too old for its offset to be known.
  * - `overloaded`: more bytes wait for the disk than the configured bound.
- * - `disk-full`: ENOSPC or EDQUOT; nothing of the append was kept; writing may be tried again.
+ * - `disk-full`: ENOSPC, EDQUOT, or less than the reserve is free; nothing of the append was kept;
+ *   writing may be tried again.
  * - `disk-failed`: an fsync failed or the journal cannot be trusted any more; no writes until restart.
  * - `corrupt`: stored bytes do not match their checksum.
+ * - `needs-repair`: the folder is damaged so that acknowledged data would be missing if it were
+ *   opened; nothing was changed (see `repairLog`).
+ * - `quarantine-full`: something has to be set aside and the quarantine is at its bound.
  * - `too-large`: a batch, an entry or a decompressed batch over its bound.
  * - `locked`: another process has this folder open.
  * - `closed`: the log was closed.
@@ -31,6 +36,8 @@ export type LogErrorCode =
   | "disk-full"
   | "disk-failed"
   | "corrupt"
+  | "needs-repair"
+  | "quarantine-full"
   | "too-large"
   | "locked"
   | "closed";
@@ -43,5 +50,19 @@ export class LogError extends Error {
   constructor(code: LogErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
+  }
+}
+
+/** `corrupt`: the asked offset is damaged. Reading can resume at `damage.resumeOffset`. */
+export class DamagedError extends LogError {
+  readonly damage: Damage;
+
+  constructor(damage: Damage) {
+    const { topic, partition, fromOffset, resumeOffset } = damage;
+    super(
+      "corrupt",
+      `offsets ${fromOffset} to ${resumeOffset - 1} of ${topic}/${partition} are damaged`,
+    );
+    this.damage = damage;
   }
 }

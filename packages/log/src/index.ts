@@ -1,8 +1,10 @@
 // The segmented append log: one journal, one fsync for everyone who waits.
 export * from "./types.ts";
-export { LogError, type LogErrorCode } from "./errors.ts";
+export { DamagedError, LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
 export type { DurableListener, Log } from "./engine/log.ts";
 export { openLog } from "./engine/open.ts";
+export { holdWholeLog, logDataFormats, type LogFile, type WholeLog } from "./engine/backup.ts";
+export { checkLog, repairLog } from "./engine/repair.ts";
 export type { CompactionResult } from "./engine/compaction.ts";

@@ -48,6 +48,16 @@ export type LogOptions = {
   producerExpiryMs?: number;
   /** Keys that one compaction pass remembers at most; more are done in further passes. 1 000 000. */
   compactionKeysMax?: number;
+  /**
+   * Bytes of the disk that appends leave free for deletion, retention and checkpoints; below, appends are refused as
+   * `disk-full`. By default the smaller of 1 GiB and a quarter of the disk; 0 turns the reserve off.
+   */
+  reserveBytes?: number;
+  /**
+   * Bytes in the folder `quarantine` at most. 16 GiB. At the bound opening is refused
+   * (`quarantine-full`): nothing in there is ever deleted by the log.
+   */
+  quarantineBytesMax?: number;
   /** Called with what happens in the background and nobody awaits. Must not throw. */
   onEvent?: (event: LogEvent) => void;
 };
@@ -58,7 +68,13 @@ export type LogEvent =
   | { kind: "checkpoint-failed"; error: Error }
   | { kind: "group-failed"; error: Error; appends: number; fatal: boolean }
   | { kind: "compacted"; topic: string; partition: number; before: number; after: number }
-  | { kind: "quarantined"; report: Quarantine };
+  | { kind: "disk-full"; freeBytes: number; reserveBytes: number }
+  | { kind: "disk-has-room"; freeBytes: number }
+  | { kind: "quarantined"; report: Quarantine }
+  | { kind: "damaged"; damage: Damage }
+  | { kind: "quarantine-failed"; error: Error; file: string }
+  | { kind: "healed"; report: Quarantine }
+  | { kind: "set-aside"; file: string };
 
 /** Topic settings; times in milliseconds, sizes in bytes, -1 means without limit. */
 export type TopicConfig = {
@@ -137,8 +153,23 @@ export type ReadResult = {
   nextOffset: number;
 };
 
-/** A stretch of stored bytes below the durable end that was damaged and was set aside. */
+/** A stretch of a file of the log that is not as it should be. */
 export type Quarantine = { file: string; position: number; length: number; reason: string };
+
+/** A range of offsets of a partition that cannot be read, as found while reading. */
+export type Damage = {
+  topic: string;
+  partition: number;
+  /** The first offset that is damaged. */
+  fromOffset: number;
+  /** The first offset behind the damage. */
+  resumeOffset: number;
+  /** The file, and the damaged bytes of it. */
+  file: string;
+  position: number;
+  length: number;
+  reason: string;
+};
 
 /** What opening the log found. */
 export type RecoveryReport = {
@@ -153,7 +184,27 @@ export type RecoveryReport = {
   cutBytes: number;
   /** Damage below the durable end. Not empty: acknowledged data may be missing, see the report. */
   quarantined: readonly Quarantine[];
+  /** Damage to something that is stored twice: nothing is missing. */
+  healed: readonly Quarantine[];
+  /** Files that nothing refers to, moved to the quarantine. */
+  setAside: readonly string[];
   leaderEpoch: number;
+};
+
+/** The outcome of `checkLog` and `repairLog`. */
+export type CheckReport = {
+  /** Nothing is damaged. */
+  isWhole: boolean;
+  /** The log can be opened as it is. */
+  opens: boolean;
+  topics: number;
+  partitions: number;
+  /** Bytes of intact batches in segments. */
+  bytes: number;
+  /** Damage that may mean missing data. */
+  damaged: Quarantine[];
+  /** Damage to something that is stored twice. */
+  healed: Quarantine[];
 };
 
 /** Figures for metrics. */
@@ -167,5 +218,17 @@ export type LogStats = {
   tailBytes: number;
   journalBytes: number;
   openFiles: number;
+  /** Bytes that are free on the disk, as of about a second ago. */
+  diskFreeBytes: number;
+  /** Bytes that appends leave free. */
+  diskReserveBytes: number;
+  /** Whether appends are refused because less than the reserve is free. */
+  diskFull: boolean;
+  /** Damage that was found at the start and since: possible losses, and what was healed from a copy. */
+  damageFound: number;
+  /** Damaged ranges of offsets that readers cannot read. */
+  damagedRanges: number;
+  quarantineFiles: number;
+  quarantineBytes: number;
   state: "open" | "read-only" | "closed";
 };

@@ -1,7 +1,13 @@
 // Whole batches to records, whatever they are compressed with, within a bound.
 import { gunzip, zstdDecompress } from "node:zlib";
 import { LogError } from "../errors.ts";
-import { batchHeaderBytes, compressionOf, readBatchHeader, type BatchHeader } from "./header.ts";
+import {
+  batchHeaderBytes,
+  compressionOf,
+  isBatchIntact,
+  readBatchHeader,
+  type BatchHeader,
+} from "./header.ts";
 import { decodeLz4 } from "./lz4.ts";
 import { decodeRecordSection, type StoredRecord } from "./records.ts";
 import { decodeSnappy } from "./snappy.ts";
@@ -14,14 +20,17 @@ export type DecodedBatch = { header: BatchHeader; records: StoredRecord[] };
 
 /**
  * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop; snappy and
- * lz4 inside it, bounded as well. The checksum is not looked at (see `isBatchIntact`).
- * Throws `invalid-batch`, or `too-large` past `bytesMax` decompressed bytes.
+ * lz4 inside it, bounded as well. Throws `corrupt` if the checksum does not match, `invalid-batch`,
+ * or `too-large` past `bytesMax` decompressed bytes.
  */
 export async function decodeBatch(
   bytes: Buffer,
   bytesMax = decompressedBytesMaxDefault,
 ): Promise<DecodedBatch> {
   const { header, section } = splitBatch(bytes);
+  if (!isBatchIntact(bytes)) {
+    throw new LogError("corrupt", `the batch at offset ${header.baseOffset} is damaged`);
+  }
   if (compressionOf(header.attributes) === "none") {
     return { header, records: decodeRecordSection(header, section) };
   }

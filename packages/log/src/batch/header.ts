@@ -94,6 +94,13 @@ export function isBatchIntact(bytes: Buffer, at = 0): boolean {
   return crc32c(bytes.subarray(at + 21, at + header.bytes)) === bytes.readUInt32BE(at + 17);
 }
 
+/** Whether `bytes` are nothing but whole batches that match their checksums. */
+export function areBatchesIntact(bytes: Buffer): boolean {
+  let at = 0;
+  while (at < bytes.length && isBatchIntact(bytes, at)) at += readBatchHeader(bytes, at)!.bytes;
+  return at === bytes.length;
+}
+
 /**
  * Checks that `bytes` are exactly one batch as a producer may send it: magic 2, true length,
  * `lastOffsetDelta = count − 1`, a known compression, a right CRC32C.

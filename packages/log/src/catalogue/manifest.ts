@@ -1,27 +1,24 @@
-// The manifest: what segments hold, as of the last checkpoint. Journal entries after it come on top.
-import {
-  decodeFileHeader,
-  encodeFileHeader,
-  encodeFrame,
-  fileHeaderBytes,
-  scanFrames,
-  type FileHeader,
-} from "../frame/frame.ts";
+// The manifest: the contents of segments as of the last checkpoint. Journal entries after it come on top.
+import { encodeFileHeader, encodeFrame, fileHeaderBytes, type FileHeader } from "../frame/frame.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { JournalPlace } from "../journal/journal.ts";
 import type { EpochStart, TopicConfig } from "../types.ts";
 import type { Extent, Partition } from "./partition.ts";
 import type { Topic } from "./catalogue.ts";
+import { listManifests, manifestFolder, manifestPath } from "./manifest-files.ts";
 import type { ProducerSnapshot } from "./producers.ts";
 
 /*
- * manifest/<number>.manifest, in frames (see frame.ts). Each entry is one JSON document: a topic, a
- * removed topic, a partition, or a checkpoint, which says that the journal before `journal` is
- * covered. A later document about the same thing replaces the earlier one. When a file has grown
- * to several times what it says, a new one with everything is written, synced and renamed.
+ * manifest/<number>.<a|b>.manifest, in frames (see frame.ts). Each entry is one JSON list of
+ * documents: a topic, a removed topic, a partition, or a checkpoint, which ends a generation and
+ * says that the journal before `journal` is covered. A later document about the same thing replaces
+ * the earlier one; documents after the last checkpoint do not count. When a file has grown to
+ * several times its contents, a new one with everything is written, synced and renamed.
+ *
+ * There are two copies, written one after the other. Nothing is trimmed or removed before both are
+ * on the medium, so the copy that is behind, or the only one left, is always enough to go on from.
  */
-const manifestFolder = "manifest";
 /** Bytes of documents in one frame, about. */
 const frameBytes = 256 * 1024;
 /** A manifest smaller than this is never rewritten. */
@@ -51,6 +48,8 @@ export type PartitionDocument = {
 /** A checkpoint: from where on the journal has to be read, and files that may go. */
 export type CheckpointDocument = {
   kind: "checkpoint";
+  /** Counts checkpoints over all files; 0 in files of version 1. */
+  generation?: number;
   journal: JournalPlace;
   leaderEpoch: number;
   nextUid: number;
@@ -125,88 +124,57 @@ export function epochsOf(document: PartitionDocument): EpochStart[] {
   return document.epochs.map(([epoch, startOffset]) => ({ epoch, startOffset }));
 }
 
-/** What reading the newest manifest gave. */
-export type LoadedManifest = {
-  number: number;
-  documents: ManifestDocument[];
-  damaged: { file: string; position: number; length: number }[];
-};
-
-/** Reads the newest manifest; undefined if there is none, as in a new folder. */
-export async function loadManifest(disk: Disk): Promise<LoadedManifest | undefined> {
-  const number = (await listManifests(disk)).at(-1);
-  if (number === undefined) return undefined;
-  const path = manifestPath(number);
-  const file = await disk.open(path, "read");
-  let bytes: Buffer;
-  try {
-    bytes = Buffer.allocUnsafe(await file.size());
-    await file.read(bytes, 0, bytes.length, 0);
-  } finally {
-    await file.close();
-  }
-  const header = decodeFileHeader("manifest", bytes);
-  if (header === undefined) throw new LogError("corrupt", `${path} has no valid header`);
-  const documents: ManifestDocument[] = [];
-  const scan = await scanFrames(bytes, header, fileHeaderBytes, 0, {
-    async accept(entries) {
-      for (const entry of entries) {
-        for (const document of JSON.parse(entry.toString("utf8")) as ManifestDocument[]) {
-          documents.push(document);
-        }
-      }
-    },
-  });
-  const damaged = scan.damaged.map(({ position, length }) => ({ file: path, position, length }));
-  return { number, documents, damaged };
-}
-
-/** Writes manifests. */
+/** Writes manifests, both copies. */
 export class Manifest {
   readonly #disk: Disk;
   readonly #salt: () => Buffer;
   #number: number;
-  #file: DiskFile | undefined;
+  #generation: number;
+  #files: readonly DiskFile[] = [];
   #header: FileHeader | undefined;
   #end = 0;
   #wholeBytes = 0;
 
-  /** `number` is the newest manifest that exists, 0 if none; the next write begins a new one. */
-  constructor(disk: Disk, salt: () => Buffer, number: number) {
+  /** `number` and `generation` are the highest that exist, 0 if none; the next write begins new files. */
+  constructor(disk: Disk, salt: () => Buffer, number: number, generation: number) {
     this.#disk = disk;
     this.#salt = salt;
     this.#number = number;
+    this.#generation = generation;
+  }
+
+  /** The last generation that is durable in both copies. */
+  get generation(): number {
+    return this.#generation;
   }
 
   /** Whether it is time for `rewrite` instead of `append`. */
   get wantsRewrite(): boolean {
-    return this.#file === undefined || this.#end > Math.max(rewriteBytesMin, this.#wholeBytes * 4);
+    return this.#files.length === 0 || this.#end > Math.max(rewriteBytesMin, this.#wholeBytes * 4);
   }
 
   /**
-   * Adds documents durably; `syncData` is awaited after they were made and before they count.
-   * If it fails with a full disk, nothing counts and it may be repeated.
+   * Adds documents durably, a checkpoint of the next generation last; `syncData` is awaited after
+   * they were made and before they count. If it fails with a full disk, it may be repeated.
    */
   async append(
     documents: Iterable<ManifestDocument>,
     syncData: () => Promise<void>,
   ): Promise<void> {
-    if (this.#file === undefined || this.#header === undefined) {
+    const [first, second] = this.#files;
+    if (first === undefined || second === undefined || this.#header === undefined) {
       throw new LogError("closed", "the manifest was not begun");
     }
-    const durableEnd = this.#end;
-    let end = this.#end;
-    for (const entry of packDocuments(documents)) {
-      const frame = encodeFrame(this.#header.salt, end, durableEnd, [[entry]]);
-      await this.#file.write(frame.pieces, end);
-      end += frame.bytes;
-    }
+    const end = await writeDocuments(first, this.#header, this.#end, documents);
     await syncData();
-    await this.#file.sync();
+    await first.sync();
+    await copyBytes(first, second, this.#end, end);
+    await second.sync();
     this.#end = end;
+    this.#generation++;
   }
 
-  /** Begins a new file that says everything; it counts from the rename on. */
+  /** Begins new files that say everything; each copy counts from its rename on. */
   async rewrite(
     documents: Iterable<ManifestDocument>,
     syncData: () => Promise<void>,
@@ -217,38 +185,44 @@ export class Manifest {
       number,
       salt: this.#salt(),
       previousEnd: 0,
+      generation: this.#generation,
     };
-    const path = manifestPath(number);
-    const file = await this.#disk.open(`${path}.new`, "create");
+    const files: DiskFile[] = [];
     let end = fileHeaderBytes;
     try {
-      await file.write([encodeFileHeader(header)], 0);
-      for (const entry of packDocuments(documents)) {
-        const frame = encodeFrame(header.salt, end, fileHeaderBytes, [[entry]]);
-        await file.write(frame.pieces, end);
-        end += frame.bytes;
+      for (const copy of ["a", "b"] as const) {
+        const path = manifestPath(number, copy);
+        const file = await this.#disk.open(`${path}.new`, "create");
+        files.push(file);
+        if (files.length === 1) {
+          await file.write([encodeFileHeader(header)], 0);
+          end = await writeDocuments(file, header, fileHeaderBytes, documents);
+          await syncData();
+        } else {
+          await copyBytes(files[0]!, file, 0, end);
+        }
+        await file.sync();
+        await this.#disk.rename(`${path}.new`, path);
+        await this.#disk.syncFolder(manifestFolder);
       }
-      await syncData();
-      await file.sync();
-      await this.#disk.rename(`${path}.new`, path);
-      await this.#disk.syncFolder(manifestFolder);
     } catch (error) {
-      await file.close();
+      for (const file of files) await file.close();
       throw error;
     }
-    await this.#file?.close();
-    this.#file = file;
+    for (const file of this.#files) await file.close();
+    this.#files = files;
     this.#header = header;
     this.#number = number;
     this.#end = end;
     this.#wholeBytes = end;
+    this.#generation++;
     for (const older of await listManifests(this.#disk)) {
-      if (older < number) await this.#disk.remove(manifestPath(older));
+      if (older.number < number) await this.#disk.remove(older.path);
     }
   }
 
   async close(): Promise<void> {
-    await this.#file?.close();
+    for (const file of this.#files) await file.close();
   }
 }
 
@@ -257,16 +231,30 @@ export async function prepareManifest(disk: Disk): Promise<void> {
   await disk.makeFolder(manifestFolder);
 }
 
-function manifestPath(number: number): string {
-  return `${manifestFolder}/${String(number).padStart(16, "0")}.manifest`;
+// Everything before the first frame is durable, which each frame says.
+async function writeDocuments(
+  file: DiskFile,
+  header: FileHeader,
+  position: number,
+  documents: Iterable<ManifestDocument>,
+): Promise<number> {
+  let end = position;
+  for (const entry of packDocuments(documents)) {
+    const frame = encodeFrame(header.salt, end, position, [[entry]]);
+    await file.write(frame.pieces, end);
+    end += frame.bytes;
+  }
+  return end;
 }
 
-async function listManifests(disk: Disk): Promise<number[]> {
-  const numbers = (await disk.list(manifestFolder)).flatMap((name) => {
-    const match = /^(\d{16})\.manifest$/.exec(name);
-    return match === null ? [] : [Number(match[1])];
-  });
-  return numbers.sort((a, b) => a - b);
+async function copyBytes(from: DiskFile, to: DiskFile, start: number, end: number): Promise<void> {
+  for (let at = start; at < end;) {
+    const bytes = Buffer.allocUnsafe(Math.min(frameBytes, end - at));
+    const count = await from.read(bytes, 0, bytes.length, at);
+    if (count === 0) throw new LogError("corrupt", "the first copy of the manifest is cut short");
+    await to.write([bytes.subarray(0, count)], at);
+    at += count;
+  }
 }
 
 // Many small documents in one entry: a checksum and a parse for each would cost more than they do.

@@ -75,6 +75,8 @@ export class Partition implements PartitionView {
   rollNext = false;
   /** The partition's folder is there and durable. */
   hasFolder = false;
+  /** The journal file that says whose uid this is; 0 if none does. */
+  describedIn = 0;
   live = true;
 
   constructor(topic: TopicView, uid: number, index: number) {

@@ -10,7 +10,7 @@ import {
   writev,
   type WriteVResult,
 } from "node:fs";
-import { mkdir, readdir, rename, rm, rmdir } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LogError } from "../errors.ts";
@@ -48,6 +48,15 @@ export function openNodeDisk(root: string): Disk {
         throw error;
       }
     },
+    async size(path) {
+      try {
+        return (await stat(full(path))).size;
+      } catch (error) {
+        const code = (error as NodeJS.ErrnoException).code;
+        if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+        throw error;
+      }
+    },
     rename: (from, to) => rename(full(from), full(to)),
     remove: (path) => rm(full(path), { force: true }),
     async removeFolder(path) {
@@ -68,6 +77,10 @@ export function openNodeDisk(root: string): Disk {
         await settle<void>((done) => close(fd, done));
       }
     },
+    async space() {
+      const { bavail, blocks, bsize } = await statfs(root);
+      return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
+    },
     async lock() {
       await mkdir(root, { recursive: true, mode: 0o750 });
       return lockFolder(full("lock.db"));
@@ -85,9 +98,23 @@ function lockFolder(path: string): () => Promise<void> {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE");
   } catch (error) {
     database.close();
-    throw new LogError("locked", `another process has the log open (${path})`, { cause: error });
+    throw explainLockError(path, error as Error);
   }
   return async () => database.close();
+}
+
+function explainLockError(path: string, cause: Error): LogError {
+  // The low byte is SQLite's primary result code: https://sqlite.org/rescode.html
+  const code = ((cause as { errcode?: number }).errcode ?? 0) & 0xff;
+  switch (code) {
+    case 5: // SQLITE_BUSY
+    case 6: // SQLITE_LOCKED
+      return new LogError("locked", `another process has the log open (${path})`, { cause });
+    case 13: // SQLITE_FULL
+      return new LogError("disk-full", `no space left on the disk for ${path}`, { cause });
+    default:
+      return new LogError("disk-failed", `cannot lock ${path}: ${cause.message}`, { cause });
+  }
 }
 
 class NodeFile implements DiskFile {

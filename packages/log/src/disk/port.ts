@@ -17,6 +17,9 @@ export type DiskFile = {
   close(): Promise<void>;
 };
 
+/** Bytes of the file system that holds the root. */
+export type DiskSpace = { freeBytes: number; totalBytes: number };
+
 /** A file system below one root; paths are relative to it and use `/`. */
 export type Disk = {
   /** Opens for reading and writing. `create` makes it anew, empty, also where one exists. */
@@ -25,6 +28,8 @@ export type Disk = {
   makeFolder(path: string): Promise<void>;
   /** Names in a folder; empty where there is none. */
   list(path: string): Promise<string[]>;
+  /** Bytes of a file; undefined if there is none. */
+  size(path: string): Promise<number | undefined>;
   rename(from: string, to: string): Promise<void>;
   /** Removes a file; a missing one is fine. */
   remove(path: string): Promise<void>;
@@ -32,7 +37,12 @@ export type Disk = {
   removeFolder(path: string): Promise<void>;
   /** Makes creations, renames and removals in the folder durable. */
   syncFolder(path: string): Promise<void>;
-  /** Takes the exclusive lock of the root until released; rejects with `LogError` `locked`. */
+  /** The space that is left for this process, and all there is. */
+  space(): Promise<DiskSpace>;
+  /**
+   * Takes the exclusive lock of the root until released. Rejects with `LogError` `locked` if another process holds it,
+   * `disk-full` or `disk-failed` if the lock file cannot be written.
+   */
   lock(): Promise<() => Promise<void>>;
 };
 

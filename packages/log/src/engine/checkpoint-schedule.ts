@@ -3,7 +3,8 @@ import type { Clock } from "../disk/port.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { LogEvent } from "../types.ts";
 import type { Checkpointer } from "./checkpoint.ts";
-import { isDiskFull, type Committer } from "./commit.ts";
+import type { Committer } from "./commit.ts";
+import { isDiskFull } from "./disk-error.ts";
 import type { Limits } from "./limits.ts";
 
 /** In-place bytes after which a checkpoint saves the indexes, so that a restart scans little. */
@@ -29,6 +30,10 @@ export class CheckpointSchedule {
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
+  }
+
+  get isStopped(): boolean {
+    return this.#stopped;
   }
 
   /** To be called when something became durable: begins a checkpoint, or sees to it that one comes. */

@@ -10,10 +10,10 @@ import { extentPath, type Extent, type Partition, type TailBatch } from "../cata
 import type { Disk } from "../disk/port.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
 import type { Journal } from "../journal/journal.ts";
-import { splitBatches } from "../batch/compression.ts";
-import { readBatchHeader } from "../batch/header.ts";
-import { readWholeExtent } from "../segment/read.ts";
+import { readIntactBatches } from "../segment/intact-batches.ts";
 import type { Segments } from "../segment/segments.ts";
+import type { HeaderSource } from "../segment/segment-header.ts";
+import { encodeStretch } from "../segment/shared-stretch.ts";
 import type { Committer } from "./commit.ts";
 import { SharedSegments } from "./shared-segments.ts";
 
@@ -34,6 +34,7 @@ export type CheckpointParts = {
   manifest: Manifest;
   /** Highest number of a shared segment that was ever used. */
   sharedNumber: number;
+  source: HeaderSource;
 };
 
 /** Moves tails to segments and writes the manifest. One checkpoint at a time. */
@@ -48,7 +49,7 @@ export class Checkpointer {
 
   constructor(parts: CheckpointParts) {
     this.#parts = parts;
-    this.#shared = new SharedSegments(parts.disk, parts.sharedNumber, (path) =>
+    this.#shared = new SharedSegments(parts.disk, parts.sharedNumber, parts.source, (path) =>
       this.#garbage.push(path),
     );
     for (const partition of parts.catalogue.partitions()) {
@@ -65,6 +66,11 @@ export class Checkpointer {
       this.#garbage.length > 0 ||
       this.#parts.journal.hasEarlier
     );
+  }
+
+  /** Whether a checkpoint would free files. */
+  get hasGarbage(): boolean {
+    return this.#garbage.length > 0;
   }
 
   /** Takes note of a durable change of the catalogue. */
@@ -116,20 +122,22 @@ export class Checkpointer {
       // Of an entry over several partitions some may be in segments now: in the modes that do not
       // sync by themselves the journal has to be on the medium too, or the entry could be halved.
       await journal.sync();
+      const { manifest } = this.#parts;
       const last: ManifestDocument = {
         kind: "checkpoint",
+        generation: manifest.generation + 1,
         journal: place,
         leaderEpoch: committer.leaderEpoch,
         nextUid: this.#parts.catalogue.nextUid,
         sharedNumber: this.#shared.number,
-        garbage,
+        garbage: [...garbage, ...this.#shared.emptied()],
       };
-      const { manifest } = this.#parts;
       // What the documents say has to be on the medium before they are.
       const syncData = () => segments.syncAll();
       if (manifest.wantsRewrite) await manifest.rewrite(this.#describeAll(removed, last), syncData);
       else
         await manifest.append(this.#describeChanges(topics, partitions, removed, last), syncData);
+      await journal.noteGeneration(manifest.generation, place);
       await this.#clear(garbage, folders, place.file);
       for (const partition of partitions) {
         partition.recordedRevision = partition.describedRevision;
@@ -194,8 +202,12 @@ export class Checkpointer {
     try {
       const count = partition.tail.length;
       const sharedExtents = partition.extents.filter((extent) => extent.shared);
-      const movesShared = sharedExtents.length === partition.extents.length;
-      const earlier = movesShared ? await this.#readBatches(partition, sharedExtents) : [];
+      const isAllShared = sharedExtents.length === partition.extents.length;
+      const read = isAllShared
+        ? await readIntactBatches(this.#parts.segments, partition, sharedExtents)
+        : undefined;
+      const movesShared = read !== undefined;
+      const earlier = read ?? [];
       const batches = [...earlier, ...partition.tail];
       if (batches.length === 0) return 0;
       const write = this.#parts.segments.planOwn(partition, batches);
@@ -233,11 +245,12 @@ export class Checkpointer {
         }
         const count = ownsLast ? 0 : partition.tail.length;
         const merge = this.#needsMerge(partition);
-        const old = merge ? partition.extents.filter((extent) => extent.shared) : [];
-        round.push({ partition, batches: [], count, old });
-        const member = round.at(-1)!;
-        const earlier = await this.#readBatches(partition, old);
-        member.batches = [...earlier, ...partition.tail.slice(0, count)];
+        const shared = merge ? partition.extents.filter((extent) => extent.shared) : [];
+        const member = { partition, batches: [] as TailBatch[], count, old: shared };
+        round.push(member);
+        const earlier = await readIntactBatches(this.#parts.segments, partition, shared);
+        if (earlier === undefined) member.old = [];
+        member.batches = [...(earlier ?? []), ...partition.tail.slice(0, count)];
         for (const batch of member.batches) roundBytes += batch.bytes.length;
         if (roundBytes >= 1024 * 1024) {
           await this.#writeShared(round);
@@ -258,14 +271,18 @@ export class Checkpointer {
     round: readonly { partition: Partition; batches: TailBatch[]; count: number; old: Extent[] }[],
   ): Promise<void> {
     const open = await this.#shared.open();
-    const pieces = round.flatMap(({ batches }) => batches.map((batch) => batch.bytes));
+    let position = open.end;
+    const stretches = round.map(({ partition, batches }) => {
+      const stretch = encodeStretch(open.salt, position, partition, batches);
+      position += stretch.bytes;
+      return stretch;
+    });
+    const pieces = stretches.flatMap((stretch) => stretch.pieces);
     await open.file.write(pieces, open.end);
     // Before anything refers to the stretch: extents are read from here on.
     await open.file.sync();
-    let position = open.end;
-    for (const { partition, batches, count, old } of round) {
-      const extent = sharedExtent(open.number, position, batches);
-      position += extent?.length ?? 0;
+    for (const [at, { partition, batches, count, old }] of round.entries()) {
+      const extent = sharedExtent(open.number, stretches[at]!.position, batches);
       if (!partition.live) continue;
       partition.revision++;
       this.discard(partition, old);
@@ -280,21 +297,6 @@ export class Checkpointer {
       this.#dropTail(partition, count);
     }
     this.#shared.advance(open, position);
-  }
-
-  async #readBatches(partition: Partition, extents: readonly Extent[]): Promise<TailBatch[]> {
-    const batches: TailBatch[] = [];
-    for (const extent of extents) {
-      const bytes = await readWholeExtent(this.#parts.segments, partition, extent);
-      for (const batch of splitBatches(bytes)) {
-        const header = readBatchHeader(batch)!;
-        const nextOffset = header.baseOffset + header.lastOffsetDelta + 1;
-        if (nextOffset <= partition.logStart) continue;
-        const { baseOffset, maxTimestamp } = header;
-        batches.push({ baseOffset, nextOffset, maxTimestamp, bytes: batch });
-      }
-    }
-    return batches;
   }
 
   #needsMerge(partition: Partition): boolean {

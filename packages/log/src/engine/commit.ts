@@ -9,7 +9,10 @@ import type { CatalogueOperation, TrimOperation } from "../journal/entry.ts";
 import type { Journal, JournalPlace } from "../journal/journal.ts";
 import type { OwnWrite, Segments } from "../segment/segments.ts";
 import type { AppendBatch, AppendResult, LogEvent, SyncMode } from "../types.ts";
+import type { FreeSpace } from "./free-space.ts";
+import { ioError, isDiskFull } from "./disk-error.ts";
 import { groupEntries, takeGroup, type Fresh, type Group, type Waiting } from "./group.ts";
+import { MarkSchedule } from "./mark-schedule.ts";
 
 /*
  * An append's way: check → offsets and stamps (in call order, at once) → waits in the queue → its
@@ -27,6 +30,7 @@ export type CommitParts = {
   catalogue: Catalogue;
   journal: Journal;
   segments: Segments;
+  space: FreeSpace;
   clock: Clock;
   mode: SyncMode;
   limits: CommitLimits;
@@ -56,6 +60,7 @@ export class Committer {
   #refusal: LogError | undefined;
   #pendingBytes = 0;
   #syncTimer: (() => void) | undefined;
+  readonly #mark: MarkSchedule;
   #groupDone = Promise.withResolvers<void>();
   #room: { promise: Promise<void>; resolve: () => void } | undefined;
   /** Partitions with anything that the next checkpoint has to write down. */
@@ -73,6 +78,9 @@ export class Committer {
   constructor(parts: CommitParts) {
     this.#parts = parts;
     this.appliedPlace = parts.journal.place;
+    this.#mark = new MarkSchedule(parts.journal, parts.clock, (error) => {
+      if (!isDiskFull(error)) this.poison(error);
+    });
   }
 
   get pendingBytes(): number {
@@ -88,8 +96,12 @@ export class Committer {
    * Appends batches to partitions as one atomic entry. Offsets are given in call order, before the
    * first await, so callers that append one after another keep their order.
    */
-  async append(batches: readonly AppendBatch[]): Promise<AppendResult[]> {
+  async append(
+    batches: readonly AppendBatch[],
+    { mayUseReserve = false } = {},
+  ): Promise<AppendResult[]> {
     this.#checkRoom();
+    this.#parts.space.requireRoom(mayUseReserve);
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
@@ -138,6 +150,7 @@ export class Committer {
     this.#refusal ??= new LogError("closed", "the log is closed");
     await this.whenIdle();
     this.#syncTimer?.();
+    this.#mark.stop();
   }
 
   /** Stops all writing until restart: the disk did something that cannot be repaired here. */
@@ -250,7 +263,8 @@ export class Committer {
 
   async #commit(group: Group): Promise<void> {
     if (this.#refusal?.code === "disk-failed") throw this.#refusal;
-    const { journal, segments, mode, limits } = this.#parts;
+    const { journal, segments, space, mode, limits } = this.#parts;
+    if (space.noteWrite(group.bytes)) await space.refresh();
     if (journal.fileBytes >= limits.journalFileBytes) await journal.roll();
     const writes: OwnWrite[] = [];
     for (const [partition, { batches }] of group.inPlace) {
@@ -259,7 +273,7 @@ export class Committer {
     const durably = mode.kind === "group";
     const start = journal.place;
     const steps = [
-      this.#writeJournal(groupEntries(group, writes, this.leaderEpoch), durably),
+      this.#writeJournal(groupEntries(group, writes, this.leaderEpoch, start.file), durably),
       ...writes.map((write) => segments.writeOwn(write, durably)),
     ];
     const failed = (await Promise.allSettled(steps)).filter((step) => step.status === "rejected");
@@ -301,6 +315,7 @@ export class Committer {
         // A deletion earlier in the queue has taken the partition away.
         if (!partition.live) continue;
         advanced.add(partition);
+        partition.describedIn = this.#parts.journal.place.file;
         partition.noteEpoch(this.leaderEpoch, batch.baseOffset);
         if (group.inPlace.has(partition)) partition.durableEnd = batch.nextOffset;
         else {
@@ -321,6 +336,7 @@ export class Committer {
     for (const partition of group.inPlace.keys()) partition.writer = "nobody";
     this.groups++;
     this.appliedPlace = this.#parts.journal.place;
+    this.#mark.arm(this.appliedPlace);
     this.#signalRoom();
     this.#parts.onDurable(advanced);
   }
@@ -376,15 +392,3 @@ export class Committer {
 }
 
 const nowhere = { baseOffset: -1, lastOffset: -1 };
-
-/** Whether a failure means that the disk is full, and nothing worse. */
-export function isDiskFull(error: unknown): boolean {
-  const code = (error as NodeJS.ErrnoException).code;
-  return code === "ENOSPC" || code === "EDQUOT" || code === "disk-full";
-}
-
-function ioError(error: Error): LogError {
-  const full = isDiskFull(error);
-  const text = full ? "no space left on the disk" : "writing to the disk failed";
-  return new LogError(full ? "disk-full" : "disk-failed", text, { cause: error });
-}

@@ -1,11 +1,12 @@
 // Key compaction: of each key the last record stays; offsets never change.
 import { createHash } from "node:crypto";
 import { decodeBatch } from "../batch/compression.ts";
-import { readBatchHeader } from "../batch/header.ts";
+import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
 import { encodeKept, type StoredRecord } from "../batch/records.ts";
 import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
+import { segmentHeaderBytes } from "../segment/segment-header.ts";
 import { cleanedPath, type Segments } from "../segment/segments.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "./commit.ts";
@@ -132,7 +133,7 @@ async function rewrite(
     shared: false,
     file: base,
     generation,
-    position: 0,
+    position: segmentHeaderBytes,
     length: 0,
     baseOffset: base,
     nextOffset: group.at(-1)!.nextOffset,
@@ -142,6 +143,7 @@ async function rewrite(
   if (!partition.hasFolder) await parts.segments.makeFolder(partition);
   const file = await parts.disk.open(path, "create");
   try {
+    await file.write([parts.segments.headerOf(partition, base, cleaned.nextOffset)], 0);
     await writeKept(parts, partition, group, keys, nowMs, file, cleaned);
     await file.sync();
   } finally {
@@ -169,7 +171,7 @@ async function writeKept(
   let pieces: Buffer[] = [];
   let bytes = 0;
   const flush = async () => {
-    await file.write(pieces, cleaned.length);
+    await file.write(pieces, cleaned.position + cleaned.length);
     cleaned.length += bytes;
     pieces = [];
     bytes = 0;
@@ -243,6 +245,8 @@ async function* walkExtent(
         wanted = Math.max(readBytes, header.bytes);
         break;
       }
+      // A smaller batch would get a new checksum, which would hide the damage.
+      if (!isBatchIntact(chunk, at)) break;
       yield chunk.subarray(at, at + header.bytes);
       at += header.bytes;
     }

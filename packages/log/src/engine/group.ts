@@ -1,5 +1,6 @@
 // What is committed together, and how it is written down in the journal.
 import { batchHeaderBytes, type BatchHeader } from "../batch/header.ts";
+import { describePartition } from "../catalogue/description.ts";
 import type { Partition, TailBatch } from "../catalogue/partition.ts";
 import {
   encodeOperation,
@@ -25,6 +26,7 @@ export type Waiting = {
 /** Entries that are written and synced together. */
 export type Group = {
   waiting: Waiting[];
+  bytes: number;
   /** What goes straight into segments; the journal has a reference to it. */
   inPlace: Map<Partition, Stretch>;
 };
@@ -58,7 +60,7 @@ export function takeGroup(queue: Waiting[], bytesMax: number): Group {
       }
     }
   }
-  return { waiting, inPlace };
+  return { waiting, bytes, inPlace };
 }
 
 /** The entries of the group for the journal: first one of references to what is written in place. */
@@ -66,8 +68,11 @@ export function groupEntries(
   group: Group,
   writes: readonly OwnWrite[],
   leaderEpoch: number,
+  journalFile: number,
 ): Buffer[][] {
   const entries: Buffer[][] = [];
+  const descriptions = describeNew(group, journalFile);
+  if (descriptions.length > 0) entries.push(descriptions.flatMap(encodeOperation));
   if (writes.length > 0) {
     const references = writes.map((write) =>
       reference(write, group.inPlace.get(write.partition)!, leaderEpoch),
@@ -83,6 +88,20 @@ export function groupEntries(
     if (operations.length > 0) entries.push(operations.flatMap(encodeOperation));
   }
   return entries;
+}
+
+// Partitions that this journal file has not said anything about yet.
+function describeNew(group: Group, journalFile: number): Operation[] {
+  const fresh = new Set<Partition>();
+  for (const waiting of group.waiting) {
+    for (const { partition } of waiting.fresh) {
+      if (partition.describedIn !== journalFile) fresh.add(partition);
+    }
+  }
+  return [...fresh].map((partition) => ({
+    kind: "describe",
+    partition: describePartition(partition),
+  }));
 }
 
 function reference(

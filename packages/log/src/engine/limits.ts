@@ -19,6 +19,7 @@ const limitsDefault = {
   producersMax: 1_000,
   producerExpiryMs: 24 * 60 * 60 * 1000,
   compactionKeysMax: 1_000_000,
+  quarantineBytesMax: 16 * 1024 * mebibyte,
 };
 
 /** Every bound; `LogOptions` says what each means. */

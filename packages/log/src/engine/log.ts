@@ -5,12 +5,14 @@ import type { Partition } from "../catalogue/partition.ts";
 import type { Clock, Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { Journal } from "../journal/journal.ts";
-import { findTimestamp, readBatches, ReadPlaces } from "../segment/read.ts";
+import { DamageRegistry } from "../segment/damage.ts";
+import { Reader } from "../segment/read.ts";
 import type { Segments } from "../segment/segments.ts";
 import {
   topicConfigDefault,
   type AppendBatch,
   type AppendResult,
+  type Damage,
   type LogEvent,
   type LogStats,
   type PartitionView,
@@ -23,8 +25,11 @@ import type { Checkpointer } from "./checkpoint.ts";
 import { CheckpointSchedule } from "./checkpoint-schedule.ts";
 import type { Committer } from "./commit.ts";
 import { compactPartition, type CompactionResult } from "./compaction.ts";
+import type { FreeSpace } from "./free-space.ts";
 import type { Limits } from "./limits.ts";
+import type { QuarantineStore } from "./quarantine.ts";
 import { applyRetention } from "./retention.ts";
+import { setDamageAside } from "./set-damage-aside.ts";
 
 /** Longest topic name, in bytes of UTF-8; Kafka's own limit is 249. */
 const nameBytesMax = 1024;
@@ -41,9 +46,11 @@ export type LogParts = {
   catalogue: Catalogue;
   journal: Journal;
   segments: Segments;
+  space: FreeSpace;
   manifest: Manifest;
   committer: Committer;
   checkpointer: Checkpointer;
+  quarantine: QuarantineStore;
   unlock: () => Promise<void>;
 };
 
@@ -59,7 +66,8 @@ export class Log {
   readonly recovery: RecoveryReport;
   readonly #parts: LogParts;
   readonly #listeners: Set<DurableListener>;
-  readonly #places = new ReadPlaces();
+  readonly #damages = new DamageRegistry();
+  readonly #reader: Reader;
   readonly #creating = new Map<string, Promise<TopicView>>();
   readonly #schedule: CheckpointSchedule;
   #compacting: Promise<unknown> = Promise.resolve();
@@ -70,6 +78,14 @@ export class Log {
     this.#parts = parts;
     this.recovery = recovery;
     this.#listeners = listeners;
+    this.#reader = new Reader({
+      segments: parts.segments,
+      damages: this.#damages,
+      onDamage: (partition, damage) => {
+        const skip = () => this.deleteRecords(partition, damage.resumeOffset);
+        void setDamageAside(parts, partition, damage, skip);
+      },
+    });
     this.#schedule = new CheckpointSchedule(parts);
     listeners.add(() => this.#schedule.consider());
     this.#schedule.consider();
@@ -111,10 +127,11 @@ export class Log {
     }
   }
 
-  /** Deletes a topic durably; its files go with the next checkpoint. */
+  /** Deletes a topic durably; its files go with the next checkpoint, which a full disk starts immediately. */
   async deleteTopic(topic: TopicView): Promise<void> {
     this.#own(topic);
     await this.#parts.committer.change([{ kind: "delete-topic", id: topic.id.toString("hex") }]);
+    if (this.#parts.space.isFull) this.#freeFiles().catch(() => undefined);
   }
 
   /** Adds partitions; a topic never loses any. */
@@ -124,6 +141,7 @@ export class Log {
     if (!Number.isSafeInteger(count) || count < 1 || total > topicPartitionsMax) {
       throw new LogError("invalid-argument", `a topic has 1 to ${topicPartitionsMax} partitions`);
     }
+    this.#parts.space.requireRoom();
     const id = topic.id.toString("hex");
     const firstIndex = own.partitions.length;
     const firstUid = this.#takeUids(count);
@@ -144,11 +162,15 @@ export class Log {
   /**
    * Appends batches, to any number of partitions, as one atomic entry: after a crash all of them
    * are there or none. Resolves when durable. Offsets are given at once, in the order of calls.
+   * With `mayUseReserve` most of the reserve of a full disk may be used: for records that let readers move on.
    * Rejects with `overloaded` above the bound of waiting bytes (see `whenRoom`), `disk-full`,
    * `disk-failed`, `invalid-batch`, `too-large`, `unknown-topic`, and the producer codes.
    */
-  append(batches: readonly AppendBatch[]): Promise<AppendResult[]> {
-    return this.#parts.committer.append(batches);
+  append(
+    batches: readonly AppendBatch[],
+    options: { mayUseReserve?: boolean } = {},
+  ): Promise<AppendResult[]> {
+    return this.#parts.committer.append(batches, options);
   }
 
   /** Resolves when the disk has caught up to less than half of the bytes that may wait. */
@@ -171,17 +193,20 @@ export class Log {
   /**
    * Reads whole batches from the one that holds `offset` on: at most `bytesMax` bytes, but always
    * one batch if there is any. An offset at the durable end gives nothing.
-   * Rejects with `offset-out-of-range`, `unknown-topic`, `corrupt`.
+   * Rejects with `offset-out-of-range`, `unknown-topic`, `corrupt`: a `DamagedError` says where reading can resume.
    */
   read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
-    const own = partition as Partition;
-    return readBatches(this.#parts.segments, this.#places, own, offset, bytesMax);
+    return this.#reader.read(partition as Partition, offset, bytesMax);
+  }
+
+  /** Damaged ranges that reading has found since the start, a thousand at most. */
+  damages(): Damage[] {
+    return this.#damages.all;
   }
 
   /** The first record at or after a time (epoch milliseconds); undefined if all are older. */
   findTimestamp(partition: PartitionView, timestamp: number) {
-    const own = partition as Partition;
-    return findTimestamp(this.#parts.segments, this.#places, own, timestamp);
+    return this.#reader.findTimestamp(partition as Partition, timestamp);
   }
 
   /** Calls `listener` after each group that became durable; the returned function ends that. */
@@ -207,6 +232,18 @@ export class Log {
     return dropped;
   }
 
+  /** Throws `disk-full` if appends are refused because less than the reserve is free on the disk. */
+  requireRoom(): void {
+    this.#parts.space.requireRoom();
+  }
+
+  /** If the disk is full: applies retention and deletes the files of what was dropped. */
+  async reclaimSpace(): Promise<void> {
+    if (!this.#parts.space.isFull) return;
+    this.applyRetention();
+    await this.#freeFiles();
+  }
+
   /**
    * Compacts a partition of a `compact` topic, one pass; nothing at or above `before` is looked at.
    * What is in memory only is moved to a segment first.
@@ -230,7 +267,7 @@ export class Log {
   }
 
   stats(): LogStats {
-    const { catalogue, committer, journal, segments } = this.#parts;
+    const { catalogue, committer, journal, segments, quarantine, space } = this.#parts;
     const refusal = committer.refusal?.code;
     return {
       topics: catalogue.topicCount,
@@ -242,6 +279,14 @@ export class Log {
       tailBytes: committer.tailBytes,
       journalBytes: journal.bytes,
       openFiles: segments.files.count,
+      diskFreeBytes: space.freeBytes,
+      diskReserveBytes: space.reserveBytes,
+      diskFull: space.isFull,
+      damageFound:
+        this.recovery.quarantined.length + this.recovery.healed.length + this.#damages.found,
+      damagedRanges: this.#damages.all.length,
+      quarantineFiles: quarantine.size.files,
+      quarantineBytes: quarantine.size.bytes,
       state: refusal === undefined ? "open" : refusal === "closed" ? "closed" : "read-only",
     };
   }
@@ -269,6 +314,7 @@ export class Log {
     if (catalogue.topicCount + this.#creating.size >= limits.topicsMax) {
       throw new LogError("overloaded", `more than ${limits.topicsMax} topics`);
     }
+    this.#parts.space.requireRoom();
     const id = randomId().toString("hex");
     const firstUid = this.#takeUids(partitions);
     const operation = { kind: "create-topic", id, name, firstUid, partitions, config } as const;
@@ -276,6 +322,14 @@ export class Log {
     const topic = catalogue.topicById(id);
     if (topic === undefined) throw new LogError("unknown-topic", `${name} was deleted at once`);
     return topic;
+  }
+
+  async #freeFiles(): Promise<void> {
+    const { checkpointer, space } = this.#parts;
+    while (checkpointer.hasGarbage && !this.#schedule.isStopped) {
+      await this.checkpoint();
+      await space.refresh();
+    }
   }
 
   #takeUids(count: number): number {
@@ -319,6 +373,7 @@ export class Log {
 
   #retain(partition: Partition): number {
     const { clock, committer, checkpointer } = this.#parts;
+    this.#damages.forgetBelow(partition, partition.logStart);
     return applyRetention(partition, clock.now(), committer, checkpointer);
   }
 

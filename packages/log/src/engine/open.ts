@@ -3,38 +3,56 @@ import { randomBytes } from "node:crypto";
 import { Manifest, prepareManifest, type CheckpointDocument } from "../catalogue/manifest.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
 import { fileHeaderBytes } from "../frame/frame.ts";
 import { Journal, journalFolder } from "../journal/journal.ts";
 import { Segments } from "../segment/segments.ts";
-import type { LogOptions, RecoveryReport } from "../types.ts";
+import type { LogEvent, LogOptions, Quarantine, RecoveryReport } from "../types.ts";
 import { Checkpointer } from "./checkpoint.ts";
 import { Committer } from "./commit.ts";
+import { isDiskFull } from "./disk-error.ts";
+import { FreeSpace } from "./free-space.ts";
 import { limitsOf } from "./limits.ts";
 import { Log, type DurableListener } from "./log.ts";
-import { removeOrphans } from "./orphans.ts";
-import type { Recovered } from "./recovered.ts";
+import { clearLeftovers } from "./leftovers.ts";
+import { QuarantineStore } from "./quarantine.ts";
+import { isHealthy, type Recovered } from "./recovered.ts";
 import { recover } from "./recovery.ts";
+
+/** Problems that an error names at most. */
+const problemsNamedMax = 5;
 
 /**
  * Opens the log in the disk's root folder, recovering what a crash left.
- * Rejects with `locked` while another process has it open, `corrupt` if the catalogue is unreadable.
+ * Rejects with `locked` while another process has it open, `needs-repair` if files are damaged so
+ * that acknowledged data would be missing (nothing is changed then), `quarantine-full`.
  */
 export async function openLog(options: LogOptions): Promise<Log> {
   const { disk } = options;
   const started = performance.now();
   const unlock = await disk.lock();
   try {
-    return await build(options, unlock, started);
+    return await buildLog(options, unlock, started);
   } catch (error) {
     await unlock();
-    throw error;
+    throw isDiskFull(error) ? explainFullStart(error) : error;
   }
 }
 
-async function build(
+function explainFullStart(cause: unknown): LogError {
+  const text = "no space left on the disk to open the log; free some space and start again";
+  return new LogError("disk-full", text, { cause });
+}
+
+/** Called before anything is changed by a repair; what it adds to the state is kept. */
+export type Mend = (recovered: Recovered, segments: Segments) => Promise<void>;
+
+/** Opens a locked folder. With `mend`, problems do not refuse it. */
+export async function buildLog(
   options: LogOptions,
   unlock: () => Promise<void>,
   started: number,
+  mend?: Mend,
 ): Promise<Log> {
   const { disk } = options;
   const clock = options.clock ?? systemClock;
@@ -42,28 +60,40 @@ async function build(
   const onEvent = options.onEvent ?? (() => undefined);
   const randomId = options.randomId ?? (() => randomBytes(16));
   const salt = () => randomId().subarray(0, 8);
-  await prepareFolders(disk);
   const recovered = await recover({
     disk,
     nowMs: clock.now(),
     producersMax: limits.producersMax,
   });
-  const manifest = new Manifest(disk, salt, recovered.manifestNumber);
-  const { nextJournal, catalogue } = recovered;
-  if (recovered.manifestNumber === 0) await beginManifest(manifest);
-  const journal = await Journal.start(
+  if (recovered.problems.length > 0 && mend === undefined) throw needsRepair(recovered.problems);
+  await prepareFolders(disk);
+  const quarantine = await QuarantineStore.open(disk, limits.quarantineBytesMax);
+  const { nextJournal, catalogue, generation } = recovered;
+  const manifest = new Manifest(disk, salt, recovered.manifestNumber, generation);
+  const source = { salt, generation: () => manifest.generation };
+  const segments = new Segments(disk, limits, source);
+  await mend?.(recovered, segments);
+  for (const damage of [...recovered.quarantined, ...recovered.problems]) {
+    await quarantine.copy(damage);
+  }
+  for (const path of recovered.spoiled) await quarantine.move(path);
+  if (isNew(recovered)) await beginManifest(manifest);
+  const journal = await Journal.start(disk, salt, {
+    ...nextJournal,
+    generation: manifest.generation,
+  });
+  const space = await FreeSpace.open({
     disk,
-    salt,
-    nextJournal.number,
-    nextJournal.previousEnd,
-    nextJournal.earlier,
-  );
-  const segments = new Segments(disk, limits);
+    reserveBytes: options.reserveBytes,
+    owedBytes: () => committer.tailBytes,
+    onChange: (isFull) => onEvent(describeSpace(space, isFull)),
+  });
   const listeners = new Set<DurableListener>();
   const committer: Committer = new Committer({
     catalogue,
     journal,
     segments,
+    space,
     clock,
     mode: options.sync ?? { kind: "group" },
     limits: { ...limits, journalBytesMax: limits.checkpointBytes * 4 },
@@ -83,12 +113,18 @@ async function build(
     segments,
     manifest,
     sharedNumber,
+    source,
   });
   takeOver(recovered, committer, checkpointer);
-  await removeOrphans(disk, recovered);
+  // Once the next journal file has begun: another recovery would still look for what the last one refers to.
+  const setAside = await clearLeftovers(disk, recovered, quarantine);
   for (const report of recovered.quarantined) onEvent({ kind: "quarantined", report });
-  // A new leader epoch has to be durable before anything is stamped with it.
-  if (recovered.quarantined.length > 0) await checkpointer.run();
+  for (const report of recovered.healed) onEvent({ kind: "healed", report });
+  for (const file of setAside) onEvent({ kind: "set-aside", file });
+  // A new leader epoch has to be durable before anything is stamped with it, and what is stored
+  // twice is to be whole again twice.
+  if (!isHealthy(recovered)) await checkpointer.run();
+  await space.refresh();
   return new Log(
     {
       disk,
@@ -99,14 +135,28 @@ async function build(
       catalogue,
       journal,
       segments,
+      space,
       manifest,
       committer,
       checkpointer,
+      quarantine,
       unlock,
     },
     listeners,
-    report(recovered, performance.now() - started),
+    report(recovered, setAside, performance.now() - started),
   );
+}
+
+function isNew({ manifestNumber, isRebuilt }: Recovered): boolean {
+  return manifestNumber === 0 && !isRebuilt;
+}
+
+function needsRepair(problems: readonly Quarantine[]): LogError {
+  const named = problems.slice(0, problemsNamedMax).map(({ file, reason }) => `${file}: ${reason}`);
+  const more = problems.length - named.length;
+  if (more > 0) named.push(`and ${more} more`);
+  const text = `the log is damaged and was not opened; nothing was changed (${named.join("; ")})`;
+  return new LogError("needs-repair", text);
 }
 
 async function prepareFolders(disk: Disk): Promise<void> {
@@ -118,6 +168,7 @@ async function prepareFolders(disk: Disk): Promise<void> {
 async function beginManifest(manifest: Manifest): Promise<void> {
   const first: CheckpointDocument = {
     kind: "checkpoint",
+    generation: manifest.generation + 1,
     journal: { file: 1, position: fileHeaderBytes },
     leaderEpoch: 0,
     nextUid: 1,
@@ -125,6 +176,12 @@ async function beginManifest(manifest: Manifest): Promise<void> {
     garbage: [],
   };
   await manifest.rewrite([first], () => Promise.resolve());
+}
+
+function describeSpace({ freeBytes, reserveBytes }: FreeSpace, isFull: boolean): LogEvent {
+  return isFull
+    ? { kind: "disk-full", freeBytes, reserveBytes }
+    : { kind: "disk-has-room", freeBytes };
 }
 
 function takeOver(recovered: Recovered, committer: Committer, checkpointer: Checkpointer): void {
@@ -135,7 +192,11 @@ function takeOver(recovered: Recovered, committer: Committer, checkpointer: Chec
   for (const topic of recovered.changedTopics) checkpointer.noteTopic(topic);
 }
 
-function report(recovered: Recovered, durationMs: number): RecoveryReport {
+function report(
+  recovered: Recovered,
+  setAside: readonly string[],
+  durationMs: number,
+): RecoveryReport {
   return {
     durationMs,
     topics: recovered.catalogue.topicCount,
@@ -144,6 +205,8 @@ function report(recovered: Recovered, durationMs: number): RecoveryReport {
     journalBytes: recovered.journalBytes,
     cutBytes: recovered.cutBytes,
     quarantined: recovered.quarantined,
+    healed: recovered.healed,
+    setAside,
     leaderEpoch: recovered.leaderEpoch,
   };
 }

@@ -1,52 +1,45 @@
-// What a recovery found, and what of it could not be used.
+// The result of a recovery: the state to go on from, and everything that was wrong.
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
 import type { Partition } from "../catalogue/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
 
-/** What recovery needs. */
+/** Inputs of a recovery. */
 export type RecoveryParts = { disk: Disk; nowMs: number; producersMax: number };
 
-/** What recovery found; the engine goes on from here. */
+/** The outcome of a recovery. Nothing on the disk has been changed yet. */
 export type Recovered = {
   catalogue: Catalogue;
-  /** Partitions that the journal had something for. */
+  /** Partitions with entries in the journal. */
   dirty: Set<Partition>;
   changedTopics: Set<Topic>;
+  /** Highest manifest number in use, 0 in a new folder. */
   manifestNumber: number;
+  /** Generation of the manifest that was used. */
+  generation: number;
   sharedNumber: number;
   leaderEpoch: number;
   /** The journal file to start, and where the one before it ended. */
   nextJournal: { number: number; previousEnd: number; earlier: Map<number, number> };
   journalBytes: number;
   cutBytes: number;
+  /** Entries below the durable end that do not match their checksum. */
   quarantined: Quarantine[];
-  /** Files that the last checkpoint gave up. */
+  /** Files that are missing, cut short, stale or unreadable. The log does not open with any. */
+  problems: Quarantine[];
+  /** Damage to one of two copies. */
+  healed: Quarantine[];
+  /** Whole files that are damaged, to be kept aside. */
+  spoiled: string[];
+  /** Files that the last checkpoint or a deletion in the journal gave up. */
   garbage: string[];
+  /** Journal files that the checkpoint covers; a crash came before their removal. */
+  covered: string[];
+  /** The catalogue was rebuilt from segments and journal, as no manifest could be used. */
+  isRebuilt: boolean;
 };
 
-/** Copies what is damaged to `quarantine/` and takes note of it. */
-export async function quarantine(
-  disk: Disk,
-  recovered: Recovered,
-  report: Quarantine,
-): Promise<void> {
-  recovered.quarantined.push(report);
-  await disk.makeFolder("quarantine");
-  const source = await disk.open(report.file, "read").catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
-  if (source === undefined) return;
-  const name = `${report.file.replaceAll("/", "-")}-${report.position}`;
-  const copy = await disk.open(`quarantine/${name}`, "create");
-  try {
-    const bytes = Buffer.alloc(report.length);
-    const count = await source.read(bytes, 0, report.length, report.position);
-    await copy.write([bytes.subarray(0, count)], 0);
-    await copy.sync();
-  } finally {
-    await source.close();
-    await copy.close();
-  }
+/** Whether everything that the files say about each other is consistent. */
+export function isHealthy({ quarantined, problems, healed, isRebuilt }: Recovered): boolean {
+  return !isRebuilt && quarantined.length + problems.length + healed.length === 0;
 }

@@ -1,139 +1,137 @@
-// From what a crash left on the disk to a log that goes on.
+// Recovery: reads what a crash or damage left and works out the state to go on from. Changes nothing.
 import { Catalogue } from "../catalogue/catalogue.ts";
-import { loadManifest, type CheckpointDocument } from "../catalogue/manifest.ts";
-import type { Disk } from "../disk/port.ts";
-import { LogError } from "../errors.ts";
-import { decodeFileHeader, fileHeaderBytes, scanFrames } from "../frame/frame.ts";
-import { decodeEntry } from "../journal/entry.ts";
-import { journalPath, listJournal } from "../journal/journal.ts";
-import { quarantine, type Recovered, type RecoveryParts } from "./recovered.ts";
-import { areEntriesWhole, replay } from "./replay.ts";
+import { loadManifest, type LoadedManifest } from "../catalogue/manifest-files.ts";
+import { readMark, type Mark } from "../journal/mark.ts";
+import { listJournal } from "../journal/journal.ts";
+import { rebuildCatalogue } from "./rebuild.ts";
+import type { Recovered, RecoveryParts } from "./recovered.ts";
+import { replayJournal } from "./replay-journal.ts";
 import { applyDocuments } from "./restore.ts";
+import { checkSegmentSizes } from "./segment-sizes.ts";
 
 /**
- * Reads the manifest and the journal after its checkpoint. Cuts a torn tail by starting a new
- * journal file behind it; copies damage below the durable end to `quarantine/`.
+ * Reads the manifest and the journal after its checkpoint. What is broken above the durable end is
+ * a torn tail: a new journal file begins behind it. Everything else that is wrong is reported.
  */
 export async function recover(parts: RecoveryParts): Promise<Recovered> {
-  const manifest = await loadManifest(parts.disk);
-  const catalogue = new Catalogue();
-  const recovered: Recovered = {
-    catalogue,
+  const { disk } = parts;
+  const manifest = await loadManifest(disk);
+  const mark = await readMark(disk);
+  const journals = await listJournal(disk);
+  const recovered = begin(manifest);
+  dropStale(manifest, mark);
+  if (manifest.chosen === undefined) {
+    const isNew =
+      manifest.numberMax === 0 &&
+      journals.length === 0 &&
+      mark === "missing" &&
+      (await disk.list("shared")).length + (await disk.list("topics")).length === 0;
+    if (!isNew) await recoverWithoutManifest(parts, recovered, manifest, mark, journals);
+    return recovered;
+  }
+  const { documents, checkpoint, generation } = manifest.chosen;
+  noteDamagedCopies(recovered, manifest);
+  applyDocuments(recovered.catalogue, documents);
+  recovered.generation = generation;
+  recovered.sharedNumber = checkpoint.sharedNumber;
+  recovered.leaderEpoch = checkpoint.leaderEpoch;
+  recovered.garbage.push(...checkpoint.garbage);
+  checkMark(recovered, mark, journals.length > 0);
+  await replayJournal(parts, recovered, {
+    numbers: journals,
+    first: checkpoint.journal,
+    mark,
+    // Files of version 1 have no mark; a new folder has none before its first journal file is whole.
+    mayLackMark: manifest.chosen.copy === undefined || generation <= 1,
+  });
+  settlePartitions(recovered);
+  await checkSegmentSizes(disk, recovered);
+  if (recovered.quarantined.length + recovered.problems.length > 0) recovered.leaderEpoch++;
+  return recovered;
+}
+
+async function recoverWithoutManifest(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  manifest: LoadedManifest,
+  mark: Mark | "missing" | "damaged",
+  journals: readonly number[],
+): Promise<void> {
+  for (const damage of manifest.damaged) {
+    recovered.quarantined.push(damage);
+    recovered.spoiled.push(damage.file);
+  }
+  const reason = "no copy can be used: the catalogue was rebuilt from segments and journal";
+  recovered.quarantined.push({ file: "manifest", position: 0, length: 0, reason });
+  await rebuildCatalogue(parts, recovered, journals);
+  if (typeof mark === "object") {
+    recovered.generation = Math.max(recovered.generation, mark.generation);
+  }
+  const file = journals[0] ?? 1;
+  const first = { file, position: 0 };
+  await replayJournal(parts, recovered, { numbers: journals, first, mark, mayLackMark: false });
+  settlePartitions(recovered);
+  recovered.leaderEpoch++;
+}
+
+function settlePartitions({ catalogue }: Recovered): void {
+  for (const partition of catalogue.partitions()) {
+    partition.durableEnd = Math.max(partition.durableEnd, partition.logStart);
+    partition.nextOffset = partition.durableEnd;
+  }
+}
+
+function begin(manifest: LoadedManifest): Recovered {
+  return {
+    catalogue: new Catalogue(),
     dirty: new Set(),
     changedTopics: new Set(),
-    manifestNumber: manifest?.number ?? 0,
+    manifestNumber: manifest.numberMax,
+    generation: 0,
     sharedNumber: 0,
     leaderEpoch: 0,
     nextJournal: { number: 1, previousEnd: 0, earlier: new Map() },
     journalBytes: 0,
     cutBytes: 0,
     quarantined: [],
+    problems: [],
+    healed: [],
+    spoiled: [],
     garbage: [],
+    covered: [],
+    isRebuilt: false,
   };
-  if (manifest === undefined) {
-    // The manifest is made before the first journal file, so one without the other was not us.
-    const journals = await listJournal(parts.disk);
-    if (journals.length === 0) return recovered;
-    throw new LogError("corrupt", "there is a journal but no manifest");
-  }
-  for (const { file, position, length } of manifest.damaged) {
-    await quarantine(parts.disk, recovered, { file, position, length, reason: "manifest" });
-  }
-  const checkpoint = applyDocuments(catalogue, manifest.documents);
-  if (checkpoint === undefined) throw new LogError("corrupt", "the manifest has no checkpoint");
-  recovered.sharedNumber = checkpoint.sharedNumber;
-  recovered.leaderEpoch = checkpoint.leaderEpoch;
-  await replayJournal(parts, recovered, checkpoint);
-  recovered.garbage = checkpoint.garbage;
-  for (const partition of catalogue.partitions()) {
-    partition.durableEnd = Math.max(partition.durableEnd, partition.logStart);
-    partition.nextOffset = partition.durableEnd;
-  }
-  if (recovered.quarantined.length > 0) recovered.leaderEpoch++;
-  return recovered;
 }
 
-async function replayJournal(
-  parts: RecoveryParts,
+function noteDamagedCopies(recovered: Recovered, manifest: LoadedManifest): void {
+  for (const damage of manifest.damaged) {
+    recovered.healed.push(damage);
+    if (damage.file !== manifest.chosen?.path) recovered.spoiled.push(damage.file);
+  }
+  if (manifest.isPartnerMissing) {
+    const { path } = manifest.chosen!;
+    const reason = "the other copy of this manifest is missing";
+    recovered.healed.push({ file: path, position: 0, length: 0, reason });
+  }
+}
+
+// The mark is written after both copies of a manifest, so one that is older has lost its end or was put there.
+function dropStale(manifest: LoadedManifest, mark: Mark | "missing" | "damaged"): void {
+  const { chosen } = manifest;
+  if (chosen === undefined || typeof mark !== "object") return;
+  if (mark.generation <= chosen.generation) return;
+  const reason = `it is of generation ${chosen.generation}, but ${mark.generation} was written`;
+  manifest.damaged.push({ file: chosen.path, position: 0, length: 0, reason });
+  manifest.chosen = undefined;
+}
+
+function checkMark(
   recovered: Recovered,
-  checkpoint: CheckpointDocument,
-): Promise<void> {
-  const { disk } = parts;
-  const numbers = await listJournal(disk);
-  const first = checkpoint.journal.file;
-  const relevant = numbers.filter((number) => number >= first);
-  for (const number of numbers) {
-    // What is older is covered; a crash came between the manifest and its removal.
-    if (number < first) await disk.remove(journalPath(number));
-  }
-  let next = { number: first, previousEnd: 0 };
-  for (const number of relevant) {
-    const bytes = await readFile(disk, journalPath(number));
-    const header = decodeFileHeader("journal", bytes);
-    const following = await peekHeader(disk, relevant, number);
-    const position = number === first ? checkpoint.journal.position : fileHeaderBytes;
-    if (header === undefined) {
-      // A file that was just being made holds nothing; one that others follow was damaged.
-      if (following === undefined) {
-        await disk.remove(journalPath(number));
-        break;
-      }
-      const file = journalPath(number);
-      await quarantine(disk, recovered, {
-        file,
-        position: 0,
-        length: bytes.length,
-        reason: "header",
-      });
-      next = { number: number + 1, previousEnd: following.previousEnd };
-      continue;
-    }
-    const limit = following?.previousEnd ?? bytes.length;
-    const known = following?.previousEnd ?? (number === first ? position : 0);
-    const scan = await scanFrames(bytes.subarray(0, limit), header, position, known, {
-      isWhole: (entries) => areEntriesWhole(disk, recovered.catalogue, entries),
-      async accept(entries) {
-        for (const operation of entries.flatMap(decodeEntry)) {
-          await replay(parts, recovered, operation);
-        }
-      },
-    });
-    recovered.journalBytes += scan.end - position;
-    recovered.cutBytes += scan.cutBytes;
-    for (const damage of scan.damaged) {
-      await quarantine(disk, recovered, {
-        file: journalPath(number),
-        ...damage,
-        reason: "a group below the durable end does not match its checksum",
-      });
-    }
-    recovered.nextJournal.earlier.set(number, scan.end);
-    next = { number: number + 1, previousEnd: scan.end };
-  }
-  recovered.nextJournal.number = next.number;
-  recovered.nextJournal.previousEnd = next.previousEnd;
-}
-
-async function peekHeader(disk: Disk, numbers: readonly number[], before: number) {
-  const number = numbers.find((candidate) => candidate > before);
-  if (number === undefined) return undefined;
-  const file = await disk.open(journalPath(number), "read");
-  try {
-    const bytes = Buffer.alloc(fileHeaderBytes);
-    await file.read(bytes, 0, bytes.length, 0);
-    return decodeFileHeader("journal", bytes);
-  } finally {
-    await file.close();
-  }
-}
-
-async function readFile(disk: Disk, path: string): Promise<Buffer> {
-  const file = await disk.open(path, "read");
-  try {
-    const bytes = Buffer.allocUnsafe(await file.size());
-    const count = await file.read(bytes, 0, bytes.length, 0);
-    return bytes.subarray(0, count);
-  } finally {
-    await file.close();
-  }
+  mark: Mark | "missing" | "damaged",
+  hasJournal: boolean,
+): void {
+  if (typeof mark === "object" || (mark === "missing" && !(recovered.generation > 1 && hasJournal)))
+    return;
+  const reason = mark === "damaged" ? "no slot is whole" : "missing";
+  recovered.healed.push({ file: "journal/durable.mark", position: 0, length: 0, reason });
 }

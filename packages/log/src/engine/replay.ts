@@ -6,7 +6,8 @@ import { Producers } from "../catalogue/producers.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";
-import { quarantine, type Recovered, type RecoveryParts } from "./recovered.ts";
+import { segmentHeaderBytes } from "../segment/segment-header.ts";
+import type { Recovered, RecoveryParts } from "./recovered.ts";
 
 /** Whether all is there that the entries refer to: above the durable end it may never have reached its segment. */
 export async function areEntriesWhole(
@@ -24,21 +25,19 @@ export async function areEntriesWhole(
 }
 
 /** Does one operation again; one that the manifest knows of already changes nothing. */
-export async function replay(
-  parts: RecoveryParts,
-  recovered: Recovered,
-  operation: Operation,
-): Promise<void> {
+export function replay(parts: RecoveryParts, recovered: Recovered, operation: Operation): void {
   const { catalogue } = recovered;
   switch (operation.kind) {
     case "append": {
       const partition = catalogue.partition(operation.uid);
       if (partition !== undefined) replayAppend(parts, recovered, partition, operation.batch);
+      // With a manifest it is one of a topic that was deleted since.
+      else if (recovered.isRebuilt) noteUndescribed(recovered, operation.uid);
       return;
     }
     case "in-place": {
       const partition = catalogue.partition(operation.uid);
-      if (partition !== undefined) await replayInPlace(parts, recovered, partition, operation);
+      if (partition !== undefined) replayInPlace(parts, recovered, partition, operation);
       return;
     }
     case "trim": {
@@ -48,6 +47,9 @@ export async function replay(
       recovered.dirty.add(partition);
       return;
     }
+    case "describe":
+      // For a rebuilt catalogue, which has read it already.
+      return;
     case "create-topic":
     case "configure-topic":
     case "add-partitions":
@@ -57,10 +59,21 @@ export async function replay(
       if (topic.live) recovered.changedTopics.add(topic);
       else {
         recovered.changedTopics.delete(topic);
-        for (const partition of topic.partitions) recovered.dirty.delete(partition);
+        for (const partition of topic.partitions) {
+          recovered.dirty.delete(partition);
+          for (const extent of partition.extents) {
+            recovered.garbage.push(extentPath(partition, extent));
+          }
+        }
       }
     }
   }
+}
+
+function noteUndescribed(recovered: Recovered, uid: number): void {
+  const reason = `batches of partition ${uid}, of which no file says whose it is`;
+  if (recovered.problems.some((problem) => problem.reason === reason)) return;
+  recovered.problems.push({ file: "journal", position: 0, length: 0, reason });
 }
 
 function replayAppend(
@@ -83,12 +96,12 @@ function replayAppend(
   recovered.dirty.add(partition);
 }
 
-async function replayInPlace(
+function replayInPlace(
   parts: RecoveryParts,
   recovered: Recovered,
   partition: Partition,
   operation: InPlaceOperation,
-): Promise<void> {
+): void {
   for (const bytes of operation.producerHeaders) {
     const header = readBatchHeader(bytes);
     if (header === undefined) continue;
@@ -102,10 +115,11 @@ async function replayInPlace(
     !last.shared &&
     last.file === operation.segmentBase &&
     last.generation === operation.generation &&
-    last.length === operation.position;
-  if (!joins && operation.position !== 0) {
+    last.position + last.length === operation.position;
+  const isFirst = operation.position === 0 || operation.position === segmentHeaderBytes;
+  if (!joins && !isFirst) {
     // Only after damage: what led up to this stretch is gone, and with it where it joins.
-    await quarantine(parts.disk, recovered, {
+    recovered.quarantined.push({
       file: stretchPath(partition, operation),
       position: operation.position,
       length: operation.bytes,

@@ -1,4 +1,6 @@
 // The segments that many small partitions share: what is in each of them, and which are emptied.
+import { encodeFileHeader, fileHeaderBytes } from "../frame/frame.ts";
+import type { HeaderSource } from "../segment/segment-header.ts";
 import { sharedPath, type Extent, type Partition } from "../catalogue/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 
@@ -8,19 +10,21 @@ const fileBytes = 64 * 1024 * 1024;
 const evacuateBytesMax = 16 * 1024 * 1024;
 
 /** The segment that is written to; `end` is where the next stretch goes. */
-export type OpenShared = { number: number; file: DiskFile; end: number };
+export type OpenShared = { number: number; file: DiskFile; end: number; salt: Buffer };
 
 /** The shared segments. Who gives up an extent says so; a segment without any is retired. */
 export class SharedSegments {
   readonly #disk: Disk;
   readonly #onRetired: (path: string) => void;
+  readonly #source: HeaderSource;
   readonly #files = new Map<number, { bytes: number; live: number; isEvacuated: boolean }>();
   #number: number;
   #open: OpenShared | undefined;
 
   /** `number` is the highest one that was ever used; `onRetired` is told of files that nothing refers to. */
-  constructor(disk: Disk, number: number, onRetired: (path: string) => void) {
+  constructor(disk: Disk, number: number, source: HeaderSource, onRetired: (path: string) => void) {
     this.#disk = disk;
+    this.#source = source;
     this.#number = number;
     this.#onRetired = onRetired;
   }
@@ -43,6 +47,13 @@ export class SharedSegments {
     if (file === undefined) return;
     file.live -= extent.length;
     if (file.live <= 0 && extent.file !== this.#open?.number) this.#retire(extent.file);
+  }
+
+  /** The open segment if nothing refers to it: it is not retired yet, but a recovery may remove it. */
+  emptied(): string[] {
+    const number = this.#open?.number;
+    if (number === undefined || (this.#files.get(number)?.live ?? 0) > 0) return [];
+    return [sharedPath(number)];
   }
 
   /** Whether what is in the segment is to be moved elsewhere. */
@@ -74,8 +85,12 @@ export class SharedSegments {
     const before = this.#open;
     const number = this.#number + 1;
     const file = await this.#disk.open(sharedPath(number), "create");
+    const salt = this.#source.salt();
+    const generation = this.#source.generation();
+    const header = encodeFileHeader({ kind: "shared", number, salt, previousEnd: 0, generation });
+    await file.write([header], 0);
     this.#number = number;
-    this.#open = { number, file, end: 0 };
+    this.#open = { number, file, end: fileHeaderBytes, salt };
     await this.#disk.syncFolder("shared");
     await before?.file.close();
     if (before !== undefined && this.#files.get(before.number)?.live === 0) {

@@ -1,22 +1,30 @@
-// Checksummed frames of entries: the format that journal and manifest files share.
+// Checksummed frames of entries: the format that all files of the log share.
 import { crc32c } from "../batch/crc32c.ts";
 
 /*
  * A file is a header and frames. One write to the disk is one frame (a "group"); it holds entries.
  *
- *   file header   │ magic, kind, version 8 │ file number 8 │ salt 8 │ end of file before 8 │ crc 4 │
+ *   file header   │ magic, kind, version 8 │ file number 8 │ salt 8 │ end of file before 8 │
+ *                 │ manifest generation 8 │ crc 4 │ zeros up to 512 │ the same again up to 1024 │
  *   frame header  │ "GRP1" 4 │ payload bytes 4 │ own position 8 │ durable end 8 │ entries 4 │ crc 4 │
  *   entry         │ body bytes 4 │ crc of body 4 │ body …
  *
  * All numbers big-endian. The frame's crc covers its header after the file's salt, so bytes that
  * a user stored can never pass for a frame, nor can frames of another file. "Durable end" is the
  * position in this file up to which everything was on the medium before this frame was written.
- * Damage above the highest durable end that any whole frame names is a torn tail: nobody was told
- * that it is stored, it is cut. Damage below is reported.
+ * Damage above the highest durable end that is known is a torn tail: nobody was told that it is
+ * stored, it is cut. Damage below is reported.
+ *
+ * The header is stored twice, in sectors of its own, because without the salt no frame of the file
+ * can be told from what a user stored. Version 1 (journal and manifest only) stored it once, in
+ * 36 bytes, without the generation.
  */
 
-/** Bytes of a file header. */
-export const fileHeaderBytes = 36;
+/** Bytes before the first frame in files of the present version. */
+export const fileHeaderBytes = 1024;
+const headerCopyBytes = 512;
+const headerBodyBytes = 40;
+const version1Bytes = 36;
 /** Bytes of a frame header. */
 export const frameHeaderBytes = 32;
 /** Bytes before an entry's body. */
@@ -24,13 +32,23 @@ export const entryHeaderBytes = 8;
 
 const frameMagic = Buffer.from("GRP1");
 
-/** What a file begins with. `previousEnd`: valid bytes of the file numbered one less, 0 if none. */
+/** The kinds of files that consist of frames. */
+export type FileKind = "journal" | "manifest" | "shared" | "segment";
+
+/**
+ * The header of a file. `previousEnd`: valid bytes of the file numbered one less, 0 if none.
+ * `generation`: the last manifest generation that was durable when the file was made.
+ */
 export type FileHeader = {
-  kind: "journal" | "manifest";
+  kind: FileKind;
   number: number;
   salt: Buffer;
   previousEnd: number;
+  generation: number;
 };
+
+/** A header as it was read. `bytes`: where frames begin. `isDamaged`: one of its two copies is unusable. */
+export type DecodedHeader = FileHeader & { version: 1 | 2; bytes: number; isDamaged: boolean };
 
 /** Who takes the entries of a scan. */
 export type FrameVisit = {
@@ -38,7 +56,12 @@ export type FrameVisit = {
   accept: (entries: readonly Buffer[]) => Promise<void>;
 };
 
-const magics = { journal: "PLFJRN\0\x01", manifest: "PLFMAN\0\x01" } as const;
+const magics = {
+  journal: "PLFJRN\0",
+  manifest: "PLFMAN\0",
+  shared: "PLFSHR\0",
+  segment: "PLFSEG\0",
+} as const;
 
 /** What a scan found. `end` is where the whole, trusted part ends. */
 export type Scan = {
@@ -52,24 +75,43 @@ export type Scan = {
 /** Encodes a file header. */
 export function encodeFileHeader(header: FileHeader): Buffer {
   const bytes = Buffer.alloc(fileHeaderBytes);
-  bytes.write(magics[header.kind], 0, "latin1");
+  bytes.write(`${magics[header.kind]}\x02`, 0, "latin1");
   bytes.writeBigUInt64BE(BigInt(header.number), 8);
-  header.salt.copy(bytes, 16);
+  header.salt.copy(bytes, 16, 0, 8);
   bytes.writeBigUInt64BE(BigInt(header.previousEnd), 24);
-  bytes.writeUInt32BE(crc32c(bytes.subarray(0, 32)), 32);
+  bytes.writeBigUInt64BE(BigInt(header.generation), 32);
+  bytes.writeUInt32BE(crc32c(bytes.subarray(0, headerBodyBytes)), headerBodyBytes);
+  bytes.copy(bytes, headerCopyBytes, 0, headerCopyBytes);
   return bytes;
 }
 
-/** Decodes a file header; undefined if it is not whole or of another kind or version. */
-export function decodeFileHeader(kind: FileHeader["kind"], bytes: Buffer): FileHeader | undefined {
-  if (bytes.length < fileHeaderBytes) return undefined;
-  if (bytes.toString("latin1", 0, 8) !== magics[kind]) return undefined;
-  if (crc32c(bytes.subarray(0, 32)) !== bytes.readUInt32BE(32)) return undefined;
+/** Decodes a file header; undefined if no copy of it is whole, or it is of another kind or version. */
+export function decodeFileHeader(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
+  const first = decodeCopy(kind, bytes.subarray(0, headerCopyBytes));
+  if (first?.version === 1) return first;
+  const second = decodeCopy(kind, bytes.subarray(headerCopyBytes, fileHeaderBytes));
+  const header = first ?? (second?.version === 2 ? second : undefined);
+  if (header === undefined) return undefined;
+  return { ...header, isDamaged: first === undefined || second === undefined };
+}
+
+function decodeCopy(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
+  if (bytes.length < version1Bytes) return undefined;
+  const magic = bytes.toString("latin1", 0, 8);
+  const version = magic === `${magics[kind]}\x01` ? 1 : magic === `${magics[kind]}\x02` ? 2 : 0;
+  if (version === 0) return undefined;
+  const bodyBytes = version === 1 ? version1Bytes - 4 : headerBodyBytes;
+  if (bytes.length < bodyBytes + 4) return undefined;
+  if (crc32c(bytes.subarray(0, bodyBytes)) !== bytes.readUInt32BE(bodyBytes)) return undefined;
   return {
     kind,
+    version,
+    bytes: version === 1 ? version1Bytes : fileHeaderBytes,
+    isDamaged: false,
     number: Number(bytes.readBigUInt64BE(8)),
     salt: Buffer.from(bytes.subarray(16, 24)),
     previousEnd: Number(bytes.readBigUInt64BE(24)),
+    generation: version === 1 ? 0 : Number(bytes.readBigUInt64BE(32)),
   };
 }
 
@@ -120,7 +162,7 @@ export function encodeFrame(
  */
 export async function scanFrames(
   bytes: Buffer,
-  header: FileHeader,
+  header: Pick<FileHeader, "salt">,
   start: number,
   durableEnd: number,
   visit: FrameVisit,

@@ -1,5 +1,6 @@
 // What a journal entry says: its operations, to and from bytes.
 import { batchHeaderBytes, readInt64, writeInt64 } from "../batch/header.ts";
+import type { PartitionDescription } from "../catalogue/description.ts";
 import { LogError } from "../errors.ts";
 import type { TopicConfig } from "../types.ts";
 
@@ -12,6 +13,7 @@ import type { TopicConfig } from "../types.ts";
  *                 │ producer headers 4 │ 61 each …
  *   3 trim        │ partition uid 4 │ log start offset 8 │
  *   4 catalogue   │ bytes 4 │ JSON …
+ *   5 describe    │ bytes 4 │ JSON …
  */
 
 /** A batch whose bytes are in the journal itself. */
@@ -53,8 +55,19 @@ export type CatalogueOperation =
   | { kind: "configure-topic"; id: string; config: TopicConfig }
   | { kind: "add-partitions"; id: string; firstUid: number; firstIndex: number; count: number };
 
+/**
+ * Whose batches a uid stands for. Written before the first batch of a partition in each file, so
+ * that a file can be read without the manifest.
+ */
+export type DescribeOperation = { kind: "describe"; partition: PartitionDescription };
+
 /** Everything that an entry can hold. */
-export type Operation = AppendOperation | InPlaceOperation | TrimOperation | CatalogueOperation;
+export type Operation =
+  | AppendOperation
+  | InPlaceOperation
+  | TrimOperation
+  | CatalogueOperation
+  | DescribeOperation;
 
 const inPlaceFixedBytes = 65;
 
@@ -77,15 +90,21 @@ export function encodeOperation(operation: Operation): Buffer[] {
       writeInt64(bytes, operation.logStart, 5);
       return [bytes];
     }
+    case "describe":
+      return encodeJson(5, operation.partition);
     case "create-topic":
     case "delete-topic":
     case "configure-topic":
     case "add-partitions":
       break;
   }
-  const json = Buffer.from(JSON.stringify(operation satisfies CatalogueOperation));
+  return encodeJson(4, operation satisfies CatalogueOperation);
+}
+
+function encodeJson(type: number, value: unknown): Buffer[] {
+  const json = Buffer.from(JSON.stringify(value));
   const head = Buffer.allocUnsafe(5);
-  head[0] = 4;
+  head[0] = type;
   head.writeUInt32BE(json.length, 1);
   return [head, json];
 }
@@ -135,6 +154,11 @@ function decodeOperation(bytes: Buffer): [Operation, number] {
       case 4: {
         const end = 5 + bytes.readUInt32BE(1);
         return [JSON.parse(bytes.toString("utf8", 5, end)) as CatalogueOperation, end];
+      }
+      case 5: {
+        const end = 5 + bytes.readUInt32BE(1);
+        const partition = JSON.parse(bytes.toString("utf8", 5, end)) as PartitionDescription;
+        return [{ kind: "describe", partition }, end];
       }
       default:
     }

@@ -2,6 +2,7 @@
 import { encodeFileHeader, encodeFrame, fileHeaderBytes, type FileHeader } from "../frame/frame.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
+import { MarkFile } from "./mark.ts";
 
 /** The folder of the journal. */
 export const journalFolder = "journal";
@@ -24,6 +25,15 @@ export async function listJournal(disk: Disk): Promise<number[]> {
   return numbers.sort((a, b) => a - b);
 }
 
+/** Where a journal starts: the number of its file, the end of the file before, sizes of all earlier ones. */
+export type JournalStart = {
+  number: number;
+  previousEnd: number;
+  earlier: ReadonlyMap<number, number>;
+  /** The manifest generation that is durable. */
+  generation: number;
+};
+
 /**
  * The file that groups are written to. One write at a time; `end` is after the last group that was
  * written, `durableEnd` after the last one that was synced.
@@ -37,28 +47,36 @@ export class Journal {
   #end = fileHeaderBytes;
   #durableEnd = fileHeaderBytes;
   #earlierBytes = 0;
+  #generation: number;
+  readonly #mark: MarkFile;
+  #markedEnd = fileHeaderBytes;
+  #marking: Promise<void> = Promise.resolve();
   readonly #sizes = new Map<number, number>();
   readonly #syncs = new Set<Promise<void>>();
 
-  private constructor(disk: Disk, salt: () => Buffer, file: DiskFile, header: FileHeader) {
+  private constructor(
+    disk: Disk,
+    salt: () => Buffer,
+    file: DiskFile,
+    header: FileHeader,
+    mark: MarkFile,
+  ) {
     this.#disk = disk;
     this.#salt = salt;
     this.#file = file;
     this.#header = header;
     this.#oldest = header.number;
+    this.#generation = header.generation;
+    this.#mark = mark;
   }
 
-  /** Starts file `number`; `earlier` are the sizes of the files before it that are still there. */
-  static async start(
-    disk: Disk,
-    salt: () => Buffer,
-    number: number,
-    previousEnd: number,
-    earlier: ReadonlyMap<number, number>,
-  ): Promise<Journal> {
-    const header: FileHeader = { kind: "journal", number, salt: salt(), previousEnd };
+  /** Starts a file behind the earlier ones, which are still there. */
+  static async start(disk: Disk, salt: () => Buffer, start: JournalStart): Promise<Journal> {
+    const { number, previousEnd, earlier, generation } = start;
+    const header: FileHeader = { kind: "journal", number, salt: salt(), previousEnd, generation };
     const file = await createFile(disk, header);
-    const journal = new Journal(disk, salt, file, header);
+    const mark = await MarkFile.start(disk, { file: number, end: fileHeaderBytes, generation });
+    const journal = new Journal(disk, salt, file, header, mark);
     for (const [older, bytes] of earlier) {
       journal.#sizes.set(older, bytes);
       journal.#earlierBytes += bytes;
@@ -124,6 +142,7 @@ export class Journal {
       number: this.#header.number + 1,
       salt: this.#salt(),
       previousEnd: this.#end,
+      generation: this.#generation,
     };
     const file = await this.#createOrUndo(header);
     const before = this.#file;
@@ -133,8 +152,30 @@ export class Journal {
     this.#header = header;
     this.#end = fileHeaderBytes;
     this.#durableEnd = fileHeaderBytes;
+    this.#markedEnd = 0;
     await Promise.allSettled(this.#syncs);
     await before.close();
+    // Durable before the first group, so that the file is missed if it disappears.
+    await this.mark(this.place);
+    await this.#mark.sync();
+  }
+
+  /** Whether groups before `place` are durable that the mark does not cover. */
+  wantsMark(place: JournalPlace): boolean {
+    return place.file === this.#header.number && this.#markEnd(place) > this.#markedEnd;
+  }
+
+  /** Writes down that everything before `place` is durable, as far as it is. */
+  mark(place: JournalPlace): Promise<void> {
+    this.#marking = this.#marking.catch(() => undefined).then(() => this.#writeMark(place));
+    return this.#marking;
+  }
+
+  /** Takes note of the manifest generation that is durable; the journal before `place` is applied. */
+  async noteGeneration(generation: number, place: JournalPlace): Promise<void> {
+    this.#generation = generation;
+    this.#markedEnd = 0;
+    await this.mark(place);
   }
 
   /** Removes the files before `file`; a checkpoint covers them. */
@@ -148,8 +189,20 @@ export class Journal {
   }
 
   async close(): Promise<void> {
-    await Promise.allSettled(this.#syncs);
+    await Promise.allSettled([...this.#syncs, this.#marking]);
     await this.#file.close();
+    await this.#mark.close();
+  }
+
+  #markEnd(place: JournalPlace): number {
+    return Math.min(place.position, this.#durableEnd);
+  }
+
+  async #writeMark(place: JournalPlace): Promise<void> {
+    if (!this.wantsMark(place)) return;
+    const end = this.#markEnd(place);
+    await this.#mark.write({ file: place.file, end, generation: this.#generation });
+    this.#markedEnd = end;
   }
 
   // A half-made next file would end this one in the eyes of a recovery, so it has to go again;

@@ -11,6 +11,7 @@ import {
 } from "../catalogue/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
+import { encodeSegmentHeader, segmentHeaderBytes, type HeaderSource } from "./segment-header.ts";
 import { SparseIndex } from "./sparse-index.ts";
 
 /** Bytes read at once when a segment is scanned for its index. */
@@ -35,9 +36,15 @@ export class Segments {
   /** Own files with writes that were not synced, and whether their folder was not either. */
   readonly #unsynced = new Map<string, string | undefined>();
   readonly #folders = new Set<string>();
+  readonly #source: HeaderSource;
 
-  constructor(disk: Disk, limits: { openFilesMax: number; indexBytesMax: number }) {
+  constructor(
+    disk: Disk,
+    limits: { openFilesMax: number; indexBytesMax: number },
+    source: HeaderSource,
+  ) {
     this.#disk = disk;
+    this.#source = source;
     this.#indexBytesMax = limits.indexBytesMax;
     this.files = new OpenFiles({
       filesMax: limits.openFilesMax,
@@ -69,7 +76,7 @@ export class Segments {
       shared: false,
       file: fresh ? first.baseOffset : last.file,
       generation: fresh ? 0 : last.generation,
-      position: fresh ? 0 : last.position + last.length,
+      position: fresh ? segmentHeaderBytes : last.position + last.length,
       length,
       baseOffset: first.baseOffset,
       nextOffset,
@@ -87,7 +94,8 @@ export class Segments {
     const lease = await (fresh ? this.#create(path) : this.files.use(path));
     try {
       const pieces = write.batches.map((batch) => batch.bytes);
-      await lease.file.write(pieces, extent.position);
+      if (fresh) pieces.unshift(encodeSegmentHeader(this.#source, partition, extent.file));
+      await lease.file.write(pieces, fresh ? 0 : extent.position);
       if (!sync) {
         const folder = fresh ? partitionFolder(partition) : this.#unsynced.get(path);
         this.#unsynced.set(path, folder);
@@ -105,7 +113,7 @@ export class Segments {
     const { partition, extent, fresh, batches } = write;
     if (fresh) {
       this.#shelveActiveIndex(partition);
-      partition.activeIndex = new SparseIndex();
+      partition.activeIndex = new SparseIndex(extent.position);
       partition.hasFolder = true;
       partition.rollNext = false;
       partition.extents.push({ ...extent });
@@ -144,6 +152,11 @@ export class Segments {
     return this.#disk.makeFolder(partitionFolder(partition));
   }
 
+  /** The header of a segment that is written as a whole, up to `nextOffset`. */
+  headerOf(partition: Partition, baseOffset: number, nextOffset: number): Buffer {
+    return encodeSegmentHeader(this.#source, partition, baseOffset, nextOffset);
+  }
+
   /** Makes a partition's folder and its file names durable. */
   syncPartitionFolder(partition: Partition): Promise<void> {
     return this.#syncFolders(partition);
@@ -156,7 +169,7 @@ export class Segments {
     }
     const path = extentPath(partition, extent);
     const loaded = this.#indexes.get(path);
-    if (loaded !== undefined && loaded.coveredBytes >= extent.length) {
+    if (loaded !== undefined && loaded.coveredBytes >= endOf(extent)) {
       this.#indexes.delete(path);
       this.#indexes.set(path, loaded);
       return loaded;
@@ -201,10 +214,9 @@ export class Segments {
 
   async #buildIndex(partition: Partition, extent: Extent): Promise<SparseIndex> {
     const path = extentPath(partition, extent);
-    const index = (await this.#readIndex(path, extent.length)) ?? new SparseIndex();
-    if (index.coveredBytes < extent.length) {
-      await this.#extendIndex(path, index, extent.length);
-    }
+    const end = endOf(extent);
+    const index = (await this.#readIndex(path, end)) ?? new SparseIndex(extent.position);
+    if (index.coveredBytes < end) await this.#extendIndex(path, index, end);
     return index;
   }
 
@@ -323,6 +335,10 @@ export class Segments {
     await this.#disk.syncFolder("topics");
     this.#folders.add(folder);
   }
+}
+
+function endOf(extent: Extent): number {
+  return extent.position + extent.length;
 }
 
 /** The index file of a segment file. */

@@ -26,8 +26,13 @@ export class SparseIndex {
   #entries = new Float64Array(3 * 4);
   #count = 0;
   #lastPosition = -indexIntervalBytes;
-  coveredBytes = 0;
+  coveredBytes: number;
   maxTimestamp = -1;
+
+  /** `position`: where the first batch of the segment begins. */
+  constructor(position = 0) {
+    this.coveredBytes = position;
+  }
 
   /** Bytes of memory that it takes. */
   get memoryBytes(): number {

@@ -1,7 +1,8 @@
 // A full disk, a failing one, and damage to what was stored.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LogError, type LogEvent } from "../../src/index.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { LogError, type LogEvent, type PartitionView } from "../../src/index.ts";
 import { appendAll, batchOf, openFixture } from "../simulation/fixture.ts";
 import { Random } from "../simulation/random.ts";
 import { readAll } from "../simulation/read-all.ts";
@@ -33,6 +34,57 @@ test("a full disk fails those who wait, readers go on, and writing goes on when 
   assert.deepEqual(values, ["kept", "after"]);
   await log.close();
 });
+
+test("appends stop at the reserve; deletion and retention use it, and make room again", async () => {
+  const events: LogEvent[] = [];
+  const reserveBytes = 100_000;
+  const { log, disk } = await openFixture({
+    reserveBytes,
+    onEvent: (event) => events.push(event),
+  });
+  const config = { segmentBytes: 20_000, retentionBytes: -1 };
+  const topics = await Promise.all(
+    ["deleted", "trimmed"].map((name) => log.createTopic(name, { config })),
+  );
+  const [deleted, trimmed] = topics.map(({ partitions }) => partitions[0]!);
+  const fill = async (partition: PartitionView) => {
+    for (;;) await log.append([{ partition, batch: batchOf("x".repeat(2_000)) }]);
+  };
+  const isOpen = () => !log.stats().diskFull;
+  for (let count = 0; count < 200; count++) {
+    await log.append([{ partition: deleted!, batch: batchOf("x".repeat(2_000)) }]);
+  }
+  await log.checkpoint();
+  disk.capacity = 1_000_000;
+  await sleep(1_100);
+  await assert.rejects(fill(trimmed!), code("disk-full"));
+  assert.equal(log.stats().diskFull, true);
+  assert.ok((await disk.space()).freeBytes > reserveBytes / 2);
+  await assert.rejects(log.createTopic("more"), code("disk-full"));
+  await log.append([{ partition: trimmed!, batch: batchOf("ack") }], { mayUseReserve: true });
+  const end = trimmed!.durableEnd;
+
+  await log.deleteTopic(topics[0]!);
+  await waitUntil(isOpen);
+  await assert.rejects(fill(trimmed!), code("disk-full"));
+  assert.ok(trimmed!.durableEnd > end);
+
+  await log.configureTopic(topics[1]!, { retentionBytes: 10_000 });
+  await log.reclaimSpace();
+  await waitUntil(isOpen);
+  await appendAll(log, trimmed!, ["room"]);
+  const kinds = events.map(({ kind }) => kind).filter((kind) => kind.startsWith("disk-"));
+  assert.deepEqual(kinds, ["disk-full", "disk-has-room", "disk-full", "disk-has-room"]);
+  await log.close();
+});
+
+async function waitUntil(isTrue: () => boolean): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  while (!isTrue()) {
+    assert.ok(Date.now() < deadline);
+    await sleep(20);
+  }
+}
 
 test("a failed sync stops writing until restart, is never repeated, and readers go on", async () => {
   const events: LogEvent[] = [];

@@ -48,6 +48,7 @@ export class History {
  */
 export async function judge(log: Log, moment: ReturnType<History["moment"]>): Promise<void> {
   assert.deepEqual(log.recovery.quarantined, [], "nothing was quarantined");
+  assert.deepEqual(log.recovery.healed, [], "a crash is not taken for damage");
   for (const name of moment.topics) {
     if (moment.deleting.includes(name)) continue;
     assert.ok(log.topic(name) !== undefined, `topic ${name} is there`);

@@ -127,6 +127,12 @@ export class SimDisk implements Disk {
     return [...(this.#folders.get(path)?.now.keys() ?? [])];
   }
 
+  async size(path: string): Promise<number | undefined> {
+    await this.#step("read", path);
+    const inode = this.#folders.get(parentOf(path))?.now.get(baseOf(path));
+    return inode === undefined || inode === "folder" ? undefined : inode.now.length;
+  }
+
   async rename(from: string, to: string): Promise<void> {
     await this.#step("rename", from);
     const [source, oldName] = this.#locate(from);
@@ -162,6 +168,10 @@ export class SimDisk implements Disk {
     for (const change of folder.pending.splice(0, count)) applyName(folder.durable, change);
   }
 
+  async space(): Promise<{ freeBytes: number; totalBytes: number }> {
+    return { freeBytes: this.capacity - this.#usedBytes(), totalBytes: this.capacity };
+  }
+
   async lock(): Promise<() => Promise<void>> {
     if (this.#locked) throw new LogError("locked", "the simulated disk is locked");
     this.#locked = true;
@@ -174,6 +184,7 @@ export class SimDisk implements Disk {
     return {
       read: async (into, at, length, position) => {
         await this.#step("read", path);
+        if (position >= inode.now.length) return 0;
         return inode.now.copy(into, at, position, Math.min(position + length, inode.now.length));
       },
       write: async (buffers, position) => {

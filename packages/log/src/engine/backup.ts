@@ -1,0 +1,69 @@
+// The files of a whole log, for a copy of them while no process writes.
+import { manifestFolder } from "../catalogue/manifest-files.ts";
+import type { Disk } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+import { journalFolder, journalPath, listJournal } from "../journal/journal.ts";
+import type { CheckReport } from "../types.ts";
+import { checkLocked } from "./repair.ts";
+
+/** Versions of the log's files that can be read; the newest is written (see `frame/frame.ts`). */
+export const logDataFormats = { oldest: 1, newest: 2 } as const;
+
+/** Files that no recovery reads: they were being written when a crash came. */
+const unfinishedEndings = [".new", ".cleaned"];
+
+/** A file of a log: its path with `/` as separator, relative to the log's folder, and its size in bytes. */
+export type LogFile = { path: string; bytes: number };
+
+/** A log without damage, and everything that has to be copied to have it again. */
+export type WholeLog = {
+  report: CheckReport;
+  files: LogFile[];
+  /** Where the journal ends: number of its last file (0 in a new log) and bytes of that. */
+  journal: { file: number; position: number };
+};
+
+/**
+ * Locks the log, reads everything in it and calls `work`, during which the files do not change. Rejects with `locked` while
+ * a process has the log open, and with `needs-repair` if anything is damaged.
+ */
+export async function holdWholeLog<Result>(
+  disk: Disk,
+  work: (log: WholeLog) => Promise<Result>,
+): Promise<Result> {
+  const unlock = await disk.lock();
+  try {
+    const report = await checkLocked(disk);
+    if (!report.isWhole) throw refuseDamaged(report);
+    return await work({ report, files: await listLogFiles(disk), journal: await findEnd(disk) });
+  } finally {
+    await unlock();
+  }
+}
+
+function refuseDamaged({ damaged, healed }: CheckReport): LogError {
+  const [first] = [...damaged, ...healed];
+  const text = `the log is damaged and was not copied (${first?.file}: ${first?.reason})`;
+  return new LogError("needs-repair", text);
+}
+
+async function listLogFiles(disk: Disk): Promise<LogFile[]> {
+  const files: LogFile[] = [];
+  const addFolder = async (folder: string) => {
+    for (const name of (await disk.list(folder)).sort()) {
+      if (unfinishedEndings.some((ending) => name.endsWith(ending))) continue;
+      const path = `${folder}/${name}`;
+      files.push({ path, bytes: (await disk.size(path)) ?? 0 });
+    }
+  };
+  for (const folder of [manifestFolder, journalFolder, "shared"]) await addFolder(folder);
+  for (const id of (await disk.list("topics")).sort()) {
+    for (const index of await disk.list(`topics/${id}`)) await addFolder(`topics/${id}/${index}`);
+  }
+  return files;
+}
+
+async function findEnd(disk: Disk): Promise<WholeLog["journal"]> {
+  const file = (await listJournal(disk)).at(-1) ?? 0;
+  return { file, position: (await disk.size(journalPath(file))) ?? 0 };
+}

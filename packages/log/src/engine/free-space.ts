@@ -1,0 +1,103 @@
+// The reserve: appends stop before the disk is full, so that deletion, retention and checkpoints still have room to free it.
+import type { Disk, DiskSpace } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+
+const RESERVE_BYTES_MAX = 1024 ** 3;
+const RESERVE_SHARE_MAX = 0.25;
+/** A full disk counts as full until this much more than the reserve is free, so that the state does not flap. */
+const RECOVERY_SHARE = 0.1;
+/** What the reserve keeps for deletion and checkpoints alone. */
+const LAST_SHARE = 0.25;
+const READ_EVERY_MS = 1000;
+/** The space is read again after this part of the room above the reserve was written. */
+const READ_AFTER_SHARE = 0.25;
+
+/** Options of a `FreeSpace`. */
+export interface FreeSpaceOptions {
+  disk: Disk;
+  /** Bytes that appends leave free; by default the smaller of 1 GiB and a quarter of the disk. */
+  reserveBytes: number | undefined;
+  /** Bytes that the next checkpoint will write. */
+  owedBytes: () => number;
+  /** Called when the disk becomes full, and when it is no longer. */
+  onChange: (isFull: boolean) => void;
+}
+
+/** The free space of the log's disk, as of a second or some written bytes ago. */
+export class FreeSpace {
+  readonly #options: FreeSpaceOptions;
+  readonly reserveBytes: number;
+  #space: DiskSpace;
+  #isFull = false;
+  #readAtMs = performance.now();
+  #writtenBytes = 0;
+  #reading: Promise<void> | undefined;
+
+  private constructor(options: FreeSpaceOptions, space: DiskSpace) {
+    this.#options = options;
+    this.#space = space;
+    this.reserveBytes =
+      options.reserveBytes ?? Math.min(RESERVE_BYTES_MAX, space.totalBytes * RESERVE_SHARE_MAX);
+  }
+
+  /** Reads the space; whether the disk is full is known after the first `refresh`. */
+  static async open(options: FreeSpaceOptions): Promise<FreeSpace> {
+    return new FreeSpace(options, await options.disk.space());
+  }
+
+  get freeBytes(): number {
+    return this.#space.freeBytes;
+  }
+
+  /** Whether appends are refused. Reading it refreshes an old figure in the background. */
+  get isFull(): boolean {
+    if (this.#isOld) void this.refresh();
+    return this.#isFull;
+  }
+
+  /** Throws `disk-full` if less than the reserve is free; with `mayUseReserve` if less than a quarter of it is. */
+  requireRoom(mayUseReserve = false): void {
+    if (!this.isFull) return;
+    if (mayUseReserve && this.#space.freeBytes >= this.reserveBytes * LAST_SHARE) return;
+    throw new LogError("disk-full", "less than the reserve is free on the disk");
+  }
+
+  /** Counts bytes that are about to be written; true if the space should be read again before that. */
+  noteWrite(bytes: number): boolean {
+    this.#writtenBytes += bytes;
+    const room = Math.max(0, this.#space.freeBytes - this.reserveBytes);
+    return this.#isOld || this.#writtenBytes > room * READ_AFTER_SHARE;
+  }
+
+  /** Reads the space now. Where that fails, the last figure stays. */
+  refresh(): Promise<void> {
+    this.#reading ??= this.#read().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  get #isOld(): boolean {
+    return performance.now() - this.#readAtMs >= READ_EVERY_MS;
+  }
+
+  async #read(): Promise<void> {
+    this.#readAtMs = performance.now();
+    this.#writtenBytes = 0;
+    try {
+      this.#space = await this.#options.disk.space();
+    } catch {
+      return;
+    }
+    this.#judge();
+  }
+
+  #judge(): void {
+    const free = this.#space.freeBytes - this.#options.owedBytes();
+    const limit = this.#isFull ? this.reserveBytes * (1 + RECOVERY_SHARE) : this.reserveBytes;
+    const isFull = this.reserveBytes > 0 && free < limit;
+    if (isFull === this.#isFull) return;
+    this.#isFull = isFull;
+    this.#options.onChange(isFull);
+  }
+}

@@ -1,0 +1,139 @@
+// A catalogue without a manifest: from what segments and journal say about themselves.
+import type { PartitionDescription } from "../catalogue/description.ts";
+import type { Extent, Partition } from "../catalogue/partition.ts";
+import { extentPath } from "../catalogue/partition.ts";
+import { Producers } from "../catalogue/producers.ts";
+import { readFileIfThere } from "../disk/files.ts";
+import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
+import { decodeEntry, type Operation } from "../journal/entry.ts";
+import { journalPath } from "../journal/journal.ts";
+import type { Recovered, RecoveryParts } from "./recovered.ts";
+import { scanSegments, type FoundStretch } from "./segment-scan.ts";
+import { walkBatches } from "./segment-walk.ts";
+
+/**
+ * Fills the catalogue from all segments, and from what the journal files `journals` describe; they
+ * are to be replayed afterwards from the first one on. Lost with the manifest are topics that
+ * never had a message, settings that changed after the last message, and deletions that no journal
+ * file holds any more: what was deleted may be back. Messages are all there.
+ */
+export async function rebuildCatalogue(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  journals: readonly number[],
+): Promise<void> {
+  const { disk } = parts;
+  const scan = await scanSegments(disk);
+  recovered.problems.push(...scan.problems);
+  recovered.quarantined.push(...scan.damaged);
+  recovered.sharedNumber = scan.sharedNumber;
+  recovered.generation = scan.generation;
+  const known = new Map<number, PartitionDescription>();
+  for (const { description } of scan.stretches) known.set(description.uid, description);
+  for (const description of await readDescriptions(parts, recovered, journals)) {
+    known.set(description.uid, description);
+  }
+  makeTopics(recovered, known);
+  const byUid = Map.groupBy(scan.stretches, ({ description }) => description.uid);
+  for (const [uid, stretches] of byUid) {
+    const partition = recovered.catalogue.partition(uid);
+    if (partition !== undefined) await fillPartition(parts, recovered, partition, stretches);
+  }
+  recovered.isRebuilt = true;
+}
+
+async function readDescriptions(
+  { disk }: RecoveryParts,
+  recovered: Recovered,
+  journals: readonly number[],
+): Promise<PartitionDescription[]> {
+  const descriptions: PartitionDescription[] = [];
+  const note = (operation: Operation) => {
+    if (operation.kind === "describe") descriptions.push(operation.partition);
+  };
+  for (const number of journals) {
+    const bytes = (await readFileIfThere(disk, journalPath(number))) ?? Buffer.alloc(0);
+    const header = decodeFileHeader("journal", bytes);
+    if (header === undefined) continue;
+    recovered.generation = Math.max(recovered.generation, header.generation);
+    await scanFrames(bytes, header, header.bytes, 0, {
+      async accept(entries) {
+        for (const entry of entries) decodeEntry(entry).forEach(note);
+      },
+    });
+  }
+  return descriptions;
+}
+
+function makeTopics(recovered: Recovered, known: ReadonlyMap<number, PartitionDescription>): void {
+  const { catalogue } = recovered;
+  catalogue.nextUid = Math.max(0, ...known.keys()) + 1;
+  for (const [id, partitions] of Map.groupBy(known.values(), (description) => description.id)) {
+    // Uids only grow, so the highest one was described with the most partitions.
+    const newest = partitions.at(-1)!;
+    const { config } = newest;
+    // A deleted topic of the same name may still be in a segment.
+    const name = catalogue.byName.has(newest.name)
+      ? `${newest.name}.${id.slice(0, 8)}`
+      : newest.name;
+    catalogue.apply({ kind: "create-topic", id, name, config, firstUid: 0, partitions: 0 });
+    const count = Math.max(...partitions.map((description) => description.partitions));
+    for (let index = 0; index < count; index++) {
+      const uid = partitions.findLast((description) => description.index === index)?.uid;
+      const firstUid = uid ?? catalogue.nextUid;
+      catalogue.apply({ kind: "add-partitions", id, firstUid, firstIndex: index, count: 1 });
+    }
+    recovered.changedTopics.add(catalogue.topicById(id)!);
+  }
+}
+
+// Own segments before shared ones, later ones before earlier ones: what moved is left in its old place for a while.
+async function fillPartition(
+  parts: RecoveryParts,
+  recovered: Recovered,
+  partition: Partition,
+  stretches: readonly FoundStretch[],
+): Promise<void> {
+  const chosen: Extent[] = [];
+  const ranked = stretches.toSorted(
+    (a, b) =>
+      Number(a.extent.shared) - Number(b.extent.shared) ||
+      b.extent.generation - a.extent.generation ||
+      b.extent.file - a.extent.file ||
+      b.extent.position - a.extent.position,
+  );
+  for (const { extent, description } of ranked) {
+    partition.logStart = Math.max(partition.logStart, description.logStart);
+    const overlaps = chosen.some(
+      (other) => extent.baseOffset < other.nextOffset && other.baseOffset < extent.nextOffset,
+    );
+    if (!overlaps) chosen.push(extent);
+  }
+  chosen.sort((a, b) => a.baseOffset - b.baseOffset);
+  partition.setExtents(chosen.filter((extent) => extent.nextOffset > partition.logStart));
+  partition.hasFolder = partition.extents.at(-1)?.shared === false;
+  partition.flushedEnd = partition.extents.at(-1)?.nextOffset ?? partition.logStart;
+  partition.durableEnd = partition.flushedEnd;
+  // Behind the last acknowledged batch there may be ones of a write that failed.
+  partition.rollNext = partition.hasFolder;
+  recovered.dirty.add(partition);
+  await readBatchState(parts, recovered, partition);
+}
+
+async function readBatchState(
+  { disk, nowMs, producersMax }: RecoveryParts,
+  recovered: Recovered,
+  partition: Partition,
+): Promise<void> {
+  for (const extent of partition.extents) {
+    const path = extentPath(partition, extent);
+    const end = extent.position + extent.length;
+    for await (const { header } of walkBatches(disk, path, extent.position, end)) {
+      partition.noteEpoch(header.leaderEpoch, header.baseOffset);
+      recovered.leaderEpoch = Math.max(recovered.leaderEpoch, header.leaderEpoch);
+      if (header.producerId < 0) continue;
+      partition.producers ??= new Producers();
+      partition.producers.settle(header, header.baseOffset, nowMs, producersMax);
+    }
+  }
+}

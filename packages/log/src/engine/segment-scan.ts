@@ -1,0 +1,140 @@
+// All segments of a folder by what they say about themselves.
+import { splitBatches } from "../batch/compression.ts";
+import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import type { PartitionDescription } from "../catalogue/description.ts";
+import { sharedPath, type Extent } from "../catalogue/partition.ts";
+import { readFileIfThere, readPart } from "../disk/files.ts";
+import type { Disk } from "../disk/port.ts";
+import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
+import {
+  decodeDescription,
+  decodeSegmentHeader,
+  segmentHeaderBytes,
+} from "../segment/segment-header.ts";
+import type { Quarantine } from "../types.ts";
+import { walkBatches } from "./segment-walk.ts";
+
+/** Batches of one partition, and whose they are. */
+export type FoundStretch = { extent: Extent; description: PartitionDescription };
+
+/** All stretches in the order in which they were written, and the files that cannot be read. */
+export type SegmentScan = {
+  stretches: FoundStretch[];
+  sharedNumber: number;
+  generation: number;
+  /** Stretches that do not match their checksums. */
+  damaged: Quarantine[];
+  /** Files that do not say whose batches they hold. */
+  problems: Quarantine[];
+};
+
+/** Scans every segment. */
+export async function scanSegments(disk: Disk): Promise<SegmentScan> {
+  const scan: SegmentScan = {
+    stretches: [],
+    sharedNumber: 0,
+    generation: 0,
+    damaged: [],
+    problems: [],
+  };
+  for (const name of (await disk.list("shared")).toSorted()) {
+    const number = Number(/^(\d{16})\.log$/.exec(name)?.[1] ?? 0);
+    if (number > 0) await scanShared(disk, number, scan);
+  }
+  for (const id of (await disk.list("topics")).toSorted()) {
+    for (const index of await disk.list(`topics/${id}`)) {
+      const folder = `topics/${id}/${index}`;
+      for (const name of (await disk.list(folder)).toSorted()) {
+        const match = /^(\d{20})-(\d+)\.log$/.exec(name);
+        if (match === null) continue;
+        await scanOwn(disk, `${folder}/${name}`, Number(match[1]), Number(match[2]), scan);
+      }
+    }
+  }
+  return scan;
+}
+
+async function scanShared(disk: Disk, number: number, scan: SegmentScan): Promise<void> {
+  const path = sharedPath(number);
+  scan.sharedNumber = Math.max(scan.sharedNumber, number);
+  const bytes = (await readFileIfThere(disk, path)) ?? Buffer.alloc(0);
+  const header = decodeFileHeader("shared", bytes);
+  if (header === undefined) {
+    if (bytes.length > 0) noteUnreadable(scan, path, bytes.length);
+    return;
+  }
+  scan.generation = Math.max(scan.generation, header.generation);
+  const found = await scanFrames(bytes, header, header.bytes, bytes.length, {
+    async accept([head, batches]) {
+      if (head === undefined || batches === undefined) return;
+      const description = decodeDescription(head);
+      const { baseOffset, nextOffset } = description;
+      if (baseOffset === undefined || nextOffset === undefined) return;
+      const extent: Extent = {
+        shared: true,
+        file: number,
+        generation: 0,
+        position: batches.byteOffset - bytes.byteOffset,
+        length: batches.length,
+        baseOffset,
+        nextOffset,
+        maxTimestamp: -1,
+      };
+      for (const batch of splitBatches(batches)) {
+        if (!isBatchIntact(batch)) return;
+        const { maxTimestamp } = readBatchHeader(batch)!;
+        extent.maxTimestamp = Math.max(extent.maxTimestamp, maxTimestamp);
+      }
+      scan.stretches.push({ extent, description });
+    },
+  });
+  for (const { position, length } of found.damaged) {
+    scan.damaged.push({ file: path, position, length, reason: "a stretch is damaged" });
+  }
+}
+
+async function scanOwn(
+  disk: Disk,
+  path: string,
+  base: number,
+  generation: number,
+  scan: SegmentScan,
+): Promise<void> {
+  const head = (await readPart(disk, path, 0, segmentHeaderBytes)) ?? Buffer.alloc(0);
+  const size = (await disk.size(path)) ?? 0;
+  const header = decodeFileHeader("segment", head);
+  const description = await decodeSegmentHeader(head);
+  if (header === undefined || description === undefined) {
+    if (size > 0) noteUnreadable(scan, path, size);
+    return;
+  }
+  scan.generation = Math.max(scan.generation, header.generation);
+  const extent: Extent = {
+    shared: false,
+    file: base,
+    generation,
+    position: segmentHeaderBytes,
+    length: 0,
+    baseOffset: base,
+    nextOffset: description.nextOffset ?? base,
+    maxTimestamp: -1,
+  };
+  const batches = walkBatches(disk, path, segmentHeaderBytes, size);
+  let step = await batches.next();
+  for (; step.done !== true; step = await batches.next()) {
+    const found = step.value.header;
+    extent.length += found.bytes;
+    extent.nextOffset = Math.max(extent.nextOffset, found.baseOffset + found.lastOffsetDelta + 1);
+    extent.maxTimestamp = Math.max(extent.maxTimestamp, found.maxTimestamp);
+  }
+  if (step.value < size) {
+    const reason = "no whole batch: damage, or a write that was not finished";
+    scan.damaged.push({ file: path, position: step.value, length: size - step.value, reason });
+  }
+  if (extent.length > 0) scan.stretches.push({ extent, description });
+}
+
+function noteUnreadable(scan: SegmentScan, file: string, length: number): void {
+  const reason = "the file does not say whose batches it holds";
+  scan.problems.push({ file, position: 0, length, reason });
+}

@@ -1,0 +1,106 @@
+// Reading everything that the catalogue refers to: which stretches of segments hold intact batches.
+import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import { readPart } from "../disk/files.ts";
+import type { Disk } from "../disk/port.ts";
+import type { Quarantine } from "../types.ts";
+import { walkBatches } from "./segment-walk.ts";
+
+/** Bytes behind a damaged place that are searched for the next intact batch. */
+const searchBytesMax = 64 * 1024 * 1024;
+
+/** An extent as it is on the disk: its intact stretches in order, and what lies between them. */
+export type VerifiedExtent = {
+  partition: Partition;
+  extent: Extent;
+  intact: Extent[];
+  damaged: Quarantine[];
+};
+
+/** Reads every batch of a partition's extents; yields the extents one after another. */
+export async function* verifyExtents(
+  disk: Disk,
+  partition: Partition,
+): AsyncGenerator<VerifiedExtent> {
+  for (const extent of partition.extents) yield await verifyExtent(disk, partition, extent);
+}
+
+async function verifyExtent(
+  disk: Disk,
+  partition: Partition,
+  extent: Extent,
+): Promise<VerifiedExtent> {
+  const file = extentPath(partition, extent);
+  const end = extent.position + extent.length;
+  const verified: VerifiedExtent = { partition, extent, intact: [], damaged: [] };
+  const size = await disk.size(file);
+  if (size === undefined) {
+    const { position, length } = extent;
+    verified.damaged.push({ file, position, length, reason: "missing" });
+    return verified;
+  }
+  let position = extent.position;
+  while (position < end) {
+    const run: Extent = { ...extent, position, length: 0, nextOffset: 0, maxTimestamp: -1 };
+    const lowest = verified.intact.at(-1)?.nextOffset ?? extent.baseOffset;
+    const batches = walkBatches(disk, file, position, Math.min(end, size), {
+      min: lowest,
+      end: extent.nextOffset,
+    });
+    let step = await batches.next();
+    for (; step.done !== true; step = await batches.next()) {
+      const { header } = step.value;
+      if (run.length === 0) run.baseOffset = header.baseOffset;
+      run.length += header.bytes;
+      run.nextOffset = header.baseOffset + header.lastOffsetDelta + 1;
+      run.maxTimestamp = Math.max(run.maxTimestamp, header.maxTimestamp);
+    }
+    if (run.length > 0) verified.intact.push(run);
+    if (step.value >= end) break;
+    const from = run.length > 0 ? run.nextOffset : lowest;
+    position = await findIntact(disk, file, step.value + 1, end, from, extent.nextOffset);
+    verified.damaged.push({
+      file,
+      position: step.value,
+      length: position - step.value,
+      reason: describeDamage(partition, from, step.value >= size),
+    });
+  }
+  noteOffsets(verified);
+  return verified;
+}
+
+function describeDamage({ topic, index }: Partition, offset: number, isCut: boolean): string {
+  const what = isCut ? "the file ends too early" : "a batch does not match its checksum";
+  return `${what} (topic ${topic.name}, partition ${index}, offset ${offset} and on)`;
+}
+
+function noteOffsets({ extent, intact, damaged }: VerifiedExtent): void {
+  const last = intact.at(-1);
+  if (damaged.length > 0 || last === undefined) return;
+  // Offsets up to the recorded end belong to the extent, also where records were compacted away.
+  last.nextOffset = extent.nextOffset;
+  intact[0]!.baseOffset = extent.baseOffset;
+}
+
+// Where the next intact batch with an offset in the range begins; `end` if there is none.
+async function findIntact(
+  disk: Disk,
+  file: string,
+  start: number,
+  end: number,
+  offset: number,
+  nextOffset: number,
+): Promise<number> {
+  const length = Math.min(searchBytesMax, end - start);
+  const bytes = (await readPart(disk, file, start, length)) ?? Buffer.alloc(0);
+  for (let at = 0; at < bytes.length; at++) {
+    // Magic 2 at byte 16 of a batch, before anything is decoded.
+    if (bytes[at + 16] !== 2) continue;
+    const header = readBatchHeader(bytes, at);
+    if (header === undefined || header.baseOffset < offset) continue;
+    if (header.baseOffset >= nextOffset || !isBatchIntact(bytes, at)) continue;
+    return start + at;
+  }
+  return end;
+}

@@ -1,0 +1,74 @@
+// A stretch of a segment file in memory, moved forward batch by batch.
+import {
+  batchHeaderBytes,
+  batchPrefixBytes,
+  readBatchHeader,
+  readInt64,
+  type BatchHeader,
+} from "../batch/header.ts";
+import type { DiskFile } from "../disk/port.ts";
+import { LogError } from "../errors.ts";
+
+/** Reads a file from `position` to `end`, about `size` bytes at a time. Rejects with `corrupt`. */
+export class BatchWindow {
+  readonly #file: DiskFile;
+  readonly #end: number;
+  readonly #size: number;
+  #chunk: Buffer = Buffer.alloc(0);
+  #chunkPosition: number;
+  #at = 0;
+
+  constructor(file: DiskFile, position: number, end: number, size: number) {
+    this.#file = file;
+    this.#chunkPosition = position;
+    this.#end = end;
+    this.#size = size;
+  }
+
+  /** Where the next batch begins in the file. */
+  get position(): number {
+    return this.#chunkPosition + this.#at;
+  }
+
+  /** The header of the next batch; undefined at the end. */
+  async header(): Promise<BatchHeader | undefined> {
+    if (this.position >= this.#end) return undefined;
+    await this.need(batchHeaderBytes);
+    const header = readBatchHeader(this.#chunk, this.#at);
+    if (header !== undefined && this.position + header.bytes <= this.#end) return header;
+    throw new LogError("corrupt", `no batch at ${this.position} of a segment`);
+  }
+
+  skip(bytes: number): void {
+    this.#at += bytes;
+  }
+
+  /** Has at least `bytes` of the next batch in memory. */
+  async need(bytes: number): Promise<void> {
+    if (this.#at + bytes <= this.#chunk.length) return;
+    const position = this.position;
+    const length = Math.min(Math.max(bytes, this.#size), this.#end - position);
+    const chunk = Buffer.allocUnsafe(Math.max(0, length));
+    const count = await this.#file.read(chunk, 0, chunk.length, position);
+    if (count < bytes) {
+      throw new LogError("corrupt", `a segment ends at ${position + count}, inside of a batch`);
+    }
+    this.#chunk = chunk.subarray(0, count);
+    this.#chunkPosition = position;
+    this.#at = 0;
+  }
+
+  /** Takes whole batches that are in memory, up to `bytesMax`; at least the first is there. */
+  take(bytesMax: number): { bytes: Buffer; nextOffset: number } {
+    const start = this.#at;
+    let nextOffset = -1;
+    while (this.#at + batchHeaderBytes <= this.#chunk.length) {
+      const bytes = this.#chunk.readInt32BE(this.#at + 8) + batchPrefixBytes;
+      const end = this.#at + bytes;
+      if (bytes < batchHeaderBytes || end > this.#chunk.length || end - start > bytesMax) break;
+      nextOffset = readInt64(this.#chunk, this.#at) + this.#chunk.readInt32BE(this.#at + 23) + 1;
+      this.#at = end;
+    }
+    return { bytes: this.#chunk.subarray(start, this.#at), nextOffset };
+  }
+}

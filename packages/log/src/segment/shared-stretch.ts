@@ -1,0 +1,28 @@
+// A stretch of a shared segment: the batches of one partition in a frame that says whose they are.
+import { describePartition } from "../catalogue/description.ts";
+import type { Partition, TailBatch } from "../catalogue/partition.ts";
+import { encodeFrame, entryHeaderBytes, frameHeaderBytes } from "../frame/frame.ts";
+import { encodeDescription } from "./segment-header.ts";
+
+/*
+ * shared/<number>.log is a file of frames (see frame.ts). Each frame has two entries: the partition
+ * as JSON, and its batches one after another. Extents refer to the batches alone. Files of version 1
+ * are batches only.
+ */
+
+/** Encodes batches for a write at `at`; `position` is where the first batch will be. */
+export function encodeStretch(
+  salt: Buffer,
+  at: number,
+  partition: Partition,
+  batches: readonly TailBatch[],
+): { pieces: Buffer[]; bytes: number; position: number } {
+  const first = batches[0];
+  if (first === undefined) return { pieces: [], bytes: 0, position: at };
+  const { baseOffset } = first;
+  const { nextOffset } = batches.at(-1)!;
+  const head = encodeDescription({ ...describePartition(partition), baseOffset, nextOffset });
+  const frame = encodeFrame(salt, at, 0, [[head], batches.map((batch) => batch.bytes)]);
+  const position = at + frameHeaderBytes + entryHeaderBytes + head.length + entryHeaderBytes;
+  return { ...frame, position };
+}

@@ -1,0 +1,46 @@
+// Which stretches of segment files have been compared with their checksums lately.
+
+/** Files remembered at most; the one that was verified least recently is dropped. */
+const FILES_MAX = 4096;
+/** After this long a file is verified again, so that damage done meanwhile is found. */
+const KEPT_MS = 5 * 60_000;
+
+interface Range {
+  from: number;
+  to: number;
+  untilMs: number;
+}
+
+/** One contiguous range for each file, since readers mostly go from the start to the end. */
+export class VerifiedRanges {
+  readonly #ranges = new Map<string, Range>();
+  readonly #now: () => number;
+
+  /** `now` is a monotonic reading in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  covers(path: string, from: number, to: number): boolean {
+    const range = this.#ranges.get(path);
+    return (
+      range !== undefined && range.from <= from && range.to >= to && range.untilMs > this.#now()
+    );
+  }
+
+  /** Joins a range that touches the one that is known; another one replaces it. */
+  add(path: string, from: number, to: number): void {
+    const known = this.#ranges.get(path);
+    const nowMs = this.#now();
+    if (known !== undefined && known.untilMs > nowMs && from <= known.to && to >= known.from) {
+      known.from = Math.min(known.from, from);
+      known.to = Math.max(known.to, to);
+      return;
+    }
+    this.#ranges.delete(path);
+    this.#ranges.set(path, { from, to, untilMs: nowMs + KEPT_MS });
+    if (this.#ranges.size <= FILES_MAX) return;
+    const oldest = this.#ranges.keys().next();
+    if (oldest.done !== true) this.#ranges.delete(oldest.value);
+  }
+}
