@@ -31,6 +31,8 @@ export const Progress = {
 export type ProgressKind = (typeof Progress)[keyof typeof Progress];
 
 const EVENT_STREAM = "text/event-stream";
+/** Pieces up to this size are copied for a client that does not read: each would else keep a whole read buffer. */
+const COPIED_BYTES_MAX = 16_384;
 
 /** The answers of one client connection, one after another. */
 export class AnswerContent<U> {
@@ -224,9 +226,14 @@ export function relayToClient<U>(
   end: number,
 ): void {
   const { socket } = exchange;
+  if (end - start <= COPIED_BYTES_MAX && socket.writableLength > 0 && !upstream.readsKept) {
+    socket.write(Buffer.from(bytes.subarray(start, end)));
+    exchange.outflow.settle();
+    return;
+  }
   socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
   if (socket.writableLength === 0) return;
-  exchange.watchStall();
+  exchange.outflow.settle();
   // A paused upstream reads on only after the client has taken everything: the buffer stays its own.
   if (!socket.writableNeedDrain) upstream.abandonReads();
 }

@@ -6,7 +6,9 @@ import type { ClientConnection } from "../server/connection.ts";
 import { prepareProblem } from "../server/problem.ts";
 import type { Refused } from "../server/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
-import type { AcquireFailure, Acquirer, ConnectionPool } from "../upstream/pool.ts";
+import { chooseReuse, Reuse } from "../upstream/acquire.ts";
+import type { AcquireFailure, Acquirer, ReuseKind } from "../upstream/acquire.ts";
+import type { ConnectionPool } from "../upstream/pool.ts";
 import { AnswerContent, Progress } from "./answer-content.ts";
 import type {
   FailureKind,
@@ -19,6 +21,7 @@ import type {
 import { codeOf, detailOf, statusOf } from "./failures.ts";
 import {
   mayUpgrade,
+  TRANSFER_ENCODING_CHUNKED,
   writeInformationalHead,
   writeRequestFields,
   writeRequestLine,
@@ -48,7 +51,6 @@ const INFORMATIONAL_MAX = 16;
 const ENDING_MS = 10_000;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
-const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
@@ -64,6 +66,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   readonly takesWireBytes = true;
   waitingSinceMs = 0;
+  reuse: ReuseKind = Reuse.Any;
 
   readonly #exchange: ClientConnection<U>;
   #observer: ForwardObserver<U> = {};
@@ -289,12 +292,11 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#idleDeadlineMs = NEVER;
     this.#upstreamPaused = false;
     this.#informational = 0;
-    const pool = this.#poolOf(target);
-    if (fresh) {
-      pool.acquireFresh(this);
-      return;
-    }
-    const connection = pool.acquire(this);
+    const { head, bodyDone } = this.#exchange;
+    const connection = this.#poolOf(target).acquire(
+      this,
+      fresh ? Reuse.Never : chooseReuse(head.methodId, !bodyDone),
+    );
     if (connection !== null) this.onAcquired(connection);
   }
 

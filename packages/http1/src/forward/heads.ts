@@ -1,5 +1,5 @@
 // Writes the heads that go upstream and the heads that come back.
-import { Known } from "../parse/index.ts";
+import { Framing, Known } from "../parse/index.ts";
 import type { RequestParser, ResponseParser } from "../parse/index.ts";
 import type { FieldCuts, HeadWriter } from "../write/index.ts";
 import type { CompiledPlan } from "./plan.ts";
@@ -8,6 +8,8 @@ const SLASH = 0x2f;
 const ASTERISK = 0x2a;
 const LINE_END = Buffer.from(" HTTP/1.1\r\n");
 const CONNECTION_UPGRADE = Buffer.from("Connection: Upgrade\r\n");
+/** The framing of a body in chunks. */
+export const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 const TE_TRAILERS = Buffer.from("TE: trailers\r\nConnection: TE\r\n");
 
 /** Appends the request line: strips and prepends as the plan says, the query as it came. */
@@ -57,13 +59,15 @@ export function writeRequestFields(
     writer.contentLength(collectedBytes);
   } else {
     writer.copyFields(fields, isUpgrade ? plan.upgradeCuts : plan.requestCuts);
+    if (head.framing === Framing.Chunked) writer.raw(TRANSFER_ENCODING_CHUNKED);
+    else if (fields.has(Known.ContentLength)) writer.contentLength(head.contentLength);
   }
   if (isUpgrade) writer.raw(CONNECTION_UPGRADE);
   else if (fields.has(Known.Te) && acceptsTrailers(head)) writer.raw(TE_TRAILERS);
   if (plan.requestAdditions.length > 0) writer.raw(plan.requestAdditions);
 }
 
-/** Appends the status line and fields of an answer, all but framing, Connection and the empty line. */
+/** Appends the status line and fields of an answer, all but Connection, a chunked coding put on here and the empty line. */
 export function writeResponseFields(
   writer: HeadWriter,
   head: ResponseParser,
@@ -72,6 +76,8 @@ export function writeResponseFields(
 ): void {
   writer.statusLineOf(head);
   writer.copyFields(head.fields, chooseResponseCuts(head, plan, isUnchunked));
+  if (!isUnchunked && head.fields.has(Known.TransferEncoding))
+    writer.raw(TRANSFER_ENCODING_CHUNKED);
   if (head.status === 426 && head.fields.has(Known.Upgrade)) writer.raw(CONNECTION_UPGRADE);
   if (plan.responseAdditions.length > 0) writer.raw(plan.responseAdditions);
 }

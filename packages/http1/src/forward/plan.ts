@@ -4,18 +4,21 @@ import type { FieldCuts } from "../write/index.ts";
 import { Known } from "../parse/index.ts";
 import type { ForwardPlan, ForwardPlanOptions } from "./contract.ts";
 
+/** Never copied from the client: they are written from what the parser understood, so that nobody reads them otherwise. */
+const FRAMING = ["content-length", "transfer-encoding"];
+
 /** A compiled plan. */
 export interface CompiledPlan extends ForwardPlan {
   /** For a plain request. */
   readonly requestCuts: FieldCuts;
   /** For one that asks for an upgrade. */
   readonly upgradeCuts: FieldCuts;
-  /** For one whose body was gathered: its framing is written anew. */
+  /** For one whose body was gathered: it has no trailers and waits for nothing. */
   readonly collectedCuts: FieldCuts;
   readonly responseCuts: FieldCuts;
   /** For an answer that must not say a length: 204 and informational ones (RFC 9110 §8.6). */
   readonly noContentCuts: FieldCuts;
-  /** For an answer whose chunked coding is taken off (HTTP/1.0 clients). */
+  /** For an answer whose chunked coding is taken off (HTTP/1.0 clients): it has no trailers. */
   readonly unchunkedCuts: FieldCuts;
   /** For 101 and 426, which say what to switch to. */
   readonly switchCuts: FieldCuts;
@@ -36,9 +39,9 @@ export interface CompiledPlan extends ForwardPlan {
 /** Compiles a plan. Throws `HeadWriteError` on a field or path that cannot be sent, `RangeError` on a bad number. */
 export function compilePlan(options: ForwardPlanOptions = {}): ForwardPlan {
   const host = options.host ?? "keep";
-  const removed = [...(options.removeRequestFields ?? [])];
+  const removed = [...(options.removeRequestFields ?? []), ...FRAMING];
   if (host !== "keep") removed.push("host");
-  const removedFromResponse = [...(options.removeResponseFields ?? [])];
+  const removedFromResponse = [...(options.removeResponseFields ?? []), "transfer-encoding"];
   const stripPathBytes = options.stripPathBytes ?? 0;
   if (!Number.isInteger(stripPathBytes) || stripPathBytes < 0) {
     throw new RangeError(`stripPathBytes must be a non-negative integer, not ${stripPathBytes}`);
@@ -53,16 +56,10 @@ export function compilePlan(options: ForwardPlanOptions = {}): ForwardPlan {
     options,
     requestCuts: compileForwardCuts(removed),
     upgradeCuts: keeping(compileForwardCuts(removed), Known.Upgrade),
-    collectedCuts: compileForwardCuts([
-      ...removed,
-      "content-length",
-      "transfer-encoding",
-      "trailer",
-      "expect",
-    ]),
+    collectedCuts: compileForwardCuts([...removed, "trailer", "expect"]),
     responseCuts: compileForwardCuts(removedFromResponse),
     noContentCuts: compileForwardCuts([...removedFromResponse, "content-length"]),
-    unchunkedCuts: compileForwardCuts([...removedFromResponse, "transfer-encoding", "trailer"]),
+    unchunkedCuts: compileForwardCuts([...removedFromResponse, "trailer"]),
     switchCuts: keeping(compileForwardCuts(removedFromResponse), Known.Upgrade),
     hostLine: host === "keep" ? null : fieldLines([["Host", host.value]]),
     hostFallbackLine: fieldLines([["Host", options.hostFallback ?? "localhost"]]),

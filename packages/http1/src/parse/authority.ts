@@ -5,7 +5,8 @@ const PORT_MAX = 65_535;
 
 /**
  * Whether `bytes[start, end)` is `host [":" port]`: a name of letters, digits and `-._~`, an IPv4
- * address or an IPv6 address in brackets, and a port from 0 to 65535 that is not empty. User
+ * address or an IPv6 address in brackets, and a port from 0 to 65535 that is not empty. Empty labels are
+ * refused but for the root's at the end: `a..` is the host `a` to some, and another one to others. User
  * information, percent-encoding and sub-delimiters are refused: no real host name needs them.
  */
 export function isAuthority(bytes: Uint8Array, start: number, end: number): boolean {
@@ -21,8 +22,8 @@ export function isAuthority(bytes: Uint8Array, start: number, end: number): bool
     if (at === end || colons < 2 || colons > 8 || at - start < 3) return false;
     at++;
   } else {
-    while (at < end && HOST[bytes[at]!] !== 0) at++;
-    if (at === start) return false;
+    at = findNameEnd(bytes, start, end);
+    if (at === -1) return false;
   }
   return at === end || (bytes[at] === COLON && isPort(bytes, at + 1, end));
 }
@@ -51,6 +52,18 @@ export function isSameAuthority(
     if ((one | 0x20) !== (other | 0x20)) return false;
   }
   return true;
+}
+
+/** Where the name ends that begins at `start`; -1 if it is empty or has an empty label before its end. */
+function findNameEnd(bytes: Uint8Array, start: number, end: number): number {
+  let at = start;
+  let isLabelEmpty = true;
+  for (; at < end && HOST[bytes[at]!] !== 0; at++) {
+    const isDot = bytes[at] === DOT;
+    if (isDot && isLabelEmpty) return -1;
+    isLabelEmpty = isDot;
+  }
+  return at === start ? -1 : at;
 }
 
 function isPort(bytes: Uint8Array, start: number, end: number): boolean {

@@ -4,7 +4,7 @@ export type { ChunkStatus } from "./chunked-decoder.ts";
 export { equalsIgnoringCase, FieldBlock } from "./field-block.ts";
 export { findKnownField, Known, nameOfKnownField } from "./known-fields.ts";
 export type { KnownField } from "./known-fields.ts";
-export { findMethod, Method, nameOfMethod } from "./methods.ts";
+export { findMethod, isIdempotent, Method, nameOfMethod } from "./methods.ts";
 export type { MethodId } from "./methods.ts";
 export { refusals } from "./refusals.ts";
 export type { Refusal, RefusalCode, RefusalStatus } from "./refusals.ts";

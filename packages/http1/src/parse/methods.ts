@@ -28,6 +28,18 @@ export const Method = {
 /** One of the integers in `Method`. */
 export type MethodId = (typeof Method)[keyof typeof Method];
 
+const IDEMPOTENT_METHODS: readonly MethodId[] = [
+  Method.GET,
+  Method.HEAD,
+  Method.PUT,
+  Method.DELETE,
+  Method.OPTIONS,
+  Method.TRACE,
+];
+const IDEMPOTENT = Uint8Array.from(Object.values(Method), (id) =>
+  IDEMPOTENT_METHODS.includes(id) ? 1 : 0,
+);
+
 const names: string[] = Object.keys(Method);
 const spelled: Uint8Array[] = names.map((name) => Buffer.from(name));
 const LONGEST = 9;
@@ -59,4 +71,9 @@ export function findMethod(bytes: Uint8Array, start: number, end: number): Metho
 /** The method's name as one interned string; `Method.Other` has none and gives `undefined`. */
 export function nameOfMethod(id: MethodId): string | undefined {
   return id === Method.Other ? undefined : names[id];
+}
+
+/** Whether a request with this method may be repeated without harm (RFC 9110 §9.2.2). */
+export function isIdempotent(id: MethodId): boolean {
+  return IDEMPOTENT[id] === 1;
 }

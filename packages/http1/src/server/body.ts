@@ -1,5 +1,5 @@
 // Where the bytes of a request body go, and the collector that gathers a whole one.
-import type { Exchange, ReadBodyCallback } from "./exchange.ts";
+import type { BodyReceiver, Exchange, ReadBodyCallback } from "./exchange.ts";
 import type { Refused } from "./refused.ts";
 
 /** Takes the pieces of one request body. */
@@ -14,6 +14,26 @@ export interface BodySink {
   onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
   /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
   onBodyRefused(refused: Refused): void;
+}
+
+/** Passes data on to a handler's receiver. */
+export class ReceiverSink implements BodySink {
+  readonly takesWireBytes = false;
+  readonly keepsPieces: boolean;
+  readonly #receiver: BodyReceiver;
+
+  constructor(receiver: BodyReceiver) {
+    this.#receiver = receiver;
+    this.keepsPieces = receiver.keepsPieces !== false;
+  }
+
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void {
+    this.#receiver.onBody(bytes, start, end, isLast);
+  }
+
+  onBodyRefused(refused: Refused): void {
+    this.#receiver.onBodyRefused(refused);
+  }
 }
 
 /** Gathers a body up to a bound. */

@@ -1,5 +1,5 @@
 // What a connection does at any time, and what it needs of the server that it belongs to.
-import type { ReadShortener } from "@platform/kernel/sockets";
+import type { PaceBound, ReadShortener } from "@platform/kernel/sockets";
 
 import type { Engine } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
@@ -38,6 +38,8 @@ export interface ConnectionHost<U> {
   readonly bodyIdleMs: number;
   readonly keepAliveMs: number;
   readonly writeStallMs: number;
+  readonly requestBodyPace: PaceBound;
+  readonly answerPace: PaceBound;
   readonly lingerMs: number;
   readonly halfCloseMs: number;
   readonly draining: boolean;

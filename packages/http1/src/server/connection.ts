@@ -1,18 +1,19 @@
 // One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
 import type { Socket } from "node:net";
 
-import type { ReadTaker } from "@platform/kernel/sockets";
+import { Outflow, type ReadTaker } from "@platform/kernel/sockets";
 
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import { Forwarding } from "../forward/forwarding.ts";
 import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
 import { writeAnswer, writePrepared, writeStreamHead } from "../write/index.ts";
 import type { Answer, AnswerContext, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
-import { BodyCollector } from "./body.ts";
+import { BodyCollector, ReceiverSink } from "./body.ts";
 import type { BodySink } from "./body.ts";
 import { Phase } from "./connection-host.ts";
 import type { ConnectionHost, PhaseKind } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
+import type { ServerFault } from "./contract.ts";
 import type {
   BodyReceiver,
   ConnectionInfo,
@@ -21,12 +22,11 @@ import type {
   StreamHead,
 } from "./exchange.ts";
 import { copyRead, InputQueue } from "./input-queue.ts";
-import { connectRefused, handlerFailed, payloadTooLarge, requestTimeout } from "./refused.ts";
-import type { Refused } from "./refused.ts";
+import { connectRefused, handlerFailed, payloadTooLarge } from "./refused.ts";
+import { requestTimeout, requestTooSlow, type Refused } from "./refused.ts";
 import { RequestBody } from "./request-body.ts";
 import { sendWritten } from "./send-written.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
-import { WriteStall } from "./write-stall.ts";
 
 const NEVER = Infinity;
 const NO_BYTES = Buffer.alloc(0);
@@ -51,6 +51,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   readonly connection: ConnectionInfo;
   readonly socket: Socket;
   readonly host: ConnectionHost<U>;
+  /** What the socket holds: it is settled after each write that may not have gone out whole. */
+  readonly outflow: Outflow;
   userData: U;
   sequence = 0;
   startedAtMs = 0;
@@ -59,6 +61,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   bytesIn = 0;
   bytesOut = 0;
   bodyBytesMax = 0;
+  bodyIdleMs = 0;
   forwardPath: string | null = null;
   onAborted: ((exchange: Exchange<U>) => void) | null = null;
   onAnswered: ((exchange: Exchange<U>, status: number) => void) | null = null;
@@ -88,7 +91,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #headStarted = true;
   #discarded = 0;
   #quietBytesOut = 0;
-  readonly #stall: WriteStall;
   #streamed: StreamedAnswer | null = null;
 
   constructor(socket: Socket, host: ConnectionHost<U>, userData: U) {
@@ -97,7 +99,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.userData = userData;
     this.head = new RequestParser(host.parserLimits);
     this.connection = readConnectionInfo(socket);
-    this.#stall = new WriteStall(socket, host.engine, host.writeStallMs);
+    this.outflow = new Outflow(socket, host.engine.outgoing, host, (fault) => {
+      this.#reportFault("slow-reader", 0, fault);
+      this.destroy();
+    });
     this.#deadlineMs = this.#deadlineIn(host.headMs);
     const onRead: ReadTaker = (bytes, length, isShared) => {
       if (isShared && this.#takeBorrowed(bytes, length)) return;
@@ -171,19 +176,19 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   }
 
   write(chunk: Uint8Array | string): boolean {
-    const streamed = this.#expectStreamed();
-    if (this.aborted) return true;
-    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
-    if (bytes.length === 0) return true;
-    const sent = streamed.write(bytes);
-    if (sent === 0) return true;
-    this.bytesOut += sent;
-    this.#stall.watch();
-    return !this.socket.writableNeedDrain;
+    return this.#expectStreamed().write(chunk);
   }
 
   get unsentBytes(): number {
     return this.socket.writableLength;
+  }
+
+  get windowBytes(): number {
+    return this.host.engine.outgoing.windowBytes;
+  }
+
+  claimAhead(bytes: number): void {
+    if (!this.aborted) this.outflow.claimAhead(bytes);
   }
 
   end(trailers?: AnswerHeaders): void {
@@ -236,12 +241,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       receiver.onBody(NO_BYTES, 0, 0, true);
       return;
     }
-    this.attachSink({
-      takesWireBytes: false,
-      keepsPieces: receiver.keepsPieces !== false,
-      onBody: receiver.onBody.bind(receiver),
-      onBodyRefused: receiver.onBodyRefused.bind(receiver),
-    });
+    this.attachSink(new ReceiverSink(receiver));
   }
 
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void {
@@ -267,12 +267,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   /** Sends what the writer holds, and what was too long to be copied behind it, in one write. */
   flush(content: Buffer | null = null): void {
     const { writer } = this.host.engine;
-    if (sendWritten(this.socket, writer, this.connection.secure, content)) this.watchStall();
-  }
-
-  /** Notes that the socket may hold bytes that the client does not read. */
-  watchStall(): void {
-    this.#stall.watch();
+    if (sendWritten(this.socket, writer, this.connection.secure, content)) this.outflow.settle();
   }
 
   /** Begins the answer of a forwarded request: decides whether the connection will stay. */
@@ -291,7 +286,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
       this.#refuseToSink(payloadTooLarge);
       return;
     }
-    this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
+    this.#deadlineMs = this.#deadlineIn(this.bodyIdleMs);
     while (this.#input.chunk !== null && this.#mayTakeBody(sink)) this.#takeBody(this.#input.chunk);
     this.#settleReading();
   }
@@ -315,7 +310,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (!this.#sinkPaused) return;
     this.#sinkPaused = false;
     if (this.phase === Phase.Active && !this.bodyDone) {
-      this.#deadlineMs = this.#deadlineIn(this.host.bodyIdleMs);
+      this.#deadlineMs = this.#deadlineIn(this.bodyIdleMs);
     }
     this.pump();
   }
@@ -364,16 +359,17 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   /** Compares the deadlines. */
   sweep(nowMs: number): void {
-    if (this.#stall.sweep(nowMs)) this.destroy();
     if (this.phase === Phase.Active || this.phase === Phase.Tunnel) {
       this.#forwarding?.sweep(nowMs);
       if (this.ended && this.phase === Phase.Active) this.#sweepHalfClosed(nowMs);
+      this.#sweepBodyPace();
     }
     if (nowMs < this.#deadlineMs) return;
     this.#deadlineMs = NEVER;
     switch (this.phase) {
       case Phase.Head:
-        if (this.head.begun) this.#refuseHead(requestTimeout, "head-timeout");
+        if (this.#input.chunk !== null) this.#deadlineMs = this.#deadlineIn(1_000);
+        else if (this.head.begun) this.#refuseHead(requestTimeout, "head-timeout");
         else this.closeGently();
         break;
       case Phase.Active:
@@ -384,12 +380,25 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
         this.closeGently();
         break;
       case Phase.Closing:
-        // A slow reader of the last answer is the write stall's business.
+        // A slow reader of the last answer is the outflow's business.
         if (this.socket.writableLength > 0) this.#deadlineMs = this.#deadlineIn(1_000);
         else this.destroy();
         break;
       default:
     }
+  }
+
+  #sweepBodyPace(): void {
+    const { host } = this;
+    const sink = this.#sink;
+    if (sink === null || !this.#mayTakeBody(sink)) return;
+    if (!this.#body.isTooSlow(host.requestBodyPace, host.engine.sweptMs)) return;
+    this.#reportFault("slow-body", requestTooSlow.status, requestTooSlow.code);
+    this.#refuseToSink(requestTooSlow);
+  }
+
+  #reportFault(kind: ServerFault["kind"], status: number, code: string): void {
+    this.host.onFault({ kind, status, code, remoteAddress: this.connection.remoteAddress });
   }
 
   /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. False: all is left. */
@@ -425,7 +434,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #step(input: Buffer): boolean {
     switch (this.phase) {
       case Phase.Head:
-        return this.#takeHead(input);
+        // A client that does not read its answers gets no more of them.
+        return !this.socket.writableNeedDrain && this.#takeHead(input);
       case Phase.Active:
         if (this.bodyDone || this.#sink === null || this.#sinkPaused) return false;
         this.#takeBody(input);
@@ -486,6 +496,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.bytesIn = 0;
     this.bytesOut = 0;
     this.bodyBytesMax = host.bodyBytesMax;
+    this.bodyIdleMs = host.bodyIdleMs;
     this.forwardPath = null;
     this.onAborted = null;
     this.onDrain = null;
@@ -534,7 +545,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     }
     this.#input.advance(body.next);
     const { isDone, pieceStart, pieceEnd } = body;
-    this.#deadlineMs = isDone ? NEVER : this.#deadlineIn(this.host.bodyIdleMs);
+    this.#deadlineMs = isDone ? NEVER : this.#deadlineIn(this.bodyIdleMs);
     if (isDone || pieceEnd > pieceStart) sink.onBody(input, pieceStart, pieceEnd, isDone);
   }
 
@@ -576,12 +587,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     const content = writePrepared(writer, date, answer, context);
     this.flush(content);
     this.closeGently();
-    host.onFault({
-      kind,
-      status: answer.status,
-      code: refused.code,
-      remoteAddress: this.connection.remoteAddress,
-    });
+    this.#reportFault(kind, answer.status, refused.code);
   }
 
   #refuseToSink(refused: Refused): void {
@@ -594,7 +600,8 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
 
   #canKeepAlive(): boolean {
     const { head, host } = this;
-    if (!head.keepAlive || host.draining || this.ended) return false;
+    const isLast = this.ended && this.#input.chunk === null;
+    if (!head.keepAlive || host.draining || isLast) return false;
     if (this.sequence >= host.requestsPerConnectionMax) return false;
     // Whether a client that waits for 100 will send its body after all is anyone's guess.
     const awaitsInvitation = head.expectContinue && this.bytesIn === 0;
@@ -638,8 +645,9 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   }
 
   #onSocketDrain(): void {
-    this.#stall.clear();
-    if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientDrain();
+    this.outflow.settle();
+    if (this.phase === Phase.Head) this.pump();
+    else if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientDrain();
     else if (this.#streamed?.isOpen === true) this.onDrain?.(this);
   }
 
@@ -647,7 +655,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.ended = true;
     switch (this.phase) {
       case Phase.Head:
-        this.closeGently();
+        if (this.#input.chunk === null) this.closeGently();
         break;
       case Phase.Active:
         // A body that breaks off cannot be completed any more; a whole request may still be answered.
@@ -680,6 +688,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.phase = Phase.Closed;
     this.aborted = true;
     this.#input.drop();
+    this.outflow.close();
     this.#sink = null;
     host.forget(this);
     if (phase === Phase.Active) host.active--;

@@ -1,6 +1,8 @@
 // What a server is given and what it offers.
 import type { TLSSocketOptions } from "node:tls";
 
+import type { PaceBound } from "@platform/kernel/sockets";
+
 import type { Engine } from "../engine/engine.ts";
 import type { Answer } from "../write/index.ts";
 import type { Exchange, Handler } from "./exchange.ts";
@@ -18,8 +20,13 @@ export interface ServerLimits {
   targetBytesMax?: number;
   /** Bytes of a request body unless the handler sets another; default 10 485 760 (413). */
   bodyBytesMax?: number;
-  /** Connections at a time; default 65 536. One more is closed at once. */
+  /** Connections at a time, TLS handshakes included; default 65 536. One more is closed at once (`too-many-connections`). */
   connectionsMax?: number;
+  /**
+   * Connections at a time of one IPv4 address or one IPv6 network of 64 bits; default half of `connectionsMax`. One more is
+   * closed at once (`too-many-of-address`). Unix sockets are exempt.
+   */
+  connectionsPerAddressMax?: number;
   /** Requests on one connection before it is closed; default 1 000 000. */
   requestsPerConnectionMax?: number;
   /** Bytes read ahead on one connection while an answer is pending; default 65 536. Reading pauses above it. */
@@ -34,7 +41,7 @@ export interface ServerTimeouts {
   bodyIdleMs?: number;
   /** Between two requests on a connection; default 75 000. */
   keepAliveMs?: number;
-  /** How long the client may leave written bytes unread; default 60 000. */
+  /** How long the client may read nothing while bytes wait for it; default 60 000. */
   writeStallMs?: number;
   /** TLS handshake; default 10 000. */
   handshakeMs?: number;
@@ -42,6 +49,17 @@ export interface ServerTimeouts {
   halfCloseMs?: number;
   /** How long an early answer lingers while the client still sends its body; default 5 000. */
   lingerMs?: number;
+}
+
+/** The least that clients must move, judged once per sweep over the time that they kept the server waiting. */
+export interface ServerPaces {
+  /** Bytes of a request body while the handler takes them; default 7 680 in 30 000 ms (408). */
+  requestBody?: PaceBound;
+  /**
+   * Bytes of an answer or tunnel while some wait for the client; default 15 360 in 60 000 ms. Slower clients are
+   * disconnected (`slow-reader`). The system takes bytes in lumps of up to a third of its send buffer: progress shows no finer.
+   */
+  answer?: PaceBound;
 }
 
 /** Keys, certificates and client verification for one server name. */
@@ -81,7 +99,17 @@ export interface ListenOptions {
 
 /** A request that never became an exchange, or a connection that failed. */
 export interface ServerFault {
-  kind: "malformed-request" | "head-timeout" | "tls-handshake" | "too-many-connections" | "socket";
+  kind:
+    | "malformed-request"
+    | "head-timeout"
+    /** A request body that came below the minimum pace. */
+    | "slow-body"
+    /** A client was disconnected because it did not read: `code` is `stalled`, `slow` or `over-budget`. */
+    | "slow-reader"
+    | "tls-handshake"
+    | "too-many-connections"
+    | "too-many-of-address"
+    | "socket";
   /** Answer that was sent, 0 if none was. */
   status: number;
   /** Stable code of what was wrong. */
@@ -89,14 +117,21 @@ export interface ServerFault {
   remoteAddress: string;
 }
 
+/** Bounds that {@link Server.setBounds} changes. */
+export interface ServerBounds {
+  limits?: ServerLimits;
+  timeouts?: ServerTimeouts;
+  paces?: ServerPaces;
+}
+
 /** Options of `createServer`. `U` is the handler's per-request record. */
-export interface ServerOptions<U> {
+export interface ServerOptions<U> extends ServerBounds {
   handler: Handler<U>;
   engine: Engine;
   /** Makes the record of a new connection's exchanges, once per connection; default undefined. */
   createUserData?: () => U;
-  limits?: ServerLimits;
-  timeouts?: ServerTimeouts;
+  /** Addresses that `connectionsPerAddressMax` does not apply to: proxies that speak for many clients. */
+  isProxyAddress?: (address: string) => boolean;
   tls?: ServerTls;
   /**
    * Makes the answer to a request that the engine refuses by itself, in the form that its clients read errors in. `path` is
@@ -128,6 +163,11 @@ export interface Server {
   readonly counts: ServerCounts;
   /** Replaces certificates for new handshakes. Throws if one does not load: then nothing has changed. */
   setTls(tls: ServerTls): void;
+  /**
+   * Replaces all bounds; omitted ones get their default. Bounds of heads apply to new connections, `handshakeMs` is not
+   * changed. Open connections stay, even if there are more than the new bounds allow.
+   */
+  setBounds(bounds: ServerBounds): void;
   /**
    * Stops accepting, closes idle connections, lets each request under way finish with `Connection: close`, and destroys
    * what is left after `deadlineMs`. Tunnels count as under way. After `streamsMs`, default `deadlineMs`, forwarded event

@@ -55,6 +55,8 @@ export interface Exchange<U = unknown> {
   userData: U;
   /** Largest request body in bytes, set from the server's limit for each request; enforced while it streams (413). */
   bodyBytesMax: number;
+  /** Longest silence in the request body in milliseconds, set from the server's timeouts for each request (408); 0 for none. */
+  bodyIdleMs: number;
   /**
    * Path to send upstream instead of the one that came, before the plan strips and prepends; null leaves it alone. Must
    * begin with `/`. The query is passed on as it came. Cleared for each request.
@@ -78,6 +80,16 @@ export interface Exchange<U = unknown> {
   write(chunk: Uint8Array | string): boolean;
   /** Bytes that were written and that the system has not taken yet; at 0 all memory that was handed over is free again. */
   readonly unsentBytes: number;
+  /**
+   * Bytes that the next piece of a large answer may have, 64 KiB to 1 MiB: an equal share of the memory that is left for
+   * unsent bytes. Producers that read their pieces from somewhere keep to it.
+   */
+  readonly windowBytes: number;
+  /**
+   * Counts bytes that the producer holds for this answer and has not written yet against the same memory. Each call replaces
+   * the one before; 0 once there are none.
+   */
+  claimAhead(bytes: number): void;
   /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
   end(trailers?: AnswerHeaders): void;
   /** Called when `write` returned false and the client has read on. Cleared for each request. */

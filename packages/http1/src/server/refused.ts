@@ -15,6 +15,11 @@ export const requestTimeout: Refused = {
   status: 408,
   detail: "The request did not arrive in time.",
 };
+export const requestTooSlow: Refused = {
+  code: "request_too_slow",
+  status: 408,
+  detail: "The request body arrived too slowly.",
+};
 export const payloadTooLarge: Refused = {
   code: "payload_too_large",
   status: 413,

@@ -1,4 +1,7 @@
 // How much of a request's body has come, by its framing.
+import { Pace } from "@platform/kernel/sockets";
+import type { PaceBound } from "@platform/kernel/sockets";
+
 import { Chunk, ChunkedDecoder, Framing } from "../parse/index.ts";
 import type { FramingKind, Refusal } from "../parse/index.ts";
 
@@ -18,6 +21,7 @@ export class RequestBody {
   pieceEnd = 0;
   #isChunked = false;
   #decoder: ChunkedDecoder | null = null;
+  readonly #pace = new Pace();
 
   /** The next request's body. */
   begin(framing: FramingKind, contentLength: number): void {
@@ -25,6 +29,7 @@ export class RequestBody {
     this.size = 0;
     this.isInvited = false;
     if (this.isDone) return;
+    this.#pace.restart(0);
     this.remaining = contentLength;
     this.#isChunked = framing === Framing.Chunked;
     if (!this.#isChunked) return;
@@ -40,6 +45,11 @@ export class RequestBody {
     if (!isAwaited || this.size > 0 || this.isInvited) return false;
     this.isInvited = true;
     return true;
+  }
+
+  /** Whether less than the bound has come, after `waitedMs` more in which nothing but the client was waited for. */
+  isTooSlow(bound: PaceBound, waitedMs: number): boolean {
+    return this.#pace.isTooSlow(bound, waitedMs, this.size);
   }
 
   /**

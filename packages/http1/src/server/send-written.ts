@@ -20,8 +20,9 @@ export function sendWritten(
     socket.uncork();
     return isSecure || socket.writableLength > 0;
   }
-  // TLS keeps its input until the record is out: a copy is cheaper than a new scratch each time.
-  if (isSecure) {
+  // TLS keeps its input until the record is out, and a socket that holds bytes already keeps these as well: a copy is
+  // cheaper than a new scratch each time, which the socket would keep whole.
+  if (isSecure || socket.writableLength > 0) {
     socket.write(Buffer.from(writer.view()));
     return true;
   }

@@ -2,8 +2,8 @@
 import { createServer as createTcpServer } from "node:net";
 import type { AddressInfo, Server as TcpServer, Socket } from "node:net";
 
-import { createReadShortener } from "@platform/kernel/sockets";
-import type { ReadShortener } from "@platform/kernel/sockets";
+import { ConnectionBounds, createReadShortener } from "@platform/kernel/sockets";
+import type { ConnectionBoundsOptions, PaceBound, ReadShortener } from "@platform/kernel/sockets";
 
 import type { Engine, Swept } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
@@ -15,6 +15,7 @@ import type { ConnectionHost } from "./connection-host.ts";
 import type {
   ListenOptions,
   Server,
+  ServerBounds,
   ServerCounts,
   ServerFault,
   ServerOptions,
@@ -26,6 +27,8 @@ import type { Refused } from "./refused.ts";
 
 const BACKLOG = 4_096;
 const REFUSAL_BODY_BYTES_MAX = 32_768;
+const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
+const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 
 /** Makes a server; `listen` starts it. Throws if the TLS material does not load. */
 export function createServer<U = undefined>(options: ServerOptions<U>): Server {
@@ -35,16 +38,18 @@ export function createServer<U = undefined>(options: ServerOptions<U>): Server {
 class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   readonly engine: Engine;
   readonly shortenReads: ReadShortener;
-  readonly parserLimits: RequestLimits;
-  readonly bodyBytesMax: number;
-  readonly requestsPerConnectionMax: number;
-  readonly readAheadBytesMax: number;
-  readonly headMs: number;
-  readonly bodyIdleMs: number;
-  readonly keepAliveMs: number;
-  readonly writeStallMs: number;
-  readonly lingerMs: number;
-  readonly halfCloseMs: number;
+  parserLimits: RequestLimits = {};
+  bodyBytesMax = 0;
+  requestsPerConnectionMax = 0;
+  readAheadBytesMax = 0;
+  headMs = 0;
+  bodyIdleMs = 0;
+  keepAliveMs = 0;
+  writeStallMs = 0;
+  requestBodyPace: PaceBound = REQUEST_BODY_PACE;
+  answerPace: PaceBound = ANSWER_PACE;
+  lingerMs = 0;
+  halfCloseMs = 0;
   draining = false;
   endsStreams = false;
   active = 0;
@@ -52,32 +57,21 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   readonly handle: (exchange: Exchange<U>) => void;
 
   readonly #options: ServerOptions<U>;
-  readonly #connectionsMax: number;
+  readonly #bounds: ConnectionBounds;
   readonly #connections = new Set<ClientConnection<U>>();
   readonly #tls: TlsListener | null;
   readonly #listener: TcpServer;
   #onEmpty: (() => void)[] = [];
 
   constructor(options: ServerOptions<U>) {
-    const { limits = {}, timeouts = {} } = options;
     this.#options = options;
     this.engine = options.engine;
     this.handle = options.handler;
-    this.parserLimits = {
-      ...(limits.headBytesMax === undefined ? {} : { headBytesMax: limits.headBytesMax }),
-      ...(limits.fieldsMax === undefined ? {} : { fieldsMax: limits.fieldsMax }),
-      ...(limits.targetBytesMax === undefined ? {} : { targetBytesMax: limits.targetBytesMax }),
-    };
-    this.bodyBytesMax = limits.bodyBytesMax ?? 10_485_760;
-    this.requestsPerConnectionMax = limits.requestsPerConnectionMax ?? 1_000_000;
-    this.readAheadBytesMax = limits.readAheadBytesMax ?? 65_536;
-    this.#connectionsMax = limits.connectionsMax ?? 65_536;
-    this.headMs = timeouts.headMs ?? 30_000;
-    this.bodyIdleMs = timeouts.bodyIdleMs ?? 60_000;
-    this.keepAliveMs = timeouts.keepAliveMs ?? 75_000;
-    this.writeStallMs = timeouts.writeStallMs ?? 60_000;
-    this.lingerMs = timeouts.lingerMs ?? 5_000;
-    this.halfCloseMs = timeouts.halfCloseMs ?? 1_000;
+    this.#bounds = new ConnectionBounds({
+      ...readConnectionBounds(options),
+      isExempt: options.isProxyAddress,
+    });
+    this.setBounds(options);
     this.shortenReads = createReadShortener(this.engine.sharedReadBuffer);
     const onSocket = (socket: Socket): void => {
       this.#accept(socket);
@@ -89,13 +83,16 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     } else {
       this.#tls = new TlsListener(
         options.tls,
-        timeouts.handshakeMs ?? 10_000,
+        options.timeouts?.handshakeMs ?? 10_000,
         onSocket,
         (fault) => {
           this.onFault(fault);
         },
       );
       this.#listener = this.#tls.listener;
+      this.#listener.prependListener("connection", (socket: Socket) => {
+        this.#admit(socket);
+      });
     }
     this.engine.add(this);
   }
@@ -140,6 +137,27 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   setTls(tls: ServerTls): void {
     if (this.#tls === null) throw new Error("This server was created without TLS");
     this.#tls.replace(tls);
+  }
+
+  setBounds(bounds: ServerBounds): void {
+    const { limits = {}, timeouts = {}, paces = {} } = bounds;
+    this.parserLimits = {
+      ...(limits.headBytesMax === undefined ? {} : { headBytesMax: limits.headBytesMax }),
+      ...(limits.fieldsMax === undefined ? {} : { fieldsMax: limits.fieldsMax }),
+      ...(limits.targetBytesMax === undefined ? {} : { targetBytesMax: limits.targetBytesMax }),
+    };
+    this.bodyBytesMax = limits.bodyBytesMax ?? 10_485_760;
+    this.requestsPerConnectionMax = limits.requestsPerConnectionMax ?? 1_000_000;
+    this.readAheadBytesMax = limits.readAheadBytesMax ?? 65_536;
+    this.#bounds.resize(readConnectionBounds(bounds));
+    this.headMs = timeouts.headMs ?? 30_000;
+    this.bodyIdleMs = timeouts.bodyIdleMs ?? 60_000;
+    this.keepAliveMs = timeouts.keepAliveMs ?? 75_000;
+    this.writeStallMs = timeouts.writeStallMs ?? 60_000;
+    this.requestBodyPace = paces.requestBody ?? REQUEST_BODY_PACE;
+    this.answerPace = paces.answer ?? ANSWER_PACE;
+    this.lingerMs = timeouts.lingerMs ?? 5_000;
+    this.halfCloseMs = timeouts.halfCloseMs ?? 1_000;
   }
 
   async drain(deadlineMs: number, streamsMs = deadlineMs): Promise<void> {
@@ -217,16 +235,41 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
   }
 
   #accept(socket: Socket): void {
-    if (this.#connections.size >= this.#connectionsMax || this.draining) {
-      const remoteAddress = socket.remoteAddress ?? "";
-      socket.on("error", () => {});
-      socket.destroy();
-      if (this.draining) return;
-      this.onFault({ kind: "too-many-connections", status: 0, code: "", remoteAddress });
+    if (this.draining) {
+      refuse(socket);
       return;
     }
+    if (this.#tls === null && !this.#admit(socket)) return;
     const { createUserData } = this.#options;
     const userData = createUserData === undefined ? (undefined as U) : createUserData();
     this.#connections.add(new ClientConnection(socket, this, userData));
   }
+
+  /** Counts a connection, before its TLS handshake where there is one; destroys it if it exceeds a bound. */
+  #admit(socket: Socket): boolean {
+    const remoteAddress = socket.remoteAddress ?? "";
+    const admission = this.#bounds.admit(remoteAddress);
+    if (admission === "admitted") {
+      socket.once("close", () => {
+        this.#bounds.release(remoteAddress);
+      });
+      return true;
+    }
+    refuse(socket);
+    const kind = admission === "too-many" ? "too-many-connections" : "too-many-of-address";
+    this.onFault({ kind, status: 0, code: "", remoteAddress });
+    return false;
+  }
+}
+
+function readConnectionBounds({ limits = {} }: ServerBounds): ConnectionBoundsOptions {
+  return {
+    connectionsMax: limits.connectionsMax ?? 65_536,
+    perAddressMax: limits.connectionsPerAddressMax,
+  };
+}
+
+function refuse(socket: Socket): void {
+  socket.on("error", () => {});
+  socket.destroy();
 }

@@ -32,27 +32,16 @@ export class StreamedAnswer {
     this.#remaining = framing === Framing.Length ? contentLength : 0;
   }
 
-  /** Sends a piece, not an empty one; gives how many bytes count as sent. Throws on more than was announced. */
-  write(bytes: Uint8Array): number {
-    const { socket } = this.#connection;
-    switch (this.#framing) {
-      case Framing.Chunked:
-        this.#writeChunk(bytes);
-        break;
-      case Framing.Length:
-        if (bytes.length > this.#remaining) {
-          throw new Error("More bytes than the answer's Content-Length");
-        }
-        this.#remaining -= bytes.length;
-        socket.write(bytes);
-        break;
-      case Framing.UntilClose:
-        socket.write(bytes);
-        break;
-      default:
-        return 0;
-    }
-    return bytes.length;
+  /** Sends a piece; false asks to wait until the client has read on. Throws on more than was announced. */
+  write(chunk: Uint8Array | string): boolean {
+    const connection = this.#connection;
+    if (connection.aborted) return true;
+    const bytes = typeof chunk === "string" ? Buffer.from(chunk) : chunk;
+    if (bytes.length === 0 || this.#framing === Framing.None) return true;
+    this.#send(bytes);
+    connection.bytesOut += bytes.length;
+    connection.outflow.settle();
+    return !connection.socket.writableNeedDrain;
   }
 
   /** Sends what ends it; false where fewer bytes came than were announced. */
@@ -61,6 +50,20 @@ export class StreamedAnswer {
     if (this.#framing === Framing.Length) return this.#remaining === 0;
     if (this.#framing === Framing.Chunked) this.#writeLastChunk(trailers);
     return true;
+  }
+
+  #send(bytes: Uint8Array): void {
+    if (this.#framing === Framing.Chunked) {
+      this.#writeChunk(bytes);
+      return;
+    }
+    if (this.#framing === Framing.Length) {
+      if (bytes.length > this.#remaining) {
+        throw new Error("More bytes than the answer's Content-Length");
+      }
+      this.#remaining -= bytes.length;
+    }
+    this.#connection.socket.write(bytes);
   }
 
   #writeChunk(bytes: Uint8Array): void {

@@ -3,6 +3,7 @@ import { connect as connectTcp, isIP } from "node:net";
 import type { Socket } from "node:net";
 import { checkServerIdentity, connect as connectTls } from "node:tls";
 import type { ConnectionOptions, SecureContext } from "node:tls";
+import { isDeepStrictEqual } from "node:util";
 
 import type { Engine } from "../engine/engine.ts";
 import { ResponseParser } from "../parse/index.ts";
@@ -40,7 +41,7 @@ export class UpstreamConnection {
   user: UpstreamUser | null = null;
   /** Requests begun on it. */
   requests = 0;
-  /** It has lain idle: the upstream may have closed it without our knowing yet. */
+  /** It has been idle: the upstream may have closed it and the FIN not been read yet. */
   wasIdle = false;
   /** Since when it is idle, or when connecting must be done. */
   sinceMs = 0;
@@ -52,7 +53,10 @@ export class UpstreamConnection {
   /** Whether chunks handed to the user may be kept (TLS), or stand in a buffer that the next read overwrites. */
   readonly readsKept: boolean;
   readonly socket: Socket;
+  /** The upstream is no longer at this address: no other request goes there. */
+  isOutdated = false;
 
+  readonly #address: UpstreamAddress;
   readonly #engine: Engine;
   readonly #owner: ConnectionOwner;
   /** A read buffer of its own while the current answer needs one. */
@@ -69,6 +73,8 @@ export class UpstreamConnection {
   ) {
     this.#engine = engine;
     this.#owner = owner;
+    this.#address = address;
+    engine.countUpstream();
     this.parser = new ResponseParser({ headBytesMax });
     this.readsKept = secure !== null;
     this.socket = secure === null ? this.#openPlain(address) : this.#openTls(address, secure);
@@ -119,6 +125,11 @@ export class UpstreamConnection {
     return this.readsKept || this.#ownBuffer !== null;
   }
 
+  /** Notes whether the upstream is still at this connection's address. */
+  checkAddress(addresses: readonly UpstreamAddress[]): void {
+    this.isOutdated = !addresses.some((address) => isDeepStrictEqual(address, this.#address));
+  }
+
   destroy(): void {
     this.dead = true;
     this.socket.destroy();
@@ -167,6 +178,7 @@ export class UpstreamConnection {
 
   #onClose(): void {
     this.dead = true;
+    this.#engine.upstreamsOpen--;
     const { user } = this;
     this.user = null;
     this.#ownBuffer = null;

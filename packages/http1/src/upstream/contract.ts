@@ -57,7 +57,7 @@ export interface UpstreamPool {
   readonly counts: UpstreamCounts;
   /** For the owner: not read by the engine. */
   label: string;
-  /** Replaces the addresses for new connections. */
+  /** Replaces the addresses. Connections to others take no new request: they close when idle, or after their answer. */
   setAddresses(addresses: readonly UpstreamAddress[]): void;
   /** Closes idle connections; each in use is closed after its answer; new requests are refused (`pool-closed`). Resolves when none is left. */
   drain(deadlineMs: number): Promise<void>;

@@ -2,6 +2,8 @@
 import { createSecureContext } from "node:tls";
 
 import type { Engine, Swept } from "../engine/engine.ts";
+import { kindOfCode, Reuse } from "./acquire.ts";
+import type { Acquirer, ReuseKind } from "./acquire.ts";
 import { UpstreamConnection } from "./connection.ts";
 import type { ConnectionOwner, PreparedUpstreamTls } from "./connection.ts";
 import type {
@@ -10,27 +12,10 @@ import type {
   UpstreamPool,
   UpstreamPoolOptions,
 } from "./contract.ts";
+import { PollCheck } from "./poll-check.ts";
 
 const ADDRESSES_MAX = 16;
 const CONNECT_SHARE_MIN_MS = 1_000;
-
-/** Why no connection could be had. */
-export type AcquireFailure =
-  | "connect-refused"
-  | "connect-timeout"
-  | "connect-failed"
-  | "tls-failed"
-  | "queue-full"
-  | "queue-timeout"
-  | "pool-closed";
-
-/** One that asks for a connection. */
-export interface Acquirer {
-  /** The pool's mark while waiting; 0 otherwise. Set by the pool only. */
-  waitingSinceMs: number;
-  onAcquired(connection: UpstreamConnection): void;
-  onAcquireFailed(kind: AcquireFailure, code: string): void;
-}
 
 interface Attempt {
   addressIndex: number;
@@ -46,12 +31,19 @@ export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
 
 /**
  * Requests take the connection that became idle last; without one they wait in a FIFO and a connection is opened for
- * each, up to the bound. Whatever becomes free first serves the first that waits.
+ * each, up to the bound. Whatever becomes free first serves the first that waits and accepts it.
  *
  * ```text
- *   open  =  connecting  +  idle  +  lent          <=  connectionsMax
- *   waiting  <=  connecting + waitingMax
+ *   open  =  connecting  +  checking  +  idle  +  lent   <=  connectionsMax
+ *   waiting  <=  connecting + checking + waitingMax
+ *
+ *   lent --release--> idle --acquire--> lent
+ *                       \--Checked--> checking --polled, still open--> lent
  * ```
+ *
+ * An upstream may close a connection without announcing it. Its FIN is often already in the system while the request
+ * before it is being completed, so `Checked` requests wait until every socket has been polled once more, as nginx
+ * looks at a connection before it keeps it.
  */
 export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   label = "";
@@ -69,6 +61,9 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   readonly #idle: UpstreamConnection[] = [];
   readonly #all: UpstreamConnection[] = [];
   readonly #attempts = new Map<UpstreamConnection, Attempt>();
+  readonly #checking = new PollCheck((connection) => {
+    this.#settleChecked(connection);
+  });
   #waiting: Acquirer[] = [];
   #addresses: readonly UpstreamAddress[];
   /** The address that worked last: tried first. */
@@ -112,28 +107,35 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   setAddresses(addresses: readonly UpstreamAddress[]): void {
     this.#addresses = addresses.slice(0, ADDRESSES_MAX);
     this.#preferred = 0;
+    for (const connection of this.#all) connection.checkAddress(this.#addresses);
+    for (const connection of this.#idle.splice(0)) {
+      if (connection.isOutdated) connection.destroy();
+      else this.#idle.push(connection);
+    }
   }
 
   /**
-   * An idle connection at once, or null: then the acquirer is called back exactly once, possibly before this returns,
-   * unless it cancels.
+   * An idle connection, or null: then the acquirer is called back exactly once, possibly before this returns, unless it
+   * cancels.
    */
-  acquire(acquirer: Acquirer): UpstreamConnection | null {
+  acquire(acquirer: Acquirer, reuse: ReuseKind = Reuse.Any): UpstreamConnection | null {
+    acquirer.reuse = reuse;
+    // Retries after a lost idle connection ask for a fresh one: the other idle ones are most likely lost as well.
+    if (reuse === Reuse.Never) this.closeIdle();
     const connection = this.#takeIdle();
-    if (connection !== null) {
-      connection.requests++;
-      connection.wasIdle = true;
-      return connection;
+    if (connection === null) {
+      this.#wait(acquirer);
+      return null;
     }
-    this.#wait(acquirer);
-    return null;
-  }
-
-  /** A connection that was opened for this request alone: never one that was idle. Calls back like `acquire`. */
-  acquireFresh(acquirer: Acquirer): void {
-    // Retries after a lost idle connection come here: the other idle ones are most likely lost as well.
-    for (const idle of this.#idle.splice(0)) idle.destroy();
-    this.#wait(acquirer);
+    // A sweep since the release means that the socket was polled since then.
+    if (reuse === Reuse.Checked && connection.sinceMs === this.#engine.coarseNowMs) {
+      acquirer.waitingSinceMs = this.#engine.now();
+      this.#waiting.push(acquirer);
+      this.#checking.add(connection);
+      return null;
+    }
+    connection.requests++;
+    return connection;
   }
 
   /** Stops waiting. */
@@ -144,27 +146,20 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     if (index !== -1) this.#waiting.splice(index, 1);
   }
 
-  /** Takes a lent connection back after a complete answer. The next one that waits gets it. */
+  /** Takes a lent connection back after a complete answer. The next request that waits and accepts it gets it. */
   release(connection: UpstreamConnection): void {
     connection.user = null;
     if (
       this.#closed ||
       connection.dead ||
+      (connection.isOutdated && connection.requests > 0) ||
       (this.#requestsMax !== 0 && connection.requests >= this.#requestsMax)
     ) {
       connection.destroy();
       return;
     }
-    if (this.#waiting.length > 0) {
-      this.#serve(connection);
-      return;
-    }
-    if (this.#idle.length >= this.#idleMax) {
-      connection.destroy();
-      return;
-    }
-    connection.sinceMs = this.#engine.coarseNowMs;
-    this.#idle.push(connection);
+    if (this.#waiting.length > 0) this.#offer(connection, false);
+    else this.#keepIdle(connection);
   }
 
   onConnected(connection: UpstreamConnection): void {
@@ -200,8 +195,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     const index = this.#idle.indexOf(connection);
     if (index !== -1) this.#idle.splice(index, 1);
     this.#remove(connection);
-    // A place is free: those that waited for one may open a connection now.
-    if (this.#waiting.length > this.#attempts.size) this.#openFor();
+    this.#openForWaiting();
     this.#settleEmpty();
   }
 
@@ -216,7 +210,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
       connection.destroy();
     }
     // The first in the line have a connection under way, whose own deadline answers for them.
-    let index = this.#attempts.size;
+    let index = this.#attempts.size + this.#checking.count;
     while (index < this.#waiting.length) {
       const waiter = this.#waiting[index]!;
       if (nowMs - waiter.waitingSinceMs < this.#waitTimeoutMs) {
@@ -229,10 +223,14 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     }
   }
 
+  closeIdle(): void {
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+
   async drain(deadlineMs: number): Promise<void> {
     this.#closed = true;
     this.#failWaiting();
-    for (const connection of this.#idle.splice(0)) connection.destroy();
+    this.closeIdle();
     if (this.#all.length > 0) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(() => {
@@ -272,9 +270,9 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
       acquirer.onAcquireFailed("connect-failed", "ENOTFOUND");
       return;
     }
-    const canOpen =
-      this.#all.length < this.#connectionsMax && this.#attempts.size <= this.#waiting.length;
-    if (!canOpen && this.#waiting.length - this.#attempts.size >= this.#waitingMax) {
+    const coming = this.#attempts.size + this.#checking.count;
+    const canOpen = this.#all.length < this.#connectionsMax && coming <= this.#waiting.length;
+    if (!canOpen && this.#waiting.length - coming >= this.#waitingMax) {
       acquirer.onAcquireFailed("queue-full", "");
       return;
     }
@@ -283,9 +281,14 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     if (canOpen) this.#openFor();
   }
 
+  /** A place may have become free: a connection is opened if more requests wait than connections are coming. */
+  #openForWaiting(): void {
+    if (this.#waiting.length <= this.#attempts.size + this.#checking.count) return;
+    if (this.#all.length < this.#connectionsMax) this.#openFor();
+  }
+
   #openFor(): void {
     if (this.#closed || this.#addresses.length === 0) return;
-    if (this.#all.length >= this.#connectionsMax) return;
     this.#open({
       addressIndex: this.#preferred % this.#addresses.length,
       triesLeft: this.#addresses.length,
@@ -316,10 +319,52 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     this.#attempts.set(connection, attempt);
   }
 
-  #serve(connection: UpstreamConnection): void {
-    const acquirer = this.#shiftWaiting()!;
-    connection.requests++;
-    acquirer.onAcquired(connection);
+  /** Gives a free connection to the first waiting request that accepts it; else it becomes idle or makes room. */
+  #offer(connection: UpstreamConnection, isChecked: boolean): void {
+    const isFresh = connection.requests === 0 && !connection.wasIdle;
+    let index = 0;
+    const { length } = this.#waiting;
+    if (!isFresh) while (index < length && this.#waiting[index]!.reuse === Reuse.Never) index++;
+    if (index < length) {
+      const acquirer = this.#waiting[index]!;
+      if (!isFresh && !isChecked && acquirer.reuse === Reuse.Checked) {
+        this.#checking.add(connection);
+        return;
+      }
+      this.#waiting.splice(index, 1);
+      acquirer.waitingSinceMs = 0;
+      connection.requests++;
+      acquirer.onAcquired(connection);
+      return;
+    }
+    const isRoomNeeded =
+      this.#all.length >= this.#connectionsMax &&
+      length > this.#attempts.size + this.#checking.count;
+    if (!isRoomNeeded) {
+      this.#keepIdle(connection);
+      return;
+    }
+    connection.destroy();
+    this.#remove(connection);
+    this.#openForWaiting();
+  }
+
+  #keepIdle(connection: UpstreamConnection): void {
+    if (this.#idle.length >= this.#idleMax) {
+      connection.destroy();
+      return;
+    }
+    connection.wasIdle = true;
+    connection.sinceMs = this.#engine.coarseNowMs;
+    this.#idle.push(connection);
+  }
+
+  #settleChecked(connection: UpstreamConnection): void {
+    if (connection.dead || connection.isOutdated || this.#closed) {
+      connection.destroy();
+      this.#openForWaiting();
+    } else if (this.#waiting.length > 0) this.#offer(connection, true);
+    else this.#keepIdle(connection);
   }
 
   #shiftWaiting(): Acquirer | undefined {
@@ -352,17 +397,4 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     if (!this.#closed || this.#all.length > 0) return;
     for (const resolve of this.#onEmpty.splice(0)) resolve();
   }
-}
-
-function kindOfCode(code: string): AcquireFailure {
-  if (code === "ECONNREFUSED" || code === "ENOENT") return "connect-refused";
-  if (code === "ETIMEDOUT") return "connect-timeout";
-  if (
-    code.startsWith("ERR_TLS") ||
-    code.startsWith("ERR_SSL") ||
-    /CERT|SIGNATURE|ISSUER/.test(code)
-  ) {
-    return "tls-failed";
-  }
-  return "connect-failed";
 }

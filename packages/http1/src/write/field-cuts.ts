@@ -13,14 +13,14 @@ const HOP_BY_HOP = [
   Known.Http2Settings,
 ];
 
-/** Compiles names of any case into `FieldCuts`. Known names are cut in their `_` spelling, too. */
+/** Compiles names of any case into `FieldCuts`. Names are cut with `_` for any `-`, too: CGI-like upstreams cannot tell the two apart. */
 export function compileCuts(names: Iterable<string>): FieldCuts {
   const known = new Uint8Array(KNOWN_COUNT);
   const other: string[] = [];
   for (const name of names) {
     const bytes = Buffer.from(name, "latin1");
     const id = findAliasedField(bytes, 0, bytes.length) & ~ALIAS;
-    if (id === Known.Other) other.push(name.toLowerCase());
+    if (id === Known.Other) other.push(name.toLowerCase().replaceAll("_", "-"));
     else known[id] = 1;
   }
   return { known, other };

@@ -11,6 +11,8 @@ const BYTES_MAX = 1_048_576;
 const LOOP_COPY_BYTES = 24;
 const KEPT_VIEW_BYTES_MAX = 2_048;
 const NO_VIEWS: readonly undefined[] = Array.from({ length: KEPT_VIEW_BYTES_MAX });
+const HYPHEN = 0x2d;
+const UNDERSCORE = 0x5f;
 const REQUEST_LINE_END = Buffer.from(" HTTP/1.1\r\n");
 const STATUS_LINE_START = Buffer.from("HTTP/1.1 ");
 const CONNECTION_CLOSE = Buffer.from("Connection: close\r\n");
@@ -292,7 +294,7 @@ export class HeadWriter {
 export interface FieldCuts {
   /** By known field: 1 is cut. */
   readonly known: Uint8Array;
-  /** Lower-case names that are not known ones. */
+  /** Lower-case names that are not known ones, `-` standing for `_` as well. */
   readonly other: readonly string[];
 }
 
@@ -301,9 +303,20 @@ function makeViews(): (Buffer | undefined)[] {
 }
 
 function isNamed(fields: FieldBlock, index: number, names: readonly string[]): boolean {
-  const size = fields.nameEnd(index) - fields.nameStart(index);
+  const start = fields.nameStart(index);
+  const size = fields.nameEnd(index) - start;
   for (const name of names) {
-    if (name.length === size && fields.nameIs(index, name)) return true;
+    if (name.length === size && isSameName(fields.bytes, start, name)) return true;
   }
   return false;
+}
+
+function isSameName(bytes: Uint8Array, start: number, name: string): boolean {
+  for (let at = 0; at < name.length; at++) {
+    let byte = bytes[start + at]!;
+    if (byte >= 0x41 && byte <= 0x5a) byte |= 0x20;
+    else if (byte === UNDERSCORE) byte = HYPHEN;
+    if (byte !== name.charCodeAt(at)) return false;
+  }
+  return true;
 }

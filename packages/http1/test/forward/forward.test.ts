@@ -262,6 +262,44 @@ for (const runtime of runtimes) {
       await idle();
     });
 
+    const framingFields: [name: string, sent: string, body: string, expected: string][] = [
+      [
+        "Transfer-Encoding",
+        "tRANSFER-eNCODING:\t CHUNKED\t",
+        "2\r\nab\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked",
+      ],
+      ["Content-Length", "CONTENT-length:\t2 \t", "ab", "Content-Length: 2"],
+    ];
+    for (const [name, sent, body, expected] of framingFields) {
+      test(`${name} goes upstream in its canonical form, however it was spelled`, async () => {
+        let seen = "";
+        const { port } = await upstream((client) => {
+          if (!client.text.endsWith(body)) return;
+          seen = client.text;
+          client.socket.write(OK);
+        });
+        await ask(
+          proxy.port,
+          `POST /u/${port}/ HTTP/1.1\r\nHost: a\r\n${sent}\r\nX-Kept: 1\r\nConnection: close\r\n\r\n${body}`,
+        );
+        assert.equal(
+          seen,
+          `POST / HTTP/1.1\r\nHost: a\r\nX-Kept: 1\r\n${expected}\r\nX-Forwarded-For: 127.0.0.1\r\n\r\n${body}`,
+        );
+      });
+    }
+
+    test("an odd spelling of Transfer-Encoding comes back in its canonical form", async () => {
+      const answer = await proxied(
+        "HTTP/1.1 200 OK\r\ntransfer-ENCODING:\t CHUNKED\t\r\nX-Kept: 1\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+      );
+      assert.match(
+        answer,
+        /^HTTP\/1\.1 200 OK\r\nX-Kept: 1\r\nTransfer-Encoding: chunked\r\n[^]*\r\n\r\n2\r\nok\r\n0\r\n\r\n$/,
+      );
+    });
+
     test("large bodies pass whole in both directions, with back-pressure", async () => {
       const size = 8_000_000;
       const content = Buffer.alloc(size, "0123456789abcdef");

@@ -6,9 +6,10 @@ import { afterEach, test } from "node:test";
 
 import { createEngine } from "../../src/index.ts";
 import type { Engine, UpstreamPoolOptions } from "../../src/index.ts";
+import { Reuse } from "../../src/upstream/acquire.ts";
+import type { Acquirer, ReuseKind } from "../../src/upstream/acquire.ts";
 import type { UpstreamConnection } from "../../src/upstream/connection.ts";
 import { ConnectionPool } from "../../src/upstream/pool.ts";
-import type { Acquirer } from "../../src/upstream/pool.ts";
 
 const cleanups: (() => void)[] = [];
 afterEach(() => {
@@ -18,16 +19,17 @@ afterEach(() => {
 /** Waits for a connection and tells what came. */
 class Waiter implements Acquirer {
   waitingSinceMs = 0;
+  reuse: ReuseKind = Reuse.Any;
   connection: UpstreamConnection | null = null;
   failure = "";
   readonly settled: Promise<void>;
   #settle: () => void = () => {};
 
-  constructor(pool: ConnectionPool) {
+  constructor(pool: ConnectionPool, reuse: ReuseKind = Reuse.Any) {
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
-    const connection = pool.acquire(this);
+    const connection = pool.acquire(this, reuse);
     if (connection !== null) this.onAcquired(connection);
   }
 
@@ -111,6 +113,83 @@ test("beyond the bound requests wait in order, and the next beyond the queue's b
   assert.equal(waiting[1]!.connection, null);
 });
 
+test("a released connection never goes to a request that needs a fresh one", async () => {
+  const { port } = await listen();
+  const { pool } = setUp(port);
+  const used = new Waiter(pool);
+  await used.settled;
+  const fresh = new Waiter(pool, Reuse.Never);
+  const any = new Waiter(pool);
+  pool.release(used.connection!);
+  assert.equal(any.connection, used.connection);
+  assert.equal(fresh.connection, null);
+  await fresh.settled;
+  assert.ok(fresh.connection !== null && fresh.connection !== used.connection);
+});
+
+test("with every place taken, a released connection makes room for a request that needs a fresh one", async () => {
+  const { port } = await listen();
+  const { pool } = setUp(port, { connectionsMax: 1 });
+  const used = new Waiter(pool);
+  await used.settled;
+  const fresh = new Waiter(pool, Reuse.Never);
+  assert.deepEqual(pool.counts, { open: 1, connecting: 0, idle: 0, waiting: 1 });
+  pool.release(used.connection!);
+  await fresh.settled;
+  assert.ok(fresh.connection !== null && fresh.connection !== used.connection);
+  assert.deepEqual(pool.counts, { open: 1, connecting: 0, idle: 0, waiting: 0 });
+});
+
+test("a request that cannot be repeated does not get a connection whose end has arrived unread", async () => {
+  const { port, sockets } = await listen();
+  const { pool } = setUp(port);
+  const first = new Waiter(pool);
+  await first.settled;
+  await until(() => sockets.length === 1);
+  // The reset is in the system before this turn of the event loop ends, and is read in the next one.
+  sockets[0]!.resetAndDestroy();
+  pool.release(first.connection!);
+  const checked = new Waiter(pool, Reuse.Checked);
+  await checked.settled;
+  assert.ok(checked.connection !== null && checked.connection !== first.connection);
+  assert.equal(checked.connection.dead, false);
+});
+
+test("a waiting request that cannot be repeated gets a released connection only after a poll", async () => {
+  const { port, sockets } = await listen();
+  const { pool } = setUp(port, { connectionsMax: 2 });
+  const [dying, sound] = [new Waiter(pool), new Waiter(pool)];
+  await Promise.all([dying.settled, sound.settled]);
+  await until(() => sockets.length === 2);
+  const waiting = [new Waiter(pool, Reuse.Checked), new Waiter(pool, Reuse.Checked)];
+  const { localPort } = dying.connection!.socket;
+  sockets.find(({ remotePort }) => remotePort === localPort)!.resetAndDestroy();
+  pool.release(dying.connection!);
+  pool.release(sound.connection!);
+  assert.deepEqual(
+    waiting.map(({ connection }) => connection),
+    [null, null],
+  );
+  await Promise.all(waiting.map(({ settled }) => settled));
+  assert.equal(waiting[0]!.connection, sound.connection);
+  assert.ok(waiting[1]!.connection !== null && !waiting[1]!.connection.dead);
+});
+
+test("a request that cannot be repeated takes a sound idle connection, at once after a sweep", async () => {
+  const { port } = await listen();
+  const { pool, advance } = setUp(port);
+  const first = new Waiter(pool);
+  await first.settled;
+  pool.release(first.connection!);
+  const next = new Waiter(pool, Reuse.Checked);
+  assert.equal(next.connection, null);
+  await next.settled;
+  assert.equal(next.connection, first.connection);
+  pool.release(first.connection!);
+  advance(1_000);
+  assert.equal(new Waiter(pool, Reuse.Checked).connection, first.connection);
+});
+
 test("one that waits too long is told so, one that cancels is not called", async () => {
   const { port } = await listen();
   const { pool, advance } = setUp(port, { connectionsMax: 1, waitTimeoutMs: 1_000 });
@@ -182,6 +261,29 @@ test("addresses are tried in turn, and the one that worked is tried first", asyn
   assert.equal(second.failure, "connect-refused ECONNREFUSED");
   pool.setAddresses([]);
   assert.equal(new Waiter(pool).failure, "connect-failed ENOTFOUND");
+});
+
+test("when the addresses change, connections to the former ones take no other request", async () => {
+  const [before, after] = [await listen(), await listen()];
+  const { pool } = setUp(before.port);
+  const [idle, lent] = [new Waiter(pool), new Waiter(pool)];
+  await Promise.all([idle.settled, lent.settled]);
+  pool.release(idle.connection!);
+  pool.setAddresses([{ host: "127.0.0.1", port: after.port }]);
+  assert.equal(idle.connection!.dead, true);
+  assert.equal(lent.connection!.dead, false);
+  const next = new Waiter(pool);
+  await next.settled;
+  assert.equal(next.connection?.socket.remotePort, after.port);
+  pool.release(lent.connection!);
+  assert.equal(lent.connection!.dead, true);
+  pool.release(next.connection);
+  // An answer that only reorders the addresses or adds one closes nothing.
+  pool.setAddresses([
+    { host: "127.0.0.1", port: before.port },
+    { host: "127.0.0.1", port: after.port },
+  ]);
+  assert.equal(new Waiter(pool).connection, next.connection);
 });
 
 test("a connection that takes too long is given up", async () => {
