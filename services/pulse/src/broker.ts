@@ -20,6 +20,7 @@ import { Schemas } from "./schema/schemas.ts";
 import { Offsets } from "./store/offsets.ts";
 import { StateTable } from "./store/state.ts";
 import { Store } from "./store/store.ts";
+import { TenantCounts } from "./tenant-counts.ts";
 import { Topics } from "./topic/topics.ts";
 import { Transforms, type TransformObserver } from "./transform/transforms.ts";
 
@@ -33,12 +34,16 @@ const offsetLimits = { groupsPerTenantMax: 10_000, offsetsMax: 1_000_000 };
 export type BrokerLimits = {
   topics_per_tenant_max: number;
   partitions_max: number;
+  partitions_default: number;
   backpressure_limit: number;
   publish_rate: number;
   publish_capacity: number;
   message_bytes_max: number;
   message_ids_max: number;
   producers_max: number;
+  max_deliveries: number;
+  nack_backoff_ms: number;
+  nack_backoff_max_ms: number;
 };
 
 /** What a broker is made of. The log and the pool stay the caller's to close. */
@@ -61,16 +66,21 @@ export async function openBroker(options: BrokerOptions) {
   const { journal, guests, limits, clock, idSource, onError } = options;
   const store = new Store(journal);
   const state = await StateTable.open(store);
-  const topics = new Topics(journal, {
+  const topicLimits = {
     topicsPerTenantMax: limits.topics_per_tenant_max,
     partitionsMax: limits.partitions_max,
-  });
+  };
+  const topics = new Topics(journal, topicLimits, limits.partitions_default);
   const offsets = Offsets.open(store, state, topics, offsetLimits);
   const deadLetters = new DeadLetterWriter(store, state, topics);
   const schemas = new Schemas(store, state, topics);
-  const transforms = new Transforms(store, state, topics, guests, options.onTransform);
+  const tenantCounts = new TenantCounts();
+  const transforms = new Transforms(store, state, topics, guests, (run, topic) => {
+    tenantCounts.addRun(topic.tenant, run);
+    options.onTransform(run, topic);
+  });
   const backlog = new Backlog(store, state, topics, limits.backpressure_limit);
-  const counts = { expired: 0 };
+  const counts = { expired: 0, undelivered: 0 };
   const onExpired = () => counts.expired++;
   const expiry = new Expiry({
     store,
@@ -86,7 +96,23 @@ export async function openBroker(options: BrokerOptions) {
   const delays = new Delays({ store, state, topics, backlog, expiry, clock, onError });
   const feeds = new Feeds(store, topics, onError);
   const subscriptions = new Subscriptions(feeds, topics, backlog);
-  const groups = new Groups({ store, state, topics, offsets, feeds, backlog, onError });
+  const groups = new Groups({
+    store,
+    state,
+    topics,
+    offsets,
+    feeds,
+    backlog,
+    deadLetters,
+    clock,
+    redelivery: {
+      maxDeliveries: limits.max_deliveries,
+      backoffMs: limits.nack_backoff_ms,
+      backoffMsMax: limits.nack_backoff_max_ms,
+    },
+    onUndelivered: () => counts.undelivered++,
+    onError,
+  });
   const publisher = new Publisher({
     store,
     topics,
@@ -101,6 +127,7 @@ export async function openBroker(options: BrokerOptions) {
     deadLetters,
     idSource,
     clock,
+    tenantCounts,
     messageBytesMax: limits.message_bytes_max,
   });
   const box = new DeadLetterBox({ store, state, topics, writer: deadLetters, publisher });
@@ -123,6 +150,7 @@ export async function openBroker(options: BrokerOptions) {
     publisher,
     box,
     counts,
+    tenantCounts,
     /** Stops what runs by itself and writes down what is left; the log stays open. */
     async close(): Promise<void> {
       housekeeping.stop();
@@ -149,7 +177,7 @@ function startHousekeeping(parts: {
   const often = setInterval(() => {
     if (isBusy) return;
     isBusy = true;
-    Promise.all([backlog.save(), expiry.save(), state.compactIfDue()])
+    Promise.all([backlog.save(), expiry.save(), state.compactIfDue(), store.log.reclaimSpace()])
       .catch(onError)
       .finally(() => {
         isBusy = false;

@@ -17,6 +17,15 @@ const mebibyte = 1024 * 1024;
 const count = (min: number, max: number, fallback: number) =>
   z.int().min(min).max(max).default(fallback);
 const file = () => z.string().min(1).optional();
+// Refused by name: a setting that is silently ignored would be believed in.
+const later = (what: string) =>
+  key(
+    z
+      .string()
+      .optional()
+      .refine((text) => text === undefined || text === "", "not available yet"),
+    { description: `${what}: not available yet.`, secret: false },
+  );
 
 /** Every key of the broker. */
 export const pulseDefinition = defineConfig({
@@ -55,6 +64,14 @@ export const pulseDefinition = defineConfig({
       description: "Kafka connections at a time; one more is closed at once.",
       unit: "connections",
     }),
+    kafka_connections_per_address_max: key(count(1, 100_000, 1_000), {
+      description: "Kafka connections of one client address at a time; one more is closed at once.",
+      unit: "connections",
+    }),
+    kafka_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
+      description: "A Kafka connection on which nothing happens for so long is closed.",
+      unit: "ms",
+    }),
     kafka_auto_create_topics: key(z.boolean().default(true), {
       description: "Whether a Kafka client that asks for a topic makes it.",
     }),
@@ -73,6 +90,11 @@ export const pulseDefinition = defineConfig({
         "How long a Kafka group without members is kept after its last member or commit, and with it what it has committed; 0 means for ever.",
       unit: "minutes",
     }),
+    disk_reserve: key(z.int().min(0).optional(), {
+      description:
+        "Bytes of the disk that stay free: below, publishing is refused (507) and readiness reports disk_full, while reading, acknowledging, deleting topics and retention continue. By default the smaller of 1 GiB and a quarter of the disk.",
+      unit: "bytes",
+    }),
     users_file: key(file(), {
       description:
         'JSON list of the users of the wire protocols: [{"name", "password", "tenant"}]. Tokens are taken as passwords as well.',
@@ -86,6 +108,11 @@ export const pulseDefinition = defineConfig({
     }),
     wal_path: key(z.string().min(1).default("queue.wal"), {
       description: "The log's folder, inside of data_dir unless it is absolute.",
+    }),
+    quarantine_bytes_max: key(count(mebibyte, 1024 * 1024 * mebibyte, 16 * 1024 * mebibyte), {
+      description:
+        "Bytes that the folder `quarantine` of the log may hold. Damaged parts and files that belong to nothing are moved there and never deleted by the broker; at the bound the start is refused until an operator has made room.",
+      unit: "bytes",
     }),
     fsync: key(
       z
@@ -141,6 +168,11 @@ export const pulseDefinition = defineConfig({
       description: "Partitions that a topic may have.",
       unit: "partitions",
     }),
+    partitions_default: key(count(1, 1_000, 1), {
+      description:
+        "Partitions of a topic that is made in passing, or without saying how many; Kafka's `num.partitions`.",
+      unit: "partitions",
+    }),
     message_ids_max: key(count(1_000, 10_000_000, 500_000), {
       description:
         "Message ids remembered for five minutes at most; past it publishing with one is refused.",
@@ -158,6 +190,35 @@ export const pulseDefinition = defineConfig({
       description: "HTTP connections at a time; one more is closed at once.",
       unit: "connections",
     }),
+    connections_per_address_max: key(z.int().min(1).max(200_000).optional(), {
+      description:
+        "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. By default half of connections_max.",
+      unit: "connections",
+    }),
+    unsent_bytes_max: key(count(16 * 1024 * 1024, 1_000_000_000_000, 256 * 1024 * 1024), {
+      description:
+        "Bytes of HTTP answers, server-sent events and WebSocket messages that may wait for clients, in all. Beyond it nothing further is sent (requests are answered with 503), and clients that have read nothing for longest are disconnected.",
+      unit: "bytes",
+    }),
+    ack_wait_ms: key(count(100, 43_200_000, 30_000), {
+      description:
+        "Time that a group's member with ack=manual has to acknowledge a message before it is delivered again; a subscription may set its own as `ack_wait_ms`.",
+      unit: "ms",
+    }),
+    max_deliveries: key(count(0, 1_000, 10), {
+      description:
+        "Deliveries of a message to a group's members with ack=manual, all unacknowledged, after which it becomes a dead letter; 0 means without limit.",
+      unit: "deliveries",
+    }),
+    nack_backoff_ms: key(count(0, 3_600_000, 1_000), {
+      description:
+        "Wait before a message is delivered again after a negative acknowledgement; doubles with each failed delivery.",
+      unit: "ms",
+    }),
+    nack_backoff_max_ms: key(count(0, 43_200_000, 60_000), {
+      description: "Longest wait after a negative acknowledgement.",
+      unit: "ms",
+    }),
     stall_timeout_ms: key(count(1_000, 600_000, 30_000), {
       description: "A subscriber that takes nothing for so long is dropped.",
       unit: "ms",
@@ -170,7 +231,36 @@ export const pulseDefinition = defineConfig({
       description: "Memory that a transform may have.",
       unit: "bytes",
     }),
+    s3_endpoint: later("Endpoint of the object store for cold segments"),
+    s3_bucket: later("Bucket for cold segments"),
+    s3_token: later("Token for the bucket of cold segments"),
     ...createServiceKeys("pulse"),
+  },
+  commands: {
+    check: {
+      summary:
+        "Read everything in the log's folder and list what is damaged. Changes nothing. The broker must be stopped.",
+    },
+    repair: {
+      summary:
+        "Make a damaged log whole: damaged parts go to the folder quarantine, everything intact stays. The broker must be stopped.",
+      options: {
+        dry_run: key(z.boolean().default(false), {
+          description: "Only list what would be quarantined.",
+          env: [],
+        }),
+      },
+    },
+    backup: {
+      summary:
+        "Copy the log into a new folder, with checksums: messages, offsets, dead letters, schemas and transforms. The broker must be stopped. Not included: configuration, users_file, TLS files.",
+      arguments: ["folder"],
+    },
+    restore: {
+      summary:
+        "Verify a backup and restore it to where the configuration expects the log; nothing may be there. The broker must be stopped.",
+      arguments: ["folder"],
+    },
   },
 });
 

@@ -3,6 +3,8 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { pulseDefinition, pulseVersion } from "./config.ts";
 import { startPulse } from "./service.ts";
+import { backupFolder, restoreFolder } from "./store/backup.ts";
+import { checkFolder, repairFolder } from "./store/maintenance.ts";
 
 /** Runs the command line of `platform-pulse`. */
 export async function main(): Promise<void> {
@@ -19,7 +21,15 @@ export async function main(): Promise<void> {
         (lifecycle) => startPulse({ config, log, lifecycle }),
       );
     },
+    check: ({ config }) => checkFolder(config, printLine),
+    repair: ({ config, options }) => repairFolder(config, options.dry_run, printLine),
+    backup: ({ config, positionals }) => backupFolder(config, positionals[0]!, printLine),
+    restore: ({ config, positionals }) => restoreFolder(config, positionals[0]!, printLine),
   });
+}
+
+function printLine(line: string): void {
+  process.stdout.write(`${line}\n`);
 }
 
 if (import.meta.main) await main();

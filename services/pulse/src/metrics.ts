@@ -1,5 +1,6 @@
 // The broker's metrics, by the names that its users know.
 import type { MetricRegistry } from "@platform/kernel/metrics";
+import type { LogStats } from "@platform/log";
 
 const runBoundsNs = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 
@@ -7,6 +8,7 @@ const runBoundsNs = [1e4, 5e4, 1e5, 5e5, 1e6, 5e6, 1e7, 5e7, 1e8, 1e9];
 export type MetricSources = {
   published: () => number;
   topics: () => number;
+  log: () => LogStats;
   subscribers: () => number;
   deadLetters: () => number;
 };
@@ -35,6 +37,8 @@ export class PulseMetrics {
           sources.deadLetters(),
         ),
         gauge("platform_pulse_topics_count", "Topics.", sources.topics()),
+        ...collectDisk(sources.log()),
+        ...collectDamage(sources.log()),
         gauge("platform_pulse_subscribers_count", "Subscribers.", sources.subscribers()),
         {
           type: "histogram",
@@ -59,6 +63,47 @@ export class PulseMetrics {
     const at = runBoundsNs.findIndex((bound) => durationNs <= bound);
     this.#counts[at < 0 ? runBoundsNs.length : at]! += 1;
   }
+}
+
+function collectDisk({ diskFull, diskFreeBytes, diskReserveBytes }: LogStats) {
+  return [
+    gauge(
+      "platform_pulse_disk_full",
+      "1 while publishing is refused because less than the reserve is free.",
+      diskFull ? 1 : 0,
+    ),
+    gauge("platform_pulse_disk_free_bytes", "Free bytes of the log's disk.", diskFreeBytes),
+    gauge(
+      "platform_pulse_disk_reserve_bytes",
+      "Bytes that publishing leaves free.",
+      diskReserveBytes,
+    ),
+  ];
+}
+
+function collectDamage(stats: LogStats) {
+  return [
+    gauge(
+      "platform_pulse_log_damage_found",
+      "Damaged places in the log's files found at the last start and since.",
+      stats.damageFound,
+    ),
+    gauge(
+      "platform_pulse_log_damaged_ranges",
+      "Ranges of stored messages that cannot be read.",
+      stats.damagedRanges,
+    ),
+    gauge(
+      "platform_pulse_log_quarantine_files",
+      "Files in the log's quarantine.",
+      stats.quarantineFiles,
+    ),
+    gauge(
+      "platform_pulse_log_quarantine_bytes",
+      "Bytes in the log's quarantine.",
+      stats.quarantineBytes,
+    ),
+  ];
 }
 
 function counter(name: string, help: string, value: number) {

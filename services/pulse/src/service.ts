@@ -1,6 +1,5 @@
 // The composition root of the broker: it makes every part and hands it on, from top to bottom.
 import { readFileSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createApi, createBearerGuard, listenHttp } from "@platform/kernel/http";
 import { createIdSource } from "@platform/kernel/ids";
@@ -8,30 +7,36 @@ import { createConfiguredVerifier, type TokenVerifier } from "@platform/kernel/i
 import { explainListenError, type Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { createProcessCollector, MetricRegistry } from "@platform/kernel/metrics";
+import { OutgoingBudget } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
 import { createServiceTracer } from "@platform/kernel/trace";
-import { openLog, openNodeDisk, type LogEvent, type SyncMode } from "@platform/log";
+import { openLog, openNodeDisk, type LogStats, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { openBroker } from "./broker.ts";
 import { pulseVersion, type PulseConfig } from "./config.ts";
+import { createAcknowledgementRoutes } from "./http/acknowledgement-api.ts";
 import { requireOperator } from "./http/admission.ts";
 import { handleCors } from "./http/cors.ts";
 import { createEventStreamRoute } from "./http/event-stream.ts";
 import { MessageFrames } from "./http/message-frames.ts";
 import { createPublishRoutes } from "./http/publish-api.ts";
 import { createReadingRoutes } from "./http/reading-api.ts";
-import { createStatsRoute } from "./http/stats-api.ts";
+import { createStatsReader, createStatsRoute } from "./http/stats-api.ts";
 import { Subscribers } from "./http/subscribers.ts";
 import { createTopicRoutes } from "./http/topics-api.ts";
 import { createUnbuiltRoutes } from "./http/unbuilt-api.ts";
 import { WebSockets } from "./http/web-sockets.ts";
 import { KafkaFace } from "./kafka/index.ts";
 import { PulseMetrics } from "./metrics.ts";
+import { explainOpenError, logEvent, logRecovery } from "./store/events.ts";
+import { findLogFolder } from "./store/folder.ts";
 import { readUsersFile } from "./user/users-file.ts";
 
 const bodyBytesMax = 1024 * 1024;
-/** Room that the log needs beside a message for what the broker adds. */
-const batchBytesMax = 8 * 1024 * 1024;
+/** Largest record batch of a Kafka client: as much as a body of the HTTP API may have. */
+const kafkaBatchBytesMax = 10 * 1024 * 1024;
+/** Largest batch of the log: the messages of such a body, or a dead letter of such a batch, and what the broker adds. */
+const batchBytesMax = 16 * 1024 * 1024;
 
 /** What a broker is started with. */
 export type PulseOptions = { config: PulseConfig; log: Logger; lifecycle: Lifecycle };
@@ -44,30 +49,37 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   if (config.kafka_tls_addr !== undefined && tls === undefined) {
     throw new Error("kafka_tls_addr needs tls_cert_file and tls_key_file");
   }
+  if (config.partitions_default > config.partitions_max) {
+    throw new Error("partitions_default is larger than partitions_max");
+  }
   const users = config.users_file === undefined ? [] : readUsersFile(config.users_file);
   const verifier = createVerifier(config, log);
 
-  const folder = isAbsolute(config.wal_path)
-    ? config.wal_path
-    : join(config.data_dir, config.wal_path);
   const journal = await openLog({
-    disk: openNodeDisk(folder),
+    disk: openNodeDisk(findLogFolder(config)),
     sync: toSyncMode(config.fsync),
+    ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     batchBytesMax,
+    quarantineBytesMax: config.quarantine_bytes_max,
     onEvent: (event) => logEvent(log, event),
+  }).catch((error: unknown) => {
+    throw explainOpenError(error);
   });
   lifecycle.onDrain("log", () => journal.close());
-  const { recovery } = journal;
-  log.info("log opened", { ...recovery, quarantined: recovery.quarantined.length });
+  logRecovery(log, journal.recovery);
 
   const registry = new MetricRegistry();
   registry.collect(createProcessCollector({ service: "pulse", version: pulseVersion }));
   const metrics: PulseMetrics = new PulseMetrics(registry, {
     published: () => publisher.counts.published + kafka.counts.published,
     topics: () => topics.count,
+    log: () => journal.stats(),
     subscribers: () => subscribers.count,
     deadLetters: () =>
-      publisher.counts.deadLettered + kafka.counts.deadLettered + broker.counts.expired,
+      publisher.counts.deadLettered +
+      kafka.counts.deadLettered +
+      broker.counts.expired +
+      broker.counts.undelivered,
   });
   const guests = new GuestPool({
     callMsMax: config.transform_ms_max,
@@ -86,7 +98,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("broker", () => broker.close());
   const { store, state, topics, offsets, schemas, transforms, deadLetters, backlog } = broker;
-  const { subscriptions, groups, publisher, box } = broker;
+  const { subscriptions, groups, publisher, box, tenantCounts } = broker;
 
   const kafka: KafkaFace = await KafkaFace.open({
     store,
@@ -99,6 +111,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     backlog,
     idSource,
     clock,
+    tenantCounts,
     metrics: registry,
     log,
     users,
@@ -106,8 +119,12 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
     anonymous: config.anonymous,
     advertised: toAdvertised(config),
     isAutoCreating: config.kafka_auto_create_topics,
-    batchBytesMax,
-    limits: { connectionsMax: config.kafka_connections_max },
+    batchBytesMax: kafkaBatchBytesMax,
+    limits: {
+      connectionsMax: config.kafka_connections_max,
+      connectionsPerAddressMax: config.kafka_connections_per_address_max,
+      idleTimeoutMs: config.kafka_idle_timeout_ms,
+    },
     quotas: {
       produceBytesPerSecond: config.kafka_produce_bytes_rate,
       fetchBytesPerSecond: config.kafka_fetch_bytes_rate,
@@ -116,23 +133,30 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
   });
   lifecycle.onDrain("kafka", (drain) => kafka.close(Math.max(0, drain.remainingMs() - 2_000)));
 
-  const subscribers = new Subscribers(config.subscribers_max, config.stall_timeout_ms);
-  const startedMs = clock.monotonicMs();
-  const readStats = () => ({
-    messages_published: publisher.counts.published + kafka.counts.published,
-    wasm_executions: metrics.executions,
-    wasm_execution_errors: metrics.errors,
-    wasm_avg_duration_ns: metrics.averageNs,
-    topics_count: topics.count,
-    wal_entries: journal.stats().entries,
-    queue_depth: backlog.totalDepth(),
-    dropped: subscribers.dropped,
-    uptime_sec: Math.floor((clock.monotonicMs() - startedMs) / 1000),
+  const outgoing = new OutgoingBudget(config.unsent_bytes_max);
+  const subscribers = new Subscribers(
+    config.subscribers_max,
+    config.stall_timeout_ms,
+    outgoing,
+    (tenant) => tenantCounts.addDropped(tenant),
+  );
+  const readStats = createStatsReader({
+    topics,
+    backlog,
+    tenantCounts,
+    clock,
+    readTotals: () => ({
+      messages_published: publisher.counts.published + kafka.counts.published,
+      wasm_executions: metrics.executions,
+      wasm_execution_errors: metrics.errors,
+      wasm_avg_duration_ns: metrics.averageNs,
+      wal_entries: journal.stats().entries,
+      dropped: subscribers.dropped,
+    }),
   });
   const health = new HealthRegistry({ service: "pulse", version: pulseVersion });
-  health.addCheck("log", () =>
-    journal.stats().state === "open" ? undefined : "the log takes no writes",
-  );
+  health.addCheck("log", () => describeLogState(journal.stats()));
+  health.addWarning("log", () => describeDamage(journal.stats()));
   const tracer = createServiceTracer({
     resource: { service: "pulse", version: pulseVersion },
     endpoint: config.otlp_endpoint,
@@ -144,7 +168,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
 
   const guard = createBearerGuard(verifier);
   const frames = new MessageFrames();
-  const subscribe = { topics, subscriptions, groups, deadLetters, subscribers, frames, guard };
+  const ackWaitMs = config.ack_wait_ms;
+  const reading = { topics, subscriptions, groups, deadLetters, ackWaitMs };
+  const subscribe = { ...reading, subscribers, frames, guard };
   const origins = config.cors_origins;
   const api = createApi({
     service: "pulse",
@@ -165,6 +191,7 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
         box,
       }),
       ...createReadingRoutes({ store, topics, offsets, groups }),
+      ...createAcknowledgementRoutes({ topics, groups }),
       createStatsRoute(readStats),
       ...createUnbuiltRoutes(),
     ],
@@ -186,6 +213,9 @@ export async function startPulse({ config, log, lifecycle }: PulseOptions): Prom
       handleCors(origins, request, response) || api.intercept(request, response),
     onUpgrade: (request, socket, head) => sockets.handleUpgrade(request, socket, head),
     connectionsMax: config.connections_max,
+    connectionsPerAddressMax: config.connections_per_address_max,
+    outgoing,
+    metrics: registry,
     ...(tls === undefined ? {} : { tls }),
   }).catch(async (error: unknown) => {
     throw await explainListenError(error, config.http_addr, "choose another http_addr");
@@ -255,17 +285,12 @@ function toSyncMode(text: string): SyncMode {
   return { kind: "interval", ms: Number(text.slice("interval:".length)) };
 }
 
-function logEvent(log: Logger, event: LogEvent): void {
-  switch (event.kind) {
-    case "checkpoint":
-    case "compacted":
-      log.debug(event.kind, { ...event });
-      return;
-    case "checkpoint-failed":
-    case "group-failed":
-      log.error("writing the log failed", { ...event });
-      return;
-    case "quarantined":
-      log.error("damaged data was set aside", { ...event.report });
-  }
+function describeDamage({ damagedRanges }: LogStats): string | undefined {
+  if (damagedRanges === 0) return undefined;
+  return `${damagedRanges} damaged ranges of stored messages cannot be read`;
+}
+
+function describeLogState({ state, diskFull }: LogStats): string | undefined {
+  if (state !== "open") return "the log takes no writes";
+  return diskFull ? "disk_full: publishing is refused until space is free" : undefined;
 }

@@ -6,6 +6,9 @@ import { readText, toRecord } from "../publish/message.ts";
 import type { Tenant } from "../topic/name.ts";
 import { defaultDeadLetterName, type Topic, type Topics } from "../topic/topics.ts";
 
+/** Longest payload that is shown as text, in bytes of JSON. */
+const textBytesMax = 12 * 1024 * 1024;
+
 /** A message that could not be delivered or taken in. */
 export type DeadLetter = {
   sourceTopic: string;
@@ -81,12 +84,10 @@ export class DeadLetterWriter {
 
   /** The draft of a dead letter; it belongs into one entry with the source's acknowledgement. */
   draft(deadLetterTopic: Topic, letter: DeadLetter): Draft {
-    const text = readText(letter.payload);
     const envelope: Envelope = {
       message_id: letter.id,
       source_topic: letter.sourceTopic,
-      original_payload: text ?? letter.payload.toString("base64"),
-      ...(text === undefined ? { encoding: "base64" as const } : {}),
+      ...encodePayload(letter.payload),
       failure_reason: letter.reason,
       timestamp: Math.floor(letter.at / 1000),
       retry_count: letter.retryCount,
@@ -105,4 +106,14 @@ export class DeadLetterWriter {
     if (!this.#names.delete(id)) return;
     await this.#store.append([this.#state.draft(["dlq", id], null)]);
   }
+}
+
+// Text of control characters grows sixfold in JSON, and could then be more than the log takes.
+function encodePayload(payload: Buffer): Pick<Envelope, "original_payload" | "encoding"> {
+  const text = readText(payload);
+  const isText =
+    text !== undefined &&
+    (text.length * 6 <= textBytesMax || Buffer.byteLength(JSON.stringify(text)) <= textBytesMax);
+  if (isText) return { original_payload: text };
+  return { original_payload: payload.toString("base64"), encoding: "base64" };
 }

@@ -140,7 +140,7 @@ export class Feeds {
 
   async #read({ topic, partition }: Feed, offset: number): Promise<Stretch> {
     const from = Math.max(offset, partition.logStart);
-    const { buffers, nextOffset } = await this.#store.read(partition, from, readBytes);
+    const { buffers, nextOffset } = await this.#store.readIntact(partition, from, readBytes);
     const messages: Message[] = [];
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       try {

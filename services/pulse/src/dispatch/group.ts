@@ -1,33 +1,67 @@
-// A consumer group on one topic: each message goes to one member, in turns, and again if that leaves without acknowledging.
+// A consumer group on one topic: each message goes to one member, in turns, and again if that does not acknowledge it.
+import type { Clock } from "@platform/kernel/time";
 import type { PartitionView } from "@platform/log";
 import type { Message } from "../publish/message.ts";
 import type { Topic } from "../topic/topics.ts";
 import type { Feeds, Following, Stretch } from "./feed.ts";
 import { OffsetRanges, type StoredRanges } from "./offset-ranges.ts";
 import { PriorityQueue } from "./priority-queue.ts";
+import {
+  computeBackoffMs,
+  FailedDeliveries,
+  PostponedMessages,
+  type RedeliverySettings,
+  type StoredFailures,
+} from "./redelivery.ts";
 import { lookaheadMax, markGaps, type Sink } from "./subscription.ts";
 
 const lookaheadBytesMax = 4 * 1024 * 1024;
 /** Ranges of acknowledged messages above an unacknowledged one, at which no further messages are handed out. */
 const rangesMax = 1_000;
 
-/** One member. `prefetch` is how many messages it may hold unacknowledged. */
-export type Member = { readonly held: Map<string, Message>; leave: () => void };
+/** One member. */
+export type Member = { leave: () => void };
 
-type Seat = Member & { sink: Sink; isManual: boolean; prefetch: number };
+/** How a member takes messages. */
+export type MemberOptions = {
+  /** A message counts as acknowledged when `acknowledge` is called, else when it has been sent. */
+  isManual: boolean;
+  /** Messages that it may hold unacknowledged. */
+  prefetch: number;
+  /** With `isManual`: a message that is not acknowledged for this time is taken back, in ms. */
+  ackWaitMs: number;
+};
+
+type Held = { message: Message; deadlineMs: number };
+
+/** `held` is in the order of deliveries, and so of deadlines. */
+type Seat = Member & MemberOptions & { sink: Sink; held: Map<string, Held> };
 
 type Place = {
   partition: PartitionView;
   done: OffsetRanges;
+  failures: FailedDeliveries;
   following: Following | undefined;
 };
 
 /** What a group tells its book. */
 export type GroupListener = {
-  /** Something was acknowledged: to be written down soon. */
+  /** Something was acknowledged, or a delivery failed: to be written down soon. */
   changed: (group: Group, partition: number) => void;
   /** A message went out. */
   taken: (message: Message) => void;
+  /** A message has failed as often as it may: `bury` when it has become a dead letter, or `retryLater`. */
+  exhausted: (group: Group, message: Message, failures: number) => void;
+  /** `tick` has to be called until it returns false. */
+  pending: (group: Group) => void;
+};
+
+/** The parts that all groups share. */
+export type GroupParts = {
+  feeds: Feeds;
+  clock: Clock;
+  redelivery: RedeliverySettings;
+  listener: GroupListener;
 };
 
 /** The group. Its cursors live as long as the broker knows the group, with members or without. */
@@ -35,28 +69,23 @@ export class Group {
   readonly tenant: string;
   readonly name: string;
   readonly topic: Topic;
-  readonly #feeds: Feeds;
-  readonly #listener: GroupListener;
+  readonly #parts: GroupParts;
   readonly #places: Place[] = [];
   readonly #queue = new PriorityQueue();
+  readonly #postponed = new PostponedMessages();
   readonly #seats: Seat[] = [];
   #turn = 0;
   #hadRoom = true;
+  #isPending = false;
   /** Monotonic ms at which the last member left; undefined while there are members. */
   emptySinceMs: number | undefined;
 
-  constructor(
-    identity: { tenant: string; name: string; topic: Topic },
-    feeds: Feeds,
-    listener: GroupListener,
-    nowMs: number,
-  ) {
+  constructor(identity: { tenant: string; name: string; topic: Topic }, parts: GroupParts) {
     this.tenant = identity.tenant;
     this.name = identity.name;
     this.topic = identity.topic;
-    this.#feeds = feeds;
-    this.#listener = listener;
-    this.emptySinceMs = nowMs;
+    this.#parts = parts;
+    this.emptySinceMs = parts.clock.monotonicMs();
   }
 
   get memberCount(): number {
@@ -74,14 +103,15 @@ export class Group {
   }
 
   /** Sets where a partition goes on; for a new group, one that was read back, and a replay. */
-  seek(partition: number, stored: StoredRanges): void {
+  seek(partition: number, stored: StoredRanges, failures: StoredFailures = []): void {
     const view = this.topic.stored.partitions[partition]!;
     const before = this.#places[partition];
-    if (before?.following !== undefined) this.#feeds.unfollow(view, before.following);
+    if (before?.following !== undefined) this.#parts.feeds.unfollow(view, before.following);
     this.#dropWaiting(partition);
     this.#places[partition] = {
       partition: view,
       done: new OffsetRanges(stored),
+      failures: new FailedDeliveries(failures),
       following: undefined,
     };
     if (this.#seats.length > 0) this.#follow(this.#places[partition]);
@@ -92,6 +122,11 @@ export class Group {
     return this.#places[partition]?.done.toStored();
   }
 
+  /** The failed deliveries of a partition's messages. */
+  failuresOf(partition: number): FailedDeliveries | undefined {
+    return this.#places[partition]?.failures;
+  }
+
   has(partition: number): boolean {
     return this.#places[partition] !== undefined;
   }
@@ -100,8 +135,8 @@ export class Group {
     return this.#places[partition]?.done.has(offset) ?? true;
   }
 
-  /** Takes a member in. With `isManual` a message counts as acknowledged when `acknowledge` is called, else when sent. */
-  join(sink: Sink, options: { isManual: boolean; prefetch: number }): Member {
+  /** Takes a member in. */
+  join(sink: Sink, options: MemberOptions): Member {
     const seat: Seat = { held: new Map(), sink, ...options, leave: () => this.#leave(seat) };
     this.#seats.push(seat);
     this.emptySinceMs = undefined;
@@ -112,23 +147,21 @@ export class Group {
 
   /** Acknowledges by message id or `partition:offset`; false if no member (or not this one) holds such a message. */
   acknowledge(id: string, member?: Member): boolean {
-    const seats =
-      member === undefined ? this.#seats : this.#seats.filter((seat) => seat === member);
-    for (const seat of seats) {
-      const message = take(seat.held, id);
-      if (message === undefined) continue;
-      this.#finish(message);
-      this.pump();
-      return true;
-    }
-    return false;
+    const message = this.#takeFrom(member, id);
+    if (message === undefined) return false;
+    this.#finish(message.partition, message.offset);
+    this.pump();
+    return true;
   }
 
-  /** Takes a message back from the member that holds it: the next one in turn gets it. False if it holds none such. */
-  giveBack(id: string, member: Member): boolean {
-    const message = take(member.held, id);
+  /**
+   * Takes a message back that a member could not handle: the next one in turn gets it after a back-off, until it has
+   * failed too often. False if no member (or not this one) holds such a message.
+   */
+  giveBack(id: string, member?: Member): boolean {
+    const message = this.#takeFrom(member, id);
     if (message === undefined) return false;
-    this.#queue.putBack(message);
+    this.#fail(message, true);
     this.pump();
     return true;
   }
@@ -136,29 +169,70 @@ export class Group {
   /** Acknowledges an expired message without a member. */
   expire(partition: number, offset: number): void {
     this.#queue.remove(partition, offset);
+    this.#postponed.remove((message) => isAt(message, partition, offset));
     for (const { held } of this.#seats) held.delete(`${partition}:${offset}`);
     this.#places[partition]?.done.add(offset);
+    this.#places[partition]?.failures.forget(offset);
+  }
+
+  /** A message that was given up has become a dead letter. */
+  bury(message: Message): void {
+    this.#postponed.remove((other) => isAt(other, message.partition, message.offset));
+    this.#finish(message.partition, message.offset);
+    this.pump();
+  }
+
+  /** A message that was given up could not become a dead letter: it is delivered again after the longest back-off. */
+  retryLater(message: Message): void {
+    const place = this.#places[message.partition];
+    if (place === undefined || place.done.has(message.offset)) return;
+    this.#postponed.remove((other) => isAt(other, message.partition, message.offset));
+    this.#postpone(place, message, this.#parts.redelivery.backoffMsMax);
+  }
+
+  /** Delivers what is due again, and takes back what was not acknowledged in time; false when nothing is left to do. */
+  tick(nowMs: number): boolean {
+    const due = this.#postponed.takeDue(nowMs);
+    for (const message of due) this.#queue.putBack(message);
+    let isHeld = false;
+    for (const { held, isManual } of this.#seats) {
+      if (!isManual) continue;
+      for (const [key, { message, deadlineMs }] of held) {
+        if (deadlineMs > nowMs) break;
+        held.delete(key);
+        this.#fail(message, false);
+      }
+      isHeld ||= held.size > 0;
+    }
+    this.#isPending = isHeld || this.#postponed.count > 0;
+    this.pump();
+    return this.#isPending;
   }
 
   /** Hands out what waits as long as members take it, in turns. */
   pump(): void {
+    const { listener } = this.#parts;
     while (this.#queue.count > 0) {
       const seat = this.#nextSeat();
       if (seat === undefined) break;
       const message = this.#queue.shift()!;
+      const { partition, offset } = message;
+      const place = this.#places[partition];
       // A replay may have put the cursor past it.
-      if (this.isDone(message.partition, message.offset)) continue;
-      seat.held.set(placeOf(message), message);
-      this.#listener.taken(message);
-      seat.sink.send(message, () => {
-        if (seat.isManual || !seat.held.delete(placeOf(message))) return;
-        this.#finish(message);
+      if (place === undefined || place.done.has(offset)) continue;
+      this.#hold(seat, message);
+      listener.taken(message);
+      const failures = place.failures.countOf(offset);
+      const delivered =
+        failures === 0 ? message : { ...message, retryCount: message.retryCount + failures };
+      seat.sink.send(delivered, () => {
+        if (!seat.isManual && seat.held.delete(placeOf(message))) this.#finish(partition, offset);
       });
     }
     if (this.#hadRoom || !this.#hasRoom()) return;
     this.#hadRoom = true;
     for (const { partition, following } of this.#places) {
-      if (following !== undefined) this.#feeds.resume(partition, following);
+      if (following !== undefined) this.#parts.feeds.resume(partition, following);
     }
   }
 
@@ -171,25 +245,33 @@ export class Group {
     const at = this.#seats.indexOf(seat);
     if (at < 0) return;
     this.#seats.splice(at, 1);
-    for (const message of seat.held.values()) this.#queue.putBack(message);
+    const left = Array.from(seat.held.values(), ({ message }) => message);
     seat.held.clear();
+    for (const message of left) {
+      if (seat.isManual) this.#fail(message, false);
+      else this.#queue.putBack(message);
+    }
     if (this.#seats.length > 0) {
       this.pump();
       return;
     }
-    this.emptySinceMs = performance.now();
+    this.emptySinceMs = this.#parts.clock.monotonicMs();
     this.#queue.clear();
+    this.#postponed.clear();
     // Nobody is there to read for; the next member begins at the cursor again.
     for (const place of this.#places) {
-      if (place.following !== undefined) this.#feeds.unfollow(place.partition, place.following);
+      if (place.following !== undefined) {
+        this.#parts.feeds.unfollow(place.partition, place.following);
+      }
       place.following = undefined;
     }
   }
 
   #follow(place: Place): void {
-    const { partition, done } = place;
+    const { partition, done, failures } = place;
     done.raise(partition.logStart);
-    place.following = this.#feeds.follow(this.topic, partition, done.low, {
+    failures.forgetBelow(done.low);
+    place.following = this.#parts.feeds.follow(this.topic, partition, done.low, {
       hasRoom: () => this.#hasRoom(),
       offer: (_topic, _partition, stretch) => {
         if (this.#places[partition.index] === place) this.#offer(place, stretch);
@@ -198,24 +280,88 @@ export class Group {
     });
   }
 
-  #offer({ done }: Place, { from, to, messages }: Stretch): void {
+  #offer({ done, failures }: Place, { from, to, messages }: Stretch): void {
     markGaps(done, from, to, messages);
-    for (const message of messages) if (!done.has(message.offset)) this.#queue.push(message);
+    const nowMs = this.#parts.clock.monotonicMs();
+    for (const message of messages) {
+      const { offset } = message;
+      if (done.has(offset) || failures.isExhausted(offset)) continue;
+      const dueMs = failures.dueMsOf(offset);
+      if (dueMs > nowMs) this.#wait(message, dueMs);
+      else this.#queue.push(message);
+    }
     this.pump();
   }
 
   #hasRoom(): boolean {
     const hasRoom =
-      this.#queue.count < lookaheadMax &&
-      this.#queue.bytes < lookaheadBytesMax &&
+      this.#queue.count + this.#postponed.count < lookaheadMax &&
+      this.#queue.bytes + this.#postponed.bytes < lookaheadBytesMax &&
       this.#places.every(({ done }) => done.rangeCount < rangesMax);
     if (!hasRoom) this.#hadRoom = false;
     return hasRoom;
   }
 
-  #finish(message: Message): void {
-    this.#places[message.partition]?.done.add(message.offset);
-    this.#listener.changed(this, message.partition);
+  #finish(partition: number, offset: number): void {
+    const place = this.#places[partition];
+    if (place === undefined) return;
+    place.done.add(offset);
+    place.failures.forget(offset);
+    this.#parts.listener.changed(this, partition);
+  }
+
+  #hold(seat: Seat, message: Message): void {
+    const deadlineMs = seat.isManual ? this.#parts.clock.monotonicMs() + seat.ackWaitMs : 0;
+    seat.held.set(placeOf(message), { message, deadlineMs });
+    if (seat.isManual) this.#markPending();
+  }
+
+  /** Counts a failed delivery: the message waits for its next one, or has had its last. */
+  #fail(message: Message, isDelayed: boolean): void {
+    const { offset, partition } = message;
+    const place = this.#places[partition];
+    if (place === undefined || place.done.has(offset)) return;
+    const { redelivery, listener } = this.#parts;
+    const failures = place.failures.add(offset);
+    listener.changed(this, partition);
+    if (redelivery.maxDeliveries > 0 && failures >= redelivery.maxDeliveries) {
+      place.failures.exhaust(offset);
+      this.#postponed.add(message, Number.POSITIVE_INFINITY);
+      listener.exhausted(this, message, failures);
+    } else if (isDelayed) {
+      this.#postpone(place, message, computeBackoffMs(redelivery, failures));
+    } else this.#queue.putBack(message);
+  }
+
+  #postpone({ failures }: Place, message: Message, waitMs: number): void {
+    const dueMs = this.#parts.clock.monotonicMs() + waitMs;
+    failures.postpone(message.offset, dueMs);
+    // Without members the next one reads it again.
+    if (this.#seats.length > 0) this.#wait(message, dueMs);
+  }
+
+  #wait(message: Message, dueMs: number): void {
+    this.#postponed.add(message, dueMs);
+    this.#markPending();
+  }
+
+  #markPending(): void {
+    if (this.#isPending) return;
+    this.#isPending = true;
+    this.#parts.listener.pending(this);
+  }
+
+  /** Takes a message out of the hands of a member, or of whichever holds it, by its place or its id. */
+  #takeFrom(member: Member | undefined, id: string): Message | undefined {
+    for (const seat of this.#seats) {
+      if (member !== undefined && seat !== member) continue;
+      const found =
+        seat.held.get(id) ?? seat.held.values().find(({ message }) => message.id === id);
+      if (found === undefined) continue;
+      seat.held.delete(placeOf(found.message));
+      return found.message;
+    }
+    return undefined;
   }
 
   #nextSeat(): Seat | undefined {
@@ -235,8 +381,9 @@ export class Group {
       if (message.partition !== partition) kept.push(message);
     }
     for (const message of kept) this.#queue.push(message);
+    this.#postponed.remove((message) => message.partition === partition);
     for (const { held } of this.#seats) {
-      for (const [key, message] of held) if (message.partition === partition) held.delete(key);
+      for (const [key, { message }] of held) if (message.partition === partition) held.delete(key);
     }
   }
 }
@@ -245,9 +392,6 @@ function placeOf({ partition, offset }: Message): string {
   return `${partition}:${offset}`;
 }
 
-/** Takes a message out by its place or its id. */
-function take(held: Map<string, Message>, id: string): Message | undefined {
-  const message = held.get(id) ?? held.values().find((one) => one.id === id);
-  if (message !== undefined) held.delete(placeOf(message));
-  return message;
+function isAt(message: Message, partition: number, offset: number): boolean {
+  return message.partition === partition && message.offset === offset;
 }

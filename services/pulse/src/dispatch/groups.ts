@@ -1,5 +1,7 @@
 // The dispatch groups of all topics: found or made, their cursors durable, their backlogs counted.
 import { PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Offsets } from "../store/offsets.ts";
 import type { Draft, Store } from "../store/store.ts";
@@ -8,9 +10,11 @@ import type { Topic, Topics } from "../topic/topics.ts";
 import type { Backlog } from "./backlog.ts";
 import type { ExpiredForGroups } from "./expiry.ts";
 import type { Feeds } from "./feed.ts";
-import { Group } from "./group.ts";
-import type { StoredRanges } from "./offset-ranges.ts";
+import { Group, type GroupListener } from "./group.ts";
+import { OffsetRanges, type StoredRanges } from "./offset-ranges.ts";
+import type { RedeliverySettings, StoredFailures } from "./redelivery.ts";
 import type { StartAt } from "./subscription.ts";
+import { UndeliveredMessages, type UndeliveredLetter } from "./undelivered.ts";
 
 /** How long acknowledgements gather before they are written down. A crash delivers those once more. */
 const saveMs = 20;
@@ -18,6 +22,10 @@ const saveMs = 20;
 const quietMs = 60 * 60 * 1000;
 /** Groups that one topic may have. */
 const groupsPerTopicMax = 1_000;
+/** How often groups look for messages that are due again or were not acknowledged in time. */
+const tickMs = 50;
+/** Wait after a write that failed. */
+const retryMs = 1_000;
 
 type Parts = {
   store: Store;
@@ -26,6 +34,11 @@ type Parts = {
   offsets: Offsets;
   feeds: Feeds;
   backlog: Backlog;
+  deadLetters: DeadLetterWriter;
+  clock: Clock;
+  redelivery: RedeliverySettings;
+  /** Called when a message became a dead letter because its group did not acknowledge it. */
+  onUndelivered: () => void;
   onError: (error: unknown) => void;
 };
 
@@ -34,15 +47,27 @@ export class Groups {
   readonly #parts: Parts;
   readonly #byTopic = new Map<Topic, Map<string, { group: Group; unwatch: () => void }>>();
   readonly #cursors = new Map<string, StoredRanges>();
+  readonly #failures = new Map<string, [offset: number, count: number][]>();
   readonly #unsaved = new Map<Group, Set<number>>();
+  readonly #undelivered: UndeliveredMessages;
+  readonly #pending = new Set<Group>();
   #saving: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #ticker: NodeJS.Timeout | undefined;
 
   /** Takes over the groups that were there before. */
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#undelivered = new UndeliveredMessages(parts);
     for (const { key, value } of parts.state.take("cursor")) {
       this.#cursors.set(JSON.stringify(key), readJson(value) as StoredRanges);
+    }
+    for (const { key, value } of parts.state.take("failures")) {
+      const [, tenant, name, id, partition, offset] = key as FailureKey;
+      const place = JSON.stringify(["cursor", tenant, name, id, partition]);
+      const stored = this.#failures.get(place) ?? [];
+      stored.push([offset, Number(readJson(value))]);
+      this.#failures.set(place, stored);
     }
     const { offsets, topics } = parts;
     const tenants = new Set([...topics.all()].map(({ tenant }) => tenant));
@@ -55,6 +80,7 @@ export class Groups {
       }
     }
     this.#cursors.clear();
+    this.#forgetOrphans();
     topics.watch({ deleted: (topic) => this.#forget(topic) });
   }
 
@@ -104,6 +130,10 @@ export class Groups {
     const commits = [{ topic, partition, offset }];
     const drafts = this.#parts.offsets.draftCommit(tenant, name, commits);
     drafts.push(this.#draftCursor(group, partition, { low: offset, ranges: [] }));
+    // What is read again may fail as often as what is new.
+    for (const failed of group.failuresOf(partition)?.offsets() ?? []) {
+      drafts.push(this.#draftFailures(group, partition, failed, 0));
+    }
     await this.#parts.store.append(drafts);
     this.#parts.offsets.apply(tenant, name, commits);
     group.seek(partition, { low: offset, ranges: [] });
@@ -135,52 +165,84 @@ export class Groups {
     const commits: (() => void)[] = [];
     for (const group of this.list(topic)) {
       group.expire(partition, offset);
-      const { tenant, name } = group;
-      const low = group.cursorOf(partition)?.low;
-      if (low === undefined) continue;
-      drafts.push(...this.#draftGroup(group, partition));
-      commits.push(() =>
-        this.#parts.offsets.apply(tenant, name, [{ topic, partition, offset: low }]),
-      );
+      if (!group.has(partition)) continue;
+      const change = this.#takeChange(group, partition, []);
+      const { low } = change.cursor;
+      drafts.push(...this.#draftChange(change));
+      commits.push(() => this.#apply(group, partition, low));
     }
     return { drafts, apply: () => commits.forEach((commit) => commit()) };
   }
 
-  /** Writes down what was acknowledged; resolves when it is durable. */
+  /**
+   * Writes down what was acknowledged and what failed; resolves when it is durable, dead letters included. Rejects if the
+   * log refuses the write, which has been reported then and is repeated later.
+   */
   async save(): Promise<void> {
-    await this.#saving;
-    if (this.#unsaved.size === 0) return;
-    const drafts: Draft[] = [];
-    const applies: (() => void)[] = [];
-    for (const [group, partitions] of this.#unsaved) {
-      const { tenant, name, topic } = group;
-      if (!topic.stored.live) continue;
-      for (const partition of partitions) {
-        const offset = group.cursorOf(partition)!.low;
-        drafts.push(...this.#draftGroup(group, partition));
-        applies.push(() => this.#parts.offsets.apply(tenant, name, [{ topic, partition, offset }]));
-      }
-    }
-    const saved = new Map(this.#unsaved);
-    this.#unsaved.clear();
-    this.#saving = this.#parts.store.append(drafts).then(
-      () => {
-        for (const apply of applies) apply();
-      },
-      (error: unknown) => {
-        for (const [group, partitions] of saved) {
-          for (const partition of partitions) this.#note(group, partition);
-        }
-        this.#parts.onError(error);
-      },
-    );
+    // A write that failed left its changes to the next one.
+    while (this.#saving !== undefined) await this.#saving.catch(() => undefined);
+    if (this.#unsaved.size === 0 && this.#undelivered.count === 0) return;
+    this.#saving = this.#write().finally(() => {
+      this.#saving = undefined;
+      if (this.#undelivered.count > 0) this.#saveSoon();
+    });
     await this.#saving;
   }
 
   /** Ends what runs by itself, saving what is left. */
   async close(): Promise<void> {
     clearTimeout(this.#timer);
-    await this.save();
+    clearInterval(this.#ticker);
+    await this.save().catch(() => undefined);
+  }
+
+  /** Appends dead letters together with the cursors and failures that changed, as one entry. */
+  async #write(): Promise<void> {
+    const letters = await this.#undelivered.takeLetters();
+    // The cursor belongs into the entry of the letter.
+    for (const { group, message } of letters) this.#mark(group, message.partition);
+    const changes: Change[] = [];
+    try {
+      const drafts = letters.map(({ draft }) => draft);
+      for (const [group, partitions] of this.#unsaved) {
+        if (!group.topic.stored.live) continue;
+        for (const partition of partitions) {
+          const change = this.#takeChange(group, partition, letters);
+          changes.push(change);
+          drafts.push(...this.#draftChange(change));
+        }
+      }
+      this.#unsaved.clear();
+      await this.#parts.store.append(drafts);
+      for (const { group, partition, cursor } of changes) this.#apply(group, partition, cursor.low);
+      for (const { group, message } of letters) group.bury(message);
+      for (const _ of letters) this.#parts.onUndelivered();
+    } catch (error) {
+      for (const { group, message } of letters) group.retryLater(message);
+      for (const { group, partition, failures } of changes) {
+        group.failuresOf(partition)?.putBack(failures);
+        this.#mark(group, partition);
+      }
+      this.#saveSoon(retryMs);
+      this.#parts.onError(error);
+      throw error;
+    }
+  }
+
+  /** What is to be written of a partition when `letters` are written with it. */
+  #takeChange(group: Group, partition: number, letters: readonly UndeliveredLetter[]): Change {
+    const own = letters.filter((one) => one.group === group && one.message.partition === partition);
+    const failures = group.failuresOf(partition)?.takeChanges() ?? [];
+    const stored = group.cursorOf(partition)!;
+    if (own.length === 0) return { group, partition, cursor: stored, failures };
+    const done = new OffsetRanges(stored);
+    for (const { message } of own) done.add(message.offset);
+    return {
+      group,
+      partition,
+      cursor: done.toStored(),
+      failures: failures.map(([offset, count]) => [offset, done.has(offset) ? 0 : count]),
+    };
   }
 
   #make(tenant: Tenant, name: string, topic: Topic): Group {
@@ -188,22 +250,34 @@ export class Groups {
     if (groups.size >= groupsPerTopicMax) {
       throw new PlatformError("overloaded", `A topic has ${groupsPerTopicMax} groups at most.`);
     }
-    const { feeds, backlog, offsets } = this.#parts;
-    const listener = {
-      changed: (changed: Group, partition: number) => this.#note(changed, partition),
-      taken: ({ partition, offset }: { partition: number; offset: number }) =>
-        backlog.noteTaken(topic, partition, offset + 1),
+    const { feeds, backlog, offsets, clock, redelivery } = this.#parts;
+    const listener: GroupListener = {
+      changed: (changed, partition) => this.#note(changed, partition),
+      taken: ({ partition, offset }) => backlog.noteTaken(topic, partition, offset + 1),
+      exhausted: (giving, message, failures) =>
+        this.#undelivered.add({ group: giving, message, failures }),
+      pending: (waiting) => this.#watch(waiting),
     };
-    const group = new Group({ tenant, name, topic }, feeds, listener, performance.now());
+    const group = new Group({ tenant, name, topic }, { feeds, clock, redelivery, listener });
     for (const { index } of topic.stored.partitions) {
       const committed = offsets.find(tenant, name, topic, index);
       if (committed === undefined) continue;
-      const above = this.#cursors.get(JSON.stringify(cursorKey(group, index)));
+      const place = JSON.stringify(cursorKey(group, index));
+      const above = this.#cursors.get(place);
       const ranges = above?.low === committed.offset ? above.ranges : [];
-      group.seek(index, { low: committed.offset, ranges });
+      const done = new OffsetRanges({ low: committed.offset, ranges });
+      const stored = this.#failures.get(place) ?? [];
+      const failures = stored.filter(([offset]) => !done.has(offset));
+      if (failures.length === stored.length) this.#failures.delete(place);
+      else
+        this.#failures.set(
+          place,
+          stored.filter(([offset]) => done.has(offset)),
+        );
+      group.seek(index, done.toStored(), failures);
     }
     const unwatch = backlog.watchGroup(topic, () => {
-      const quiet = group.emptySinceMs !== undefined && performance.now() - group.emptySinceMs;
+      const quiet = group.emptySinceMs !== undefined && clock.monotonicMs() - group.emptySinceMs;
       return quiet !== false && quiet > quietMs ? 0 : group.countBacklog();
     });
     groups.set(name, { group, unwatch });
@@ -212,23 +286,45 @@ export class Groups {
   }
 
   #note(group: Group, partition: number): void {
+    this.#mark(group, partition);
+    this.#saveSoon();
+  }
+
+  #mark(group: Group, partition: number): void {
     const partitions = this.#unsaved.get(group) ?? new Set<number>();
     partitions.add(partition);
     this.#unsaved.set(group, partitions);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      void this.save();
-    }, saveMs);
   }
 
-  #draftGroup(group: Group, partition: number): Draft[] {
+  #saveSoon(afterMs = saveMs): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      void this.save().catch(() => undefined);
+    }, afterMs);
+  }
+
+  #watch(group: Group): void {
+    this.#pending.add(group);
+    this.#ticker ??= setInterval(() => {
+      const nowMs = this.#parts.clock.monotonicMs();
+      for (const one of this.#pending) if (!one.tick(nowMs)) this.#pending.delete(one);
+      if (this.#pending.size > 0) return;
+      clearInterval(this.#ticker);
+      this.#ticker = undefined;
+    }, tickMs);
+  }
+
+  #apply({ tenant, name, topic }: Group, partition: number, offset: number): void {
+    this.#parts.offsets.apply(tenant, name, [{ topic, partition, offset }]);
+  }
+
+  #draftChange({ group, partition, cursor, failures }: Change): Draft[] {
     const { tenant, name, topic } = group;
-    const cursor = group.cursorOf(partition);
-    if (cursor === undefined) return [];
     const commits = [{ topic, partition, offset: cursor.low }];
     return [
       ...this.#parts.offsets.draftCommit(tenant, name, commits),
       this.#draftCursor(group, partition, cursor),
+      ...failures.map(([offset, count]) => this.#draftFailures(group, partition, offset, count)),
     ];
   }
 
@@ -238,6 +334,27 @@ export class Groups {
     return this.#parts.state.draftJson(key, cursor);
   }
 
+  #draftFailures(group: Group, partition: number, offset: number, count: number): Draft {
+    const key = [...cursorKey(group, partition), offset] as const;
+    const [, ...place] = key;
+    if (count === 0) return this.#parts.state.draft(["failures", ...place], null);
+    return this.#parts.state.draftJson(["failures", ...place], count);
+  }
+
+  /** Failures of messages that are done, or whose topic or group is gone. */
+  #forgetOrphans(): void {
+    const drafts: Draft[] = [];
+    for (const [text, failures] of this.#failures) {
+      const [, ...place] = JSON.parse(text) as [string, string, string, string, number];
+      for (const [offset] of failures) {
+        drafts.push(this.#parts.state.draft(["failures", ...place, offset], null));
+      }
+    }
+    this.#failures.clear();
+    // If it is lost, the next start does it.
+    this.#parts.store.append(drafts).catch(() => undefined);
+  }
+
   #forget(topic: Topic): void {
     const groups = this.#byTopic.get(topic);
     this.#byTopic.delete(topic);
@@ -245,15 +362,36 @@ export class Groups {
     for (const { group, unwatch } of groups?.values() ?? []) {
       unwatch();
       this.#unsaved.delete(group);
+      this.#pending.delete(group);
       group.end();
       for (const { index } of topic.stored.partitions) {
         drafts.push(this.#parts.state.draft(cursorKey(group, index), null));
+        for (const offset of group.failuresOf(index)?.offsets() ?? []) {
+          drafts.push(this.#draftFailures(group, index, offset, 0));
+        }
       }
     }
     // If it is lost, the next start leaves them out.
     this.#parts.store.append(drafts).catch(() => undefined);
   }
 }
+
+/** What is to be written of a group in one partition. */
+type Change = {
+  group: Group;
+  partition: number;
+  cursor: StoredRanges;
+  failures: StoredFailures;
+};
+
+type FailureKey = [
+  kind: string,
+  tenant: string,
+  group: string,
+  topicId: string,
+  partition: number,
+  offset: number,
+];
 
 function cursorKey(group: Group, partition: number) {
   const id = group.topic.stored.id.toString("hex");

@@ -2,7 +2,7 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest, HeaderReader } from "@platform/kernel/http";
 import type { Caller } from "@platform/kernel/identity";
-import { isTenant, type Tenant } from "../topic/name.ts";
+import { isTenant, tenantForm, type Tenant } from "../topic/name.ts";
 
 /** Cookie in which a browser may carry its token. */
 const tokenCookie = "platform_token";
@@ -16,8 +16,9 @@ export function tenantOf(caller: Caller): Tenant {
       return "";
     case "user": {
       const { tenant } = caller.claims;
-      if (tenant !== undefined && isTenant(tenant)) return tenant;
-      throw new PlatformError("forbidden", "The token names no tenant.");
+      if (tenant === undefined) throw new PlatformError("forbidden", "The token names no tenant.");
+      if (isTenant(tenant)) return tenant;
+      throw new PlatformError("forbidden", `The token's tenant is not valid: ${tenantForm}.`);
     }
     case "anonymous":
       throw new PlatformError("unauthorized", "Credentials are required.");

@@ -4,6 +4,7 @@ import { alreadyAnswered, defineRoute, type ApiRoute, type Guard } from "@platfo
 import { PlatformError } from "@platform/kernel/errors";
 import type { Message } from "../publish/message.ts";
 import type { Sink } from "../dispatch/subscription.ts";
+import type { Tenant } from "../topic/name.ts";
 import { admitSubscriber, tenantOf } from "./admission.ts";
 import type { MessageFrames } from "./message-frames.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
@@ -29,7 +30,8 @@ export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
     path: "/api/v1/subscribe/{topic}",
     summary: "Follow a topic or a pattern as server-sent events",
     description:
-      "`group` joins a consumer group, `from` is earliest, latest or an offset, `ack=manual` waits for POST /api/v1/ack. " +
+      "`group` joins a consumer group, `from` is earliest, latest or an offset. `ack=manual` waits for POST /api/v1/ack or " +
+      "POST /api/v1/nack, for `ack_wait_ms` at most, and holds `prefetch` messages at most. " +
       "A browser may give its token as `access_token`.",
     tag: "Subscribe",
     answerType: "text/event-stream",
@@ -46,8 +48,9 @@ export function createEventStreamRoute(parts: EventStreamParts): ApiRoute {
       const response = exchange.rawResponse;
       if (response === undefined) throw new PlatformError("internal", "There is no connection.");
       const stream = new EventStream(response, subscribers, parts.frames);
-      const opened = await openSubscription(parts, tenantOf(caller), request, stream);
-      stream.begin(opened);
+      const tenant = tenantOf(caller);
+      const opened = await openSubscription(parts, tenant, request, stream);
+      stream.begin(opened, tenant);
       return alreadyAnswered();
     },
   });
@@ -67,7 +70,7 @@ class EventStream implements Sink, SubscriberStream {
     this.#frames = frames;
   }
 
-  begin(opened: OpenSubscription): void {
+  begin(opened: OpenSubscription, tenant: Tenant): void {
     this.#opened = opened;
     const response = this.#response;
     response.writeHead(200, {
@@ -79,13 +82,14 @@ class EventStream implements Sink, SubscriberStream {
     response.flushHeaders();
     response.on("drain", opened.pump);
     response.on("close", () => this.#close());
-    this.#subscribers.add(this);
+    this.#subscribers.add(this, tenant);
     if (response.destroyed || response.closed) this.#close();
     opened.pump();
   }
 
   canSend(): boolean {
-    return this.#opened !== undefined && !this.#isClosed && !this.#response.writableNeedDrain;
+    if (this.#opened === undefined || this.#isClosed) return false;
+    return !this.#response.writableNeedDrain && this.#subscribers.hasRoom(this.#opened.pump);
   }
 
   send(message: Message, done: () => void): void {

@@ -1,4 +1,4 @@
-// Reading without a subscription: tail, committed offsets, lag, replay, acknowledgements of SSE members.
+// Reading without a subscription: tail, committed offsets, lag, replay.
 import { z } from "zod";
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
@@ -19,7 +19,7 @@ export type ReadingParts = { store: Store; topics: Topics; offsets: Offsets; gro
 
 /** The operations. */
 export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
-  const { topics, offsets, groups, store } = parts;
+  const { topics, offsets, store } = parts;
   const offset = z.int().min(0);
   const partition = z.int().min(0).optional();
   return [
@@ -135,26 +135,6 @@ export function createReadingRoutes(parts: ReadingParts): ApiRoute[] {
         return { offset: to };
       },
     }),
-    defineRoute({
-      method: "POST",
-      path: "/api/v1/ack",
-      summary: "Acknowledge a message that an SSE member of a group got with ack=manual",
-      tag: "Groups",
-      body: z.strictObject({
-        topic: z.string(),
-        group: z.string(),
-        id: z.string().describe("The message id, or `partition:offset`."),
-      }),
-      handle: async ({ body, caller }) => {
-        const tenant = tenantOf(caller);
-        const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));
-        if (group?.acknowledge(body.id) !== true) {
-          throw new PlatformError("not_found", "No member of the group holds such a message.");
-        }
-        await groups.save();
-        return { status: "success" };
-      },
-    }),
   ];
 }
 
@@ -184,14 +164,15 @@ function listLag(offsets: Offsets, tenant: Tenant, only: string | undefined) {
   for (const { name } of offsets.groups(tenant)) {
     if (only !== undefined && name !== only) continue;
     for (const { topic, partition, offset } of offsets.list(tenant, name)) {
-      const latest = topic.stored.partitions[partition]?.durableEnd ?? 0;
+      const { logStart = 0, durableEnd: latest = 0 } = topic.stored.partitions[partition] ?? {};
       rows.push({
         group: name,
         topic: topic.name,
         partition,
         committed_offset: offset,
         latest_offset: latest,
-        lag: Math.max(0, latest - offset),
+        // Without an offset the whole partition is still to be read.
+        lag: Math.max(0, latest - (offset < 0 ? logStart : offset)),
       });
     }
   }

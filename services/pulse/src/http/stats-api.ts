@@ -1,13 +1,85 @@
-// The broker's figures as JSON.
+// The broker's figures as JSON: all of them for the operator, those of its own topics for a tenant.
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Clock } from "@platform/kernel/time";
+import type { Backlog } from "../dispatch/backlog.ts";
+import type { TenantCounts } from "../tenant-counts.ts";
+import type { Tenant } from "../topic/name.ts";
+import type { Topics } from "../topic/topics.ts";
+import { tenantOf } from "./admission.ts";
+
+/** The figures, as `/api/v1/stats` shows them. */
+export type Stats = {
+  messages_published: number;
+  wasm_executions: number;
+  wasm_execution_errors: number;
+  wasm_avg_duration_ns: number;
+  topics_count: number;
+  wal_entries: number;
+  queue_depth: number;
+  dropped: number;
+  uptime_sec: number;
+};
+
+/** Reads the figures of a tenant; "" is the operator, who sees those of all tenants together. */
+export type StatsReader = (tenant: Tenant) => Stats;
+
+/** The parts that figures come from. */
+export type StatsParts = {
+  topics: Topics;
+  backlog: Backlog;
+  tenantCounts: TenantCounts;
+  clock: Clock;
+  /** The figures of all tenants. */
+  readTotals: () => Omit<Stats, "queue_depth" | "topics_count" | "uptime_sec">;
+};
+
+/** Makes the reader; `uptime_sec` counts from here. */
+export function createStatsReader(parts: StatsParts): StatsReader {
+  const { topics, backlog, tenantCounts, clock, readTotals } = parts;
+  const startedMs = clock.monotonicMs();
+  const readUptime = () => Math.floor((clock.monotonicMs() - startedMs) / 1000);
+  return (tenant) => {
+    if (tenant === "") {
+      return {
+        ...readTotals(),
+        topics_count: topics.count,
+        queue_depth: backlog.totalDepth(),
+        uptime_sec: readUptime(),
+      };
+    }
+    const figures = tenantCounts.read(tenant);
+    const { executions, executionNs } = figures;
+    let entries = 0;
+    let depth = 0;
+    for (const topic of topics.list(tenant)) {
+      depth += backlog.depthOf(topic);
+      for (const { logStart, durableEnd } of topic.stored.partitions) {
+        entries += durableEnd - logStart;
+      }
+    }
+    return {
+      messages_published: figures.published,
+      wasm_executions: executions,
+      wasm_execution_errors: figures.executionErrors,
+      wasm_avg_duration_ns: executions === 0 ? 0 : Math.round(executionNs / executions),
+      topics_count: topics.countOf(tenant),
+      wal_entries: entries,
+      queue_depth: depth,
+      dropped: figures.dropped,
+      uptime_sec: readUptime(),
+    };
+  };
+}
 
 /** The operation. */
-export function createStatsRoute(readStats: () => Record<string, number>): ApiRoute {
+export function createStatsRoute(readStats: StatsReader): ApiRoute {
   return defineRoute({
     method: "GET",
     path: "/api/v1/stats",
     summary: "Figures of the broker; /api/v1/stats/ws sends them each second",
+    description:
+      "A tenant gets the figures of its own topics; `wal_entries` is then the number of messages that they hold.",
     tag: "Operation",
-    handle: () => readStats(),
+    handle: ({ caller }) => readStats(tenantOf(caller)),
   });
 }

@@ -18,6 +18,8 @@ import type { Topic, Topics } from "../topic/topics.ts";
 /** Messages that a member with manual acknowledgement may hold unless it says otherwise. */
 const prefetchDefault = 100;
 const prefetchMax = 10_000;
+const ackWaitMsMin = 100;
+const ackWaitMsMax = 43_200_000;
 
 /** A subscription that was asked for. */
 export type SubscribeRequest = {
@@ -25,6 +27,8 @@ export type SubscribeRequest = {
   group: string | undefined;
   isManual: boolean;
   prefetch: number;
+  /** How long a message may stay unacknowledged, in ms; undefined for the broker's default. */
+  ackWaitMs: number | undefined;
   startAt: StartAt;
 };
 
@@ -43,6 +47,8 @@ export type SubscribeParts = {
   subscriptions: Subscriptions;
   groups: Groups;
   deadLetters: DeadLetterWriter;
+  /** How long a message may stay unacknowledged unless the subscriber says otherwise, in ms. */
+  ackWaitMs: number;
 };
 
 /** Reads path and query. `lastEventId` comes from the header, or from the query for those who cannot set headers. */
@@ -62,13 +68,14 @@ export function readSubscribeRequest(
   if (ack === "manual" && group === undefined) {
     throw new PlatformError("validation_failed", "ack=manual needs a group.");
   }
-  const prefetch = Number(search.get("prefetch") ?? prefetchDefault);
-  if (!Number.isInteger(prefetch) || prefetch < 1 || prefetch > prefetchMax) {
-    throw new PlatformError("validation_failed", `prefetch is a number from 1 to ${prefetchMax}.`);
+  const prefetch = readNumber(search, "prefetch", 1, prefetchMax) ?? prefetchDefault;
+  const ackWaitMs = readNumber(search, "ack_wait_ms", ackWaitMsMin, ackWaitMsMax);
+  if (ackWaitMs !== undefined && ack !== "manual") {
+    throw new PlatformError("validation_failed", "ack_wait_ms needs ack=manual.");
   }
   const resumed = lastEventId ?? search.get("last_event_id");
   const startAt = resumed === null ? readFrom(search.get("from")) : readLastEventId(resumed);
-  return { topic, group, isManual: ack === "manual", prefetch, startAt };
+  return { topic, group, isManual: ack === "manual", prefetch, ackWaitMs, startAt };
 }
 
 /** Opens it; the topic is made if it is not there. */
@@ -92,8 +99,8 @@ export async function openSubscription(
   const topic = await topics.ensure(tenant, request.topic);
   if (request.group === undefined) return plain(subscriptions.open(topic, request.startAt, sink));
   const group = await groups.ensure(tenant, request.group, topic, request.startAt);
-  const { isManual, prefetch } = request;
-  const member = group.join(sink, { isManual, prefetch });
+  const { isManual, prefetch, ackWaitMs = parts.ackWaitMs } = request;
+  const member = group.join(sink, { isManual, prefetch, ackWaitMs });
   return {
     kind: "group",
     subscription: undefined,
@@ -106,6 +113,19 @@ export async function openSubscription(
 function plain(opened: { subscription: Subscription; close: () => void }): OpenSubscription {
   const { subscription, close } = opened;
   return { kind: "plain", subscription, group: undefined, pump: () => subscription.pump(), close };
+}
+
+function readNumber(
+  search: URLSearchParams,
+  name: string,
+  min: number,
+  max: number,
+): number | undefined {
+  const text = search.get(name);
+  if (text === null) return undefined;
+  const number = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new PlatformError("validation_failed", `${name} is a whole number from ${min} to ${max}.`);
 }
 
 function readFrom(from: string | null): StartAt {

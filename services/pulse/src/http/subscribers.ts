@@ -1,5 +1,7 @@
 // The open SSE and WebSocket subscribers: how many there may be, and who is dropped for taking nothing.
 import { createRetryLaterError } from "@platform/kernel/errors";
+import type { OutgoingBudget } from "@platform/kernel/sockets";
+import type { Tenant } from "../topic/name.ts";
 
 /** One open stream. */
 export type SubscriberStream = {
@@ -18,17 +20,27 @@ const sweepMs = 1_000;
 export class Subscribers {
   readonly #max: number;
   readonly #stallMs: number;
+  readonly #outgoing: OutgoingBudget;
+  readonly #onDropped: (tenant: Tenant) => void;
   readonly #streams = new Map<
     SubscriberStream,
-    { stalledSinceMs: number | undefined; pingAtMs: number }
+    { tenant: Tenant; stalledSinceMs: number | undefined; pingAtMs: number }
   >();
   #timer: NodeJS.Timeout | undefined;
   /** Subscribers that were dropped because they took nothing. */
   dropped = 0;
 
-  constructor(max: number, stallMs: number) {
+  /** `onDropped` is called for each subscriber that was dropped because it took nothing. */
+  constructor(
+    max: number,
+    stallMs: number,
+    outgoing: OutgoingBudget,
+    onDropped: (tenant: Tenant) => void,
+  ) {
     this.#max = max;
+    this.#outgoing = outgoing;
     this.#stallMs = stallMs;
+    this.#onDropped = onDropped;
   }
 
   get count(): number {
@@ -41,9 +53,16 @@ export class Subscribers {
     throw createRetryLaterError("overloaded", "No more subscribers fit.", 5);
   }
 
-  add(stream: SubscriberStream): void {
+  /** Whether all streams together may be given more bytes; if not, `resume` is called when they may. */
+  hasRoom(resume: () => void): boolean {
+    if (!this.#outgoing.isFull) return true;
+    this.#outgoing.whenRoom(resume);
+    return false;
+  }
+
+  add(stream: SubscriberStream, tenant: Tenant): void {
     const pingAtMs = performance.now() + pingMs;
-    this.#streams.set(stream, { stalledSinceMs: undefined, pingAtMs });
+    this.#streams.set(stream, { tenant, stalledSinceMs: undefined, pingAtMs });
     this.#timer ??= setInterval(() => this.#sweep(), sweepMs).unref();
   }
 
@@ -72,6 +91,7 @@ export class Subscribers {
         state.stalledSinceMs ??= now;
         if (now - state.stalledSinceMs < this.#stallMs) continue;
         this.dropped++;
+        this.#onDropped(state.tenant);
         stream.drop("too slow: nothing was taken for too long");
       }
     }

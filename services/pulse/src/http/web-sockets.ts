@@ -3,7 +3,6 @@ import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { getProblemHeaders, PlatformError, toProblem } from "@platform/kernel/errors";
 import { mapLegacyPath, type Guard, type GuardedRequest } from "@platform/kernel/http";
-import type { Caller } from "@platform/kernel/identity";
 import type { Logger } from "@platform/kernel/log";
 import { WebSocketServer, type WebSocket } from "ws";
 import type { Sink } from "../dispatch/subscription.ts";
@@ -16,6 +15,8 @@ import {
   type OpenSubscription,
   type SubscribeParts,
 } from "./subscribe-request.ts";
+import type { Tenant } from "../topic/name.ts";
+import type { StatsReader } from "./stats-api.ts";
 import type { Subscribers, SubscriberStream } from "./subscribers.ts";
 
 /** What a client may send in one frame: acknowledgements are short. */
@@ -30,7 +31,7 @@ export type WebSocketParts = SubscribeParts & {
   frames: MessageFrames;
   guard: Guard;
   origins: readonly string[];
-  readStats: () => Record<string, number>;
+  readStats: StatsReader;
   logger: Logger;
 };
 
@@ -72,13 +73,16 @@ export class WebSockets {
     const guarded = toGuarded(request, path);
     const caller = await admitSubscriber(guard, guarded, url.searchParams, origins);
     subscribers.checkRoom();
+    const tenant = tenantOf(caller);
     if (path === "/api/v1/stats/ws") {
-      this.#server.handleUpgrade(request, socket, head, (client) => this.#sendStats(client));
+      this.#server.handleUpgrade(request, socket, head, (client) =>
+        this.#sendStats(client, tenant),
+      );
       return;
     }
     const found = /^\/ws\/subscribe\/([^/]+)$/.exec(path);
     if (found === null) throw new PlatformError("not_found", "There is no WebSocket here.");
-    await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, caller);
+    await this.#subscribe(request, socket, head, decodeTopic(found[1]!), url.searchParams, tenant);
   }
 
   async #subscribe(
@@ -87,12 +91,12 @@ export class WebSockets {
     head: Buffer,
     topic: string,
     search: URLSearchParams,
-    caller: Caller,
+    tenant: Tenant,
   ): Promise<void> {
     const asked = readSubscribeRequest(topic, search, null);
     const { subscribers, frames } = this.#parts;
     const stream = new MessageSocket(subscribers, frames);
-    const opened = await openSubscription(this.#parts, tenantOf(caller), asked, stream);
+    const opened = await openSubscription(this.#parts, tenant, asked, stream);
     if (socket.destroyed) {
       opened.close();
       return;
@@ -103,14 +107,14 @@ export class WebSockets {
     });
     this.#server.handleUpgrade(request, socket, head, (client) => {
       isUpgraded = true;
-      stream.begin(client, opened);
+      stream.begin(client, opened, tenant);
     });
   }
 
-  #sendStats(client: WebSocket): void {
+  #sendStats(client: WebSocket, tenant: Tenant): void {
     const { subscribers, readStats } = this.#parts;
     const send = () => {
-      if (client.bufferedAmount < waitingBytesMax) client.send(JSON.stringify(readStats()));
+      if (client.bufferedAmount < waitingBytesMax) client.send(JSON.stringify(readStats(tenant)));
     };
     const timer = setInterval(send, statsMs);
     const stream: SubscriberStream = {
@@ -118,7 +122,7 @@ export class WebSockets {
       ping: () => client.ping(),
       drop: (reason) => client.close(1001, reason),
     };
-    subscribers.add(stream);
+    subscribers.add(stream, tenant);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       clearInterval(timer);
@@ -140,10 +144,10 @@ class MessageSocket implements Sink, SubscriberStream {
     this.#frames = frames;
   }
 
-  begin(client: WebSocket, opened: OpenSubscription): void {
+  begin(client: WebSocket, opened: OpenSubscription, tenant: Tenant): void {
     this.#client = client;
     this.#opened = opened;
-    this.#subscribers.add(this);
+    this.#subscribers.add(this, tenant);
     client.on("error", () => client.terminate());
     client.on("close", () => {
       this.#client = undefined;
@@ -157,7 +161,8 @@ class MessageSocket implements Sink, SubscriberStream {
   }
 
   canSend(): boolean {
-    return this.#client !== undefined && this.#client.bufferedAmount < waitingBytesMax;
+    if (this.#client === undefined || this.#client.bufferedAmount >= waitingBytesMax) return false;
+    return this.#opened === undefined || this.#subscribers.hasRoom(this.#opened.pump);
   }
 
   send(message: Message, done: () => void): void {

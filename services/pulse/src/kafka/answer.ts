@@ -26,12 +26,15 @@ const logAnswers: Record<LogErrorCode, ErrorCode> = {
   "offset-out-of-range": errorCodes.offsetOutOfRange,
   "out-of-order-sequence": errorCodes.outOfOrderSequenceNumber,
   "producer-fenced": errorCodes.invalidProducerEpoch,
-  "duplicate-sequence": errorCodes.duplicateSequenceNumber,
+  // As Kafka answers a batch that is older than the five it remembers: DUPLICATE_SEQUENCE_NUMBER would be a success.
+  "duplicate-sequence": errorCodes.outOfOrderSequenceNumber,
   // Clients try these again, which is what they are to do.
   overloaded: errorCodes.requestTimedOut,
   "disk-full": errorCodes.kafkaStorageError,
   "disk-failed": errorCodes.kafkaStorageError,
   corrupt: errorCodes.kafkaStorageError,
+  "needs-repair": errorCodes.kafkaStorageError,
+  "quarantine-full": errorCodes.kafkaStorageError,
   "too-large": errorCodes.messageTooLarge,
   locked: errorCodes.kafkaStorageError,
   closed: errorCodes.kafkaStorageError,

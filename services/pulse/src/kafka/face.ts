@@ -18,6 +18,7 @@ import type { Offsets } from "../store/offsets.ts";
 import { ProducerIds } from "../store/producer-ids.ts";
 import { readJson, type StateTable } from "../store/state.ts";
 import type { Store } from "../store/store.ts";
+import type { TenantCounts } from "../tenant-counts.ts";
 import type { Topics } from "../topic/topics.ts";
 import { GroupRetention } from "./group-retention.ts";
 import { KafkaMetrics } from "./metrics.ts";
@@ -43,6 +44,7 @@ export interface KafkaFaceParts {
   backlog: Backlog;
   idSource: IdSource;
   clock: Clock;
+  tenantCounts: TenantCounts;
   /** Where the face's figures are shown. */
   metrics: MetricRegistry;
   log: Logger;
@@ -114,7 +116,9 @@ export class KafkaFace {
       onError: (error) => log.error("forgetting unused groups failed", { error }),
     });
     const { produceBytesPerSecond = 0, fetchBytesPerSecond = 0 } = parts.quotas ?? {};
-    const producer = new BatchProducer(store, new BatchShaper(parts), parts.batchBytesMax);
+    const shaper = new BatchShaper(parts);
+    const { batchBytesMax, tenantCounts } = parts;
+    const producer = new BatchProducer(store, shaper, batchBytesMax, tenantCounts);
     const routes = createKafkaRoutes(
       {
         topics,
@@ -148,6 +152,7 @@ export class KafkaFace {
       ...(parts.advertised === undefined ? {} : { advertised: parts.advertised }),
       admit: (remoteAddress) => admit(remoteAddress, parts.anonymous),
       onRequest: (name, _version, durationMs) => metrics.observeRequest(name, durationMs),
+      onSurplus: (name) => metrics.countSurplus(name),
       onFault: (fault) => logFault(log, metrics, fault),
     });
     retention.start();

@@ -20,6 +20,7 @@ export interface KafkaMetricSources {
 /** Requests by name with their times, faults by kind; the other figures are asked for. */
 export class KafkaMetrics {
   readonly #requests: Histogram<"request">;
+  readonly #surplus: Counter<"request">;
   readonly #faults: Counter<"kind">;
 
   constructor(registry: MetricRegistry, sources: KafkaMetricSources) {
@@ -28,6 +29,11 @@ export class KafkaMetrics {
       help: "Time from a Kafka request to its answer, waits of Fetch and JoinGroup included.",
       labels: ["request"],
       bounds: DURATION_BOUNDS_SECONDS,
+    });
+    this.#surplus = registry.counter({
+      name: "platform_pulse_kafka_surplus_requests_total",
+      help: "Kafka requests followed by surplus bytes in their frame, which were ignored.",
+      labels: ["request"],
     });
     this.#faults = registry.counter({
       name: "platform_pulse_kafka_faults_total",
@@ -45,7 +51,7 @@ export class KafkaMetrics {
         ),
         counter(
           "platform_pulse_kafka_refused_connections_total",
-          "Kafka connections over the bound, closed at once.",
+          "Kafka connections over a bound, in all or of one address, closed at once.",
           sources.refusedConnections(),
         ),
         counter(
@@ -59,6 +65,10 @@ export class KafkaMetrics {
 
   observeRequest(request: string, durationMs: number): void {
     this.#requests.with({ request }).observe(durationMs / 1000);
+  }
+
+  countSurplus(request: string): void {
+    this.#surplus.with({ request }).add(1);
   }
 
   countFault(kind: ConnectionFault["kind"]): void {

@@ -19,7 +19,7 @@ import {
 import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import type { Draft } from "../store/store.ts";
-import type { Topic } from "../topic/topics.ts";
+import { isCompacted, type Topic } from "../topic/topics.ts";
 import type { TransformResult, Transforms } from "../transform/transforms.ts";
 import { toMessage } from "./message.ts";
 
@@ -177,10 +177,6 @@ export class BatchShaper {
     if (this.#parts.clock.monotonicMs() <= untilMs) return;
     throw new LogError("overloaded", "the records were not transformed in time");
   }
-}
-
-function isCompacted({ stored }: Topic): boolean {
-  return stored.config.cleanupPolicy !== "delete";
 }
 
 function checkKeys(topic: Topic, records: readonly StoredRecord[]): void {

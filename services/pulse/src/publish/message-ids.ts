@@ -109,7 +109,7 @@ export class MessageIds {
     const unknown = Promise.resolve(undefined);
     let offset = start?.offset ?? this.#partition.durableEnd;
     while (offset < this.#partition.durableEnd && this.#count < this.#idsMax) {
-      const { buffers, nextOffset } = await store.read(this.#partition, offset, readBytes);
+      const { buffers, nextOffset } = await store.readIntact(this.#partition, offset, readBytes);
       for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
         for (const record of (await decodeBatch(batch)).records) {
           if (record.offset < offset) continue;

@@ -5,6 +5,7 @@ import { isControl, isTransactional, validateBatch } from "@platform/log/batch";
 import type { Store } from "../store/store.ts";
 import type { Topic } from "../topic/topics.ts";
 import { UnfitBatch, type BatchShaper, type RecordFault } from "./batch-shaper.ts";
+import type { TenantCounts } from "../tenant-counts.ts";
 
 /** One batch v2 for one partition. The buffer is taken over: nobody may write to it afterwards. */
 export type ProduceBatch = { topic: Topic; partition: number; batch: Buffer };
@@ -29,14 +30,21 @@ export class BatchProducer {
   readonly #store: Store;
   readonly #shaper: BatchShaper;
   readonly #batchBytesMax: number;
+  readonly #tenantCounts: TenantCounts;
   /** The last batch of each partition that is being shaped: those that come after it wait for it. */
   readonly #shaping = new Map<PartitionView, Promise<unknown>>();
 
   /** `batchBytesMax`: largest batch that is taken, as it comes (compressed or not). */
-  constructor(store: Store, shaper: BatchShaper, batchBytesMax: number) {
+  constructor(
+    store: Store,
+    shaper: BatchShaper,
+    batchBytesMax: number,
+    tenantCounts: TenantCounts,
+  ) {
     this.#store = store;
     this.#shaper = shaper;
     this.#batchBytesMax = batchBytesMax;
+    this.#tenantCounts = tenantCounts;
   }
 
   /**
@@ -61,7 +69,7 @@ export class BatchProducer {
           ? await this.#inTurn(view, () =>
               this.#appendShaped(view, topic, batch, recordCount, timeoutMs),
             )
-          : await this.#append(view, batch, recordCount);
+          : await this.#append(view, topic, batch, recordCount);
       return { kind: "stored", result, logStart: view.logStart };
     } catch (error) {
       if (error instanceof UnfitBatch) {
@@ -74,9 +82,14 @@ export class BatchProducer {
     }
   }
 
-  async #append(view: PartitionView, batch: Buffer, count: number): Promise<AppendResult> {
+  async #append(
+    view: PartitionView,
+    topic: Topic,
+    batch: Buffer,
+    count: number,
+  ): Promise<AppendResult> {
     const [result] = await this.#store.appendBatches([{ partition: view, batch, verified: true }]);
-    if (!result!.duplicate) this.counts.published += count;
+    if (!result!.duplicate) this.#countPublished(topic, count);
     return result!;
   }
 
@@ -93,10 +106,15 @@ export class BatchProducer {
       shaped.deadLetters,
     );
     if (!result!.duplicate) {
-      this.counts.published += count - shaped.deadLetters.length;
+      this.#countPublished(topic, count - shaped.deadLetters.length);
       this.counts.deadLettered += shaped.deadLetters.length;
     }
     return result!;
+  }
+
+  #countPublished({ tenant }: Topic, count: number): void {
+    this.counts.published += count;
+    this.#tenantCounts.addPublished(tenant, count);
   }
 
   /** Runs work when everything before it for the partition is done, however that ended. */

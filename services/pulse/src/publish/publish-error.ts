@@ -26,6 +26,8 @@ const answers: Record<LogErrorCode, (error: LogError) => PlatformError> = {
   "disk-failed": (cause) =>
     new PlatformError("unavailable", "The disk failed: nothing can be written.", { cause }),
   corrupt: (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
+  "needs-repair": (cause) => new PlatformError("internal", "Stored data is damaged.", { cause }),
+  "quarantine-full": (cause) => new PlatformError("internal", cause.message, { cause }),
   "too-large": (cause) => new PlatformError("payload_too_large", cause.message, { cause }),
   locked: (cause) => new PlatformError("internal", "The log is in use.", { cause }),
   closed: () => createRetryLaterError("unavailable", "The broker is stopping.", 1),

@@ -10,7 +10,8 @@ import type { Backlog } from "../dispatch/backlog.ts";
 import type { Schemas } from "../schema/schemas.ts";
 import { sizeOf, type Draft, type Store } from "../store/store.ts";
 import { checkTopicName, type Tenant } from "../topic/name.ts";
-import type { Topic, Topics } from "../topic/topics.ts";
+import type { TenantCounts } from "../tenant-counts.ts";
+import { isCompacted, type Topic, type Topics } from "../topic/topics.ts";
 import type { Transforms } from "../transform/transforms.ts";
 import { toPublishError } from "./publish-error.ts";
 import { toRecord, type MessageFacts } from "./message.ts";
@@ -68,6 +69,7 @@ type Parts = {
   deadLetters: DeadLetterWriter;
   idSource: IdSource;
   clock: Clock;
+  tenantCounts: TenantCounts;
   /** Bytes that a message may take: payload, key and headers. */
   messageBytesMax: number;
 };
@@ -170,6 +172,9 @@ export class Publisher {
   async #begin(tenant: Tenant, input: PublishInput): Promise<Prepared> {
     const { topics, schemas, idSource } = this.#parts;
     const topic = await topics.ensure(tenant, input.topic);
+    if (input.key === undefined && isCompacted(topic)) {
+      throw new PlatformError("validation_failed", "A compacted topic takes keyed messages only.");
+    }
     schemas.check(topic, input.payload);
     return {
       input,
@@ -315,7 +320,10 @@ export class Publisher {
       prepared.outcome ??= this.#conclude(prepared, offsetOf);
       const { outcome } = prepared;
       if (outcome.kind === "dead-lettered") this.counts.deadLettered++;
-      else this.counts.published++;
+      else {
+        this.counts.published++;
+        this.#parts.tenantCounts.addPublished(prepared.topic.tenant, 1);
+      }
       const place =
         outcome.kind === "stored"
           ? { partition: outcome.partition, offset: outcome.offset }
@@ -341,8 +349,8 @@ export class Publisher {
   }
 }
 
-/** Bytes of all messages of one call together; below what the log takes as one batch. */
-export const entryBytesMax = 7 * 1024 * 1024;
+/** Bytes of all messages of one call together: more than a body of 10 MiB holds, below what the log takes as one batch. */
+export const entryBytesMax = 14 * 1024 * 1024;
 
 // Names the culprit where there are several.
 function within<T>(all: readonly unknown[], index: number, work: () => T): T {

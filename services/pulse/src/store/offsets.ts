@@ -13,7 +13,10 @@ const metadataBytesMax = 4096;
 /** Who runs a group: Kafka's protocol among its members, or the broker's dispatch. Never both. */
 export type GroupKind = "kafka" | "dispatch";
 
-/** A committed offset: the next one to read. `leaderEpoch` is -1 where the client gave none. */
+/**
+ * A committed offset: the next one to read; negative where a Kafka client keeps metadata without an offset, as Kafka
+ * allows. `leaderEpoch` is -1 where the client gave none.
+ */
 export type CommittedOffset = {
   offset: number;
   leaderEpoch: number;
@@ -292,8 +295,8 @@ function checkCommit({ topic, partition, offset, metadata = "" }: OffsetCommit):
   if (topic.stored.partitions[partition] === undefined) {
     throw new PlatformError("not_found", "The topic has no such partition.");
   }
-  if (!Number.isSafeInteger(offset) || offset < 0) {
-    throw new PlatformError("validation_failed", "An offset is a whole number, 0 or more.");
+  if (!Number.isSafeInteger(offset)) {
+    throw new PlatformError("validation_failed", "An offset is a whole number.");
   }
   if (Buffer.byteLength(metadata) > metadataBytesMax) {
     throw new PlatformError("payload_too_large", "The metadata of the offset is too long.");

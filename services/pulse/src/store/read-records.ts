@@ -7,7 +7,7 @@ const readBytes = 256 * 1024;
 
 /**
  * Yields the records from `from` up to `to` (or the durable end), at most about `bytesMax` bytes of them. A batch whose
- * compression cannot be undone ends it with the log's error.
+ * compression cannot be undone ends it with the log's error; damage is passed over.
  */
 export async function* readRecords(
   store: Store,
@@ -18,7 +18,7 @@ export async function* readRecords(
 ): AsyncGenerator<StoredRecord> {
   let bytesRead = 0;
   for (let offset = from; offset < to && bytesRead < bytesMax;) {
-    const { buffers, bytes, nextOffset } = await store.read(partition, offset, readBytes);
+    const { buffers, bytes, nextOffset } = await store.readIntact(partition, offset, readBytes);
     bytesRead += bytes;
     for (const batch of buffers.flatMap((buffer) => [...splitBatches(buffer)])) {
       for (const record of (await decodeBatch(batch)).records) {

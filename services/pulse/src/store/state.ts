@@ -58,7 +58,7 @@ export class StateTable {
   draft(key: StateKey, value: Buffer | null): Draft {
     const timestamp = Date.now();
     const record = { key: Buffer.from(JSON.stringify(key)), value, headers: [], timestamp };
-    return { partition: this.#partition, record };
+    return { partition: this.#partition, record, mayUseReserve: true };
   }
 
   /** As `draft`, with a value as JSON. */

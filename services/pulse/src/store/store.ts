@@ -1,5 +1,6 @@
 // The log as the broker uses it: single records gathered into atomic entries, whole batches, reads and waits.
 import {
+  DamagedError,
   LogError,
   type AppendBatch,
   type AppendResult,
@@ -15,7 +16,12 @@ const entryBytesMax = 4 * 1024 * 1024;
 const recordOverheadBytes = 64;
 
 /** One record on its way to a partition. */
-export type Draft = { partition: PartitionView; record: NewRecord };
+export type Draft = {
+  partition: PartitionView;
+  record: NewRecord;
+  /** Written on a full disk as well, from the reserve: the broker's own small facts, such as acknowledgements. */
+  mayUseReserve?: true;
+};
 
 /** A place to read from. */
 export type Position = { partition: PartitionView; offset: number };
@@ -56,11 +62,12 @@ export class Store {
    * Appends records durably as one atomic entry; several for one partition keep their order. Resolves with the offset
    * of each. Entries of earlier calls come first.
    */
-  append(drafts: readonly Draft[]): Promise<number[]> {
-    if (drafts.length === 0) return Promise.resolve([]);
+  async append(drafts: readonly Draft[]): Promise<number[]> {
+    if (drafts.length === 0) return [];
+    if (!drafts.every(({ mayUseReserve }) => mayUseReserve)) this.log.requireRoom();
     const bytes = drafts.reduce((sum, { record }) => sum + sizeOf(record), 0);
     if (this.#queuedBytes > this.#queuedBytesMax) {
-      return Promise.reject(new LogError("overloaded", "too much waits for the disk"));
+      throw new LogError("overloaded", "too much waits for the disk");
     }
     this.#queuedBytes += bytes;
     return new Promise((resolve, reject) => {
@@ -94,6 +101,20 @@ export class Store {
   /** Reads whole batches from the one that holds `offset` on; nothing past the durable end is seen. */
   read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
     return this.log.read(partition, offset, bytesMax);
+  }
+
+  /** As `read`; damage, which the log has reported, is passed over: nothing is found up to where it ends. */
+  async readIntact(
+    partition: PartitionView,
+    offset: number,
+    bytesMax: number,
+  ): Promise<ReadResult> {
+    try {
+      return await this.log.read(partition, offset, bytesMax);
+    } catch (error) {
+      if (!(error instanceof DamagedError)) throw error;
+      return { buffers: [], bytes: 0, nextOffset: error.damage.resumeOffset };
+    }
   }
 
   /**
@@ -154,7 +175,8 @@ export class Store {
       const taken = this.#take();
       const { batches, places } = encodeDrafts(taken.flatMap(({ drafts }) => drafts));
       try {
-        const results = await this.log.append(batches);
+        // What must not use the reserve was refused before it came here.
+        const results = await this.log.append(batches, { mayUseReserve: true });
         let at = 0;
         for (const { drafts, resolve } of taken) {
           resolve(
@@ -183,7 +205,7 @@ export class Store {
       }
       const { batches, places } = encodeDrafts(waiting.drafts);
       try {
-        const results = await this.log.append(batches);
+        const results = await this.log.append(batches, { mayUseReserve: true });
         waiting.resolve(places.map(({ batch, index }) => results[batch]!.baseOffset + index));
       } catch (again) {
         waiting.reject(again as Error);

@@ -14,7 +14,7 @@ const foreign = /[\u0000-\u0020\u007f:*#+/\\"$]/;
 export type Tenant = string;
 
 /**
- * Checks a name as a client gives it: levels separated by `.`, none empty; no `:`, wildcard, `/`, `$`, blank or control
+ * Checks a name as a client gives it: levels separated by `.`, which may be empty as in Kafka; not `.` or `..` alone; no `:`, wildcard, `/`, `$`, blank or control
  * character, no `__` in front (those topics are the broker's own). Returns the reason, or undefined if it is fine.
  */
 export function explainTopicName(name: string): string | undefined {
@@ -24,7 +24,6 @@ export function explainTopicName(name: string): string | undefined {
   if (name.startsWith("__")) return "names that begin with __ are the broker's own";
   if (foreign.test(name))
     return "a topic's name may not hold blanks, control characters or any of : * # + / \\ \" $";
-  if (name.split(".").includes("")) return "a topic's name may not hold an empty level";
   return name.isWellFormed() ? undefined : "a topic's name must be valid text";
 }
 
@@ -34,9 +33,16 @@ export function checkTopicName(name: string): void {
   if (reason !== undefined) throw new PlatformError("validation_failed", `${reason}.`);
 }
 
-/** Whether a token's tenant can be one: letters, digits, `.`, `_`, `-`. */
+/** What a tenant's name may be, for those who gave another one. */
+export const tenantForm = `1 to ${tenantBytesMax} of A-Z a-z 0-9 . _ -, without __ in front`;
+
+/**
+ * Whether a text can be a tenant. As for topics, names that begin with `__` are the broker's own: in stored names the
+ * tenant comes first.
+ */
 export function isTenant(text: string): boolean {
-  return Buffer.byteLength(text) <= tenantBytesMax && /^[A-Za-z0-9._-]+$/.test(text);
+  const isShort = Buffer.byteLength(text) <= tenantBytesMax;
+  return isShort && /^[A-Za-z0-9._-]+$/.test(text) && !text.startsWith("__");
 }
 
 /** The name under which the log knows a tenant's topic. */

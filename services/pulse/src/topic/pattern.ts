@@ -21,7 +21,8 @@ export function compilePattern(text: string): (name: string) => boolean {
   for (const level of levels) {
     if (level === "*" || level === "#") continue;
     if (isPattern(level)) throw refuse("a wildcard stands for whole levels");
-    const reason = explainTopicName(level);
+    // As in names, a level may be empty.
+    const reason = level === "" ? undefined : explainTopicName(level);
     if (reason !== undefined) throw refuse(reason);
   }
   return (name) => matchLevels(levels, name.split("."));

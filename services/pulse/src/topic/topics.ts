@@ -192,6 +192,11 @@ export class Topics {
   }
 }
 
+/** Whether a topic keeps the last message of each key, so that every message needs one. */
+export function isCompacted({ stored }: Topic): boolean {
+  return stored.config.cleanupPolicy !== "delete";
+}
+
 /** The name of a topic's dead letters unless another one was registered. */
 export function defaultDeadLetterName(name: string): string {
   const suffix = ".dlq";

@@ -11,7 +11,10 @@ export type TransformResult =
   | { kind: "failed"; reason: string };
 
 /** Called after each run. */
-export type TransformObserver = (run: { durationNs: number; failed: boolean }) => void;
+export type TransformObserver = (
+  run: { durationNs: number; failed: boolean },
+  topic: Topic,
+) => void;
 
 type Registered = { bytes: Buffer; module: Promise<GuestModule> | undefined };
 
@@ -90,7 +93,7 @@ export class Transforms {
       }
       return { kind: "failed", reason: `transform failed: ${error.code}: ${error.message}` };
     } finally {
-      this.#observe({ durationNs: Number(process.hrtime.bigint() - started), failed });
+      this.#observe({ durationNs: Number(process.hrtime.bigint() - started), failed }, topic);
     }
   }
 }

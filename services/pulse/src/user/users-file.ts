@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { parseJson } from "@platform/kernel/config";
 import { z } from "zod";
-import { isTenant } from "../topic/name.ts";
+import { isTenant, tenantForm } from "../topic/name.ts";
 
 const usersMax = 10_000;
 
@@ -13,7 +13,7 @@ const fileSchema = z
       password: z.string().min(1).max(1024),
       tenant: z
         .string()
-        .refine((text) => text === "" || isTenant(text), "is no tenant")
+        .refine((text) => text === "" || isTenant(text), `is no tenant: ${tenantForm}`)
         .default(""),
     }),
   )

@@ -22,12 +22,16 @@ const laterMs = 60_000;
 const limits = {
   topics_per_tenant_max: 100,
   partitions_max: 10,
+  partitions_default: 1,
   backpressure_limit: 0,
   publish_rate: 0,
   publish_capacity: 1,
   message_bytes_max: 100_000,
   message_ids_max: 10_000,
   producers_max: 1_000,
+  max_deliveries: 10,
+  nack_backoff_ms: 1_000,
+  nack_backoff_max_ms: 60_000,
 };
 
 type Opened = { broker: Broker; journal: Log; close: () => Promise<void> };

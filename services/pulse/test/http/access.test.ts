@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { WebSocket } from "ws";
 import { EventReader, startPulseProcess } from "../fixture/pulse-process.ts";
+import { assemble, shorten } from "../fixture/transforms.ts";
 
 const secret = "a secret of more than thirty-two bytes";
 
@@ -54,6 +55,56 @@ test("tenants see and reach their own topics alone", async (t) => {
   const nobody = await fetch(`${pulse.url}/api/v1/topics`);
   assert.equal(nobody.status, 401);
   assert.ok(nobody.headers.has("www-authenticate"));
+});
+
+test("a token whose tenant cannot be one is refused, and makes nothing", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_TOKEN: "operator-token",
+    PLATFORM_JWT_SECRET: secret,
+  });
+  for (const tenant of ["__x", "a:b", "", "a b", "x".repeat(129)]) {
+    const headers = { authorization: `Bearer ${makeToken({ sub: "u", tenant })}` };
+    const message = { topic: "a", payload: "x" };
+    const { status, body } = await pulse.post("/api/v1/publish", message, headers);
+    assert.deepEqual([status, body.code], [403, "forbidden"], tenant);
+    assert.match(body.detail, /tenant is not valid: 1 to 128 of A-Z a-z 0-9 \. _ -, without __/);
+    assert.equal((await pulse.get("/api/v1/topics", { headers })).status, 403);
+  }
+  assert.equal((await pulse.get("/api/v1/stats")).body.topics_count, 0);
+});
+
+test("a tenant's statistics are those of its own topics", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_TOKEN: "operator-token",
+    PLATFORM_JWT_SECRET: secret,
+  });
+  const as = (tenant: string) => ({ authorization: `Bearer ${makeToken({ sub: "u", tenant })}` });
+  const publish = (tenant: string, topic: string) =>
+    pulse.post("/api/v1/publish", { topic, payload: "hello" }, as(tenant));
+  await pulse.get("/api/v1/topics/a/transform", {
+    method: "POST",
+    headers: as("acme"),
+    body: new Uint8Array(assemble(shorten)),
+  });
+  for (const topic of ["a", "a", "b"]) assert.equal((await publish("acme", topic)).status, 200);
+  assert.equal((await publish("other", "a")).status, 200);
+  const read = async (headers: Record<string, string> = {}) => {
+    const { body } = await pulse.get("/api/v1/stats", { headers });
+    const { messages_published, topics_count, queue_depth, wasm_executions, dropped } = body;
+    return [messages_published, topics_count, queue_depth, wasm_executions, dropped];
+  };
+  assert.deepEqual(await read(as("acme")), [3, 2, 3, 2, 0]);
+  assert.deepEqual(await read(as("other")), [1, 1, 1, 0, 0]);
+  assert.deepEqual(await read(as("third")), [0, 0, 0, 0, 0]);
+  assert.deepEqual(await read(), [4, 3, 4, 2, 0]);
+  const { body } = await pulse.get("/api/v1/stats", { headers: as("other") });
+  assert.equal(body.wal_entries, 1);
+  const socket = new WebSocket(`${pulse.url.replace("http", "ws")}/api/v1/stats/ws`, {
+    headers: as("other"),
+  });
+  const [first] = (await once(socket, "message")) as [Buffer];
+  assert.equal(JSON.parse(first.toString()).messages_published, 1);
+  socket.terminate();
 });
 
 test("a browser's subscriber may bring its token in the query, and a foreign page gets nowhere with a cookie", async (t) => {

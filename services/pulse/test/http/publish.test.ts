@@ -204,6 +204,26 @@ test("a topic whose messages nobody takes refuses more at its bound, and takes t
   reader.close();
 });
 
+test("a compacted topic takes no message without a key, alone, in a batch or delayed", async (t) => {
+  const pulse = await startPulseProcess(t);
+  for (const policy of ["compact", "compact,delete"]) {
+    const name = `latest-${policy.length}`;
+    const topic = { name, config: { cleanup_policy: policy } };
+    assert.equal((await pulse.post("/api/v1/topics", topic)).status, 201);
+    const keyed = { topic: name, payload: "x", key: "k" };
+    const keyless = { topic: name, payload: "x" };
+    assert.equal((await pulse.publish(keyed)).status, 200);
+    for (const message of [keyless, { ...keyless, delay_ms: 10 }]) {
+      const { status, body } = await pulse.publish(message);
+      assert.deepEqual([status, body.code], [400, "validation_failed"]);
+      assert.match(body.detail, /compacted topic takes keyed messages only/);
+    }
+    const batch = await pulse.post("/api/v1/publish/batch", { messages: [keyed, keyless] });
+    assert.deepEqual([batch.status, batch.body.index], [400, 1]);
+    assert.equal((await pulse.get(`/api/v1/tail?topic=${name}`)).body.count, 1);
+  }
+});
+
 test("what is not built yet says so, and names itself", async (t) => {
   const pulse = await startPulseProcess(t);
   for (const path of [

@@ -1,11 +1,12 @@
 // Who may come in: SASL PLAIN and SCRAM, TLS, tenants.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { createHash, createHmac, pbkdf2Sync } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { promisify } from "node:util";
 import * as platformatic from "@platformatic/kafka";
 import { Kafka, logLevel } from "kafkajs";
 import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
@@ -24,6 +25,9 @@ const users = [
 ];
 const plain = (user: string, password: string, identity = "") =>
   Buffer.from(`${identity}\0${user}\0${password}`);
+
+/** Of the Debian package of that name. */
+const program = "kcat";
 
 let stage: KafkaStage;
 before(async () => {
@@ -120,7 +124,12 @@ describe("SCRAM", () => {
     ["SCRAM-SHA-256", "sha256", 32],
     ["SCRAM-SHA-512", "sha512", 64],
   ] as const) {
-    const exchange = async (user: string, password: string, tamper = (text: string) => text) => {
+    const exchange = async (
+      user: string,
+      password: string,
+      tamper = (text: string) => text,
+      nonceInFront = "",
+    ) => {
       const hmac = (key: Buffer, text: string) => createHmac(digest, key).update(text).digest();
       const client = await begin(mechanism);
       const bare = `n=${user},r=clientnonce`;
@@ -138,7 +147,7 @@ describe("SCRAM", () => {
       );
       const clientKey = hmac(salted, "Client Key");
       const storedKey = createHash(digest).update(clientKey).digest();
-      const withoutProof = `c=biws,r=${nonce}`;
+      const withoutProof = `c=biws,r=${nonceInFront}${nonce}`;
       const message = `${bare},${serverFirst},${withoutProof}`;
       const signature = hmac(storedKey, message);
       const proof = Buffer.from(clientKey.map((byte, index) => byte ^ signature[index]!));
@@ -155,6 +164,17 @@ describe("SCRAM", () => {
       assert.ok(Array.isArray(await list(client)));
       const escaped = await exchange("ben=2C=3D", "battery staple");
       assert.equal(escaped.answer.errorCode, 0);
+    });
+
+    test(`${mechanism} takes the client's nonce twice, as librdkafka before 2.6.1 sends it, and no other`, async () => {
+      const same = (text: string) => text;
+      const twice = await exchange("anna", "correct horse", same, "clientnonce");
+      assert.equal(twice.answer.errorCode, 0);
+      assert.equal(twice.answer.authBytes.toString(), twice.verifier);
+      for (const other of ["clientnonceclientnonce", "servernonce", "c"]) {
+        const { answer } = await exchange("anna", "correct horse", same, other);
+        assert.equal(answer.errorCode, errorCodes.saslAuthenticationFailed, other);
+      }
     });
 
     test(`${mechanism} refuses a wrong password, an unknown user and a changed message alike`, async () => {
@@ -194,6 +214,26 @@ test("tenants see their own topics alone", async () => {
 });
 
 describe("real clients", () => {
+  for (const mechanism of ["SCRAM-SHA-256", "SCRAM-SHA-512"]) {
+    const isMissing = spawnSync(program, ["-V"]).status !== 0;
+    const skip = isMissing ? "the Debian package kcat is not installed" : false;
+    test(`kcat (librdkafka) comes in by ${mechanism}`, { skip }, async () => {
+      const settings = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "anna",
+        "sasl.password": "correct horse",
+      };
+      const options = Object.entries(settings).flatMap(([name, value]) => [
+        "-X",
+        `${name}=${value}`,
+      ]);
+      const args = ["-b", `127.0.0.1:${stage.port}`, "-L", "-J", "-m", "30", ...options];
+      const { stdout } = await promisify(execFile)(program, args, { timeout: 60_000 });
+      assert.equal(JSON.parse(stdout).brokers.length, 1);
+    });
+  }
+
   for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"] as const) {
     test(`kafkajs comes in by ${mechanism}`, async () => {
       const sasl = { mechanism, username: "anna", password: "correct horse" };

@@ -25,6 +25,7 @@ import { Schemas } from "../../src/schema/schemas.ts";
 import { Offsets } from "../../src/store/offsets.ts";
 import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
+import { TenantCounts } from "../../src/tenant-counts.ts";
 import { Topics } from "../../src/topic/topics.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
@@ -50,6 +51,7 @@ async function open(t: TestContext, folder: string, changes: Partial<KafkaFacePa
     backlog: new Backlog(store, state, topics, 1_000),
     idSource: createIdSource(),
     clock: systemClock,
+    tenantCounts: new TenantCounts(),
     metrics,
     log: createLogger({ service: "pulse", level: "error" }),
     users: [{ name: "anna", password: "correct horse", tenant: "red" }],

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { ConnectionOptions, TlsOptions } from "node:tls";
 import { createIdSource } from "@platform/kernel/ids";
 import { systemClock } from "@platform/kernel/time";
-import { openLog, openNodeDisk, type SyncMode } from "@platform/log";
+import { openLog, openNodeDisk, type Disk, type SyncMode } from "@platform/log";
 import { GuestPool } from "@platform/wasm";
 import { DeadLetterWriter } from "../../src/deadletter/dead-letter-writer.ts";
 import { Backlog } from "../../src/dispatch/backlog.ts";
@@ -24,6 +24,7 @@ import { ProducerIds } from "../../src/store/producer-ids.ts";
 import { StateTable } from "../../src/store/state.ts";
 import { Store } from "../../src/store/store.ts";
 import { Schemas } from "../../src/schema/schemas.ts";
+import { TenantCounts } from "../../src/tenant-counts.ts";
 import { Topics } from "../../src/topic/topics.ts";
 import { Transforms } from "../../src/transform/transforms.ts";
 import { KafkaClient } from "./client.ts";
@@ -40,6 +41,8 @@ export interface StageOptions {
   /** When a write counts as done; as in earnest by default. */
   sync?: SyncMode;
   advertised?: { host: string; port: number };
+  /** The disk of its log; by default a folder of its own. */
+  disk?: Disk;
   /** Bytes a second that a tenant may write and read. */
   bytesPerSecond?: number;
 }
@@ -89,7 +92,7 @@ export class KafkaStage implements AsyncDisposable {
   async #start(): Promise<void> {
     const { users = [], isClosed = false, limits = {}, tls, advertised } = this.#options;
     const log = await openLog({
-      disk: openNodeDisk(join(this.folder, "log")),
+      disk: this.#options.disk ?? openNodeDisk(join(this.folder, "log")),
       sync: this.#options.sync ?? { kind: "group" },
     });
     const store = new Store(log);
@@ -108,7 +111,12 @@ export class KafkaStage implements AsyncDisposable {
     this.broker = {
       topics,
       store,
-      producer: new BatchProducer(store, new BatchShaper(shaping), 8 * 1024 * 1024),
+      producer: new BatchProducer(
+        store,
+        new BatchShaper(shaping),
+        8 * 1024 * 1024,
+        new TenantCounts(),
+      ),
       backlog: new Backlog(store, state, topics, 1_000),
       producerIds: ProducerIds.open(store, state),
       settings: new TopicSettings(store, state, topics, 8 * 1024 * 1024),

@@ -11,25 +11,19 @@ import {
 import { compilePattern } from "../../src/topic/pattern.ts";
 
 test("names that would reach another tenant, a wildcard or the broker's own topics are refused", () => {
-  const bad = [
-    "",
-    ".",
-    "..",
+  const bad = ["", ".", "..", "a:b", "a*", "#", "+", "$sys", "__state", "a b", "a\n", "a/b"];
+  for (const name of bad) assert.equal(typeof explainTopicName(name), "string", name);
+  for (const name of [
+    "a",
+    "orders.eu",
+    "a_b-c.1",
+    "büro",
     "a..b",
     ".a",
     "a.",
-    "a:b",
-    "a*",
-    "#",
-    "+",
-    "$sys",
-    "__state",
-    "a b",
-    "a\n",
-    "a/b",
-  ];
-  for (const name of bad) assert.equal(typeof explainTopicName(name), "string", name);
-  for (const name of ["a", "orders.eu", "a_b-c.1", "büro", "x".repeat(249)]) {
+    "...",
+    "x".repeat(249),
+  ]) {
     assert.equal(explainTopicName(name), undefined, name);
   }
   assert.equal(typeof explainTopicName("x".repeat(250)), "string");
@@ -67,11 +61,14 @@ test("* stands for one level and # for zero or more", () => {
     ["#.end", "x.end.y", false],
     ["a.#.c.*", "a.b.b.c.d", true],
     ["*.*", "a", false],
+    ["a.*.b", "a..b", true],
+    ["a..*", "a..b", true],
+    ["a..*", "a.b", false],
   ];
   for (const [pattern, name, matches] of cases) {
     assert.equal(compilePattern(pattern)(name), matches, `${pattern} on ${name}`);
   }
-  for (const bad of ["a*", "a.b#", "a..b", "a.:"]) assert.throws(() => compilePattern(bad), bad);
+  for (const bad of ["a*", "a.b#", "a.:"]) assert.throws(() => compilePattern(bad), bad);
 });
 
 test("a pattern of many # is decided in time that does not explode", () => {

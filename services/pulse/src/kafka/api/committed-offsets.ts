@@ -115,12 +115,11 @@ async function commitAll(
 
 function checkPlace(
   topic: Topic | undefined,
-  partition: { partitionIndex: number; committedOffset: number; committedMetadata: string | null },
+  partition: { partitionIndex: number; committedMetadata: string | null },
 ): ErrorCode {
   if (topic?.stored.partitions[partition.partitionIndex] === undefined) {
     return errorCodes.unknownTopicOrPartition;
   }
-  if (partition.committedOffset < 0) return errorCodes.invalidCommitOffsetSize;
   const isLong = Buffer.byteLength(partition.committedMetadata ?? "") > metadataBytesMax;
   return isLong ? errorCodes.offsetMetadataTooLarge : errorCodes.none;
 }

@@ -33,7 +33,10 @@ export function readRequestHeader(reader: Reader): RequestHeader {
   return { apiKey, apiVersion, correlationId, clientId: reader.readNullableString() };
 }
 
-/** Reads the body that follows a request header; every byte must belong to it. */
+/**
+ * Reads the body that follows a request header. Bytes after a complete body are left in `reader`: Apache Kafka ignores
+ * them, and librdkafka 2.1 and newer sends some with every Metadata request for all topics.
+ */
 export function readRequestBody<Q>(
   reader: Reader,
   message: Message<Q, never, unknown, never>,
@@ -43,9 +46,7 @@ export function readRequestBody<Q>(
     reader.flexible = true;
     skipTags(reader);
   }
-  const body = message.request.read(reader, version);
-  reader.expectEnd();
-  return body;
+  return message.request.read(reader, version);
 }
 
 /** A request as buffers to send, with its length in front. */

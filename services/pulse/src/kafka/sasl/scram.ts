@@ -22,6 +22,14 @@ const firstMessage = /^([ny]),(?:a=([^,]*))?,(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+
 const finalMessage =
   /^(c=([A-Za-z0-9+/=]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[^p].*)?),p=([A-Za-z0-9+/=]+)$/;
 
+type FirstMessages = {
+  bare: string;
+  header: string;
+  clientNonce: string;
+  nonce: string;
+  serverFirst: string;
+};
+
 /** Derives what the server keeps of a password. */
 export function deriveScramCredential(
   mechanism: ScramMechanism,
@@ -50,7 +58,7 @@ export function beginScram(
   fakeSaltKey: Buffer,
 ): SaslExchange {
   const digest = digests[mechanism];
-  let first: { bare: string; header: string; nonce: string; serverFirst: string } | undefined;
+  let first: FirstMessages | undefined;
   let found: ReturnType<CredentialStore["findScram"]>;
 
   async function takeFirst(text: string): Promise<SaslStep> {
@@ -72,17 +80,17 @@ export function beginScram(
     const iterations = found?.credential.iterations ?? iterationsDefault;
     const serverFirst = `r=${nonce},s=${salt.toString("base64")},i=${iterations}`;
     const header = text.slice(0, text.length - bare!.length);
-    first = { bare: bare!, header, nonce, serverFirst };
+    first = { bare: bare!, header, clientNonce: clientNonce!, nonce, serverFirst };
     return flag === undefined ? malformed : { kind: "continue", bytes: Buffer.from(serverFirst) };
   }
 
-  async function takeFinal(text: string, before: NonNullable<typeof first>): Promise<SaslStep> {
+  async function takeFinal(text: string, before: FirstMessages): Promise<SaslStep> {
     const match = finalMessage.exec(text);
     if (match === null) return malformed;
     const [, withoutProof, binding, nonce, proofText] = match;
-    if (nonce !== before.nonce || Buffer.from(binding!, "base64").toString() !== before.header) {
-      return malformed;
-    }
+    // librdkafka before 2.6.1 puts its own nonce once more in front of the server's answer, which begins with it.
+    const isOwn = nonce === before.nonce || nonce === before.clientNonce + before.nonce;
+    if (!isOwn || Buffer.from(binding!, "base64").toString() !== before.header) return malformed;
     const proof = Buffer.from(proofText!, "base64");
     const authMessage = `${before.bare},${before.serverFirst},${withoutProof}`;
     if (found === undefined || proof.length !== digestBytes[mechanism]) {

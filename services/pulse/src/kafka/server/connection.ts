@@ -45,6 +45,8 @@ export interface ConnectionContext {
   shortenReads: ReadShortener;
   /** A request was answered, or failed. */
   onRequest(name: string, version: number, durationMs: number): void;
+  /** A complete request was followed by bytes of its frame, which are ignored. */
+  onSurplus(name: string): void;
   /** The connection is closed because of what the client sent, or because a handler failed. */
   onFault(fault: ConnectionFault): void;
 }
@@ -201,6 +203,7 @@ export class Connection {
       }
       const { message } = found;
       const body = readRequestBody(reader, message, header.apiVersion);
+      if (reader.remaining > 0) this.#context.onSurplus(message.name);
       const response = await found.handle(body as never, this.#createExchange(header, entry));
       this.#context.onRequest(message.name, header.apiVersion, performance.now() - started);
       const answer =

@@ -17,6 +17,8 @@ const readBytes = 65_536;
 export interface KafkaLimits {
   /** Connections at once; further ones are closed at once. Default 2 000. */
   connectionsMax: number;
+  /** Connections of one client address at once; further ones are closed at once. Default 1 000. */
+  connectionsPerAddressMax: number;
   /** Largest request in bytes. Default 16 MiB. */
   frameBytesMax: number;
   /** Elements of all arrays of one request. Default 100 000. */
@@ -36,6 +38,7 @@ export interface KafkaLimits {
 /** The limits where nothing else is configured. */
 export const kafkaLimitsDefault: KafkaLimits = {
   connectionsMax: 2_000,
+  connectionsPerAddressMax: 1_000,
   frameBytesMax: 16 * 1024 * 1024,
   arrayItemsMax: 100_000,
   inFlightMax: 64,
@@ -54,6 +57,7 @@ export interface KafkaServerOptions {
   /** How much of authentication a new client is spared. */
   admit(remoteAddress: string): Authentication;
   onRequest?(name: string, version: number, durationMs: number): void;
+  onSurplus?(name: string): void;
   onFault?(fault: ConnectionFault): void;
 }
 
@@ -72,6 +76,8 @@ export class KafkaServer {
   readonly #options: KafkaServerOptions;
   readonly #context: ConnectionContext;
   readonly #connections = new Set<Tracked>();
+  /** Sockets by client address, those in a TLS handshake included. */
+  readonly #addresses = new Map<string, number>();
   readonly #servers = new Set<Server>();
   readonly #sweeper: NodeJS.Timeout;
   /** Connections that were closed at once because there were too many. */
@@ -89,6 +95,7 @@ export class KafkaServer {
       inFlightMax: this.limits.inFlightMax,
       shortenReads: createReadShortener(Buffer.allocUnsafeSlow(readBytes)),
       onRequest: (name, version, durationMs) => options.onRequest?.(name, version, durationMs),
+      onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
     };
     this.#sweeper = setInterval(() => this.#sweep(performance.now()), sweepMs);
@@ -121,7 +128,8 @@ export class KafkaServer {
             socket.setNoDelay(true);
             this.#accept(socket);
           });
-    // Sockets that are still in the handshake count, too.
+    // Sockets that are still in the handshake count, too. The plain server's own listener comes after this one.
+    server.prependListener("connection", (socket: Socket) => this.#countAddress(socket));
     server.maxConnections = this.limits.connectionsMax;
     server.on("drop", () => this.refusedCount++);
     server.listen({
@@ -154,7 +162,24 @@ export class KafkaServer {
     return new Promise((resolve) => server.close(() => resolve()));
   }
 
+  #countAddress(socket: Socket): void {
+    const address = plainAddress(socket.remoteAddress ?? "");
+    const count = this.#addresses.get(address) ?? 0;
+    if (count >= this.limits.connectionsPerAddressMax) {
+      this.refusedCount++;
+      socket.destroy();
+      return;
+    }
+    this.#addresses.set(address, count + 1);
+    socket.once("close", () => {
+      const left = this.#addresses.get(address)! - 1;
+      if (left === 0) this.#addresses.delete(address);
+      else this.#addresses.set(address, left);
+    });
+  }
+
   #accept(socket: Socket): void {
+    if (socket.destroyed) return;
     if (this.#connections.size >= this.limits.connectionsMax) {
       this.refusedCount++;
       socket.destroy();

@@ -141,7 +141,7 @@ const remarks = [
   "- Not available: transactions (`transactional.id` is refused at once), KIP-848 groups (`group.protocol=classic`, which is the",
   "  default), share groups, message formats 0 and 1 (clients older than 0.11).",
   "- `message.timestamp.type` is `CreateTime`, replication factor and `min.insync.replicas` are 1: other values are refused.",
-  "- The names of topics may not begin with `__`, nor hold an empty level (`a..b`).",
+  "- The names of topics may not begin with `__`.",
   "",
 ];
 

@@ -1,0 +1,104 @@
+// Messages that groups gave up after too many failed deliveries, on their way to the dead letters.
+import type { Clock } from "@platform/kernel/time";
+import type { DeadLetterWriter } from "../deadletter/dead-letter-writer.ts";
+import type { Message } from "../publish/message.ts";
+import { sizeOf, type Draft } from "../store/store.ts";
+import type { Topic } from "../topic/topics.ts";
+import type { Group } from "./group.ts";
+
+/** Bytes of dead letters that one entry holds, unless a single one is larger. */
+const lettersBytesMax = 2 * 1024 * 1024;
+
+/** A message that a group gave up. */
+export type Undelivered = { group: Group; message: Message; failures: number };
+
+/** Such a message with the draft of its dead letter. */
+export type UndeliveredLetter = Undelivered & { draft: Draft };
+
+type Parts = {
+  deadLetters: DeadLetterWriter;
+  clock: Clock;
+  onError: (error: unknown) => void;
+};
+
+/** The messages that wait to become dead letters. Groups count them as looked ahead, which bounds them. */
+export class UndeliveredMessages {
+  readonly #parts: Parts;
+  #waiting: Undelivered[] = [];
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get count(): number {
+    return this.#waiting.length;
+  }
+
+  add(undelivered: Undelivered): void {
+    const { group, message } = undelivered;
+    // A dead letter has no further place to go: its readers get it again.
+    const isDeadLetter = this.#parts.deadLetters.isDeadLetterName(group.tenant, group.topic.name);
+    if (isDeadLetter) group.retryLater(message);
+    else this.#waiting.push(undelivered);
+  }
+
+  /**
+   * Takes out as many as one entry holds, as drafts of dead letters; the topics for those are made if they are not there.
+   * Where that fails the group delivers the message again.
+   */
+  async takeLetters(): Promise<UndeliveredLetter[]> {
+    const targets = await this.#ensureTopics();
+    const letters: UndeliveredLetter[] = [];
+    const waiting = this.#waiting;
+    let bytes = 0;
+    let taken = 0;
+    for (const undelivered of waiting) {
+      const letter = this.#draft(undelivered, targets);
+      if (letter !== undefined) {
+        bytes += sizeOf(letter.draft.record);
+        if (letters.length > 0 && bytes > lettersBytesMax) break;
+        letters.push(letter);
+      }
+      taken++;
+    }
+    this.#waiting = waiting.slice(taken);
+    return letters;
+  }
+
+  async #ensureTopics(): Promise<Map<Topic, Topic>> {
+    const { deadLetters, onError } = this.#parts;
+    const targets = new Map<Topic, Topic>();
+    for (const topic of new Set(this.#waiting.map(({ group }) => group.topic))) {
+      try {
+        if (topic.stored.live) targets.set(topic, await deadLetters.ensure(topic));
+      } catch (error) {
+        onError(error);
+      }
+    }
+    return targets;
+  }
+
+  #draft(
+    undelivered: Undelivered,
+    targets: ReadonlyMap<Topic, Topic>,
+  ): UndeliveredLetter | undefined {
+    const { deadLetters, clock } = this.#parts;
+    const { group, message, failures } = undelivered;
+    const { topic, partition, offset } = message;
+    // A replay or its expiry may have come first.
+    if (group.failuresOf(partition)?.isExhausted(offset) !== true) return undefined;
+    const target = targets.get(topic);
+    if (target === undefined) {
+      group.retryLater(message);
+      return undefined;
+    }
+    const draft = deadLetters.draft(target, {
+      ...message,
+      sourceTopic: topic.name,
+      retryCount: message.retryCount + failures - 1,
+      reason: `not acknowledged by the group ${JSON.stringify(group.name)} in ${failures} deliveries`,
+      at: clock.now(),
+    });
+    return { ...undelivered, draft };
+  }
+}

@@ -1,0 +1,81 @@
+// Acknowledgements of group members that cannot send any on their own connection: those by server-sent events.
+import { z } from "zod";
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
+import type { Group } from "../dispatch/group.ts";
+import type { Groups } from "../dispatch/groups.ts";
+import { toPublishError } from "../publish/publish-error.ts";
+import type { Tenant } from "../topic/name.ts";
+import type { Topics } from "../topic/topics.ts";
+import { tenantOf } from "./admission.ts";
+
+const bodySchema = z.strictObject({
+  topic: z.string(),
+  group: z.string(),
+  message_id: z.string().min(1).optional().describe("The `message_id` of the delivery."),
+  id: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Instead of `message_id`: that, or `partition:offset`, the id of the event."),
+});
+
+type Body = z.output<typeof bodySchema>;
+
+/** The parts that acknowledgements go through. */
+export type AcknowledgementParts = { topics: Topics; groups: Groups };
+
+/** The operations. */
+export function createAcknowledgementRoutes({ topics, groups }: AcknowledgementParts): ApiRoute[] {
+  const problems = {
+    400: "Neither `message_id` nor `id`, or both",
+    404: "No member of the group holds such a message: it was acknowledged, or its time was up",
+    507: "The disk is full: it is stored as soon as there is space, and lost if the broker ends before",
+  };
+  const answer = async (
+    tenant: Tenant,
+    body: Body,
+    settle: (group: Group, id: string) => boolean,
+  ) => {
+    const id = readId(body);
+    const group = groups.find(tenant, body.group, topics.get(tenant, body.topic));
+    if (group === undefined || !settle(group, id)) {
+      throw new PlatformError("not_found", "No member of the group holds such a message.");
+    }
+    await groups.save().catch((error: unknown) => {
+      throw toPublishError(error);
+    });
+    return { status: "success" };
+  };
+  return [
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/ack",
+      summary: "Acknowledge a message that a member of a group got with ack=manual",
+      tag: "Groups",
+      body: bodySchema,
+      problems,
+      handle: ({ body, caller }) =>
+        answer(tenantOf(caller), body, (group, id) => group.acknowledge(id)),
+    }),
+    defineRoute({
+      method: "POST",
+      path: "/api/v1/nack",
+      summary: "Give a message back that a member of a group got with ack=manual",
+      description:
+        "The next member in turn gets it after a back-off (`nack_backoff_ms`, doubling); once it has failed " +
+        "`max_deliveries` times it becomes a dead letter.",
+      tag: "Groups",
+      body: bodySchema,
+      problems,
+      handle: ({ body, caller }) =>
+        answer(tenantOf(caller), body, (group, id) => group.giveBack(id)),
+    }),
+  ];
+}
+
+function readId({ message_id, id }: Body): string {
+  if (message_id !== undefined && id === undefined) return message_id;
+  if (id !== undefined && message_id === undefined) return id;
+  throw new PlatformError("validation_failed", "Either message_id or id is required.");
+}

@@ -1,0 +1,65 @@
+// Events of the log as lines of the service's own log.
+import type { Logger } from "@platform/kernel/log";
+import { LogError, type LogEvent, type RecoveryReport } from "@platform/log";
+
+/** Logs an event of the log. Everything that may mean lost data is an error. */
+export function logEvent(log: Logger, event: LogEvent): void {
+  switch (event.kind) {
+    case "checkpoint":
+    case "compacted":
+      log.debug(event.kind, { ...event });
+      return;
+    case "checkpoint-failed":
+    case "group-failed":
+      log.error("writing the log failed", { ...event });
+      return;
+    case "disk-full":
+      log.error(
+        "the disk is full: publishing is refused; delete topics, lower their retention or free space",
+        { ...event },
+      );
+      return;
+    case "disk-has-room":
+      log.info("the disk has room again: publishing is accepted", { ...event });
+      return;
+    case "damaged":
+      log.error(
+        "stored messages cannot be read; the rest of the partition can (platform-pulse repair drops the damaged range)",
+        { ...event.damage },
+      );
+      return;
+    case "quarantine-failed":
+      log.error("damaged data could not be quarantined", { ...event });
+      return;
+    case "quarantined":
+      log.error("stored data is damaged; the damaged part was quarantined", { ...event.report });
+      return;
+    case "healed":
+      log.error("a file is damaged; it was restored from its copy", { ...event.report });
+      return;
+    case "set-aside":
+      log.warn("a file that belongs to nothing was quarantined", { file: event.file });
+  }
+}
+
+/** Logs the outcome of opening the log. */
+export function logRecovery(log: Logger, recovery: RecoveryReport): void {
+  const { quarantined, healed, setAside, ...figures } = recovery;
+  log.info("log opened", {
+    ...figures,
+    quarantined: quarantined.length,
+    healed: healed.length,
+    setAside: setAside.length,
+  });
+  if (recovery.cutBytes === 0) return;
+  log.warn("the end of the journal was cut: a write that was never acknowledged as stored", {
+    cutBytes: recovery.cutBytes,
+  });
+}
+
+/** Adds the command that helps to an error of opening the log. */
+export function explainOpenError(error: unknown): unknown {
+  if (!(error instanceof LogError) || error.code !== "needs-repair") return error;
+  const text = `${error.message}; run \`platform-pulse check\` for the whole list, then restore the files or run \`platform-pulse repair\``;
+  return new LogError(error.code, text, { cause: error });
+}

@@ -1,0 +1,81 @@
+// `platform-pulse check` and `repair`: the log's folder while the broker is stopped.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { findFileHolder } from "@platform/kernel/lifecycle";
+import { checkLog, LogError, openNodeDisk, repairLog, type CheckReport } from "@platform/log";
+import type { PulseConfig } from "../config.ts";
+import { findLogFolder, type LogPlace } from "./folder.ts";
+
+/** Exit code for a log that is damaged. */
+const exitDamaged = 1;
+
+/** Prints what is whole and what is damaged; returns the exit code. */
+export async function checkFolder(
+  config: PulseConfig,
+  print: (line: string) => void,
+): Promise<number> {
+  const folder = requireFolder(config);
+  const report = await checkLog(openNodeDisk(folder)).catch((error: unknown) =>
+    explainLocked(error, folder),
+  );
+  printReport(folder, report, print);
+  if (report.isWhole) return 0;
+  print(
+    report.opens
+      ? "The broker starts with this log. `platform-pulse repair` quarantines the damaged parts."
+      : "The broker refuses to start with this log. Restore the files named above, or run `platform-pulse repair`.",
+  );
+  return exitDamaged;
+}
+
+/** Repairs the folder, or with `isDryRun` prints what a repair would quarantine; returns the exit code. */
+export async function repairFolder(
+  config: PulseConfig,
+  isDryRun: boolean,
+  print: (line: string) => void,
+): Promise<number> {
+  const folder = requireFolder(config);
+  const disk = openNodeDisk(folder);
+  const explain = (error: unknown) => explainLocked(error, folder);
+  if (isDryRun) {
+    printReport(folder, await checkLog(disk).catch(explain), print);
+    print("Nothing was changed.");
+    return 0;
+  }
+  const { quarantine_bytes_max: quarantineBytesMax } = config;
+  const report = await repairLog({ disk, quarantineBytesMax }).catch(explain);
+  printReport(folder, report, print);
+  print(
+    report.isWhole
+      ? "Nothing had to be repaired."
+      : `Repaired. The damaged parts are in ${folder}/quarantine.`,
+  );
+  return 0;
+}
+
+/** The log's folder. Throws if there is none: a mistyped path must not make an empty log and call it whole. */
+export function requireFolder(config: LogPlace): string {
+  const folder = findLogFolder(config);
+  if (!existsSync(folder)) throw new Error(`there is no log in ${folder}`);
+  return folder;
+}
+
+/** Throws the error of opening a log again; one about its lock names the process that holds it. */
+export async function explainLocked(error: unknown, folder: string): Promise<never> {
+  if (!(error instanceof LogError) || error.code !== "locked") throw error;
+  const holder = await findFileHolder(join(folder, "lock.db"));
+  const by = holder === undefined ? "" : `: ${holder.name} (process ${holder.pid})`;
+  const text = `${error.message}${by}; stop the broker first`;
+  throw new LogError("locked", text, { cause: error });
+}
+
+function printReport(folder: string, report: CheckReport, print: (line: string) => void): void {
+  const { topics, partitions, bytes, damaged, healed } = report;
+  print(`${folder}: ${topics} topics, ${partitions} partitions, ${bytes} bytes intact in segments`);
+  for (const { file, position, length, reason } of damaged) {
+    print(`damaged   ${file} at ${position}, ${length} bytes: ${reason}`);
+  }
+  for (const { file, reason } of healed)
+    print(`restored from its copy at the next start   ${file}: ${reason}`);
+  if (report.isWhole) print("Everything is whole.");
+}

@@ -1,0 +1,59 @@
+// Figures of each tenant since the start.
+import type { Tenant } from "./topic/name.ts";
+
+/** Tenants that are counted; the one that came first goes when there are more, and begins at 0 when it comes back. */
+const tenantsMax = 10_000;
+
+/** What is counted of one tenant. */
+export type TenantFigures = {
+  published: number;
+  executions: number;
+  executionErrors: number;
+  executionNs: number;
+  dropped: number;
+};
+
+const nothing: Readonly<TenantFigures> = {
+  published: 0,
+  executions: 0,
+  executionErrors: 0,
+  executionNs: 0,
+  dropped: 0,
+};
+
+/** The figures of all tenants. */
+export class TenantCounts {
+  readonly #byTenant = new Map<Tenant, TenantFigures>();
+
+  /** The figures so far; zeros for a tenant that did nothing. */
+  read(tenant: Tenant): Readonly<TenantFigures> {
+    return this.#byTenant.get(tenant) ?? nothing;
+  }
+
+  addPublished(tenant: Tenant, count: number): void {
+    this.#of(tenant).published += count;
+  }
+
+  addRun(tenant: Tenant, { durationNs, failed }: { durationNs: number; failed: boolean }): void {
+    const figures = this.#of(tenant);
+    figures.executions++;
+    figures.executionNs += durationNs;
+    if (failed) figures.executionErrors++;
+  }
+
+  addDropped(tenant: Tenant): void {
+    this.#of(tenant).dropped++;
+  }
+
+  #of(tenant: Tenant): TenantFigures {
+    const known = this.#byTenant.get(tenant);
+    if (known !== undefined) return known;
+    if (this.#byTenant.size >= tenantsMax) {
+      const first = this.#byTenant.keys().next();
+      if (first.done !== true) this.#byTenant.delete(first.value);
+    }
+    const figures = { ...nothing };
+    this.#byTenant.set(tenant, figures);
+    return figures;
+  }
+}

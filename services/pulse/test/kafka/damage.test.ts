@@ -1,0 +1,71 @@
+// A closed segment is damaged while the broker runs: consumers get an error for it, and everything else.
+import assert from "node:assert/strict";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import { fetch as fetchMessage } from "../../src/kafka/protocol/messages/index.ts";
+import { EventReader, startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+import { KafkaClient } from "./client.ts";
+
+const COUNT = 30;
+
+async function fetchAt(client: KafkaClient, offset: number) {
+  const answer = await client.ask(fetchMessage, 4, {
+    replicaId: -1,
+    maxWaitMs: 0,
+    minBytes: 0,
+    maxBytes: 1_000_000,
+    isolationLevel: 0,
+    topics: [
+      { name: "t", partitions: [{ partition: 0, fetchOffset: offset, partitionMaxBytes: 1 }] },
+    ],
+  });
+  return answer.topics[0]!.partitions[0]!;
+}
+
+/** Flips a bit of every record in the middle of the topic's segments. */
+function damageMiddle(pulse: PulseProcess): void {
+  const files = globSync("**/topics/**/*.log", { cwd: pulse.folder }).sort();
+  const path = join(pulse.folder, files[Math.floor(files.length / 2)]!);
+  const bytes = readFileSync(path);
+  for (let at = 2_000; at < bytes.length; at += 4_000) bytes[at] = bytes[at]! ^ 1;
+  writeFileSync(path, bytes);
+}
+
+test("Kafka consumers get KAFKA_STORAGE_ERROR inside the damage and records around it", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const config = { segment_bytes: 100_000 };
+  assert.equal((await pulse.post("/api/v1/topics", { name: "t", config })).status, 201);
+  for (let at = 0; at < COUNT; at++) {
+    const { status } = await pulse.publish({ topic: "t", payload: `${at} `.padEnd(30_000, "x") });
+    assert.equal(status, 200);
+    // A stop writes a checkpoint, after which the next segment can begin.
+    if (at % 10 === 9) {
+      await pulse.stop();
+      await pulse.start();
+    }
+  }
+  damageMiddle(pulse);
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  const codes: number[] = [];
+  for (let offset = 0; offset < COUNT; offset++)
+    codes.push((await fetchAt(client, offset)).errorCode);
+  const damaged = codes.flatMap((code, offset) => (code === errorCodes.none ? [] : [offset]));
+  assert.ok(damaged.length > 0 && damaged.length < COUNT / 2, `damaged: ${damaged.join()}`);
+  for (const offset of damaged) assert.equal(codes[offset], errorCodes.kafkaStorageError);
+
+  const tail = await pulse.get(`/api/v1/tail?topic=t&n=${COUNT}`);
+  assert.equal(tail.status, 200);
+  assert.equal(tail.body.count, COUNT - damaged.length);
+  const reader = await EventReader.open(`${pulse.url}/api/v1/subscribe/t?from=earliest`);
+  await reader.wait(COUNT - damaged.length);
+  reader.close();
+
+  const ready = await pulse.get("/readyz");
+  assert.equal(ready.status, 200);
+  assert.match(ready.body.warnings.log, /damaged ranges? of stored messages cannot be read/);
+  const metrics = String((await pulse.get("/metrics")).body);
+  assert.match(metrics, /^platform_pulse_log_damaged_ranges [1-9]/m);
+  assert.match(metrics, /^platform_pulse_log_quarantine_files [1-9]/m);
+});

@@ -1,0 +1,157 @@
+// Settings of the broker as Kafka clients meet them: partitions, names, sizes, idle connections.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { encodeBatch } from "@platform/log/batch";
+import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
+import {
+  createTopics,
+  describeConfigs,
+  fetch,
+  metadata,
+  offsetCommit,
+  produce,
+} from "../../src/kafka/protocol/messages/index.ts";
+import { startPulseProcess } from "../fixture/pulse-process.ts";
+import { KafkaClient } from "./client.ts";
+
+const mebibyte = 1024 * 1024;
+
+test("topics that are made in passing have partitions_default partitions, and Kafka's tools see it", async (t) => {
+  const pulse = await startPulseProcess(t, { PLATFORM_PULSE_PARTITIONS_DEFAULT: "3" });
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  const asked = await client.ask(metadata, 12, { topics: [{ name: "asked" }] });
+  assert.equal(asked.topics[0]!.partitions.length, 3);
+  const made = await client.ask(createTopics, 7, {
+    topics: [
+      { name: "made", numPartitions: -1, replicationFactor: -1, assignments: [], configs: [] },
+    ],
+    timeoutMs: 5_000,
+    validateOnly: false,
+  });
+  assert.deepEqual([made.topics[0]!.errorCode, made.topics[0]!.numPartitions], [0, 3]);
+  await pulse.publish({ topic: "published", payload: "x" });
+  assert.equal((await pulse.get("/api/v1/topics/published")).body.partitions, 3);
+  const { results } = await client.ask(describeConfigs, 4, {
+    resources: [{ resourceType: 4, resourceName: "1", configurationKeys: ["num.partitions"] }],
+    includeSynonyms: false,
+    includeDocumentation: false,
+  });
+  assert.equal(results[0]!.configs[0]!.value, "3");
+});
+
+test("more partitions by default than a topic may have stop the start", async (t) => {
+  await assert.rejects(
+    startPulseProcess(t, {
+      PLATFORM_PULSE_PARTITIONS_DEFAULT: "11",
+      PLATFORM_PULSE_PARTITIONS_MAX: "10",
+    }),
+    /partitions_default is larger than partitions_max/,
+  );
+});
+
+test("settings of the cold storage that is not built are refused by name", async (t) => {
+  for (const name of ["ENDPOINT", "BUCKET", "TOKEN"]) {
+    const variable = `PLATFORM_PULSE_S3_${name}`;
+    const start = startPulseProcess(t, { [variable]: "something" });
+    await assert.rejects(start, new RegExp(`${variable}.*not available yet`, "s"));
+  }
+});
+
+test("names such as a..b are topics over Kafka and HTTP alike, . and .. are not", async (t) => {
+  const pulse = await startPulseProcess(t);
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  const names = ["a..b", ".a", "a.", "..."];
+  const { topics } = await client.ask(metadata, 12, {
+    topics: [...names, ".", ".."].map((name) => ({ name })),
+  });
+  assert.deepEqual(
+    topics.map(({ errorCode }) => errorCode),
+    [0, 0, 0, 0, errorCodes.invalidTopic, errorCodes.invalidTopic],
+  );
+  for (const topic of names) {
+    assert.equal((await pulse.publish({ topic, payload: topic })).status, 200);
+    assert.equal((await pulse.get(`/api/v1/tail?topic=${topic}`)).body.count, 1);
+  }
+});
+
+test("a batch of 10 MiB is stored and read back, a larger one is refused", async (t) => {
+  const pulse = await startPulseProcess(t);
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  await client.ask(metadata, 12, { topics: [{ name: "large" }] });
+  const overhead =
+    encodeBatch([{ key: null, value: Buffer.alloc(9 * mebibyte), headers: [], timestamp: 1 }])
+      .length -
+    9 * mebibyte;
+  const write = async (bytes: number) => {
+    const value = Buffer.alloc(bytes - overhead, 1);
+    const records = [encodeBatch([{ key: null, value, headers: [], timestamp: 1 }])];
+    assert.equal(records[0]!.length, bytes);
+    const { topics } = await client.ask(produce, 9, {
+      acks: -1,
+      timeoutMs: 30_000,
+      topics: [{ name: "large", partitions: [{ index: 0, records }] }],
+    });
+    return topics[0]!.partitions[0]!.errorCode;
+  };
+  assert.equal(await write(10 * mebibyte), 0);
+  assert.equal(await write(10 * mebibyte + 1), errorCodes.messageTooLarge);
+  const partitions = [{ partition: 0, fetchOffset: 0, partitionMaxBytes: mebibyte }];
+  const { topics } = await client.ask(fetch, 11, {
+    maxWaitMs: 0,
+    minBytes: 1,
+    maxBytes: mebibyte,
+    isolationLevel: 0,
+    topics: [{ name: "large", partitions }],
+  });
+  assert.equal(topics[0]!.partitions[0]!.records!.length, 10 * mebibyte);
+});
+
+test("a batch over HTTP may fill its body of 10 MiB, also when it goes to the dead letters", async (t) => {
+  const pulse = await startPulseProcess(t);
+  const payload = "x".repeat(1_000_000);
+  const messages = Array.from({ length: 10 }, () => ({ topic: "large", payload, ttl_ms: 1 }));
+  const body = { messages };
+  assert.ok(JSON.stringify(body).length > 10_000_000);
+  const { status } = await pulse.post("/api/v1/publish/batch", body);
+  assert.equal(status, 200);
+  const deadline = performance.now() + 30_000;
+  for (let total = 0; total < 10;) {
+    ({ total } = (await pulse.get("/api/v1/topics/large/dlq?limit=1")).body);
+    assert.ok(performance.now() < deadline, `${total} of 10 expired`);
+  }
+  assert.equal((await pulse.publish({ topic: "other", payload: "goes on" })).status, 200);
+});
+
+test("an idle connection is closed after kafka_idle_timeout_ms, and one address has no more connections than its bound", async (t) => {
+  const pulse = await startPulseProcess(t, {
+    PLATFORM_PULSE_KAFKA_IDLE_TIMEOUT_MS: "1000",
+    PLATFORM_PULSE_KAFKA_CONNECTIONS_PER_ADDRESS_MAX: "1",
+  });
+  const idle = await KafkaClient.connect(pulse.kafkaPort);
+  const second = await KafkaClient.connect(pulse.kafkaPort);
+  assert.equal(await second.readFrame(), undefined);
+  assert.equal(await idle.readFrame(), undefined);
+  await using next = await KafkaClient.connect(pulse.kafkaPort);
+  assert.equal((await next.ask(metadata, 12, { topics: [] })).brokers.length, 1);
+  assert.match(
+    String((await pulse.get("/metrics")).body),
+    /^platform_pulse_kafka_refused_connections_total 1$/m,
+  );
+});
+
+test("a commit without an offset leaves the whole partition as lag", async (t) => {
+  const pulse = await startPulseProcess(t);
+  await using client = await KafkaClient.connect(pulse.kafkaPort);
+  for (const payload of ["a", "b"]) await pulse.publish({ topic: "t", payload });
+  const partition = { partitionIndex: 0, committedOffset: -1, committedMetadata: "note" };
+  const { topics } = await client.ask(offsetCommit, 8, {
+    groupId: "g",
+    generationId: -1,
+    memberId: "",
+    groupInstanceId: null,
+    topics: [{ name: "t", partitions: [partition] }],
+  });
+  assert.equal(topics[0]!.partitions[0]!.errorCode, 0);
+  const { body } = await pulse.get("/api/v1/consumers/lag?group=g");
+  assert.deepEqual([body.groups[0].committed_offset, body.groups[0].lag], [-1, 2]);
+});

@@ -1,0 +1,108 @@
+// `platform-pulse backup` and `restore` as an operator runs them.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { existsSync, globSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test, type TestContext } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Random } from "@platform/log/simulation";
+import { backupFolder, restoreFolder } from "../../src/store/backup.ts";
+import { History, judge } from "../crash/history.ts";
+import { targetProcess } from "../crash/target.ts";
+import { runLoad } from "../crash/workload.ts";
+import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+
+const main = new URL("../../src/main.ts", import.meta.url).pathname;
+
+function run(pulse: PulseProcess, ...words: string[]): Promise<{ code: number; text: string }> {
+  const env = { PATH: process.env["PATH"], PLATFORM_PULSE_DATA_DIR: pulse.folder };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, ...words], { env }, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });
+    });
+  });
+}
+
+async function startWithBackupFolder(t: TestContext, env: Record<string, string> = {}) {
+  const pulse = await startPulseProcess(t, env);
+  return { pulse, log: join(pulse.folder, "queue.wal"), backup: join(pulse.folder, "backup") };
+}
+
+test("everything acknowledged before a kill -9 is back after the log was deleted and restored", async (t) => {
+  const env = { PLATFORM_PULSE_BACKPRESSURE_LIMIT: "0" };
+  const { pulse, log, backup } = await startWithBackupFolder(t, env);
+  const history = new History();
+  const load = { lanes: 8, steps: 40, topicPrefix: "r" };
+  const running = runLoad(targetProcess(pulse), history, new Random(1), load);
+  const countPlaced = () => history.calls.filter(({ placed }) => placed !== undefined).length;
+  const deadlineMs = Date.now() + 30_000;
+  while (countPlaced() < 60 && Date.now() < deadlineMs) await sleep(10);
+  await pulse.kill();
+  await running;
+  const done = await run(pulse, "backup", backup);
+  assert.equal(done.code, 0, done.text);
+  assert.match(done.text, /complete, \d+ files with every message that was acknowledged/);
+  rmSync(log, { recursive: true });
+  const restored = await run(pulse, "restore", backup);
+  assert.equal(restored.code, 0, restored.text);
+  assert.match((await run(pulse, "check")).text, /Everything is whole/);
+  await pulse.start();
+  await judge(targetProcess(pulse), history.moment());
+  t.diagnostic(`${history.calls.length} calls judged`);
+});
+
+test("a backup has messages, offsets, schemas and dead letters; damage is refused", async (t) => {
+  const { pulse, log, backup } = await startWithBackupFolder(t);
+  const payload = "exact ✓ bytes";
+  await pulse.publish({ topic: "orders", payload, message_id: "one" });
+  await pulse.post("/api/v1/offsets", { group: "billing", topic: "orders", offset: 1 });
+  const refused = await run(pulse, "backup", backup);
+  assert.equal(refused.code, 1);
+  assert.ok(refused.text.includes(`(process ${pulse.pid}); stop the broker first`), refused.text);
+  assert.equal(existsSync(backup), false);
+  await pulse.stop();
+  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  const ignore = () => undefined;
+  await assert.rejects(backupFolder(place, join(log, "inside"), ignore), /inside the log's own/);
+  await backupFolder(place, backup, ignore);
+  await assert.rejects(backupFolder(place, backup, ignore), /backup is not empty/);
+  await assert.rejects(restoreFolder(place, backup, ignore), /queue\.wal is not empty/);
+
+  rmSync(log, { recursive: true });
+  const refuse = async (pattern: RegExp) => {
+    await assert.rejects(restoreFolder(place, backup, ignore), pattern);
+    assert.deepEqual(readdirSync(pulse.folder), ["backup"]);
+  };
+  const [journal] = globSync("data/journal/*.journal", { cwd: backup });
+  const file = join(backup, journal!);
+  const bytes = readFileSync(file);
+  const flipped = Buffer.from(bytes);
+  flipped[100]! ^= 1;
+  writeFileSync(file, flipped);
+  await refuse(/journal\/\d+\.journal: does not match its checksum/);
+  writeFileSync(file, bytes);
+  const manifest = readFileSync(join(backup, "backup.json"), "utf8");
+  rmSync(join(backup, "backup.json"));
+  await refuse(/has no backup\.json: not a backup, or one that was not finished/);
+  writeFileSync(join(backup, "backup.json"), manifest);
+
+  await restoreFolder(place, backup, ignore);
+  await pulse.start();
+  const [message] = (await pulse.get("/api/v1/tail?topic=orders&n=10")).body.messages;
+  assert.deepEqual([message.message_id, message.payload], ["one", payload]);
+  const { offsets } = (await pulse.get("/api/v1/offsets?group=billing")).body;
+  assert.equal(offsets[0].offset, 1);
+});
+
+test("a damaged log is not backed up as if it were whole", async (t) => {
+  const { pulse, log, backup } = await startWithBackupFolder(t);
+  for (let at = 0; at < 5; at++) await pulse.publish({ topic: "orders", payload: `m${at}` });
+  await pulse.kill();
+  rmSync(join(log, globSync("journal/*.journal", { cwd: log }).sort()[0]!));
+  const place = { data_dir: pulse.folder, wal_path: "queue.wal" };
+  await assert.rejects(
+    backupFolder(place, backup, () => undefined),
+    /the log is damaged and was not copied \(journal[^]*run `platform-pulse check`/,
+  );
+  assert.equal(existsSync(backup), false);
+});

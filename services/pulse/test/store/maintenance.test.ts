@@ -1,0 +1,55 @@
+// `platform-pulse check` and `repair` as an operator runs them, and a start that refuses a damaged log.
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { globSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startPulseProcess, type PulseProcess } from "../fixture/pulse-process.ts";
+
+const main = new URL("../../src/main.ts", import.meta.url).pathname;
+
+type Outcome = { code: number; text: string };
+
+function run(pulse: PulseProcess, ...words: string[]): Promise<Outcome> {
+  const env = { PATH: process.env["PATH"], PLATFORM_PULSE_DATA_DIR: pulse.folder };
+  return new Promise((resolve) => {
+    execFile(process.execPath, [main, ...words], { env }, (error, stdout, stderr) => {
+      resolve({ code: Number(error?.code ?? 0), text: stdout + stderr });
+    });
+  });
+}
+
+test("a damaged log is refused with the command that helps, listed by check and made whole by repair", async (t) => {
+  const pulse = await startPulseProcess(t);
+  for (let at = 0; at < 20; at++) await pulse.publish({ topic: "orders", payload: `m${at}` });
+  const running = await run(pulse, "check");
+  assert.equal(running.code, 1);
+  assert.match(running.text, /another process has the log open/);
+  await pulse.kill();
+  assert.deepEqual((await run(pulse, "check")).code, 0);
+  const log = join(pulse.folder, "queue.wal");
+  const [journal] = globSync("journal/*.journal", { cwd: log });
+  const file = join(log, journal!);
+  const bytes = readFileSync(file);
+  rmSync(file);
+  await assert.rejects(pulse.start(), /needs?.repair|platform-pulse check/);
+  const check = await run(pulse, "check");
+  assert.equal(check.code, 1);
+  assert.ok(check.text.includes(`damaged   ${journal!}`), check.text);
+  assert.match(check.text, /refuses to start/);
+  const dry = await run(pulse, "repair", "--dry-run");
+  assert.match(dry.text, /Nothing was changed/);
+  // The file is found again: nothing was lost by looking.
+  writeFileSync(file, bytes);
+  await pulse.start();
+  assert.equal((await pulse.get("/api/v1/tail?topic=orders&n=100")).body.messages.length, 20);
+  await pulse.kill();
+  const broken = globSync("journal/*.journal", { cwd: log }).sort()[0]!;
+  rmSync(join(log, broken));
+  const repair = await run(pulse, "repair");
+  assert.deepEqual([repair.code, /Repaired/.test(repair.text)], [0, true], repair.text);
+  assert.equal((await run(pulse, "check")).code, 0);
+  await pulse.start();
+  const metrics = await pulse.get("/metrics");
+  assert.match(String(metrics.body), /platform_pulse_log_damage_found 0/);
+});
