@@ -20,6 +20,7 @@ import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./index/reader-pool.ts";
 import { openIndexReader, type IndexConnection } from "./index/schema.ts";
+import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./index/writer.ts";
 import { StoreMaintenance, type MaintenanceOptions } from "./maintenance.ts";
@@ -78,11 +79,19 @@ export interface StoreOptions {
   scrubEveryMs?: number;
   /** How fast. Default 16 MiB/s. */
   scrubBytesPerSecond?: number;
+  /** How often the index of a single drive is checked and copied, in ms; 0 is never. Default 1 h. */
+  indexCopyEveryMs?: number;
+  /** Bytes of files that nothing refers to that are kept in quarantine on each drive. Default 10 GiB. */
+  quarantineBytesMax?: number;
+  /** Bytes of an index with its WAL up to which it is read as a whole at the start. Default 64 MiB. */
+  inspectedBytesMax?: number;
   /** How fast a drive is healed. Default 64 MiB/s. */
   healBytesPerSecond?: number;
 }
 
 const MIB = 1024 * 1024;
+/** Bytes of an index that is read as a whole at the start: about a second. */
+const INSPECTED_BYTES_MAX = 64 * MIB;
 
 /** Opens the store in a folder. Rejects where another process has it, or where its format is newer. */
 export async function openStore(options: StoreOptions): Promise<Store> {
@@ -91,6 +100,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const memory = new FrameMemory();
   const opened = await takeDrives(options, () => ids.token(24), memory);
   const { drives, locks, current } = opened;
+  for (const damage of opened.damaged) {
+    options.log?.error("a copy of the index is damaged and is made anew from another", {
+      ...damage,
+    });
+  }
   try {
     const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
     const writer = await IndexWriter.open({
@@ -102,6 +116,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
         bucketsMax: options.bucketsMax ?? 10_000,
         partBytesMin: options.partBytesMin ?? 5 * MIB,
         generationMin: opened.generation,
+        isReplicated: drives.isErasureCoded,
       },
     });
     const { path } = toReplica(writer.slots[0]!);
@@ -126,6 +141,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
       stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
       stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
+      quarantineBytesMax: options.quarantineBytesMax ?? 10 * 1024 * MIB,
     });
     for (const drive of drives.present) clearStaging(drive);
     const points = new PointReader(index);
@@ -163,6 +179,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       compactEveryMs: options.compactEveryMs ?? 60_000,
       scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
       scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
+      indexCopyEveryMs: drives.isErasureCoded ? 0 : (options.indexCopyEveryMs ?? 3_600_000),
+      folders: new StoreFolders(options.dataDir),
+      freeSpace,
+      clock,
       log: options.log,
     };
     const unlock = () => {
@@ -184,18 +204,27 @@ async function takeDrives(
   const openFilesMax = options.openFilesMax ?? 1_000;
   if (options.drives !== undefined) {
     mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
-    return openDrives(options.drives, takeId, openFilesMax, memory);
+    const { inspectedBytesMax } = options;
+    const drives = { ...(inspectedBytesMax && { inspectedBytesMax }), ...options.drives };
+    return openDrives(drives, takeId, openFilesMax, memory);
   }
   const drive = new Drive(0, new StoreFolders(options.dataDir), openFilesMax, memory);
   const toSync = drive.folders.make();
   const locks = new Map([[0, lockStore(drive.folders.lock)]]);
+  try {
+    requireWholeIndex(drive.folders, options.inspectedBytesMax ?? INSPECTED_BYTES_MAX);
+  } catch (error) {
+    for (const release of locks.values()) release();
+    throw error;
+  }
   for (const folder of toSync) await drive.folderSync.sync(folder);
   return {
     drives: new DriveSet([drive], 1, 0),
     identity: { format: 1, store: "", drives: 1, data: 1, parity: 0 },
     locks,
     current: [0],
-    generation: 0,
+    generation: findLastGeneration(drive.folders),
+    damaged: [],
   };
 }
 
@@ -307,6 +336,9 @@ class LocalStore implements Store {
   listParts: Store["listParts"] = (address, page) => this.#uploads.listParts(address, page);
   listUploads: Store["listUploads"] = (request) => this.#uploads.list(request);
 
+  readUsage: Store["readUsage"] = (bucket) =>
+    this.#env.points.readUsage(this.#env.buckets.require(bucket).id);
+
   readStats(): StoreStats {
     const { writer, blobs, buckets } = this.#env;
     const { totals } = writer;
@@ -318,12 +350,16 @@ class LocalStore implements Store {
       committedOperations: writer.committedOperations,
       commitSeconds: writer.commitMs / 1000,
       stagingBytes: blobs.budget.taken,
+      waitingUploads: blobs.budget.waiting,
       waitingWriters: writer.waiting,
       openFiles: blobs.openFiles,
       pendingEvents: totals.pendingEvents,
       droppedEvents: totals.droppedEvents,
       corruptBlocks: blobs.corruptBlocks,
       garbageBytes: this.maintenance.readGarbageBytes(),
+      quarantine: blobs.quarantine.totals,
+      damagedRows: this.#env.points.damagedRows,
+      indexCopy: this.maintenance.readIndexCopy(),
       freeBytes: this.#freeSpace.freeBytes,
     };
   }
@@ -336,6 +372,8 @@ class LocalStore implements Store {
     if (this.#closing !== undefined) return "the store is closed";
     if (this.#env.writer.stopped !== undefined) return this.#env.writer.stopped;
     if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
+    const [finding] = this.maintenance.readIndexCopy().findings;
+    if (finding !== undefined) return `the index is damaged: ${finding}`;
     return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
   }
 

@@ -2,6 +2,7 @@
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
+import { runFsck } from "./fsck/command.ts";
 import { startVault } from "./service.ts";
 
 // Each thread of the pool that waits for a disk is one that nobody else has: of Node's four, two large bodies that are
@@ -25,6 +26,7 @@ export async function main(): Promise<void> {
         (lifecycle) => startVault({ config, log, lifecycle }),
       );
     },
+    fsck: ({ config, options }) => runFsck(config, options.repair),
   });
 }
 

@@ -1,13 +1,18 @@
 // What the store does for itself in the background: expire, collect garbage, compact, scrub.
 import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { StoreFolders } from "./blob/disk.ts";
+import type { FreeSpace } from "./blob/free-space.ts";
+import { LastScrub } from "./blob/last-scrub.ts";
 import { Compactor } from "./blob/compactor.ts";
 import { GarbageCollector } from "./blob/garbage-collector.ts";
 import { Scrubber, type ScrubReport } from "./blob/scrubber.ts";
 import type { DriveKeeper } from "./drive/keeper.ts";
+import { IndexCopier, type IndexCopyState } from "./index/index-copier.ts";
 import type { IndexConnection } from "./index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle/engine.ts";
 import type { ServiceEnvironment } from "./object/object-service.ts";
-import type { Maintenance } from "./store.ts";
+import type { Maintenance, ScrubState } from "./store.ts";
 
 /** How often, and how fast. */
 export interface MaintenanceOptions {
@@ -15,11 +20,22 @@ export interface MaintenanceOptions {
   compactEveryMs: number;
   scrubEveryMs: number;
   scrubBytesPerSecond: number;
+  /** 0 is never. */
+  indexCopyEveryMs: number;
+  /** Where the index and its copy are on a single drive, and where the last scrub is noted. */
+  folders: StoreFolders;
+  freeSpace: FreeSpace;
+  clock: Clock;
   log: Logger | undefined;
 }
 
 /** The first scrub comes soon, so that what a crash has left behind does not stay for long. */
 const FIRST_SCRUB_AFTER_MS = 10 * 60_000;
+
+/** As the first scrub. */
+const FIRST_COPY_AFTER_MS = 5 * 60_000;
+/** Copying takes this share of the time at most. */
+const COPY_SHARE_MAX = 0.02;
 
 /** Damaged bodies that are named in a line of the log. */
 const LOGGED_MAX = 20;
@@ -33,6 +49,10 @@ export class StoreMaintenance implements Maintenance {
   readonly #options: MaintenanceOptions;
   readonly #keeper: DriveKeeper | undefined;
   readonly #timers: NodeJS.Timeout[] = [];
+  readonly #copier: IndexCopier;
+  readonly #lastScrub: LastScrub;
+  #copyNotBeforeMs = 0;
+  #scrubStartedMs = 0;
   #compacting: Promise<number> | undefined;
   #scrubbing: Promise<ScrubReport> | undefined;
 
@@ -48,6 +68,8 @@ export class StoreMaintenance implements Maintenance {
     this.#collector = new GarbageCollector(environment, index);
     this.#compactor = new Compactor(environment, index);
     this.#scrubber = new Scrubber(environment, index, options.scrubBytesPerSecond, keeper?.healer);
+    this.#copier = new IndexCopier(options.folders, options.freeSpace);
+    this.#lastScrub = new LastScrub(options.folders.scrub);
   }
 
   start(): void {
@@ -62,6 +84,13 @@ export class StoreMaintenance implements Maintenance {
       setInterval(scrub, this.#options.scrubEveryMs).unref(),
       setTimeout(scrub, FIRST_SCRUB_AFTER_MS).unref(),
     );
+    const { indexCopyEveryMs } = this.#options;
+    if (indexCopyEveryMs === 0) return;
+    const copy = quietly(() => this.#copyWhenDue());
+    this.#timers.push(
+      setInterval(copy, indexCopyEveryMs).unref(),
+      setTimeout(copy, Math.min(FIRST_COPY_AFTER_MS, indexCopyEveryMs)).unref(),
+    );
   }
 
   async stop(): Promise<void> {
@@ -70,6 +99,7 @@ export class StoreMaintenance implements Maintenance {
     await Promise.all([
       this.#lifecycle.stop(),
       this.#collector.stop(),
+      this.#copier.stop(),
       this.#compacting?.catch(() => undefined),
       this.#scrubbing?.catch(() => undefined),
     ]);
@@ -97,14 +127,70 @@ export class StoreMaintenance implements Maintenance {
     return this.#scrubbing;
   }
 
+  copyIndex(): Promise<readonly string[]> {
+    return this.#copier.run().then((findings) => {
+      const { log } = this.#options;
+      if (findings.length > 0) {
+        log?.error("the index is damaged: stop the server and run platform-vaultd fsck", {
+          findings: findings.slice(0, 3).join("; "),
+        });
+      }
+      return findings;
+    });
+  }
+
+  // A large index on a slow disk is copied less often.
+  async #copyWhenDue(): Promise<void> {
+    const { clock, log } = this.#options;
+    const begunMs = clock.monotonicMs();
+    if (begunMs < this.#copyNotBeforeMs) return;
+    try {
+      await this.copyIndex();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      log?.warn("the index could not be copied", { reason });
+    }
+    const endedMs = clock.monotonicMs();
+    this.#copyNotBeforeMs = endedMs + (endedMs - begunMs) / COPY_SHARE_MAX;
+  }
+
+  /** The copy of the index, and what was wrong when it was made. */
+  readIndexCopy(): IndexCopyState {
+    return this.#copier.state;
+  }
+
+  /** The scrub that is under way, and the last one that came to its end. */
+  readScrub(): ScrubState {
+    const { last } = this.#lastScrub;
+    return {
+      ...(this.#scrubbing === undefined
+        ? {}
+        : { running: { startedMs: this.#scrubStartedMs, ...this.#scrubber.progress } }),
+      ...(last === undefined ? {} : { last }),
+    };
+  }
+
   async #scrub(): Promise<ScrubReport> {
+    const { clock } = this.#options;
+    this.#scrubStartedMs = clock.now();
     const report = await this.#scrubber.run();
+    if (report.isComplete) {
+      this.#lastScrub.save({ startedMs: this.#scrubStartedMs, endedMs: clock.now(), ...report });
+    }
     const { damaged, missing, healed } = report;
     const { log } = this.#options;
     if (damaged.length > 0 || missing.length > 0) {
       const counts = { damaged: damaged.length, missing: missing.length };
       const blobs = [...damaged, ...missing].slice(0, LOGGED_MAX).map((id) => id.toString(16));
       log?.error("scrubbing found bodies that cannot be read", { ...counts, blobs });
+    }
+    if (report.quarantined > 0) {
+      const { quarantined } = report;
+      log?.warn("scrubbing moved files that nothing refers to into quarantine", { quarantined });
+    }
+    if (report.unknown > 0) {
+      const { unknown } = report;
+      log?.warn("the quarantine is full: files that nothing refers to stay", { unknown });
     }
     if (healed > 0) log?.warn("scrubbing found damage and healed it", { healed });
     return report;

@@ -28,6 +28,7 @@ import { ConsoleSessions } from "./admin/sessions.ts";
 import { AuditLog } from "./audit/audit-log.ts";
 import type { AuditEntry } from "./audit/audit-log.ts";
 import type { KeyProvider } from "./blob/encryption.ts";
+import { readCertificate, watchCertificate } from "./certificate.ts";
 import { VERSION, hasDefaultCredentials } from "./config.ts";
 import type { VaultConfig } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
@@ -35,11 +36,14 @@ import { Delivery } from "./delivery/delivery.ts";
 import { isDrive } from "./drive/identity.ts";
 import type { S3Answer } from "./http/answer.ts";
 import type { ObjectApi } from "./http/context.ts";
+import { createConnectionMetrics } from "./http/connection-metrics.ts";
 import { createObjectMetrics } from "./http/object-metrics.ts";
 import { createObjectHandler } from "./http/object-server.ts";
 import type { FinishedRequest } from "./http/object-server.ts";
 import { answerRefusal } from "./http/refusal-answer.ts";
+import { createRequestRecorder } from "./http/request-log.ts";
 import { RequestIds } from "./http/request-ids.ts";
+import { RequestMemory } from "./http/request-memory.ts";
 import { openStore } from "./local-store.ts";
 import { SignatureVerifier } from "./sigv4/index.ts";
 import { StoreError } from "./store.ts";
@@ -65,8 +69,16 @@ const LOOPBACK = "127.0.0.1";
 export async function startVault({ config, log, lifecycle }: VaultOptions): Promise<void> {
   const clock = systemClock;
   const startedMs = clock.monotonicMs();
-  const addr = restrictAddress(config.addr, config, log);
-  const adminAddr = restrictAddress(config.admin_addr, config, log);
+  const addr = restrictAddress(config.addr, config);
+  const adminAddr = restrictAddress(config.admin_addr, config);
+  if (hasDefaultCredentials(config)) {
+    log.warn("the built-in credentials are in use: every program on this machine has full access", {
+      addresses: [addr, adminAddr].map(formatAddress),
+      remedy: "set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY",
+    });
+  }
+  const tlsFiles = findTlsFiles(config);
+  const tls = tlsFiles === undefined ? undefined : readCertificate(tlsFiles);
   const masterKey =
     config.master_key === undefined
       ? loadMasterKey(join(config.data_dir, "access", "master.key"), config.drives.some(isDrive))
@@ -75,6 +87,9 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     dataDir: config.data_dir,
     log,
     keys: createKeyProvider(masterKey),
+    inspectedBytesMax: config.index_check_limit,
+    indexCopyEveryMs: config.index_copy_interval_ms,
+    quarantineBytesMax: config.quarantine_limit,
     ...(config.disk_reserve === undefined ? {} : { reserveBytes: config.disk_reserve }),
     ...(config.drives.length === 0
       ? {}
@@ -130,6 +145,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     eventPolicy,
     isUser: (name) => directory.hasUser(name),
     trustedProxies: new AddressSet(config.trusted_proxies),
+    memory: new RequestMemory(),
   };
 
   const registry = new MetricRegistry();
@@ -143,35 +159,6 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     : undefined;
   if (audit !== undefined) lifecycle.onDrain("audit log", () => audit.close());
 
-  const engine = createEngine();
-  const ids = new RequestIds();
-  const timestamps = new TimestampFormatter();
-  const server = createServer({
-    engine,
-    handler: createObjectHandler({
-      api,
-      ids,
-      answerProbe: createProbes(health),
-      onStarted: metrics.onStarted,
-      onFinished: (finished) => {
-        const { exchange } = finished.request;
-        metrics.onFinished(finished, engine.now() - exchange.startedAtMs);
-        audit?.add(toAuditEntry(finished, timestamps.format(clock.now())));
-      },
-    }),
-    composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
-    limits: {
-      bodyBytesMax: BODY_BYTES_MAX,
-      targetBytesMax: TARGET_BYTES_MAX,
-      fieldsMax: FIELDS_MAX,
-    },
-  });
-  await listen(server.listen({ ...toListenOptions(addr) }), addr, "--port or PLATFORM_VAULT_ADDR");
-  lifecycle.onDrain("object API", async (context) => {
-    await server.drain(context.remainingMs());
-    engine.close();
-  });
-
   const tracer = createServiceTracer({
     resource: { service: "vault", version: VERSION },
     endpoint: config.otlp_endpoint,
@@ -179,6 +166,57 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     ids: createIdSource(),
     clock,
   });
+  const recordRequest = createRequestRecorder(log);
+  const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
+  const ids = new RequestIds();
+  const timestamps = new TimestampFormatter();
+  const server = createServer({
+    engine,
+    handler: createObjectHandler({
+      api,
+      ids,
+      tracer,
+      answerProbe: createProbes(health),
+      onStarted: metrics.onStarted,
+      onFinished: (finished) => {
+        const { exchange } = finished.request;
+        const durationMs = engine.now() - exchange.startedAtMs;
+        metrics.onFinished(finished, durationMs);
+        recordRequest(finished, durationMs);
+        audit?.add(toAuditEntry(finished, timestamps.format(clock.now())));
+      },
+    }),
+    composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
+    isProxyAddress: (address) => api.trustedProxies.has(address),
+    limits: {
+      connectionsMax: config.max_connections,
+      ...(config.max_connections_per_address === undefined
+        ? {}
+        : { connectionsPerAddressMax: config.max_connections_per_address }),
+      bodyBytesMax: BODY_BYTES_MAX,
+      targetBytesMax: TARGET_BYTES_MAX,
+      fieldsMax: FIELDS_MAX,
+    },
+    paces: {
+      requestBody: { bytesMin: config.body_pace_bytes, windowMs: config.body_pace_window_ms },
+      answer: { bytesMin: config.answer_pace_bytes, windowMs: config.answer_pace_window_ms },
+    },
+    onFault: (fault) => {
+      metrics.onFault(fault);
+      countConnectionFault(fault);
+    },
+    ...(tls === undefined ? {} : { tls: { fallback: tls } }),
+  });
+  const countConnectionFault = createConnectionMetrics(registry, () => ({
+    connections: server.counts.connections,
+    unsentBytes: engine.outgoing.heldBytes,
+  }));
+  await listen(server.listen({ ...toListenOptions(addr) }), addr, "--port or PLATFORM_VAULT_ADDR");
+  lifecycle.onDrain("object API", async (context) => {
+    await server.drain(context.remainingMs());
+    engine.close();
+  });
+
   const sessions = config.enable_web_admin
     ? new ConsoleSessions({
         clock,
@@ -207,10 +245,23 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
   });
   const { host, port } = toListenOptions(adminAddr);
   const adminListener = await listen(
-    listenHttp({ address: { host, port }, fetch: admin.fetch }),
+    listenHttp({
+      address: { host, port },
+      fetch: admin.fetch,
+      isProxyAddress: (address) => api.trustedProxies.has(address),
+      metrics: registry,
+      ...(tls === undefined ? {} : { tls }),
+    }),
     adminAddr,
     "--admin-port or PLATFORM_VAULT_ADMIN_ADDR",
   );
+  if (tlsFiles !== undefined && tls !== undefined) {
+    const apply = (next: typeof tls): void => {
+      server.setTls({ fallback: next });
+      adminListener.setTls(next);
+    };
+    lifecycle.onDrain("certificate", watchCertificate(tlsFiles, tls, apply, log));
+  }
   lifecycle.onDrain("admin API", async (context) => {
     await adminListener.close(context.remainingMs());
     processCollector.close();
@@ -230,18 +281,19 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
 }
 
 // Credentials that everybody knows must not be reachable from anywhere else.
-function restrictAddress(address: ListenAddress, config: VaultConfig, log: Logger): ListenAddress {
+function restrictAddress(address: ListenAddress, config: VaultConfig): ListenAddress {
   if (!hasDefaultCredentials(config) || isLoopbackAddress(address)) return address;
-  if (address.host !== undefined) {
-    throw new Error(
-      `the built-in credentials are for this machine alone: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
-    );
-  }
-  log.warn("the built-in credentials are in use: listening on this machine only", {
-    address: formatAddress({ host: LOOPBACK, port: address.port }),
-    remedy: "set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY",
-  });
-  return { host: LOOPBACK, port: address.port };
+  if (address.host === undefined) return { host: LOOPBACK, port: address.port };
+  throw new Error(
+    `the built-in credentials are for this machine alone: set STORE_ACCESS_KEY_ID and STORE_SECRET_ACCESS_KEY to listen on ${formatAddress(address)}`,
+  );
+}
+
+function findTlsFiles(config: VaultConfig): { cert: string; key: string } | undefined {
+  const { tls_cert: cert, tls_key: key } = config;
+  if (cert === undefined && key === undefined) return undefined;
+  if (cert !== undefined && key !== undefined) return { cert, key };
+  throw new Error("tls_cert and tls_key belong together: set both or neither");
 }
 
 function toListenOptions(address: ListenAddress): { host: string; port: number } {

@@ -2,7 +2,7 @@
 
 /**
  * Codes as the object API's error reference names them
- * (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html). Two are not errors on the wire: `NotModified` is
+ * (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html), and `QuotaExceeded` as Ceph's does. Two are not errors on the wire: `NotModified` is
  * the answer 304, and a `MethodNotAllowed` or `NoSuchKey` with `details.deleteMarker` tells of a delete marker.
  */
 export type StoreErrorCode =
@@ -37,6 +37,7 @@ export type StoreErrorCode =
   | "NotModified"
   | "ObjectLockConfigurationNotFoundError"
   | "PreconditionFailed"
+  | "QuotaExceeded"
   | "ServiceUnavailable"
   | "SlowDown"
   | "TooManyBuckets"

@@ -36,11 +36,15 @@ import type {
   PutResult,
   Upload,
 } from "./object/types.ts";
-import type { ScrubReport } from "./blob/scrubber.ts";
+import type { CompleteScrub } from "./blob/last-scrub.ts";
+import type { QuarantineTotals } from "./blob/quarantine.ts";
+import type { IndexCopyState } from "./index/index-copier.ts";
+import type { ScrubProgress, ScrubReport } from "./blob/scrubber.ts";
 import type { DriveState } from "./drive/keeper.ts";
 import type { NotificationRule } from "./event/types.ts";
 import type { LifecycleReport } from "./lifecycle/engine.ts";
 import type { StoreError } from "./store-error.ts";
+import type { BucketUsage } from "./usage/types.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "./version/types.ts";
 
 export type * from "./bucket/types.ts";
@@ -49,6 +53,7 @@ export type * from "./lifecycle/types.ts";
 export type * from "./lock/types.ts";
 export type * from "./multipart/types.ts";
 export type * from "./object/types.ts";
+export type * from "./usage/types.ts";
 export type * from "./version/types.ts";
 export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./store-error.ts";
 
@@ -131,6 +136,8 @@ export interface Store {
   ): Promise<ListPartsResult>;
   listUploads(request: ListUploadsRequest): Promise<ListUploadsResult>;
 
+  /** What is stored in a bucket, as of the last commit. A single row: cheap enough for the event loop. */
+  readUsage(bucket: string): BucketUsage;
   /** What the store does for itself now and then, to be asked for at once. */
   readonly maintenance: Maintenance;
   /** Events of buckets with a `notification` document. */
@@ -153,10 +160,21 @@ export interface Maintenance {
   collect(): Promise<void>;
   /** Moves what is alive out of the segment with the most garbage; resolves to the number of bodies moved. */
   compact(): Promise<number>;
-  /** Reads everything against its checksums and removes files that nothing refers to. */
+  /** Reads everything against its checksums and moves files that nothing refers to into quarantine. */
   scrub(): Promise<ScrubReport>;
+  /** The scrub that is under way, and the last one that came to its end. */
+  readScrub(): ScrubState;
+  /** Checks the index of a single drive and copies it; resolves to what is wrong with it. */
+  copyIndex(): Promise<readonly string[]>;
   /** Looks at each of several drives: leaves out what is gone, takes back what has returned, heals what lacks something. */
   checkDrives(): Promise<void>;
+}
+
+/** Scrubbing as it is. */
+export interface ScrubState {
+  running?: ScrubProgress & { startedMs: number };
+  /** Kept over restarts. */
+  last?: CompleteScrub;
 }
 
 /** What the store counts. Totals are since the start, the rest is of now. */
@@ -172,6 +190,8 @@ export interface StoreStats {
   commitSeconds: number;
   /** Bodies in memory on their way in. */
   stagingBytes: number;
+  /** Bodies that wait for memory, and writes that wait for their commit. */
+  waitingUploads: number;
   waitingWriters: number;
   openFiles: number;
   pendingEvents: number;
@@ -180,9 +200,15 @@ export interface StoreStats {
   corruptBlocks: number;
   /** Bytes in segments that nothing refers to any more. */
   garbageBytes: number;
+  /** Files that nothing refers to, kept until somebody has looked at them. */
+  quarantine: QuarantineTotals;
+  /** Rows of the index that did not match their checksum when they were read. */
+  damagedRows: number;
+  /** The copy of the index of a single drive. */
+  indexCopy: IndexCopyState;
   freeBytes: number;
 }
 export { findExpiration, findUploadAbort } from "./lifecycle/rule.ts";
-export type { DriveState, LifecycleReport, ScrubReport };
-export { rebuildIndex } from "./index/rebuild.ts";
+export type { CompleteScrub, DriveState, LifecycleReport, ScrubReport };
+export { checkStore, type FsckReport } from "./fsck/check-store.ts";
 export { openStore, type StoreOptions } from "./local-store.ts";

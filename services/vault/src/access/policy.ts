@@ -102,13 +102,17 @@ export function compilePolicy(document: unknown, bucket: string | undefined): Po
 }
 
 /**
- * Checks what a compiled policy cannot do harm by, but would not do what its author meant: actions that there are none
- * of, and, in the policy of a bucket, actions on objects where no objects are named or the other way round. For policies
- * that are put; those that were kept are as they are. Throws MalformedPolicy.
+ * Checks what would not do what a policy's author meant: actions that do not exist; in the policy of a bucket, actions on
+ * objects where no objects are named or the other way round; and Allow with NotPrincipal. For policies that are put; those
+ * that were kept are as they are. Throws MalformedPolicy.
  */
 export function checkPolicyActions(document: unknown, bucket: string | undefined): void {
   const { Statement: given } = document as { Statement: unknown };
   for (const item of (Array.isArray(given) ? given : [given]) as Record<string, unknown>[]) {
+    if (item["Effect"] === "Allow" && item["NotPrincipal"] !== undefined) {
+      // It would let in everyone else, those without a key among them.
+      throw malformedPolicy("Allow cannot be combined with NotPrincipal");
+    }
     const actions = readTexts(item["Action"] ?? item["NotAction"], "Action");
     const resources = readTexts(item["Resource"] ?? item["NotResource"], "Resource");
     const levels = new Set(resources.flatMap(listResourceLevels));

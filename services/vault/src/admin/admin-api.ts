@@ -1,4 +1,4 @@
-// The admin API: health, buckets, subscriptions, users and keys, console sessions.
+// The admin API: health, buckets, their usage, subscriptions, users and keys, console sessions.
 import { PlatformError, getProblemHeaders, toProblem } from "@platform/kernel/errors";
 import { createApi, defineRoute } from "@platform/kernel/http";
 import type { Api, ApiOptions, ApiRoute, Peer } from "@platform/kernel/http";
@@ -12,7 +12,9 @@ import { requireSameOrigin } from "./admin-guard.ts";
 import { createKeyRoutes, createUserRoutes } from "./directory-routes.ts";
 import { createEventRoutes } from "./event-routes.ts";
 import { asProblem } from "./problem.ts";
+import { createScrubRoutes } from "./scrub-routes.ts";
 import type { ConsoleSessions } from "./sessions.ts";
+import { createUsageRoutes } from "./usage-routes.ts";
 
 /** What the API is made of. */
 export interface AdminOptions extends Pick<
@@ -58,6 +60,8 @@ export function createAdminApi(options: AdminOptions): Omit<Api, "intercept"> {
       createHealthRoute(options),
       ...createBucketRoutes(options),
       ...createEventRoutes(options),
+      ...createScrubRoutes(options.api.store),
+      ...createUsageRoutes(options.api.store),
       ...createUserRoutes(options.directory),
       ...createKeyRoutes(options.directory),
       ...(options.sessions === undefined ? [] : createConsoleRoutes(options.sessions)),

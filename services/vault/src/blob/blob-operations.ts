@@ -1,4 +1,6 @@
 // Housekeeping of blobs inside the writer: garbage that was collected, records that compaction has moved.
+import type { BlobRow } from "../index/records.ts";
+import { sealBlob } from "../index/seal.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import type { BlobId } from "./types.ts";
 
@@ -38,11 +40,15 @@ export function applyMoveBlob(
   const row = context
     .sql(
       "update blobs set segment = ?, position = ? " +
-        "where id = ? and segment = ? and position = ? returning extent",
+        "where id = ? and segment = ? and position = ? " +
+        "returning id, kind, size, stored, segment, position, extent, cipher, data",
     )
-    .get(to.segment, to.position, blob, from.segment, from.position);
+    .get(to.segment, to.position, blob, from.segment, from.position) as unknown as
+    | BlobRow
+    | undefined;
   if (row === undefined) return { moved: false };
-  const extent = Number(row["extent"]);
+  const { extent } = row;
+  context.sql("update blobs set seal = ? where id = ?").run(sealBlob(row), blob);
   context.sql("update segments set live = live - ? where id = ?").run(extent, from.segment);
   context
     .sql(

@@ -1,16 +1,37 @@
 // Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
+import { fstatSync } from "node:fs";
 import type { FileLease, OpenFiles } from "@platform/kernel/files";
 import { StoreError } from "../store-error.ts";
 import { readAll, type StoreFolders } from "./disk.ts";
 import type { FrameMemory } from "./frame-memory.ts";
-import { BLOCK_BYTES, findCorruptBlock, FRAME_BYTES, locateFrame } from "./layout.ts";
+import {
+  BLOCK_BYTES,
+  findCorruptBlock,
+  FRAME_BYTES,
+  locateFrame,
+  measureFrames,
+} from "./layout.ts";
 import type { BlobRecord } from "./types.ts";
+
+/** How much may be in memory for one consumer. */
+export interface ReadWindow {
+  /** Bytes that the next read may bring. Below those of a frame, nothing is read ahead. */
+  readonly bytes: number;
+  /** Counts bytes that were read, or are being read, and have not been handed over; each call replaces the one before. */
+  claim(bytes: number): void;
+}
 
 /** A blob opened for reading: its file stays readable until `close`, whatever becomes of its name. */
 export interface OpenBlob {
   /** Stored bytes from `start` up to, not including, `end`. */
-  read(start: number, end: number): AsyncGenerator<Buffer, void, undefined>;
+  read(start: number, end: number, window?: ReadWindow): AsyncGenerator<Buffer, void, undefined>;
   close(): void;
+}
+
+/** Bytes that one read may bring in a window, or without one: whole frames, or a few blocks where memory is short. */
+export function limitRead(window: ReadWindow | undefined): number {
+  if (window === undefined || window.bytes >= FRAME_BYTES) return FRAME_BYTES;
+  return window.bytes < 2 * BLOCK_BYTES ? BLOCK_BYTES : 2 * BLOCK_BYTES;
 }
 
 /** What of a frame is wanted, and where it lies. */
@@ -21,8 +42,11 @@ interface FrameRange {
   /** Of the frame's data, up to the end. */
   from: number;
   to: number;
+  /** Bytes behind them that may be read as well, for the sake of one read instead of two. */
+  gapBytesMax: number;
 }
 
+const SHORT = "Stored data is shorter than it should be";
 // Reading a little more than wanted is cheaper than a second read for the checksums.
 const GAP_BYTES_MAX = 128 * 1024;
 
@@ -47,9 +71,18 @@ export class BlobReader {
     const path =
       place.kind === "segment" ? this.#folders.segment(place.segment) : this.#folders.file(blob.id);
     const lease = await this.#files.use(path);
+    // A file that was cut is known before any of it is answered; its inode is in memory.
+    if (place.kind === "file" && blob.stored > FRAME_BYTES) {
+      if (fstatSync(lease.file).size < place.position + measureFrames(blob.stored)) {
+        lease.release();
+        this.corruptBlocks += 1;
+        throw new StoreError("InternalError", SHORT);
+      }
+    }
     let isOpen = true;
     return {
-      read: (start, end) => this.#read(lease, blob, place.position, start, end),
+      read: (start, end, window) =>
+        this.#read(lease, blob, { position: place.position, start, end, window }),
       close: () => {
         if (isOpen) lease.release();
         isOpen = false;
@@ -60,19 +93,26 @@ export class BlobReader {
   async *#read(
     lease: FileLease<number>,
     blob: BlobRecord,
-    position: number,
-    start: number,
-    end: number,
+    wanted: { position: number; start: number; end: number; window: ReadWindow | undefined },
   ): AsyncGenerator<Buffer, void, undefined> {
-    const ranges = splitFrames(blob.stored, position, start, end);
-    let ahead: Promise<Buffer> | undefined;
-    for (const [index, range] of ranges.entries()) {
-      const current = ahead ?? this.#readFrame(lease.file, blob, range);
-      const bytes = await current;
-      const next = ranges[index + 1];
-      ahead = next === undefined ? undefined : this.#readFrame(lease.file, blob, next);
-      // It may fail while nobody looks; whoever awaits it later hears of it.
-      ahead?.catch(() => undefined);
+    const { position, start, end, window } = wanted;
+    const locate = (at: number): FrameRange =>
+      locateRange(blob.stored, position, at, end, limitRead(window));
+    let ahead: { range: FrameRange; bytes: Promise<Buffer> } | undefined;
+    for (let at = start; at < end;) {
+      const range: FrameRange = ahead?.range ?? locate(at);
+      const size = range.to - range.from;
+      window?.claim(size);
+      const bytes = await (ahead?.bytes ?? this.#readFrame(lease.file, blob, range));
+      ahead = undefined;
+      at += size;
+      if (at < end && limitRead(window) === FRAME_BYTES) {
+        const next = locate(at);
+        ahead = { range: next, bytes: this.#readFrame(lease.file, blob, next) };
+        // It may fail while nobody looks; whoever awaits it later hears of it.
+        ahead.bytes.catch(() => undefined);
+      }
+      window?.claim(ahead === undefined ? 0 : ahead.range.to - ahead.range.from);
       yield bytes;
     }
   }
@@ -84,7 +124,7 @@ export class BlobReader {
     const tableAt = (first / BLOCK_BYTES) * 4;
     let blocks: Buffer;
     let table: Buffer;
-    if (range.dataBytes - last <= GAP_BYTES_MAX) {
+    if (range.dataBytes - last <= range.gapBytesMax) {
       const length = range.dataBytes + tableBytes - first;
       const bytes = await readExactly(fd, this.#memory.take(length), range.position + first);
       blocks = bytes.subarray(0, last - first);
@@ -120,21 +160,30 @@ function openInline(data: Uint8Array): OpenBlob {
   };
 }
 
-function splitFrames(stored: number, position: number, start: number, end: number): FrameRange[] {
-  const ranges: FrameRange[] = [];
-  for (let at = start; at < end;) {
-    const frameStart = Math.floor(at / FRAME_BYTES) * FRAME_BYTES;
-    const dataBytes = Math.min(FRAME_BYTES, stored - frameStart);
-    const to = Math.min(end - frameStart, dataBytes);
-    ranges.push({ position: position + locateFrame(at), dataBytes, from: at - frameStart, to });
-    at = frameStart + to;
-  }
-  return ranges;
+/** The bytes from `at` to `end` of a blob, as far as they lie in one frame and one read may bring them. */
+function locateRange(
+  stored: number,
+  position: number,
+  at: number,
+  end: number,
+  bytesMax: number,
+): FrameRange {
+  const frameStart = Math.floor(at / FRAME_BYTES) * FRAME_BYTES;
+  const dataBytes = Math.min(FRAME_BYTES, stored - frameStart);
+  const from = at - frameStart;
+  // It ends with a block, so that none is read twice.
+  const toMax = Math.floor((from + bytesMax) / BLOCK_BYTES) * BLOCK_BYTES;
+  return {
+    position: position + locateFrame(at),
+    dataBytes,
+    from,
+    to: Math.min(end - frameStart, dataBytes, toMax),
+    gapBytesMax: bytesMax < FRAME_BYTES ? 0 : GAP_BYTES_MAX,
+  };
 }
 
 async function readExactly(fd: number, bytes: Buffer, position: number): Promise<Buffer> {
   const count = await readAll(fd, bytes, position);
-  if (count < bytes.length)
-    throw new StoreError("InternalError", "Stored data is shorter than it should be");
+  if (count < bytes.length) throw new StoreError("InternalError", SHORT);
   return bytes;
 }

@@ -1,6 +1,7 @@
 // Rows of blobs inside the writer: added, shared, released; what nothing refers to becomes garbage.
 import type { WriterContext } from "../index/writer-context.ts";
 import type { BlobRow } from "../index/records.ts";
+import { sealBlob } from "../index/seal.ts";
 import type { BlobId, BlobPlace, BlobRecord } from "./types.ts";
 
 /** Adds a blob with one reference. */
@@ -8,21 +9,33 @@ export function insertBlob(context: WriterContext, blob: BlobRecord): void {
   const { place } = blob;
   const shared = findSharedPlace(place);
   const position = place.kind === "file" ? place.position : shared?.position;
+  const row: BlobRow = {
+    id: blob.id,
+    kind: place.kind,
+    size: blob.size,
+    stored: blob.stored,
+    segment: shared?.segment ?? null,
+    position: position ?? null,
+    extent: blob.extent,
+    cipher: blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
+    data: place.kind === "inline" ? place.data : null,
+  };
   context
     .sql(
-      "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data) " +
-        "values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data, seal) " +
+        "values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
     .run(
-      blob.id,
-      place.kind,
-      blob.size,
-      blob.stored,
-      shared?.segment ?? null,
-      position ?? null,
-      blob.extent,
-      blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
-      place.kind === "inline" ? place.data : null,
+      row.id,
+      row.kind,
+      row.size,
+      row.stored,
+      row.segment,
+      row.position,
+      row.extent,
+      row.cipher,
+      row.data,
+      sealBlob(row),
     );
   if (shared !== undefined) {
     const end = shared.position + blob.extent;

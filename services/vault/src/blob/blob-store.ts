@@ -17,6 +17,7 @@ import { openCopy, type DamageListener } from "./copy-reader.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 import { Leases } from "./leases.ts";
 import { encodeHead, encodeTrailer } from "./layout.ts";
+import { Quarantine } from "./quarantine.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import { ShardBlob } from "./shard-reader.ts";
 import { ShardWriter } from "./shard-writer.ts";
@@ -37,6 +38,7 @@ export interface BlobStoreOptions {
   segmentBytesMax: number;
   stagingBytesMax: number;
   stagingWaitersMax: number;
+  quarantineBytesMax: number;
 }
 
 // A number is generation × 2^32 + count: 2^21 starts with 2^32 blobs each stay below 2^53.
@@ -48,6 +50,7 @@ export class BlobStore {
   readonly code: ReedSolomon;
   readonly segments: SegmentWriter;
   readonly budget: StagingBudget;
+  readonly quarantine: Quarantine;
   /** Blobs and segments of this start have this number or a higher one. */
   readonly firstId: number;
   /** Bodies from their first byte to their commit. What began without a drive may lack something on it when it is done. */
@@ -68,6 +71,7 @@ export class BlobStore {
     this.firstId = options.generation * IDS_PER_GENERATION;
     this.#nextId = this.firstId;
     this.segments = new SegmentWriter(drives, this.firstId, options.segmentBytesMax);
+    this.quarantine = new Quarantine(options.quarantineBytesMax);
     this.budget = new StagingBudget(options.stagingBytesMax, options.stagingWaitersMax);
     const [first] = drives.all;
     this.#environment = {
@@ -144,6 +148,19 @@ export class BlobStore {
     return this.openShards(blob).open();
   }
 
+  /** Throws where so many drives are absent that a blob cannot be read. */
+  requireDrives(blob: BlobRecord): void {
+    const { drives } = this;
+    if (!drives.isErasureCoded || drives.present.length === drives.all.length) return;
+    const { place } = blob;
+    const isReadable =
+      place.kind === "file"
+        ? drives.rankShards(blob.id).filter((drive) => drive.isPresent).length >= drives.data
+        : place.kind !== "segment" || drives.rank(place.segment).some((drive) => drive.isPresent);
+    if (isReadable) return;
+    throw new StoreError("ServiceUnavailable", "Too few drives are there to read this");
+  }
+
   /** The shards of a blob. */
   openShards(blob: BlobRecord): ShardBlob {
     return new ShardBlob(blob, this.drives, this.code, (damage) => this.onDamage(damage));
@@ -161,12 +178,14 @@ export class BlobStore {
   }
 }
 
-/** Removes what uploads have left behind on a drive when the process ended. */
+/** Removes what uploads have left behind on a drive when the process ended; what has other names is not ours. */
 export function clearStaging({ folders }: Drive): void {
   for (const name of readdirSync(folders.staging)) {
-    rmSync(join(folders.staging, name), { force: true });
+    if (STAGED_NAME.test(name)) rmSync(join(folders.staging, name), { force: true });
   }
 }
+
+const STAGED_NAME = /^[0-9a-f]{14}(?:\.seg)?$/;
 
 function isInSegment(blob: BlobRecord): blob is BlobRecord & { place: { kind: "segment" } } {
   return blob.place.kind === "segment";

@@ -20,6 +20,7 @@ import {
 } from "./layout.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 import type { ShardEnvironment } from "./shard-writer.ts";
+import { StagedWriter, type StagedWriterOptions } from "./staged-writer.ts";
 import type { BlobId, BlobPlace } from "./types.ts";
 
 /** What writers share. */
@@ -37,6 +38,8 @@ export interface NewBlob {
   /** Bytes that will be written. */
   stored: number;
   description: unknown;
+  /** Whose memory it takes. */
+  tenant: string;
 }
 
 /** Takes the bytes of one blob. */
@@ -73,48 +76,46 @@ export function translateDiskError(error: unknown): StoreError {
   return new StoreError("InternalError", `The disk cannot be written (${code ?? "unknown"})`);
 }
 
-// Collects a whole body in one buffer, once the budget has room for it.
-abstract class MemoryWriter {
+// Collects a whole body in one buffer.
+abstract class MemoryWriter extends StagedWriter {
   protected readonly environment: WriterEnvironment;
   protected readonly blob: NewBlob;
-  protected readonly bytes: number;
+  protected readonly batchBytes: number;
+  protected readonly memoryBytes: number;
   protected body: Buffer | undefined;
-  #at = 0;
-  #isDone = false;
 
   constructor(environment: WriterEnvironment, blob: NewBlob, bytes: number) {
+    super(chooseStaging(environment, blob));
     this.environment = environment;
     this.blob = blob;
-    this.bytes = bytes;
+    this.batchBytes = blob.stored;
+    this.memoryBytes = bytes;
   }
 
-  write(chunk: Uint8Array): Promise<void> | undefined {
-    if (this.body === undefined) {
-      const waiting = this.environment.budget.take(this.bytes);
-      if (waiting !== undefined) {
-        const kept = Buffer.from(chunk);
-        return waiting.then(() => this.#begin(kept));
-      }
-    }
-    return this.#begin(chunk);
-  }
-
-  #begin(chunk: Uint8Array): undefined {
-    if (this.#isDone) {
-      this.environment.budget.give(this.bytes);
-      return;
-    }
+  protected allocate(): void {
     // Not from a pool: the writer thread gets a copy of all that stands behind the buffer.
-    this.body ??= Buffer.allocUnsafeSlow(this.bytes);
-    this.body.set(chunk, this.#at);
-    this.#at += chunk.length;
+    this.body = Buffer.allocUnsafeSlow(this.memoryBytes);
   }
 
-  protected release(): void {
-    if (this.#isDone) return;
-    this.#isDone = true;
-    if (this.body !== undefined) this.environment.budget.give(this.bytes);
+  protected fill(bytes: Uint8Array, at: number): void {
+    this.body!.set(bytes, at);
+  }
+
+  protected view(bytes: number): Uint8Array[] {
+    return [this.body!.subarray(0, bytes)];
+  }
+
+  protected drop(): void {
     this.body = undefined;
+  }
+
+  protected flush(): undefined {
+    return undefined;
+  }
+
+  // What was appended to a segment and never committed is garbage that compaction finds.
+  discard(): Promise<void> {
+    return this.end();
   }
 }
 
@@ -124,13 +125,13 @@ class InlineWriter extends MemoryWriter implements BlobWriter {
   }
 
   async seal(): Promise<{ place: BlobPlace; extent: number }> {
-    const data = this.body ?? Buffer.alloc(0);
-    this.release();
-    return { place: { kind: "inline", data }, extent: data.length };
-  }
-
-  async discard(): Promise<void> {
-    this.release();
+    try {
+      await this.collectLast();
+      const data = this.body ?? Buffer.alloc(0);
+      return { place: { kind: "inline", data }, extent: data.length };
+    } finally {
+      await this.end();
+    }
   }
 }
 
@@ -141,9 +142,10 @@ class RecordWriter extends MemoryWriter implements BlobWriter {
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
     const { id, stored, description } = this.blob;
-    const frame = this.body;
-    if (frame === undefined) throw new StoreError("InternalError", "no body was written");
     try {
+      await this.collectLast();
+      const frame = this.body;
+      if (frame === undefined) throw new StoreError("InternalError", "no body was written");
       sealFrame(frame, stored);
       const head = encodeHead(id, stored, description);
       const trailer = encodeTrailer(summary, head.length + frame.length);
@@ -155,38 +157,34 @@ class RecordWriter extends MemoryWriter implements BlobWriter {
     } catch (error) {
       throw translateDiskError(error);
     } finally {
-      this.release();
+      await this.end();
     }
-  }
-
-  // What was appended and never committed is garbage that compaction finds.
-  async discard(): Promise<void> {
-    this.release();
   }
 }
 
 //   chunks ──► frame being filled ──(full)──► frames in flight ──► staged file ──(seal)──► renamed, synced with its folder
 //
 // At most three frames a writer; `write` falls behind when the second is in flight before the first is written.
-class FileWriter implements BlobWriter {
+class FileWriter extends StagedWriter implements BlobWriter {
+  protected readonly batchBytes = FRAME_BYTES;
+  protected readonly memoryBytes = FRAME_BUFFER_BYTES;
   readonly #environment: WriterEnvironment;
   readonly #blob: NewBlob;
   readonly #head: Buffer;
   #fd: number | undefined;
   #opening: Promise<number> | undefined;
   #frame: Buffer | undefined;
-  #filled = 0;
   #position: number;
   readonly #flights = new Set<Promise<void>>();
   #dirty = 0;
   #flushing: Promise<void> | undefined;
-  #granting: Promise<void> | undefined;
   #failure: StoreError | undefined;
   #isDiscarded = false;
   // Staged until it is sealed.
   #path: string;
 
   constructor(environment: WriterEnvironment, blob: NewBlob) {
+    super(chooseStaging(environment, blob));
     this.#environment = environment;
     this.#blob = blob;
     this.#path = environment.folders.staged(blob.id);
@@ -194,25 +192,47 @@ class FileWriter implements BlobWriter {
     this.#position = this.#head.length;
   }
 
-  write(chunk: Uint8Array): Promise<void> | undefined {
+  override write(chunk: Uint8Array): Promise<void> | undefined {
     if (this.#failure !== undefined) throw this.#failure;
-    const rest = this.#fill(chunk);
-    if (rest !== undefined) return this.#writeRest(Buffer.from(rest));
+    return super.write(chunk);
+  }
+
+  protected allocate(): void {
+    this.#frame = this.#environment.frames.pop() ?? Buffer.allocUnsafeSlow(FRAME_BUFFER_BYTES);
+  }
+
+  protected fill(bytes: Uint8Array, at: number): void {
+    this.#frame!.set(bytes, at);
+  }
+
+  protected view(bytes: number): Uint8Array[] {
+    return [this.#frame!.subarray(0, bytes)];
+  }
+
+  protected drop(): void {
+    this.#recycle(this.#frame!);
+    this.#frame = undefined;
+  }
+
+  protected flush(): Promise<void> | undefined {
+    this.#launch();
     return this.#flights.size < FLIGHTS_MAX ? undefined : this.#land();
   }
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
     try {
+      const filled = await this.collectLast();
       await Promise.all(this.#flights);
       await this.#flushing;
       if (this.#failure !== undefined) throw this.#failure;
       const fd = await this.#open();
       const frame = this.#frame;
-      const sealed = frame === undefined ? [] : [frame.subarray(0, sealFrame(frame, this.#filled))];
+      const hasRest = frame !== undefined && filled > 0;
+      const sealed = hasRest ? [frame.subarray(0, sealFrame(frame, filled))] : [];
       const before = this.#position + (sealed[0]?.length ?? 0);
       const trailer = encodeTrailer(summary, before);
       await writeAll(fd, [...sealed, trailer], this.#position);
-      this.#giveFrame();
+      await this.end();
       await this.#publish(fd);
       const extent = before + trailer.length;
       return { place: { kind: "file", position: this.#head.length }, extent };
@@ -225,9 +245,9 @@ class FileWriter implements BlobWriter {
   async discard(): Promise<void> {
     if (this.#isDiscarded) return;
     this.#isDiscarded = true;
+    await this.end();
     await Promise.all(this.#flights);
     await this.#flushing;
-    this.#giveFrame();
     await this.#close().catch(() => undefined);
     // Where this fails, the next start or the scrubber removes it.
     await removeFile(this.#path).catch(() => undefined);
@@ -249,76 +269,22 @@ class FileWriter implements BlobWriter {
     if (fd !== undefined) await closeFile(fd);
   }
 
-  // Copies what fits; returns what is left when the writer must wait.
-  #fill(chunk: Uint8Array): Uint8Array | undefined {
-    let rest = chunk;
-    while (rest.length > 0) {
-      if (this.#filled === FRAME_BYTES) {
-        if (this.#flights.size === FLIGHTS_MAX) return rest;
-        this.#launch();
-      }
-      if (this.#frame === undefined) {
-        const waiting = this.#environment.budget.take(FRAME_BUFFER_BYTES);
-        if (waiting !== undefined) {
-          this.#granting = waiting;
-          return rest;
-        }
-        this.#takeFrame();
-      }
-      const count = Math.min(rest.length, FRAME_BYTES - this.#filled);
-      this.#frame!.set(rest.length === count ? rest : rest.subarray(0, count), this.#filled);
-      this.#filled += count;
-      rest = rest.subarray(count);
-    }
-    if (this.#filled === FRAME_BYTES && this.#flights.size < FLIGHTS_MAX) this.#launch();
-    return undefined;
-  }
-
-  async #writeRest(rest: Uint8Array): Promise<void> {
-    let left: Uint8Array | undefined = rest;
-    while (left !== undefined) {
-      if (this.#granting !== undefined) {
-        await this.#granting;
-        this.#granting = undefined;
-        if (!this.#isDiscarded) this.#takeFrame();
-        else this.#environment.budget.give(FRAME_BUFFER_BYTES);
-      } else {
-        await this.#land();
-      }
-      if (this.#failure !== undefined) throw this.#failure;
-      if (this.#isDiscarded) return;
-      left = this.#fill(left);
-    }
-  }
-
   async #land(): Promise<void> {
     await Promise.race(this.#flights);
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  #takeFrame(): void {
-    this.#frame = this.#environment.frames.pop() ?? Buffer.allocUnsafeSlow(FRAME_BUFFER_BYTES);
-    this.#filled = 0;
-  }
-
-  #giveFrame(): void {
-    if (this.#frame !== undefined) this.#recycle(this.#frame);
-    this.#frame = undefined;
-    this.#filled = 0;
-  }
-
   #recycle(frame: Buffer): void {
     if (this.#environment.frames.length < FRAMES_KEPT) this.#environment.frames.push(frame);
-    this.#environment.budget.give(FRAME_BUFFER_BYTES);
   }
 
   #launch(): void {
     const frame = this.#frame!;
-    const bytes = sealFrame(frame, this.#filled);
+    this.#frame = undefined;
+    const release = this.handOver();
+    const bytes = sealFrame(frame, FRAME_BYTES);
     const position = this.#position;
     this.#position += bytes;
-    this.#frame = undefined;
-    this.#filled = 0;
     const flight = this.#open()
       .then(async (fd) => {
         await writeAll(fd, [frame.subarray(0, bytes)], position);
@@ -329,6 +295,7 @@ class FileWriter implements BlobWriter {
       })
       .finally(() => {
         this.#recycle(frame);
+        release();
         this.#flights.delete(flight);
       });
     this.#flights.add(flight);
@@ -359,4 +326,9 @@ class FileWriter implements BlobWriter {
     await writeAll(this.#fd, [this.#head], 0);
     return this.#fd;
   }
+}
+
+function chooseStaging({ budget, folders }: WriterEnvironment, blob: NewBlob): StagedWriterOptions {
+  const { id, tenant } = blob;
+  return { budget, tenant, spillPath: folders.spilled(id), translate: translateDiskError };
 }

@@ -1,7 +1,7 @@
 // Reads what lies on several drives as it is: from the first drive that gives it whole.
 import type { Drive } from "../drive/drive.ts";
 import type { DriveSet } from "../drive/drive-set.ts";
-import type { OpenBlob } from "./blob-reader.ts";
+import type { OpenBlob, ReadWindow } from "./blob-reader.ts";
 import type { BlobRecord } from "./types.ts";
 
 /** Hears of copies and shards that are damaged or not where they should be. */
@@ -47,11 +47,15 @@ class CopyBlob implements OpenBlob {
     this.#onDamage = onDamage;
   }
 
-  async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
+  async *read(
+    start: number,
+    end: number,
+    window?: ReadWindow,
+  ): AsyncGenerator<Buffer, void, undefined> {
     let at = start;
     for (;;) {
       try {
-        for await (const chunk of this.#open.read(at, end)) {
+        for await (const chunk of this.#open.read(at, end, window)) {
           at += chunk.length;
           yield chunk;
         }

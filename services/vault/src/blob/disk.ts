@@ -109,6 +109,21 @@ export class StoreFolders {
     return join(this.root, "index.sqlite");
   }
 
+  /** The copy of the index that is made now and then. */
+  get indexCopy(): string {
+    return join(this.root, "index-copy.sqlite");
+  }
+
+  /** Files that nothing refers to, until somebody has looked at them. */
+  get quarantine(): string {
+    return join(this.root, "quarantine");
+  }
+
+  /** What the last complete scrub has found. */
+  get scrub(): string {
+    return join(this.root, "scrub.json");
+  }
+
   get buckets(): string {
     return join(this.root, "buckets.json");
   }
@@ -142,6 +157,11 @@ export class StoreFolders {
 
   staged(id: BlobId): string {
     return join(this.staging, id.toString(16).padStart(14, "0"));
+  }
+
+  /** Where a body waits whose memory others need. */
+  spilled(id: BlobId): string {
+    return `${this.staged(id)}.spill`;
   }
 }
 

@@ -1,9 +1,11 @@
 // Removes files that nothing refers to any more, when those who still read them are done.
+import { stat } from "node:fs/promises";
 import type { IndexConnection } from "../index/schema.ts";
 import type { IndexWriter } from "../index/writer.ts";
 import type { BodyOpener } from "../object/body.ts";
 import type { BlobStore } from "./blob-store.ts";
 import { removeFile } from "./disk.ts";
+import type { Drive } from "../drive/drive.ts";
 
 /** What the collector works with. */
 export interface CollectorEnvironment {
@@ -14,11 +16,14 @@ export interface CollectorEnvironment {
 
 interface Batch {
   blobs: number[];
-  segments: number[];
+  /** With the bytes of each that the index knows of. */
+  segments: { id: number; bytes: number }[];
   /** Readers that began before this may still open the files. */
   mark: number;
 }
 
+/** Records are padded to a multiple of it. */
+const ALIGNMENT_BYTES = 8;
 const EVERY_MS = 1_000;
 const BATCH_MAX = 500;
 
@@ -74,31 +79,51 @@ export class GarbageCollector {
 
   #note(): Batch | undefined {
     const blobs = this.#index
-      .sql("select blob from garbage order by blob limit ?")
+      .sql(
+        "select blob from garbage where not exists (select 1 from blobs where id = garbage.blob) " +
+          "order by blob limit ?",
+      )
       .all(BATCH_MAX)
       .map((row) => Number(row["blob"]));
     const segments = this.#index
-      .sql("select id from segments where live = 0 limit ?")
+      .sql(
+        "select id, bytes from segments where live = 0 and " +
+          "not exists (select 1 from blobs where segment = segments.id) limit ?",
+      )
       .all(BATCH_MAX)
-      .map((row) => Number(row["id"]))
-      .filter((id) => !this.#env.blobs.segments.isPinned(id));
+      .map((row) => ({ id: Number(row["id"]), bytes: Number(row["bytes"]) }))
+      .filter(({ id }) => !this.#env.blobs.segments.isPinned(id));
     if (blobs.length === 0 && segments.length === 0) return undefined;
     return { blobs, segments, mark: this.#env.bodies.leases.mark() };
   }
 
   async #remove({ blobs, segments }: Batch): Promise<void> {
-    for (const { folders, files } of this.#env.blobs.drives.present) {
-      const paths = [
-        ...blobs.map((id) => folders.file(id)),
-        ...segments.map((id) => folders.segment(id)),
-      ];
-      for (const path of paths) {
-        files.forget(path);
-        await removeFile(path).catch((error: NodeJS.ErrnoException) => {
-          if (error.code !== "ENOENT") throw error;
-        });
-      }
+    const gone: number[] = [];
+    for (const drive of this.#env.blobs.drives.present) {
+      for (const id of blobs) await removePath(drive, drive.folders.file(id));
     }
-    await this.#env.writer.submit({ type: "forgetGarbage", blobs, segments });
+    for (const segment of segments) {
+      if (await this.#removeSegment(segment)) gone.push(segment.id);
+    }
+    await this.#env.writer.submit({ type: "forgetGarbage", blobs, segments: gone });
   }
+
+  // Records behind what the index knows of were never acknowledged, or the index is not the one that wrote them.
+  async #removeSegment({ id, bytes }: Batch["segments"][number]): Promise<boolean> {
+    let isGone = true;
+    for (const drive of this.#env.blobs.drives.present) {
+      const path = drive.folders.segment(id);
+      const size = (await stat(path).catch(() => undefined))?.size ?? 0;
+      if (size <= bytes + ALIGNMENT_BYTES) await removePath(drive, path);
+      else if (!(await this.#env.blobs.quarantine.take(drive, path))) isGone = false;
+    }
+    return isGone;
+  }
+}
+
+async function removePath(drive: Drive, path: string): Promise<void> {
+  drive.files.forget(path);
+  await removeFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+  });
 }

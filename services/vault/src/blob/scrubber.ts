@@ -5,20 +5,31 @@ import type { IndexConnection } from "../index/schema.ts";
 import type { CollectorEnvironment } from "./garbage-collector.ts";
 import { scanRecords } from "./record-scan.ts";
 import type { Drive } from "../drive/drive.ts";
-import { removeFile } from "./disk.ts";
 
 /** What a round has found. */
 export interface ScrubReport {
   files: number;
   bytes: number;
-  /** Numbers of blobs that the index refers to and that are damaged. */
+  /** Numbers of blobs that the index refers to, that are damaged and could not be healed. */
   damaged: number[];
-  /** Numbers of blobs whose file is gone. */
+  /** Numbers of blobs whose file is gone and could not be written anew. */
   missing: number[];
   /** Shards and copies of segments that were damaged or missing and have been written anew. */
   healed: number;
-  /** Files that nothing referred to; they are removed. */
-  orphans: number;
+  /** Files that nothing referred to; they are in quarantine now. */
+  quarantined: number;
+  /** Those for which the quarantine had no room: they stay where they are. */
+  unknown: number;
+  /** Whether the round came to its end. */
+  isComplete: boolean;
+}
+
+/** How far a round has come. */
+export interface ScrubProgress {
+  filesDone: number;
+  /** As counted when the round began. */
+  filesTotal: number;
+  bytesDone: number;
 }
 
 /** Writes anew what is damaged on one of several drives. */
@@ -36,6 +47,8 @@ export class Scrubber {
   readonly #bytesPerSecond: number;
   readonly #healer: DamageHealer | undefined;
   #isStopped = false;
+  #filesTotal = 0;
+  #report: ScrubReport | undefined;
 
   /** `bytesPerSecond` bounds what it takes of the disk; `healer` is there where there are several. */
   constructor(
@@ -55,6 +68,12 @@ export class Scrubber {
     this.#isStopped = true;
   }
 
+  /** Of the round that is under way. */
+  get progress(): ScrubProgress {
+    const { files = 0, bytes = 0 } = this.#report ?? {};
+    return { filesDone: files, filesTotal: Math.max(files, this.#filesTotal), bytesDone: bytes };
+  }
+
   /** One round over everything. */
   async run(): Promise<ScrubReport> {
     const report: ScrubReport = {
@@ -63,27 +82,48 @@ export class Scrubber {
       damaged: [],
       missing: [],
       healed: 0,
-      orphans: 0,
+      quarantined: 0,
+      unknown: 0,
+      isComplete: false,
     };
+    this.#report = report;
+    this.#filesTotal = await this.#countFiles();
     await this.#scrubFiles(report);
     await this.#scrubSegments(report);
-    await this.#removeOrphans(report);
+    await this.#quarantineUnknown(report);
+    report.isComplete = !this.#isStopped;
     return report;
+  }
+
+  // Bodies with files of their own, as one drive has them, and segments: the index would have to be read as a whole.
+  async #countFiles(): Promise<number> {
+    const row = this.#index.sql("select count(*) as n from segments where live > 0").get();
+    const segments = Number(row?.["n"]);
+    const [drive] = this.#env.blobs.drives.present;
+    if (drive === undefined) return segments;
+    let files = 0;
+    for (const folder of await readdir(drive.folders.files)) {
+      files += (await readdir(join(drive.folders.files, folder))).length;
+    }
+    return segments + files;
   }
 
   async #scrubFiles(report: ScrubReport): Promise<void> {
     let after = 0;
     for (;;) {
       const rows = this.#index
-        .sql("select id from blobs where kind = 'file' and id > ? order by id limit ?")
+        .sql("select id, kind from blobs where id > ? order by id limit ?")
         .all(after, PAGE);
       for (const row of rows) {
         after = Number(row["id"]);
         if (this.#isStopped) return;
+        if (row["kind"] !== "file") continue;
         await this.#scrubBody(after, report);
         report.files += 1;
       }
       if (rows.length < PAGE) return;
+      // Between pages others have their turn: most rows may be bodies in the index.
+      await new Promise(setImmediate);
     }
   }
 
@@ -93,10 +133,11 @@ export class Scrubber {
       const found = await this.#scrubFile(drive, drive.folders.file(id), report);
       // One without a readable record is damaged as well.
       const isWhole = found !== undefined && found.whole.has(id);
-      if (isWhole || !this.#isReferred(id)) continue;
-      if (found === undefined) report.missing.push(id);
-      else report.damaged.push(id);
-      await this.#heal(report, (healer) => healer.healShard(drive, id));
+      // A drive that was lost meanwhile is healed when it is back.
+      if (isWhole || !drive.isPresent || !this.#isReferred(id)) continue;
+      if (await this.#heal(report, (healer) => healer.healShard(drive, id))) continue;
+      const list = found === undefined ? report.missing : report.damaged;
+      if (!list.includes(id)) list.push(id);
     }
   }
 
@@ -123,18 +164,24 @@ export class Scrubber {
     const lost = alive.filter(
       (blob) => found?.whole.has(blob) !== true && this.#isReferred(blob, id),
     );
-    if (lost.length === 0) return;
-    report.damaged.push(...lost);
-    await this.#heal(report, (healer) => healer.healSegment(drive, id));
+    if (lost.length === 0 || !drive.isPresent) return;
+    if (await this.#heal(report, (healer) => healer.healSegment(drive, id))) return;
+    const list = found === undefined ? report.missing : report.damaged;
+    list.push(...lost.filter((blob) => !list.includes(blob)));
   }
 
-  async #heal(report: ScrubReport, work: (healer: DamageHealer) => Promise<void>): Promise<void> {
-    if (this.#healer === undefined) return;
+  async #heal(
+    report: ScrubReport,
+    work: (healer: DamageHealer) => Promise<void>,
+  ): Promise<boolean> {
+    if (this.#healer === undefined) return false;
     try {
       await work(this.#healer);
       report.healed += 1;
+      return true;
     } catch {
-      // It stays among the damaged ones of the report.
+      // It is among the damaged ones of the report.
+      return false;
     }
   }
 
@@ -166,25 +213,28 @@ export class Scrubber {
   }
 
   // Files of this start may belong to uploads under way, those of earlier ones cannot.
-  async #removeOrphans(report: ScrubReport): Promise<void> {
-    const { drives, firstId } = this.#env.blobs;
+  async #quarantineUnknown(report: ScrubReport): Promise<void> {
+    const { drives, firstId, quarantine } = this.#env.blobs;
     for (const drive of drives.present) {
       const { folders } = drive;
+      await quarantine.measure(drive);
+      const take = async (path: string) => {
+        if (await quarantine.take(drive, path)) report.quarantined += 1;
+        else report.unknown += 1;
+      };
       for (const folder of await readdir(folders.files)) {
         for (const name of await readdir(join(folders.files, folder))) {
           if (this.#isStopped) return;
           const id = readId(name, ".blob");
           if (id === undefined || id >= firstId || this.#isKnown(id)) continue;
-          await removeFile(join(folders.files, folder, name));
-          report.orphans += 1;
+          await take(join(folders.files, folder, name));
         }
       }
       for (const name of await readdir(folders.segments)) {
         const id = readId(name, ".seg");
         if (id === undefined || id >= firstId) continue;
         if (this.#index.sql("select 1 from segments where id = ?").get(id) !== undefined) continue;
-        await removeFile(join(folders.segments, name));
-        report.orphans += 1;
+        await take(join(folders.segments, name));
       }
     }
   }

@@ -3,8 +3,10 @@ import type { Drive } from "../drive/drive.ts";
 import type { DriveSet } from "../drive/drive-set.ts";
 import type { ReedSolomon } from "../erasure/reed-solomon.ts";
 import { StoreError } from "../store-error.ts";
-import type { OpenBlob } from "./blob-reader.ts";
+import { limitRead } from "./blob-reader.ts";
+import type { OpenBlob, ReadWindow } from "./blob-reader.ts";
 import type { DamageListener } from "./copy-reader.ts";
+import { FRAME_BYTES } from "./layout.ts";
 import { locateStripe, measureShard, type Stripe } from "./shard-layout.ts";
 import type { BlobRecord } from "./types.ts";
 
@@ -40,20 +42,30 @@ export class ShardBlob implements OpenBlob {
     throw Object.assign(new Error("no drive has a shard of the body"), { code: "ENOENT" });
   }
 
-  async *read(start: number, end: number): AsyncGenerator<Buffer, void, undefined> {
-    let ahead: Promise<Buffer[]> | undefined;
+  async *read(
+    start: number,
+    end: number,
+    window?: ReadWindow,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    let ahead: { stop: number; units: Promise<Buffer[]> } | undefined;
     for (let at = start; at < end;) {
-      const stripe = this.#locate(at);
-      const stop = Math.min(end, stripe.start + stripe.dataBytes);
-      const units = await (ahead ?? this.#readStripe(stripe, at, stop));
+      const { stop, units: reading } = ahead ?? this.#readNext(at, end, window);
+      window?.claim(stop - at);
+      const units = await reading;
       ahead = undefined;
-      if (stop < end) {
-        const next = this.#locate(stop);
-        ahead = this.#readStripe(next, stop, Math.min(end, next.start + next.dataBytes));
+      let aheadBytes = 0;
+      if (stop < end && limitRead(window) === FRAME_BYTES) {
+        ahead = this.#readNext(stop, end, window);
         // It may fail while nobody looks; whoever awaits it later hears of it.
-        ahead.catch(() => undefined);
+        ahead.units.catch(() => undefined);
+        aheadBytes = ahead.stop - stop;
       }
-      yield* units;
+      for (const unit of units) {
+        at += unit.length;
+        window?.claim(stop - at + aheadBytes);
+        yield unit;
+      }
+      // Always advance: with a fractional `end`, the units are shorter than the range, and the loop would never finish.
       at = stop;
     }
   }
@@ -82,6 +94,19 @@ export class ShardBlob implements OpenBlob {
 
   #locate(offset: number): Stripe {
     return locateStripe(this.#blob.stored, this.#code.data, offset);
+  }
+
+  // A whole stripe at a time, or a few blocks where memory is short.
+  #readNext(
+    at: number,
+    end: number,
+    window: ReadWindow | undefined,
+  ): { stop: number; units: Promise<Buffer[]> } {
+    const stripe = this.#locate(at);
+    const limit = limitRead(window);
+    const most = limit === FRAME_BYTES ? stripe.dataBytes : limit;
+    const stop = Math.min(end, stripe.start + stripe.dataBytes, at + most);
+    return { stop, units: this.#readStripe(stripe, at, stop) };
   }
 
   // The data bytes `from` to `to` of the body, all in this stripe, one buffer a unit.

@@ -5,7 +5,8 @@ import { StoreError } from "../store-error.ts";
 import { translateDiskError, type BlobWriter, type NewBlob } from "./blob-writer.ts";
 import { BLOCK_BYTES, FRAME_BYTES } from "./layout.ts";
 import { ShardFile } from "./shard-file.ts";
-import { locateStripe, measureShard, type ShardDescription } from "./shard-layout.ts";
+import { locateStripe, measureShard, type ShardDescription, type Stripe } from "./shard-layout.ts";
+import { StagedWriter } from "./staged-writer.ts";
 import type { StagingBudget } from "./staging-budget.ts";
 import type { BlobPlace } from "./types.ts";
 
@@ -21,65 +22,91 @@ export interface ShardEnvironment {
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
 const FRAMES_KEPT = 32;
 
-/**
- * Writes the shards of one body. The memory of a whole stripe is taken at once and kept to the end, so that bodies never
- * wait for each other in a ring. A drive that fails is left out as long as enough are left.
- */
-export class ShardWriter implements BlobWriter {
+/** Writes the shards of one body. A drive that fails is left out as long as enough are left. */
+export class ShardWriter extends StagedWriter implements BlobWriter {
+  protected readonly memoryBytes: number;
   readonly #env: ShardEnvironment;
   readonly #blob: NewBlob;
   readonly #files: (ShardFile | undefined)[];
   readonly #shards: number;
   readonly #headBytes: number;
-  readonly #budgetBytes: number;
   #units: Buffer[] | undefined;
-  // Of the body, and of its current stripe.
-  #taken = 0;
-  #filled = 0;
+  #stripe: Stripe;
   #state: "open" | "sealed" | "discarded" = "open";
 
   constructor(environment: ShardEnvironment, blob: NewBlob) {
+    const { drives, budget, code } = environment;
+    const { present } = drives;
+    super({
+      budget,
+      tenant: blob.tenant,
+      spillPath: present[blob.id % present.length]!.folders.spilled(blob.id),
+      translate: translateDiskError,
+    });
     this.#env = environment;
     this.#blob = blob;
-    const { data, parity } = environment.code;
-    this.#shards = data + parity;
-    this.#budgetBytes = this.#shards * FRAME_BUFFER_BYTES;
-    const stored = measureShard(blob.stored, data);
-    const files = environment.drives
+    this.#shards = code.data + code.parity;
+    this.memoryBytes = this.#shards * FRAME_BUFFER_BYTES;
+    this.#stripe = locateStripe(blob.stored, code.data, 0);
+    const stored = measureShard(blob.stored, code.data);
+    const files = drives
       .rankShards(blob.id)
       .map(
-        (drive, index) =>
-          new ShardFile(drive, blob.id, stored, describeShard(blob, index, environment.code)),
+        (drive, index) => new ShardFile(drive, blob.id, stored, describeShard(blob, index, code)),
       );
     this.#headBytes = files[0]!.headBytes;
     this.#files = files.map((file) => (file.drive.isPresent ? file : undefined));
     this.#requireEnough();
   }
 
-  write(chunk: Uint8Array): Promise<void> | undefined {
-    if (this.#units === undefined) {
-      const waiting = this.#env.budget.take(this.#budgetBytes);
-      if (waiting !== undefined) {
-        return this.#beginLater(waiting, Buffer.from(chunk));
-      }
-      this.#takeUnits();
-    }
-    return this.#fill(chunk);
+  protected get batchBytes(): number {
+    return this.#stripe.dataBytes;
   }
 
-  async #beginLater(waiting: Promise<void>, chunk: Uint8Array): Promise<void> {
-    await waiting;
-    if (this.#state !== "open") {
-      this.#env.budget.give(this.#budgetBytes);
-      return;
+  protected allocate(): void {
+    const { frames } = this.#env;
+    this.#units = Array.from(
+      { length: this.#shards },
+      () => frames.pop() ?? Buffer.allocUnsafeSlow(FRAME_BUFFER_BYTES),
+    );
+  }
+
+  // One unit after another.
+  protected fill(bytes: Uint8Array, at: number): void {
+    const { unitBytes } = this.#stripe;
+    let rest = bytes;
+    while (rest.length > 0) {
+      const filled = at + bytes.length - rest.length;
+      const inUnit = filled % unitBytes;
+      const count = Math.min(rest.length, unitBytes - inUnit);
+      const unit = this.#units![Math.floor(filled / unitBytes)]!;
+      unit.set(rest.length === count ? rest : rest.subarray(0, count), inUnit);
+      rest = rest.subarray(count);
     }
-    this.#takeUnits();
-    await this.#fill(chunk);
+  }
+
+  protected view(bytes: number): Uint8Array[] {
+    const { unitBytes } = this.#stripe;
+    return this.#units!
+      .slice(0, Math.ceil(bytes / unitBytes))
+      .map((unit, index) => unit.subarray(0, Math.min(unitBytes, bytes - index * unitBytes)));
+  }
+
+  protected drop(): void {
+    for (const unit of this.#units!) {
+      if (this.#env.frames.length < FRAMES_KEPT) this.#env.frames.push(unit);
+    }
+    this.#units = undefined;
+  }
+
+  protected flush(): Promise<void> | undefined {
+    const { start, dataBytes } = this.#stripe;
+    return start + dataBytes === this.#blob.stored ? undefined : this.#writeNext();
   }
 
   async seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }> {
     try {
-      if (this.#filled > 0) await this.#writeStripe();
+      if ((await this.collectLast()) > 0) await this.#writeStripe();
       await this.#forEach((file) => file.publish(summary));
       this.#state = "sealed";
       const extent = this.#files.reduce((sum, file) => sum + (file?.extent ?? 0), 0);
@@ -88,40 +115,27 @@ export class ShardWriter implements BlobWriter {
       await this.discard();
       throw translateDiskError(error);
     } finally {
-      this.#giveUnits();
+      await this.end();
     }
   }
 
   async discard(): Promise<void> {
     if (this.#state === "discarded") return;
     this.#state = "discarded";
-    this.#giveUnits();
+    await this.end();
     await Promise.all(this.#files.map(async (file) => file?.discard()));
   }
 
-  // Copies what fits into the stripe; where that fills it, the rest waits for the disks.
-  #fill(chunk: Uint8Array): Promise<void> | undefined {
-    const { data } = this.#env.code;
-    let rest = chunk;
-    while (rest.length > 0) {
-      const stripe = locateStripe(this.#blob.stored, data, this.#taken);
-      const unit = Math.floor(this.#filled / stripe.unitBytes);
-      const at = this.#filled % stripe.unitBytes;
-      const count = Math.min(rest.length, stripe.unitBytes - at, stripe.dataBytes - this.#filled);
-      this.#units![unit]!.set(rest.length === count ? rest : rest.subarray(0, count), at);
-      this.#filled += count;
-      this.#taken += count;
-      rest = rest.subarray(count);
-      if (this.#filled < stripe.dataBytes || this.#taken === this.#blob.stored) continue;
-      const left = Buffer.from(rest);
-      return this.#writeStripe().then(() => (left.length > 0 ? this.#fill(left) : undefined));
-    }
-    return undefined;
+  async #writeNext(): Promise<void> {
+    await this.#writeStripe();
+    const { start, dataBytes } = this.#stripe;
+    this.#stripe = locateStripe(this.#blob.stored, this.#env.code.data, start + dataBytes);
+    this.restart();
   }
 
   async #writeStripe(): Promise<void> {
     const { code } = this.#env;
-    const { dataBytes, unitBytes } = locateStripe(this.#blob.stored, code.data, this.#taken - 1);
+    const { dataBytes, unitBytes } = this.#stripe;
     const units = this.#units!;
     for (let unit = 0; unit < code.data; unit += 1) {
       const inUnit = Math.max(0, Math.min(unitBytes, dataBytes - unit * unitBytes));
@@ -129,11 +143,9 @@ export class ShardWriter implements BlobWriter {
     }
     const views = units.map((unit) => unit.subarray(0, unitBytes));
     code.encode(views.slice(0, code.data), views.slice(code.data));
-    this.#filled = 0;
     try {
       await this.#forEach((file, index) => file.write(units[index]!, unitBytes));
     } catch (error) {
-      await this.discard();
       throw translateDiskError(error);
     }
   }
@@ -165,24 +177,6 @@ export class ShardWriter implements BlobWriter {
     const left = this.#files.filter((file) => file !== undefined).length;
     if (left >= this.#env.code.data) return;
     throw new StoreError("ServiceUnavailable", "Too few drives are there to store this");
-  }
-
-  #takeUnits(): void {
-    const { frames } = this.#env;
-    this.#units = Array.from(
-      { length: this.#shards },
-      () => frames.pop() ?? Buffer.allocUnsafeSlow(FRAME_BUFFER_BYTES),
-    );
-  }
-
-  #giveUnits(): void {
-    const units = this.#units;
-    if (units === undefined) return;
-    this.#units = undefined;
-    this.#env.budget.give(this.#budgetBytes);
-    for (const unit of units) {
-      if (this.#env.frames.length < FRAMES_KEPT) this.#env.frames.push(unit);
-    }
   }
 }
 

@@ -1,17 +1,55 @@
-// Memory for bodies on their way in: so many bytes, and so many who may wait for them.
+// Memory for bodies on their way in: how much of it each tenant and each kind of body may hold, who gets it next, and who is
+// asked to give it up.
+//
+//   0 ──────────────── bodies that are large ──────────────┬── small ones only ──┐ bytesMax
+//     a tenant that holds more than its share leaves this  │                     │
+//     much of it to the others ◄───────────────────────────┘                     │
 import { StoreError } from "../store-error.ts";
 
-interface Waiter {
-  bytes: number;
-  resolve: () => void;
+/** Takes of up to this many bytes are small: memory is kept free for them. */
+export const SMALL_BYTES_MAX = 64 * 1024;
+
+/** A body that takes memory. */
+export interface MemoryHolder {
+  readonly tenant: string;
+  /** Bytes that it holds; kept by the budget. */
+  heldBytes: number;
+  /** Bytes that its client has sent; the budget sets it back. */
+  progressBytes: number;
+  /** Another body needs memory: begins to give this one's up. False if it cannot now. */
+  yieldMemory(): boolean;
 }
 
-/** Gives out bytes in the order of asking. */
+interface Waiter {
+  holder: MemoryHolder;
+  bytes: number;
+  /** True with the memory; false where the body is forgotten. */
+  resolve: (granted: boolean) => void;
+}
+
+/** Part of the memory that only small takes get. */
+const SMALL_PART = 1 / 8;
+/** Part of the memory that a tenant may hold without leaving as much to others. */
+const TENANT_PART = 1 / 4;
+/** How often bodies that arrive slowly are looked for, while others wait. */
+const LOOK_EVERY_MS = 250;
+/** A body is slow if it grew by less than this part of its memory between two looks. */
+const SLOW_PART = 1 / 32;
+
+/**
+ * Gives out memory. Among those that wait the tenant with the least memory is next. While somebody waits, bodies that
+ * arrive slowly are asked to move what they hold to the disk.
+ */
 export class StagingBudget {
   readonly #bytesMax: number;
   readonly #waitingMax: number;
   #taken = 0;
-  readonly #waiters: Waiter[] = [];
+  #takenLarge = 0;
+  readonly #holders = new Set<MemoryHolder>();
+  readonly #tenants = new Map<string, number>();
+  #small: Waiter[] = [];
+  #large: Waiter[] = [];
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(bytesMax: number, waitingMax: number) {
     this.#bytesMax = bytesMax;
@@ -22,36 +60,139 @@ export class StagingBudget {
     return this.#taken;
   }
 
+  /** Bodies that wait for memory. */
   get waiting(): number {
-    return this.#waiters.length;
+    return this.#small.length + this.#large.length;
   }
 
-  /** Takes bytes: at once (undefined), or when there are some. Throws `SlowDown` where too many wait. */
-  take(bytes: number): Promise<void> | undefined {
-    if (this.#waiters.length === 0 && this.#fits(bytes)) {
-      this.#taken += bytes;
-      return undefined;
-    }
-    if (this.#waiters.length >= this.#waitingMax) {
-      throw new StoreError("SlowDown", "Too many uploads wait for memory");
-    }
-    return new Promise((resolve) => this.#waiters.push({ bytes, resolve }));
+  /** Whether bodies wait for the kind of memory that a take of `bytes` is. */
+  isWanted(bytes: number): boolean {
+    return (bytes <= SMALL_BYTES_MAX ? this.#small : this.#large).length > 0;
+  }
+
+  /** Takes bytes if they are free and nobody waits for them. */
+  tryTake(holder: MemoryHolder, bytes: number): boolean {
+    if (this.isWanted(bytes) || !this.#admits(holder, bytes)) return false;
+    this.#grant(holder, bytes);
+    return true;
+  }
+
+  /**
+   * Takes bytes: at once (undefined), or when there are some; resolves to false if the body was forgotten meanwhile.
+   * Throws `SlowDown` where too many wait.
+   */
+  take(holder: MemoryHolder, bytes: number): Promise<boolean> | undefined {
+    if (this.tryTake(holder, bytes)) return undefined;
+    this.#requirePlace(holder.tenant);
+    const waiting = bytes <= SMALL_BYTES_MAX ? this.#small : this.#large;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    waiting.push({ holder, bytes, resolve });
+    this.#timer ??= this.#startLooking();
+    // Those who wait may do so for what this one's tenant leaves to others.
+    this.#dispatch();
+    return promise;
   }
 
   /** Gives bytes back. */
-  give(bytes: number): void {
+  give(holder: MemoryHolder, bytes: number): void {
     this.#taken -= bytes;
-    for (;;) {
-      const first = this.#waiters[0];
-      if (first === undefined || !this.#fits(first.bytes)) return;
-      this.#waiters.shift();
-      this.#taken += first.bytes;
-      first.resolve();
-    }
+    if (bytes > SMALL_BYTES_MAX) this.#takenLarge -= bytes;
+    holder.heldBytes -= bytes;
+    if (holder.heldBytes === 0) this.#holders.delete(holder);
+    const left = this.#tenants.get(holder.tenant)! - bytes;
+    if (left > 0) this.#tenants.set(holder.tenant, left);
+    else this.#tenants.delete(holder.tenant);
+    if (this.waiting > 0) this.#dispatch();
   }
 
-  // One that is larger than everything still gets its turn, alone.
-  #fits(bytes: number): boolean {
-    return this.#taken === 0 || this.#taken + bytes <= this.#bytesMax;
+  /** The body needs nothing more: it waits no longer. */
+  forget(holder: MemoryHolder): void {
+    if (this.waiting === 0) return;
+    for (const list of [this.#small, this.#large]) {
+      const index = list.findIndex((waiter) => waiter.holder === holder);
+      if (index >= 0) list.splice(index, 1)[0]!.resolve(false);
+    }
+    this.#dispatch();
+  }
+
+  #grant(holder: MemoryHolder, bytes: number): void {
+    this.#taken += bytes;
+    if (bytes > SMALL_BYTES_MAX) this.#takenLarge += bytes;
+    if (holder.heldBytes === 0) this.#holders.add(holder);
+    holder.heldBytes += bytes;
+    this.#tenants.set(holder.tenant, (this.#tenants.get(holder.tenant) ?? 0) + bytes);
+  }
+
+  #admits({ tenant }: MemoryHolder, bytes: number): boolean {
+    const isSmall = bytes <= SMALL_BYTES_MAX;
+    // One that is larger than everything still gets its turn, alone.
+    if (isSmall ? this.#taken === 0 : this.#takenLarge === 0) return true;
+    const smallOnly = this.#bytesMax * SMALL_PART;
+    const limit = isSmall ? this.#bytesMax : this.#bytesMax - smallOnly;
+    const held = this.#tenants.get(tenant) ?? 0;
+    const share = this.#bytesMax * TENANT_PART;
+    const left = held + bytes <= share ? 0 : isSmall ? smallOnly / 2 : share;
+    return this.#taken + bytes <= limit - left;
+  }
+
+  #requirePlace(tenant: string): void {
+    const all = [...this.#small, ...this.#large];
+    const own = all.filter(({ holder }) => holder.tenant === tenant).length;
+    // Half of the places are for others.
+    if (all.length < this.#waitingMax && own < Math.max(1, this.#waitingMax / 2)) return;
+    throw new StoreError("SlowDown", "Too many uploads wait for memory");
+  }
+
+  #dispatch(): void {
+    this.#small = this.#serve(this.#small);
+    this.#large = this.#serve(this.#large);
+    if (this.waiting > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #serve(waiting: Waiter[]): Waiter[] {
+    let left = waiting;
+    while (left.length > 0) {
+      const next = this.#chooseNext(left);
+      if (next === undefined) break;
+      left = left.filter((waiter) => waiter !== next);
+      this.#grant(next.holder, next.bytes);
+      next.resolve(true);
+    }
+    return left;
+  }
+
+  #chooseNext(waiting: readonly Waiter[]): Waiter | undefined {
+    let next: Waiter | undefined;
+    let least = Infinity;
+    for (const waiter of waiting) {
+      const held = this.#tenants.get(waiter.holder.tenant) ?? 0;
+      if (held >= least) continue;
+      next = waiter;
+      least = held;
+    }
+    // If it does not fit yet, nobody passes it: one that needs much would never get it.
+    return next !== undefined && this.#admits(next.holder, next.bytes) ? next : undefined;
+  }
+
+  #startLooking(): NodeJS.Timeout {
+    for (const holder of this.#holders) holder.progressBytes = 0;
+    return setInterval(() => this.#askSlow(), LOOK_EVERY_MS).unref();
+  }
+
+  // The slowest first, and no more of them than those need who wait.
+  #askSlow(): void {
+    const slow = [...this.#holders]
+      .filter(({ progressBytes, heldBytes }) => progressBytes < heldBytes * SLOW_PART)
+      .sort((a, b) => a.progressBytes / a.heldBytes - b.progressBytes / b.heldBytes);
+    for (const holder of this.#holders) holder.progressBytes = 0;
+    const sum = (list: readonly Waiter[]) => list.reduce((total, { bytes }) => total + bytes, 0);
+    let needed = sum(this.#small) + sum(this.#large);
+    for (const holder of slow) {
+      if (needed <= 0) return;
+      const { heldBytes } = holder;
+      if (holder.yieldMemory()) needed -= heldBytes;
+    }
   }
 }

@@ -1,7 +1,8 @@
 // Buckets inside the writer: made, configured, deleted.
 import type { NotificationRule } from "../event/types.ts";
+import { sealBucket } from "../index/seal.ts";
 import type { BucketState, WriterContext } from "../index/writer-context.ts";
-import { releaseUpload } from "../multipart/upload-rows.ts";
+import { releaseUpload, type UploadRow } from "../multipart/upload-rows.ts";
 import { StoreError } from "../store-error.ts";
 import type {
   Bucket,
@@ -70,9 +71,10 @@ export function applyCreateBucket(
     objectLockEnabled: isLocked,
     settings: request.settings ?? {},
   };
+  const document = JSON.stringify(bucket);
   const { lastInsertRowid } = context
-    .sql("insert into buckets (name, document) values (?, ?)")
-    .run(bucket.name, JSON.stringify(bucket));
+    .sql("insert into buckets (name, document, seal) values (?, ?, ?)")
+    .run(bucket.name, document, sealBucket(bucket.name, document));
   const state = { id: Number(lastInsertRowid), bucket };
   context.buckets.set(bucket.name, state);
   return state;
@@ -91,9 +93,8 @@ export function applyDeleteBucket(
       });
     }
   }
-  for (const row of context.sql("select id from uploads where bucket = ?").all(id)) {
-    releaseUpload(context, Number(row["id"]));
-  }
+  const uploads = context.sql("select id, bucket, completed from uploads where bucket = ?").all(id);
+  for (const upload of uploads as unknown as UploadRow[]) releaseUpload(context, upload);
   context.sql("delete from buckets where id = ?").run(id);
   context.buckets.delete(name);
   return null;
@@ -115,7 +116,10 @@ export function applyConfigureBucket(
   if (operation.subscription !== undefined) {
     bucket = addSubscription(bucket, operation.subscription);
   }
-  context.sql("update buckets set document = ? where id = ?").run(JSON.stringify(bucket), id);
+  const document = JSON.stringify(bucket);
+  context
+    .sql("update buckets set document = ?, seal = ? where id = ?")
+    .run(document, sealBucket(bucket.name, document), id);
   const state = { id, bucket };
   context.buckets.set(bucket.name, state);
   return state;

@@ -1,5 +1,6 @@
 // A copy of the buckets beside the index, so that their configuration outlives it.
 import { existsSync, readFileSync } from "node:fs";
+import { crc32c } from "@node-rs/crc32";
 import { closeFile, openFile, renameFile, syncData, writeAll } from "../blob/disk.ts";
 import type { Bucket } from "./types.ts";
 
@@ -25,6 +26,16 @@ export class BucketsFile {
       });
   }
 
+  /** Writes the file where it is not as the index has it: it was damaged, or a start was cut short before it. */
+  refresh(buckets: readonly Bucket[]): void {
+    try {
+      if (existsSync(this.#path) && readFileSync(this.#path, "utf8") === encode(buckets)) return;
+    } catch {
+      // It cannot be read: it is written anew.
+    }
+    if (buckets.length > 0 || existsSync(this.#path)) this.save(buckets);
+  }
+
   /** Waits for the writing. */
   async close(): Promise<void> {
     await this.#running;
@@ -32,7 +43,7 @@ export class BucketsFile {
 
   async #run(): Promise<void> {
     while (this.#next !== undefined) {
-      const text = JSON.stringify({ format: FORMAT, buckets: this.#next });
+      const text = encode(this.#next);
       this.#next = undefined;
       const staged = `${this.#path}.new`;
       const fd = await openFile(staged, "w");
@@ -47,8 +58,16 @@ export class BucketsFile {
   }
 }
 
-/** Reads the copy; none where it is missing. */
+/** Reads the copy; none where it is missing. Throws where it is damaged. */
 export function readBucketsFile(path: string): Bucket[] {
   if (!existsSync(path)) return [];
-  return (JSON.parse(readFileSync(path, "utf8")) as { buckets: Bucket[] }).buckets;
+  const text = readFileSync(path, "utf8");
+  const { buckets, crc } = JSON.parse(text) as { buckets: Bucket[]; crc?: number };
+  // Those of earlier versions have no checksum.
+  if (crc !== undefined && encode(buckets) !== text) throw new Error(`${path} is damaged`);
+  return buckets;
+}
+
+function encode(buckets: readonly Bucket[]): string {
+  return JSON.stringify({ format: FORMAT, buckets, crc: crc32c(JSON.stringify(buckets)) });
 }

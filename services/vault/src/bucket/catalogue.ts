@@ -31,6 +31,7 @@ export class BucketCatalogue {
     this.#file = file;
     this.#now = now;
     for (const state of writer.ready.buckets) this.#states.set(state.bucket.name, state);
+    file.refresh(this.list());
   }
 
   get count(): number {

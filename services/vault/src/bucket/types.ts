@@ -2,6 +2,7 @@
 import type { LifecycleConfiguration } from "../lifecycle/types.ts";
 import type { NotificationRule } from "../event/types.ts";
 import type { ObjectLockConfiguration } from "../lock/types.ts";
+import type { BucketQuota } from "../usage/types.ts";
 
 /** Who a bucket or an object belongs to. */
 export interface Owner {
@@ -23,12 +24,13 @@ export type OpaqueDocument =
 
 /**
  * One document for each kind of bucket configuration. The caller has validated them; the store acts on `lifecycle`,
- * `notification` and `objectLock` itself and only keeps the others. As JSON each is at most 1 MiB.
+ * `notification`, `objectLock` and `quota` itself and only keeps the others. As JSON each is at most 1 MiB.
  */
 export interface BucketSettingDocuments {
   lifecycle: LifecycleConfiguration;
   notification: { rules: readonly NotificationRule[] };
   objectLock: ObjectLockConfiguration;
+  quota: BucketQuota;
   policy: OpaqueDocument;
   cors: OpaqueDocument;
   website: OpaqueDocument;

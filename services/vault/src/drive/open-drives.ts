@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { StoreFolders } from "../blob/disk.ts";
 import type { FrameMemory } from "../blob/frame-memory.ts";
 import { lockStore } from "../index/store-lock.ts";
-import { clearCopy, isUnusedIndex, readPosition, type IndexPosition } from "../index/snapshot.ts";
+import { isBefore } from "../index/mark.ts";
+import { clearCopy, isUnusedIndex } from "../index/snapshot.ts";
+import { judgeIndex } from "../index/start-check.ts";
 import { StoreError } from "../store-error.ts";
 import { Drive } from "./drive.ts";
 import { DriveSet } from "./drive-set.ts";
@@ -26,6 +28,8 @@ export interface DriveOptions {
   data?: number;
   /** How often drives are looked at, in ms. Default 1 s. */
   checkEveryMs?: number;
+  /** Bytes up to which a copy of the index is read as a whole at the start. Default 64 MiB. */
+  inspectedBytesMax?: number;
 }
 
 /** The drives as found. */
@@ -38,6 +42,8 @@ export interface OpenedDrives {
   current: number[];
   /** The highest generation that any copy of the index knows of. */
   generation: number;
+  /** Copies of the index that are damaged, and are made anew from the others. */
+  damaged: { slot: number; path: string; reason: string }[];
 }
 
 /** Takes the drives that are there. Rejects where they are not enough, or belong to other stores. */
@@ -53,7 +59,7 @@ export async function openDrives(
   if (parity < 1 || data < 1 || data + parity > folders.length) {
     throw refuse(`${folders.length} drives cannot hold ${data}+${parity} shards`);
   }
-  const known = folders.map(tryReadIdentity).find((found) => found !== undefined);
+  const known = chooseIdentity(folders);
   const isNew = folders.every((folder) => isEmptyDrive(folder) || isUnused(folder));
   if (known === undefined && !isNew) {
     throw refuse("a new store needs folders on all of its drives, with nothing in them");
@@ -74,7 +80,12 @@ export async function openDrives(
     for (const drive of all) {
       drive.absence = await takeDrive(drive, identity, isNew, locks);
     }
-    return { drives, identity, locks, ...findCurrent(drives, isNew) };
+    return {
+      drives,
+      identity,
+      locks,
+      ...findCurrent(drives, isNew, options.inspectedBytesMax ?? 64 * 1024 * 1024),
+    };
   } catch (error) {
     for (const unlock of locks.values()) unlock();
     throw error;
@@ -116,6 +127,19 @@ export function tryReadIdentity(folder: string): DriveIdentity | undefined {
   }
 }
 
+/** What most of the drives say of the store, so that one of them alone cannot shut out the others. */
+export function chooseIdentity(folders: readonly string[]): DriveIdentity | undefined {
+  const found = folders.map(tryReadIdentity).filter((identity) => identity !== undefined);
+  const describe = ({ store, drives, data, parity }: DriveIdentity) =>
+    JSON.stringify([store, drives, data, parity]);
+  const count = (wanted: DriveIdentity) =>
+    found.filter((other) => describe(other) === describe(wanted)).length;
+  return found.reduce<DriveIdentity | undefined>(
+    (best, other) => (best === undefined || count(other) > count(best) ? other : best),
+    undefined,
+  );
+}
+
 /** Why a drive is not the one that belongs in a slot, or undefined. */
 export function judgeIdentity(
   found: DriveIdentity | undefined,
@@ -123,7 +147,7 @@ export function judgeIdentity(
   slot: number,
 ): string | undefined {
   if (found === undefined) {
-    return `its folder is not a drive of this store; put a file named ${REPLACEMENT_MARK} into it, empty otherwise, to make it one`;
+    return `its folder is not a drive of this store, or its drive.json is damaged: "platform-vaultd fsck --repair" restores that; to make an empty folder a drive, put a file named ${REPLACEMENT_MARK} into it`;
   }
   if (found.store !== wanted.store) return "it belongs to another store";
   if (found.slot !== slot) return `it is drive ${found.slot}, not ${slot}`;
@@ -148,7 +172,8 @@ function isUnused(folder: string): boolean {
 function findCurrent(
   drives: DriveSet,
   isNew: boolean,
-): Pick<OpenedDrives, "current" | "generation"> {
+  inspectedBytesMax: number,
+): Pick<OpenedDrives, "current" | "generation" | "damaged"> {
   const { present, all, parity } = drives;
   if (present.length < all.length - parity) {
     const reasons = all
@@ -156,25 +181,28 @@ function findCurrent(
       .map(({ folders, absence }) => `${folders.root}: ${absence}`);
     throw refuse(`too few drives are there (${reasons.join("; ")})`);
   }
-  const positions = present.flatMap(({ slot, folders }) => {
-    const position = readPosition(folders.index);
-    return position === undefined ? [] : [{ slot, ...position }];
-  });
-  const generation = Math.max(0, ...positions.map((position) => position.generation));
-  if (isNew) return { current: present.map(({ slot }) => slot), generation };
+  const judged = present.map(({ slot, folders }) => ({
+    slot,
+    path: folders.index,
+    ...judgeIndex(folders, inspectedBytesMax),
+  }));
+  const damaged = judged.flatMap(({ slot, path, reason }) =>
+    reason === undefined ? [] : [{ slot, path, reason }],
+  );
+  const positions = judged.flatMap(({ slot, position, reason }) =>
+    position === undefined || reason !== undefined ? [] : [{ slot, ...position }],
+  );
+  const generation = Math.max(0, ...judged.map(({ position }) => position?.generation ?? 0));
+  if (isNew) return { current: present.map(({ slot }) => slot), generation, damaged: [] };
   if (positions.length < all.length - parity) {
-    throw refuse("too few drives have an index that can be read");
+    const reasons = damaged.map(({ path, reason }) => `${path}: ${reason}`);
+    throw refuse(
+      `too few drives have an index that is whole (${reasons.join("; ")}). Nothing was changed. Run "platform-vaultd fsck" to see what can be restored`,
+    );
   }
   const newest = positions.reduce((best, other) => (isBefore(best, other) ? other : best));
   const current = positions.filter((other) => !isBefore(other, newest)).map(({ slot }) => slot);
-  return { current, generation };
-}
-
-function isBefore(one: IndexPosition, other: IndexPosition): boolean {
-  if (one.commitGeneration !== other.commitGeneration) {
-    return one.commitGeneration < other.commitGeneration;
-  }
-  return one.commit < other.commit;
+  return { current, generation, damaged };
 }
 
 function refuse(reason: string): StoreError {

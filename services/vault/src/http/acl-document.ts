@@ -67,7 +67,7 @@ export async function receiveAcl(context: OperationContext): Promise<Acl> {
   const bucket = getBucket(context);
   if (readOwnership(bucket) === "BucketOwnerEnforced")
     throw new S3Error("AccessControlListNotSupported");
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const byFields = readAclFields(context.fields, bucket, context.api);
   if (byFields !== undefined && body.length > 0) throw new S3Error("UnexpectedContent");
   if (byFields === undefined && body.length === 0) {

@@ -74,6 +74,7 @@ const STORE_CODES: Readonly<Record<StoreErrorCode, S3ErrorCode>> = {
   NotModified: "NotModified",
   ObjectLockConfigurationNotFoundError: "ObjectLockConfigurationNotFoundError",
   PreconditionFailed: "PreconditionFailed",
+  QuotaExceeded: "QuotaExceeded",
   ServiceUnavailable: "ServiceUnavailable",
   // The store itself is behind: that is the server's matter, not the tenant's.
   SlowDown: "ServiceUnavailable",

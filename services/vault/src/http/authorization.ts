@@ -110,6 +110,26 @@ export async function isPermitted(
   return api.authorizer.isAllowed({ caller, ...question, values });
 }
 
+/** Throws AccessDenied unless the caller may read an object that the request names beside its own: by policy or by ACL. */
+export async function requireSourceRead(
+  context: OperationContext,
+  source: ExtraQuestion & { bucket: Bucket },
+): Promise<void> {
+  const { caller, api } = context;
+  if (caller.kind === "root" && source.bucket.settings.policy === undefined) return;
+  const { versionId: _, ...question } = source;
+  const values = await readConditionValues(context, source);
+  const asked: AccessQuestion = { caller, ...question, values };
+  const answer = api.authorizer.decide(asked);
+  if (answer === "allow") return;
+  const found = answer === "none" ? await findObject(context, source) : undefined;
+  if (found !== undefined && !(found instanceof StoreError)) {
+    asked.acl = { of: "object", permission: "READ", objectAcl: found.acl };
+    if (api.authorizer.isAllowed(asked)) return;
+  }
+  throw new S3Error("AccessDenied");
+}
+
 /** As `isPermitted`; throws AccessDenied. */
 export async function requirePermission(
   context: OperationContext,

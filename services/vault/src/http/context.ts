@@ -11,6 +11,7 @@ import { S3Error } from "../wire/error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import type { OperationName, RequestQuery } from "../wire/operation.ts";
 import type { S3Answer } from "./answer.ts";
+import type { RequestMemory } from "./request-memory.ts";
 import type { S3Request } from "./request.ts";
 
 /** Parts that live as long as the service. */
@@ -32,6 +33,8 @@ export interface ObjectApi {
   readonly isUser: (name: string) => boolean;
   /** Who is believed about whom it speaks for. */
   readonly trustedProxies: AddressSet;
+  /** For documents and forms. */
+  readonly memory: RequestMemory;
 }
 
 /** One operation to carry out. */
@@ -40,6 +43,8 @@ export interface OperationContext {
   readonly request: S3Request;
   readonly name: OperationName;
   readonly caller: Caller;
+  /** Whose budget and memory the request uses. */
+  readonly tenant: string;
   /** Undefined for anonymous requests. */
   readonly signature: SignatureKind | undefined;
   readonly payload: PayloadMode;

@@ -1,13 +1,15 @@
 // What is counted of the object API and its store.
+import type { ServerFault } from "@platform/http1";
 import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import { foldMethod } from "@platform/kernel/metrics";
-import type { Store } from "../store.ts";
+import type { ScrubState, Store } from "../store.ts";
 import type { FinishedRequest } from "./object-server.ts";
 
 /** The metrics of one vault. */
 export interface ObjectMetrics {
   onStarted: () => void;
   onFinished: (finished: FinishedRequest, durationMs: number) => void;
+  onFault: (fault: ServerFault) => void;
 }
 
 /** Makes the families in `registry`; the store is asked at each scrape. */
@@ -32,7 +34,12 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
     help: "Error answers of the object API by code.",
     labels: ["code"],
   });
+  const slow = registry.counter({
+    name: "platform_vault_slow_uploads_total",
+    help: "Requests that were refused because their bodies came too slowly.",
+  });
   registry.collect({ name: "vault-store", collect: () => collectStore(store) });
+  registry.collect({ name: "vault-quotas", collect: () => collectQuotas(store) });
   return {
     onStarted: () => inflight.add(1),
     onFinished: ({ operation, request, status, errorCode }, durationMs) => {
@@ -41,7 +48,70 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
       duration.with({ operation }).observe(durationMs / 1000);
       if (errorCode !== undefined) errors.with({ code: errorCode }).add();
     },
+    onFault: ({ kind }) => {
+      if (kind === "slow-body") slow.add(1);
+    },
   };
+}
+
+/** Buckets with a quota that have series of their own: the first by name. */
+const QUOTA_SERIES_MAX = 100;
+
+function collectQuotas(store: Store): MetricFamily[] {
+  const limited = store
+    .listBuckets()
+    .filter(({ settings }) => settings.quota !== undefined)
+    .slice(0, QUOTA_SERIES_MAX)
+    .map(({ name, settings }) => ({ name, quota: settings.quota, usage: store.readUsage(name) }));
+  const family = (
+    name: string,
+    help: string,
+    read: (bucket: (typeof limited)[number]) => number | undefined,
+  ): MetricFamily => ({
+    type: "gauge",
+    name: `platform_vault_bucket_${name}`,
+    help: `${help} Only for buckets with a quota, at most ${QUOTA_SERIES_MAX}.`,
+    samples: limited.flatMap((bucket) => {
+      const value = read(bucket);
+      return value === undefined ? [] : [{ labels: [["bucket", bucket.name]] as const, value }];
+    }),
+  });
+  return [
+    family(
+      "usage_bytes",
+      "Bytes of versions and of parts of uploads in progress.",
+      ({ usage }) => usage.bytes + usage.uploadBytes,
+    ),
+    family("usage_objects", "Versions, without delete markers.", ({ usage }) => usage.versions),
+    family("quota_bytes", "Limit of bytes.", ({ quota }) => quota?.bytesMax),
+    family("quota_objects", "Limit of versions.", ({ quota }) => quota?.objectsMax),
+  ];
+}
+
+function collectScrub(
+  { running, last }: ScrubState,
+  gauge: (name: string, help: string, value: number) => MetricFamily,
+): MetricFamily[] {
+  const progress = running === undefined ? 0 : running.filesDone / Math.max(1, running.filesTotal);
+  return [
+    gauge("scrub_running", "1 while a scrub is running.", running === undefined ? 0 : 1),
+    gauge("scrub_progress_ratio", "Share of the files that the running scrub has read.", progress),
+    gauge(
+      "scrub_last_complete_timestamp_seconds",
+      "End of the last complete scrub; 0 if there was none.",
+      (last?.endedMs ?? 0) / 1000,
+    ),
+    gauge(
+      "scrub_last_complete_damaged",
+      "Bodies that the last complete scrub found damaged or missing and could not heal.",
+      (last?.damaged.length ?? 0) + (last?.missing.length ?? 0),
+    ),
+    gauge(
+      "scrub_last_complete_healed",
+      "Shards and copies that the last complete scrub wrote again.",
+      last?.healed ?? 0,
+    ),
+  ];
 }
 
 function collectStore(store: Store): MetricFamily[] {
@@ -70,7 +140,15 @@ function collectStore(store: Store): MetricFamily[] {
     gauge("free_bytes", "Bytes free on the disk.", stats.freeBytes),
     gauge("garbage_bytes", "Bytes in segments that nothing refers to.", stats.garbageBytes),
     gauge("staging_bytes", "Bytes of bodies in memory on their way in.", stats.stagingBytes),
-    gauge("waiting_writers", "Writes that wait for their commit.", stats.waitingWriters),
+    {
+      type: "gauge",
+      name: "platform_vault_waiting_writers",
+      help: "Writes that wait, by what they wait for: memory for their bytes, or their commit.",
+      samples: [
+        { labels: [["for", "memory"]], value: stats.waitingUploads },
+        { labels: [["for", "commit"]], value: stats.waitingWriters },
+      ],
+    },
     gauge("open_files", "Files kept open.", stats.openFiles),
     gauge("pending_events", "Events that wait for delivery.", stats.pendingEvents),
     counter(
@@ -90,5 +168,23 @@ function collectStore(store: Store): MetricFamily[] {
       "Blocks that did not match their checksum.",
       stats.corruptBlocks,
     ),
+    counter(
+      "damaged_rows_total",
+      "Rows of the index that did not match their checksum when they were read.",
+      stats.damagedRows,
+    ),
+    gauge("quarantine_files", "Files without an object in quarantine.", stats.quarantine.files),
+    gauge("quarantine_bytes", "Bytes of files in quarantine.", stats.quarantine.bytes),
+    gauge(
+      "index_copy_timestamp_seconds",
+      "When the index was last copied; 0 if there is no copy.",
+      (stats.indexCopy.copiedMs ?? 0) / 1000,
+    ),
+    gauge(
+      "index_damaged",
+      "1 if the index was damaged when it was last checked.",
+      stats.indexCopy.findings.length > 0 ? 1 : 0,
+    ),
+    ...collectScrub(store.maintenance.readScrub(), gauge),
   ];
 }

@@ -1,5 +1,6 @@
 // The object API's requests from the engine to their answers.
 import type { Exchange, Handler } from "@platform/http1";
+import type { Span, Tracer } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../wire/error.ts";
 import { addPresignedFields } from "../wire/fields.ts";
@@ -13,14 +14,16 @@ import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import { operations } from "./operations.ts";
 import { ClientGone } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
+import { isFailure, startRequestSpan } from "./request-log.ts";
 import { S3Request } from "./request.ts";
 import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
 
 /** What is known of a request when it has been answered. */
 export interface FinishedRequest {
   request: S3Request;
-  /** `Website`, `Preflight`, or `Unknown` where it was refused before that was clear. */
-  operation: OperationName | "Website" | "Preflight" | "Unknown";
+  span: Span;
+  /** `Website`, `Preflight`, `Probe`, or `Unknown` where it was refused before that was clear. */
+  operation: OperationName | "Website" | "Preflight" | "Probe" | "Unknown";
   bucketName: string;
   key: string;
   caller: Caller | undefined;
@@ -32,6 +35,7 @@ export interface FinishedRequest {
 export interface ObjectServerOptions {
   api: ObjectApi;
   ids: RequestIds;
+  tracer: Tracer;
   /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
   answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
   onStarted: () => void;
@@ -67,9 +71,11 @@ export function createObjectHandler(options: ObjectServerOptions): Handler<unkno
 
 async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
   const { api } = options;
-  const request = new S3Request(exchange, id, api.trustedProxies);
+  const request = new S3Request(exchange, id, api);
+  const span = startRequestSpan(options.tracer, request);
   const finished: FinishedRequest = {
     request,
+    span,
     operation: "Unknown",
     bucketName: "",
     key: "",
@@ -85,8 +91,16 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
       answer = { status: 499 };
     } else {
       const error = toS3Error(thrown);
-      if (error.status >= 500) {
-        api.log.error("a request failed", { request_id: id, error: error.cause ?? error });
+      if (isFailure(error.status)) {
+        const { traceId: trace_id, spanId: span_id } = span.context;
+        const { status, cause = error } = error;
+        api.log.error("request failed", {
+          trace_id,
+          span_id,
+          status,
+          request_id: id,
+          error: cause,
+        });
       }
       finished.errorCode = error.code;
       const isBuckets = error.status === 404 && finished.key === "";
@@ -103,9 +117,11 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   try {
     await sendAnswer(request, answer, added);
   } catch (error) {
-    api.log.error("an answer broke off", { request_id: id, error });
+    const { traceId: trace_id, spanId: span_id } = span.context;
+    api.log.error("an answer broke off", { trace_id, span_id, request_id: id, error });
     if (request.isLive) exchange.destroy();
   }
+  request.release();
   options.onFinished(finished);
 }
 
@@ -120,7 +136,10 @@ async function answerRequest(
   const isRead = method === "GET" || method === "HEAD";
   if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
     const probe = options.answerProbe(rawPath);
-    if (probe !== undefined) return probe;
+    if (probe !== undefined) {
+      finished.operation = "Probe";
+      return probe;
+    }
   }
   const site = readWebsiteBucket(host, api.websiteDomain);
   if (site !== undefined) {
@@ -153,7 +172,7 @@ async function answerRequest(
   });
   const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
   finished.caller = caller;
-  takeBudget(api, request, caller);
+  const tenant = takeBudget(api, request, caller);
   requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
   requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
   const context: OperationContext = {
@@ -161,6 +180,7 @@ async function answerRequest(
     request,
     name: resolved.name,
     caller,
+    tenant,
     signature: signed.kind === "signed" ? signed.signature : undefined,
     payload: signed.payload,
     bucketName: resolved.bucket,
@@ -179,12 +199,13 @@ function requireOwner(api: ObjectApi, accountId: string | undefined): void {
   throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
 }
 
-function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): void {
+function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): string {
   const tenant = nameTenant(request, caller);
   const waitSeconds = api.budgets.take(tenant);
   if (waitSeconds > 0) {
     throw new S3Error("SlowDown", { headers: [["Retry-After", String(waitSeconds)]] });
   }
+  return tenant;
 }
 
 // The namespace alone is the caller's choice: it counts only where the key's user may use it.

@@ -10,6 +10,7 @@ import { S3Error } from "../wire/error.ts";
 import { foldName } from "../wire/fields.ts";
 import type { RequestFields } from "../wire/fields.ts";
 import { createHash } from "node:crypto";
+import type { OperationContext } from "./context.ts";
 import type { S3Request } from "./request.ts";
 
 /** The largest object in one piece, as S3 has it. */
@@ -113,15 +114,17 @@ export async function receiveUpload<Result>(
 
 /** The whole body of a request that configures something, checked as an object's would be. */
 export async function receiveDocument(
-  request: S3Request,
-  mode: PayloadMode,
+  { request, payload: mode, tenant }: OperationContext,
   options: { bytesMax?: number; ignoresChecksum?: boolean } = {},
 ): Promise<Buffer> {
   const { bytesMax = DOCUMENT_BYTES_MAX, ignoresChecksum = false } = options;
   const plan = planPayload(request, mode, ignoresChecksum);
   if (plan.contentLength > bytesMax) throw new S3Error("MaxMessageLengthExceeded");
   const pieces: Buffer[] = [];
-  await receivePayload(request, plan, (chunk) => void pieces.push(Buffer.from(chunk)));
+  await receivePayload(request, plan, (chunk) => {
+    request.hold(chunk.length, tenant);
+    pieces.push(Buffer.from(chunk));
+  });
   const body = Buffer.concat(pieces);
   if (body.length !== plan.contentLength) throw new S3Error("IncompleteBody");
   if (plan.mode.kind === "signed" && hashHex(body) !== plan.mode.sha256) {

@@ -5,6 +5,14 @@ import { RequestFields } from "../wire/fields.ts";
 import { readQuery } from "../wire/operation.ts";
 import type { RequestQuery } from "../wire/operation.ts";
 import { RequestBody } from "./request-body.ts";
+import type { RequestMemory } from "./request-memory.ts";
+
+/** What requests are read with. */
+export interface RequestOptions {
+  /** Who is believed about whom it speaks for. */
+  trustedProxies: AddressSet;
+  memory: RequestMemory;
+}
 
 /** A request as operations see it. */
 export class S3Request {
@@ -24,11 +32,16 @@ export class S3Request {
   readonly secure: boolean;
   readonly fields: RequestFields;
   readonly body: RequestBody;
+  readonly #memory: RequestMemory;
+  /** Whose memory it holds, once it does. */
+  #source = "";
+  #heldBytes = 0;
   #query: RequestQuery | undefined;
 
-  constructor(exchange: Exchange, id: string, trustedProxies: AddressSet) {
+  constructor(exchange: Exchange, id: string, { trustedProxies, memory }: RequestOptions) {
     const { head, connection } = exchange;
     this.exchange = exchange;
+    this.#memory = memory;
     this.sequence = exchange.sequence;
     this.id = id;
     this.method = head.method;
@@ -51,6 +64,20 @@ export class S3Request {
   get query(): RequestQuery {
     this.#query ??= readQuery(this.rawQuery);
     return this.#query;
+  }
+
+  /** Takes memory for what the request brings. Throws ServiceUnavailable where there is none left. */
+  hold(bytes: number, tenant: string): void {
+    this.#memory.take(tenant, bytes);
+    this.#source = tenant;
+    this.#heldBytes += bytes;
+  }
+
+  /** Gives back all that it holds. */
+  release(): void {
+    if (this.#heldBytes === 0) return;
+    this.#memory.give(this.#source, this.#heldBytes);
+    this.#heldBytes = 0;
   }
 
   /** Whether there is still somebody to answer. */

@@ -144,6 +144,7 @@ function createContext(
     request,
     name: "GetObject",
     caller: { kind: "anonymous" },
+    tenant: "",
     signature: undefined,
     payload: { kind: "unsigned" },
     bucketName: bucket.name,

@@ -23,6 +23,10 @@ export class FailoverIndex extends IndexConnection {
     this.#path = path;
   }
 
+  override leaveDamaged(): boolean {
+    return this.onFailure();
+  }
+
   override sql(text: string, asArrays = false): StatementSync {
     const again = <Result>(work: (statement: StatementSync) => Result): Result => {
       try {

@@ -17,7 +17,6 @@ import {
 import { applyAttribute } from "../object/attribute-operations.ts";
 import { applyDelete } from "../object/delete-operation.ts";
 import { applyPut } from "../object/put-operation.ts";
-import { applyRestoreBuckets, applyRestoreObject } from "./restore-operations.ts";
 import type { WriterContext } from "./writer-context.ts";
 
 interface ConfirmOperation {
@@ -43,8 +42,6 @@ export const operationHandlers = {
   markDrive: applyMarkDrive,
   /** Changes nothing: when it is committed, everything before it is on as many drives as there must be. */
   confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,
-  restoreBuckets: applyRestoreBuckets,
-  restoreObject: applyRestoreObject,
 };
 
 type Handlers = typeof operationHandlers;

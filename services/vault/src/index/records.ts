@@ -39,6 +39,8 @@ export interface VersionRow {
   /** Legal hold: 0 never said, 1 on, 2 off. */
   hold: number;
   detail: string;
+  /** See `seal.ts`; null in rows of format 1. */
+  seal?: number | null;
   marker?: number;
 }
 
@@ -53,6 +55,7 @@ export interface BlobRow {
   extent: number;
   cipher: string | null;
   data: Uint8Array | null;
+  seal?: number | null;
 }
 
 /** Keys are stored as UTF-8, so that SQLite's byte order is the order of listings. */

@@ -1,11 +1,16 @@
 // The index: its tables, its format marker, and how a connection to it is opened.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { StoreError } from "../store-error.ts";
+import { recountUsage, USAGE_TABLE } from "../usage/usage-rows.ts";
 
-/** Grows by one with each change that an older program would misread. */
-export const FORMAT_VERSION = 1;
+/**
+ * Grows by one with each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of
+ * buckets.
+ */
+export const FORMAT_VERSION = 3;
 
-const PAGE_BYTES = 8192;
+/** Bytes of a page of the index. */
+export const PAGE_BYTES = 8192;
 /** Past this the writer itself takes the WAL back to its beginning, in bytes. */
 export const WAL_BYTES_MAX = 128 * 1024 * 1024;
 
@@ -15,7 +20,7 @@ export const WAL_BYTES_MAX = 128 * 1024 * 1024;
  */
 export const VERSION_COLUMNS =
   "bucket, key, seq, version, size, etag, modified, blob, class, checksum, owner, tags, " +
-  "retain_mode, retain_until, hold, detail";
+  "retain_mode, retain_until, hold, detail, seal";
 
 const VERSION_COLUMN_TYPES = `
   bucket integer not null,
@@ -35,7 +40,7 @@ const VERSION_COLUMN_TYPES = `
   hold integer not null default 0,
   detail text not null`;
 
-const TABLES = `
+const TABLES_OF_FORMAT_1 = `
 create table meta (name text primary key, value integer not null) without rowid;
 create table buckets (id integer primary key autoincrement, name text not null unique, document text not null);
 create table current (${VERSION_COLUMN_TYPES}, primary key (bucket, key)) without rowid;
@@ -100,6 +105,12 @@ create table parts (
 create table events (id integer primary key autoincrement, record text not null);
 `;
 
+/** The tables whose rows are sealed. */
+const SEALED_TABLES = ["buckets", "current", "versions", "blobs", "blob_parts", "parts"] as const;
+
+// Constant time, whatever the size of the tables: rows that are there have no seal until they are written again.
+const SEAL_COLUMNS = SEALED_TABLES.map((table) => `alter table ${table} add column seal integer;`);
+
 /** A connection with its prepared statements. */
 export class IndexConnection {
   #database: DatabaseSync;
@@ -125,6 +136,11 @@ export class IndexConnection {
       this.#statements.set(text, statement);
     }
     return statement;
+  }
+
+  /** A row read from here is damaged. Returns whether another copy of the index is read from now on. */
+  leaveDamaged(): boolean {
+    return false;
   }
 
   /** Goes on with another connection; the one before is closed. */
@@ -179,7 +195,21 @@ function migrate(database: DatabaseSync, path: string): void {
     );
   }
   database.exec("begin immediate");
-  database.exec(TABLES);
+  makeTables(database, found, FORMAT_VERSION);
+  if (found > 0 && found < 3) countBuckets(database);
   database.exec(`pragma user_version = ${FORMAT_VERSION}`);
   database.exec("commit");
+}
+
+/** Takes the tables of an index from one format to another; 0 is an empty file. */
+export function makeTables(database: DatabaseSync, from: number, to: number): void {
+  if (from < 1) database.exec(TABLES_OF_FORMAT_1);
+  if (from < 2 && to >= 2) database.exec(SEAL_COLUMNS.join("\n"));
+  if (from < 3 && to >= 3) database.exec(USAGE_TABLE);
+}
+
+// Reads all rows of versions, once. Earlier formats had the sums alone.
+function countBuckets(database: DatabaseSync): void {
+  recountUsage(database);
+  database.exec("delete from meta where name in ('objects', 'storage_bytes')");
 }

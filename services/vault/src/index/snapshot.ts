@@ -22,7 +22,7 @@ export async function copyIndex(from: string, to: string, slot: number): Promise
     worker.once("exit", () => resolve());
   });
   // The old file goes before its WAL: without it, what is left is no index, and is copied anew.
-  for (const ending of ["", "-wal", "-shm"]) rmSync(`${to}${ending}`, { force: true });
+  for (const ending of ["", "-wal", "-shm", ".mark"]) rmSync(`${to}${ending}`, { force: true });
   await renameFile(staged, to);
   await syncFolder(dirname(to));
 }

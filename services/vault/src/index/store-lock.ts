@@ -1,20 +1,50 @@
 // One process a folder: SQLite's exclusive transaction is a lock on every platform, and the system lets it go with the process.
+import { truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { StoreError } from "../store-error.ts";
 
+// SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html)
+const DAMAGES = new Set([11, 26]);
+
 /** Takes the lock; throws `ServiceUnavailable` where another process has it. Returns the way to let it go. */
 export function lockStore(path: string): () => void {
+  try {
+    return tryLock(path);
+  } catch (error) {
+    if (!isDamage(error)) throw explain(path, error);
+  }
+  // SQLite has read it, so nobody holds it; and there never was anything in it.
+  try {
+    truncateSync(path);
+    return tryLock(path);
+  } catch (error) {
+    throw explain(path, error);
+  }
+}
+
+function tryLock(path: string): () => void {
   const database = new DatabaseSync(path, { timeout: 0 });
   try {
     database.exec("pragma locking_mode = exclusive; begin exclusive");
   } catch (error) {
     database.close();
-    throw new StoreError(
-      "ServiceUnavailable",
-      `another process has the store open (${path})`,
-      {},
-      { cause: error },
-    );
+    throw error;
   }
   return () => database.close();
+}
+
+function isDamage(error: unknown): boolean {
+  const code = (error as { errcode?: unknown }).errcode;
+  return typeof code === "number" && DAMAGES.has(code & 0xff);
+}
+
+const BUSY = 5;
+
+function explain(path: string, error: unknown): StoreError {
+  const isHeld = ((error as { errcode?: number }).errcode ?? 0) % 256 === BUSY;
+  const cause = error instanceof Error ? error.message : String(error);
+  const reason = isHeld
+    ? `another process has the store open (${path})`
+    : `the store cannot be locked (${path}: ${cause})`;
+  return new StoreError("ServiceUnavailable", reason, {}, { cause: error });
 }

@@ -2,7 +2,11 @@
 import type { StatementSync } from "node:sqlite";
 import type { Bucket } from "../bucket/types.ts";
 import { StoreError } from "../store-error.ts";
+import { readAllUsage, writeUsage } from "../usage/usage-rows.ts";
+import { UsageBook } from "../usage/usage-book.ts";
+import type { IndexMark } from "./mark.ts";
 import type { IndexConnection } from "./schema.ts";
+import { damagedRow, matchesSeal, sealBucket } from "./seal.ts";
 
 /** A bucket with the number that rows refer to it by. */
 export interface BucketState {
@@ -12,7 +16,9 @@ export interface BucketState {
 
 /** What is counted with each commit and kept in the index. */
 export interface IndexTotals {
+  /** Of all buckets; up to date when a group is saved. */
   objects: number;
+  /** As `objects`; with the bytes of parts. */
   storageBytes: number;
   pendingEvents: number;
   droppedEvents: number;
@@ -25,6 +31,15 @@ export interface WriterLimits {
   partBytesMin: number;
   /** The generation of this start is above it, whatever the index says. */
   generationMin?: number;
+  /** There are other copies of the index, which must stay the same as this one. */
+  isReplicated?: boolean;
+}
+
+interface BucketRow {
+  id: number;
+  name: string;
+  document: string;
+  seal: number | null;
 }
 
 // Sequence numbers are taken from the index in ranges, so that not every commit writes the counter.
@@ -34,6 +49,8 @@ const SEQUENCE_RANGE = 100_000;
 export class WriterContext {
   readonly limits: WriterLimits;
   readonly buckets = new Map<string, BucketState>();
+  /** Usage of each bucket. */
+  readonly usage = new UsageBook();
   readonly totals: IndexTotals = {
     objects: 0,
     storageBytes: 0,
@@ -43,7 +60,7 @@ export class WriterContext {
   /** Of this start; the upper half of blob and segment numbers. */
   readonly generation: number;
   readonly #connection: IndexConnection;
-  #savedTotals = "";
+  #savedDroppedEvents = 0;
   #isGenerationSaved = false;
   #seq: number;
   #seqEnd: number;
@@ -65,15 +82,22 @@ export class WriterContext {
   /** Reads anew what is kept in memory: at the start, and after a group that was undone. */
   reload(): void {
     this.buckets.clear();
-    for (const row of this.sql("select id, name, document from buckets").iterate()) {
-      const { id, name, document } = row as { id: number; name: string; document: string };
+    for (const row of this.sql("select id, name, document, seal from buckets").iterate()) {
+      const { id, name, document, seal } = row as unknown as BucketRow;
+      if (!matchesSeal(seal, sealBucket(name, document))) throw damagedRow(`bucket ${name}`);
       this.buckets.set(name, { id, bucket: JSON.parse(document) as Bucket });
     }
-    this.totals.objects = this.#readMeta("objects");
-    this.totals.storageBytes = this.#readMeta("storage_bytes");
+    const usages = readAllUsage(this);
+    this.usage.load(usages);
+    this.totals.objects = 0;
+    this.totals.storageBytes = 0;
+    for (const { objects, bytes, uploadBytes } of usages.values()) {
+      this.totals.objects += objects;
+      this.totals.storageBytes += bytes + uploadBytes;
+    }
     this.totals.droppedEvents = this.#readMeta("dropped_events");
     this.totals.pendingEvents = Number(this.sql("select count(*) n from events").get()?.["n"]);
-    this.#savedTotals = this.#describeTotals();
+    this.#savedDroppedEvents = this.totals.droppedEvents;
     this.#isGenerationSaved = false;
     this.#seqEnd = this.#seq;
   }
@@ -114,14 +138,17 @@ export class WriterContext {
     return this.#seq;
   }
 
-  /** Writes the totals if they changed; part of each group. */
-  saveTotals(): void {
-    const now = this.#describeTotals();
-    if (now === this.#savedTotals) return;
-    this.#writeMeta("objects", this.totals.objects);
-    this.#writeMeta("storage_bytes", this.totals.storageBytes);
-    this.#writeMeta("dropped_events", this.totals.droppedEvents);
-    this.#savedTotals = now;
+  /** Writes the counts that changed: a row for each bucket that was written to; part of each group. */
+  saveCounts(): void {
+    const { totals } = this;
+    for (const { bucket, before, now } of this.usage.takeChanges()) {
+      writeUsage(this, bucket, now);
+      totals.objects += now.objects - before.objects;
+      totals.storageBytes += now.bytes - before.bytes + now.uploadBytes - before.uploadBytes;
+    }
+    if (totals.droppedEvents === this.#savedDroppedEvents) return;
+    this.#writeMeta("dropped_events", totals.droppedEvents);
+    this.#savedDroppedEvents = totals.droppedEvents;
   }
 
   /** Writes the number of a group, and of the start that it belongs to; part of it. */
@@ -136,6 +163,11 @@ export class WriterContext {
     return this.#readMeta("commit");
   }
 
+  /** The state that the index is in. */
+  readPosition(): IndexMark {
+    return { commitGeneration: this.#readMeta("commit_generation"), commit: this.readCommit() };
+  }
+
   /** Notes whether a drive lacks something. */
   markDrive(slot: number, isBehind: boolean): void {
     this.#writeMeta(nameDriveMark(slot), isBehind ? 1 : 0);
@@ -146,10 +178,6 @@ export class WriterContext {
     return this.sql("select name from meta where name like 'drive_behind_%' and value = 1")
       .all()
       .map((row) => Number(String(row["name"]).slice(nameDriveMark("").length)));
-  }
-
-  #describeTotals(): string {
-    return `${this.totals.objects} ${this.totals.storageBytes} ${this.totals.droppedEvents}`;
   }
 
   #readMeta(name: string): number {

@@ -3,7 +3,9 @@ import { statSync } from "node:fs";
 import { parentPort, workerData } from "node:worker_threads";
 import { StoreError } from "../store-error.ts";
 import { applyOperation, type Operation } from "./operation.ts";
+import { MarkFile } from "./mark.ts";
 import { openIndexWriter, WAL_BYTES_MAX, type IndexConnection } from "./schema.ts";
+import { DamagedRowError } from "./seal.ts";
 import { WriterContext } from "./writer-context.ts";
 import type {
   GroupRequest,
@@ -25,12 +27,19 @@ class GroupWriter {
   readonly #connection: IndexConnection;
   readonly #context: WriterContext;
   readonly #walPath: string;
+  readonly #mark: MarkFile;
   #stopped: StoreError | undefined;
 
-  constructor(connection: IndexConnection, context: WriterContext, walPath: string) {
+  constructor(connection: IndexConnection, context: WriterContext, path: string) {
     this.#connection = connection;
     this.#context = context;
-    this.#walPath = walPath;
+    this.#walPath = `${path}-wal`;
+    this.#mark = new MarkFile(path, context.readPosition());
+  }
+
+  close(): void {
+    this.#connection.close();
+    this.#mark.close();
   }
 
   run(request: GroupRequest): GroupResponse {
@@ -71,9 +80,10 @@ class GroupWriter {
     const { database } = this.#connection;
     try {
       const outcomes = this.#applyAll(operations, sequence);
-      this.#context.saveTotals();
+      this.#context.saveCounts();
       this.#context.saveCommit(commit);
       this.#connection.sql("commit").run();
+      this.#mark.save({ commitGeneration: this.#context.generation, commit });
       return { outcomes, isCommitted: true };
     } catch (error) {
       const failure = this.#judge(error);
@@ -105,12 +115,15 @@ class GroupWriter {
 
   #apply(operation: Operation): Outcome {
     const changes = this.#countChanges();
+    const { usage } = this.#context;
+    const { revision } = usage;
     const totals = { ...this.#context.totals };
     try {
       return { value: applyOperation(this.#context, operation) };
     } catch (error) {
       const refused = this.#requireRefusal(error);
-      if (this.#countChanges() !== changes) throw new RefusedHalfway();
+      const isChanged = usage.revision !== revision || this.#countChanges() !== changes;
+      if (isChanged) throw new RefusedHalfway();
       Object.assign(this.#context.totals, totals);
       return describeError(refused);
     }
@@ -118,15 +131,18 @@ class GroupWriter {
 
   #applyInSavepoint(operation: Operation): Outcome {
     this.#connection.sql("savepoint operation").run();
+    this.#context.usage.beginSavepoint();
     const totals = { ...this.#context.totals };
     try {
       const value = applyOperation(this.#context, operation);
       this.#connection.sql("release operation").run();
+      this.#context.usage.releaseSavepoint();
       return { value };
     } catch (error) {
       const refused = this.#requireRefusal(error);
       this.#connection.sql("rollback to operation").run();
       this.#connection.sql("release operation").run();
+      this.#context.usage.undoSavepoint();
       Object.assign(this.#context.totals, totals);
       return describeError(refused);
     }
@@ -134,8 +150,10 @@ class GroupWriter {
 
   // A full disk may have ended the transaction behind our back: then the whole group is undone.
   #requireRefusal(error: unknown): StoreError {
-    if (error instanceof StoreError && this.#connection.database.isTransaction) return error;
-    throw error;
+    if (!(error instanceof StoreError) || !this.#connection.database.isTransaction) throw error;
+    // Copies of the index must not decide differently: the one with the damage is left out, and made anew.
+    if (error instanceof DamagedRowError && this.#context.limits.isReplicated === true) throw error;
+    return error;
   }
 
   // Rows that this connection has ever changed.
@@ -170,10 +188,10 @@ function start(): void {
   const { path, limits, generation } = workerData as WriterData;
   const connection = openIndexWriter(path);
   const context = new WriterContext(connection, limits, generation);
-  const writer = new GroupWriter(connection, context, `${path}-wal`);
+  const writer = new GroupWriter(connection, context, path);
   port.on("message", (request: GroupRequest | "close") => {
     if (request === "close") {
-      connection.close();
+      writer.close();
       port.close();
       return;
     }

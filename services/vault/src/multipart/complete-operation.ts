@@ -7,9 +7,15 @@ import {
   parsePartChecksums,
   type ObjectDetail,
 } from "../index/records.ts";
+import { damagedRow, matchesSeal, sealPart } from "../index/seal.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import { combineChecksums } from "../object/checksum.ts";
-import { checkWriteConditions, placeObject, type NewObject } from "../object/put-operation.ts";
+import {
+  checkWriteConditions,
+  placeObject,
+  requirePutQuota,
+  type NewObject,
+} from "../object/put-operation.ts";
 import type { ObjectChecksum, PutResult } from "../object/types.ts";
 import { StoreError } from "../store-error.ts";
 import { findCurrent } from "../version/version-rows.ts";
@@ -63,9 +69,9 @@ export function applyCompleteUpload(
   const key = encodeKey(request.key);
   const current = findCurrent(context, state.id, key);
   checkWriteConditions(object, current);
+  // The bytes of the parts are counted already.
+  if (state.bucket.settings.quota !== undefined) requirePutQuota(context, state, key, current, 0);
   moveParts(context, operation, upload, parts, size);
-  // `placeObject` counts the bytes anew.
-  context.totals.storageBytes -= size;
   const versionId = placeObject(context, state, key, current, object, operation.blobId);
   const result: PutResult = {
     etag: object.etag,
@@ -125,9 +131,15 @@ function requirePart(
 ): PartRow {
   const row = context
     .sql(
-      "select number, blob, size, etag, modified, checksum from parts where upload = ? and number = ?",
+      "select number, blob, size, etag, modified, checksum, seal from parts where upload = ? and number = ?",
     )
-    .get(upload.id, number) as unknown as PartRow | undefined;
+    .get(upload.id, number) as unknown as (PartRow & { seal: number | null }) | undefined;
+  if (
+    row !== undefined &&
+    !matchesSeal(row.seal, sealPart({ ...row, owner: upload.id, start: 0 }))
+  ) {
+    throw damagedRow(`part ${number} of an upload`);
+  }
   if (row !== undefined && row.etag === etag && matchesChecksum(row, checksum)) return row;
   throw new StoreError(
     "InvalidPart",
@@ -235,7 +247,7 @@ function moveParts(
   for (const part of parts) {
     context.sql("delete from parts where upload = ? and number = ?").run(upload.id, part.number);
     context
-      .sql("insert into blob_parts values (?, ?, ?, ?, ?, ?, ?, ?)")
+      .sql("insert into blob_parts values (?, ?, ?, ?, ?, ?, ?, ?, ?)")
       .run(
         blobId,
         start,
@@ -245,8 +257,12 @@ function moveParts(
         part.etag,
         part.modified,
         part.checksum,
+        sealPart({ ...part, owner: blobId, start }),
       );
     start += part.size;
   }
-  releaseParts(context, upload.id);
+  const usage = context.usage.edit(upload.bucket);
+  usage.uploads -= 1;
+  usage.uploadBytes -= size;
+  releaseParts(context, upload);
 }

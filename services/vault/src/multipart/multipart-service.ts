@@ -17,6 +17,7 @@ import type {
 } from "../object/types.ts";
 import { requireAttributes, requireContentLength, requireKey } from "../object/validate.ts";
 import { StoreError } from "../store-error.ts";
+import { requireQuota } from "../usage/quota.ts";
 import { buildUploadInfo, findPartRow, findUpload, listParts, type PageOfParts } from "./list.ts";
 import type {
   CompleteUploadRequest,
@@ -89,6 +90,7 @@ export class MultipartService {
       );
     }
     const { bucket, key, uploadId, partNumber } = request;
+    this.#requireQuota(request);
     return new BodyUpload(
       this.#env,
       {
@@ -96,6 +98,7 @@ export class MultipartService {
         checksum,
         digests: beside === undefined ? request.digests : [...(request.digests ?? []), beside],
         encryption: chooseEncryption(detail, request.encryption),
+        tenant: request.tenant,
         description: { bucket, key, uploadId, partNumber, at: now() },
       },
       async ({ blob, etag, checksum: computed, encryption, digests }) => {
@@ -136,6 +139,15 @@ export class MultipartService {
       if (result !== undefined) return { ...result, sourceVersionId: source.row.version };
     }
     throw new StoreError("SlowDown", "The source changes faster than it can be copied");
+  }
+
+  // What is full now is refused before its bytes are sent; the writer decides.
+  #requireQuota({ bucket: name, uploadId, partNumber, contentLength }: PutPartRequest): void {
+    const { buckets, points } = this.#env;
+    const { id, bucket } = buckets.require(name);
+    if (bucket.settings.quota === undefined) return;
+    const replaced = points.measurePart(uploadId, partNumber);
+    requireQuota(bucket, points.readUsage(id), contentLength - replaced, 0);
   }
 
   async complete(request: CompleteUploadRequest): Promise<PutResult> {

@@ -54,6 +54,8 @@ export interface PutPartRequest extends UploadAddress {
   contentLength: number;
   checksum?: ChecksumAlgorithm;
   digests?: readonly ChecksumAlgorithm[];
+  /** Whose memory the body takes on its way in. */
+  tenant?: string;
   /** The key of an upload under SSE-C. */
   encryption?: Extract<EncryptionRequest, { type: "SSE-C" }>;
 }

@@ -2,8 +2,10 @@
 import { insertBlob, releaseBlob, shareBlob } from "../blob/blob-rows.ts";
 import type { BlobId, BlobRecord } from "../blob/types.ts";
 import { encodeKey } from "../index/records.ts";
+import { sealPart } from "../index/seal.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import { StoreError } from "../store-error.ts";
+import { requireQuota } from "../usage/quota.ts";
 import type { UploadAddress } from "./types.ts";
 import { releaseUpload, type UploadDetail, type UploadRow } from "./upload-rows.ts";
 
@@ -46,6 +48,7 @@ export function applyCreateUpload(context: WriterContext, operation: CreateUploa
   context
     .sql("insert into uploads (upload_id, bucket, key, created, detail) values (?, ?, ?, ?, ?)")
     .run(address.uploadId, state.id, encodeKey(address.key), nowMs, JSON.stringify(detail));
+  context.usage.edit(state.id).uploads += 1;
   return null;
 }
 
@@ -57,6 +60,11 @@ export function applyPutPart(
   const upload = requireUpload(context, operation.address);
   if (upload.completed !== null) throw noSuchUpload(operation.address);
   const { content, partNumber } = operation;
+  const { bucket } = context.requireBucket(operation.address.bucket);
+  if (bucket.settings.quota !== undefined) {
+    const before = findPartBytes(context, upload.id, partNumber);
+    requireQuota(bucket, context.usage.read(upload.bucket), operation.size - before, 0);
+  }
   if ("share" in content && !shareBlob(context, content.share)) return { gone: true };
   if ("blob" in content) insertBlob(context, content.blob);
   const replaced = context
@@ -64,29 +72,44 @@ export function applyPutPart(
     .get(upload.id, partNumber);
   if (replaced !== undefined) {
     releaseBlob(context, Number(replaced["blob"]));
-    context.totals.storageBytes -= Number(replaced["size"]);
+    context.usage.edit(upload.bucket).uploadBytes -= Number(replaced["size"]);
   }
   const blob = "blob" in content ? content.blob.id : content.share;
-  context
-    .sql("insert into parts values (?, ?, ?, ?, ?, ?, ?)")
-    .run(
-      upload.id,
-      partNumber,
+  context.sql("insert into parts values (?, ?, ?, ?, ?, ?, ?, ?)").run(
+    upload.id,
+    partNumber,
+    blob,
+    operation.size,
+    operation.etag,
+    operation.nowMs,
+    operation.checksum,
+    sealPart({
+      owner: upload.id,
+      start: 0,
+      number: partNumber,
       blob,
-      operation.size,
-      operation.etag,
-      operation.nowMs,
-      operation.checksum,
-    );
-  context.totals.storageBytes += operation.size;
+      size: operation.size,
+      etag: operation.etag,
+      modified: operation.nowMs,
+      checksum: operation.checksum,
+    }),
+  );
+  context.usage.edit(upload.bucket).uploadBytes += operation.size;
   return {};
+}
+
+function findPartBytes(context: WriterContext, upload: number, partNumber: number): number {
+  const row = context
+    .sql("select size from parts where upload = ? and number = ?")
+    .get(upload, partNumber);
+  return Number(row?.["size"] ?? 0);
 }
 
 /** Applies an abort. */
 export function applyAbortUpload(context: WriterContext, operation: AbortUploadOperation): null {
   const upload = requireUpload(context, operation.address);
   if (upload.completed !== null) throw noSuchUpload(operation.address);
-  releaseUpload(context, upload.id);
+  releaseUpload(context, upload);
   return null;
 }
 

@@ -37,18 +37,25 @@ export interface PartRow {
 /** What a manifest says of a part. */
 export type ManifestPart = PartRow;
 
-/** Removes an upload with the parts that are left of it. */
-export function releaseUpload(context: WriterContext, id: number): void {
-  releaseParts(context, id);
-  context.sql("delete from uploads where id = ?").run(id);
+/** Removes an upload, open or completed, with the parts that are left of it. */
+export function releaseUpload(
+  context: WriterContext,
+  upload: Pick<UploadRow, "id" | "bucket" | "completed">,
+): void {
+  releaseParts(context, upload);
+  context.sql("delete from uploads where id = ?").run(upload.id);
+  if (upload.completed === null) context.usage.edit(upload.bucket).uploads -= 1;
 }
 
 /** Removes the parts that are left of an upload, and their bytes. */
-export function releaseParts(context: WriterContext, id: number): void {
+export function releaseParts(
+  context: WriterContext,
+  { id, bucket }: Pick<UploadRow, "id" | "bucket">,
+): void {
   for (const part of context
     .sql("delete from parts where upload = ? returning blob, size")
     .all(id)) {
-    context.totals.storageBytes -= Number(part["size"]);
+    context.usage.edit(bucket).uploadBytes -= Number(part["size"]);
     releaseBlob(context, Number(part["blob"]));
   }
 }

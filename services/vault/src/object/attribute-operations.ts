@@ -2,6 +2,7 @@
 import { emitEvent } from "../event/emit.ts";
 import type { Actor, ObjectEventName } from "../event/types.ts";
 import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
+import { sealVersion } from "../index/seal.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 import { requireRetentionChange } from "../lock/guard.ts";
 import type { Retention } from "../lock/types.ts";
@@ -25,6 +26,10 @@ export interface AttributeOperation {
   actor?: Actor;
 }
 
+type ChangedColumns = Partial<
+  Pick<VersionRow, "tags" | "detail" | "retain_mode" | "retain_until" | "hold">
+>;
+
 /** Applies a change of an attribute. */
 export function applyAttribute(
   context: WriterContext,
@@ -37,31 +42,37 @@ export function applyAttribute(
     throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
   }
   const { row, table } = requireVersion(context, state.id, address);
-  const set = (assignments: string, ...values: (string | number | null)[]) =>
+  const set = (changes: ChangedColumns) => {
+    const { tags, detail, retain_mode: mode, retain_until: until, hold } = { ...row, ...changes };
+    const seal = sealVersion({ ...row, ...changes });
     context
-      .sql(`update ${table} set ${assignments} where bucket = ? and key = ? and seq = ?`)
-      .run(...values, row.bucket, row.key, row.seq);
+      .sql(
+        `update ${table} set tags = ?, detail = ?, retain_mode = ?, retain_until = ?, hold = ?, seal = ? ` +
+          "where bucket = ? and key = ? and seq = ?",
+      )
+      .run(tags, detail, mode, until, hold, seal, row.bucket, row.key, row.seq);
+  };
   switch (change.kind) {
     case "tags": {
       const isEmpty = Object.keys(change.tags).length === 0;
-      set("tags = ?", isEmpty ? null : JSON.stringify(change.tags));
+      set({ tags: isEmpty ? null : JSON.stringify(change.tags) });
       tell(context, operation, row, isEmpty ? "ObjectTagging:Delete" : "ObjectTagging:Put");
       break;
     }
     case "acl": {
       const detail = JSON.parse(row.detail) as ObjectDetail;
-      set("detail = ?", JSON.stringify({ ...detail, acl: change.acl }));
+      set({ detail: JSON.stringify({ ...detail, acl: change.acl }) });
       tell(context, operation, row, "ObjectAcl:Put");
       break;
     }
     case "retention": {
       const { retention } = change;
       requireRetentionChange(row, retention, nowMs, change.bypassGovernance);
-      set("retain_mode = ?, retain_until = ?", retention?.mode ?? null, retention?.untilMs ?? null);
+      set({ retain_mode: retention?.mode ?? null, retain_until: retention?.untilMs ?? null });
       break;
     }
     case "legalHold":
-      set("hold = ?", encodeHold(change.on));
+      set({ hold: encodeHold(change.on) });
       break;
     default:
       change satisfies never;

@@ -36,6 +36,8 @@ export interface BodyRequest {
   checksum: ChecksumAlgorithm | undefined;
   digests: readonly ChecksumAlgorithm[] | undefined;
   encryption: EncryptionRequest | undefined;
+  /** Whose memory it takes on its way in; "" for the service's own. */
+  tenant: string | undefined;
   /** Goes into the head of the record. */
   description: RecordDescription;
 }
@@ -87,7 +89,8 @@ export class BodyUpload<Result> implements Upload<Result> {
       this.#cipher === undefined
         ? request.description
         : { ...request.description, size: contentLength, cipher: this.#cipher };
-    this.#writer = blobs.begin({ id: this.#id, stored: this.#stored, description });
+    const { tenant = "" } = request;
+    this.#writer = blobs.begin({ id: this.#id, stored: this.#stored, description, tenant });
     const { checksum, digests = [] } = request;
     this.#hasher = hashers.begin(contentLength, [
       ...new Set(checksum === undefined ? digests : [checksum, ...digests]),

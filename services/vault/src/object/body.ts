@@ -1,12 +1,13 @@
 // A stored body as its owner put it in: parts one after another, decrypted, any range of it.
 import type { BlobStore } from "../blob/blob-store.ts";
-import type { OpenBlob } from "../blob/blob-reader.ts";
+import type { OpenBlob, ReadWindow } from "../blob/blob-reader.ts";
 import {
   decryptBody,
   locateCiphertext,
   openBlobKey,
   type KeyProvider,
 } from "../blob/encryption.ts";
+import { FRAME_BYTES } from "../blob/layout.ts";
 import { Leases } from "../blob/leases.ts";
 import type { BlobRecord } from "../blob/types.ts";
 import type { PointReader } from "./point-reader.ts";
@@ -55,20 +56,48 @@ class BodyOfPieces implements OpenBody {
   readonly #pieces: readonly Piece[];
   readonly #first: OpenBlob;
   readonly #endLease: () => void;
+  readonly #window: ReadWindow | undefined;
+  readonly #rest: AsyncGenerator<Buffer, void, undefined>;
+  #next: IteratorResult<Buffer, void> | undefined;
   #isClosed = false;
 
-  constructor(blobs: BlobStore, pieces: readonly Piece[], first: OpenBlob, endLease: () => void) {
+  constructor(
+    blobs: BlobStore,
+    pieces: readonly Piece[],
+    first: OpenBlob,
+    endLease: () => void,
+    window: ReadWindow | undefined,
+  ) {
+    this.#window = window;
     this.#blobs = blobs;
     this.#pieces = pieces;
     this.#first = first;
     this.#endLease = endLease;
+    this.#rest = this.#read();
+  }
+
+  /** Reads the first chunk: what is wrong with it is known before anything is answered. */
+  async begin(): Promise<void> {
+    this.#next = await this.#rest.next();
   }
 
   async *chunks(): AsyncGenerator<Buffer, void, undefined> {
+    const first = this.#next;
+    this.#next = undefined;
+    try {
+      if (first !== undefined && first.done !== true) yield first.value;
+      yield* this.#rest;
+    } finally {
+      this.close();
+    }
+  }
+
+  async *#read(): AsyncGenerator<Buffer, void, undefined> {
     try {
       for (const [index, piece] of this.#pieces.entries()) {
-        const open = index === 0 ? this.#first : undefined;
-        yield* readPiece(open ?? (await this.#blobs.open(piece.blob)), piece, open === undefined);
+        const isFirst = index === 0;
+        const open = isFirst ? this.#first : await this.#blobs.open(piece.blob);
+        yield* readPiece(open, piece, this.#window, !isFirst);
       }
     } finally {
       this.close();
@@ -82,6 +111,10 @@ class BodyOfPieces implements OpenBody {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
+    this.#window?.claim(0);
+    const unread = this.#next;
+    this.#next = undefined;
+    if (unread !== undefined && unread.done !== true) this.#blobs.recycle(unread.value);
     this.#first.close();
     this.#endLease();
   }
@@ -101,19 +134,20 @@ export class BodyOpener {
   }
 
   /**
-   * Opens the bytes `start` up to `end` of a blob that has just been looked up; undefined where the blob or its file has
-   * gone.
+   * Opens the bytes `start` up to `end` of a blob that has just been looked up, of which no more is in memory than the window
+   * allows; undefined where the blob or its file has gone.
    */
   open(
     blob: BlobRecord | undefined,
     start: number,
     end: number,
     customerKey: Buffer | undefined,
+    window?: ReadWindow,
   ): OpenBody | Promise<OpenBody | undefined> | undefined {
     if (blob === undefined) return undefined;
     const inMemory = findInMemory(blob, start, end);
     return inMemory === undefined
-      ? this.#openPieces(blob, start, end, customerKey)
+      ? this.#openPieces(blob, start, end, customerKey, window)
       : new BodyInMemory(inMemory);
   }
 
@@ -122,15 +156,21 @@ export class BodyOpener {
     start: number,
     end: number,
     customerKey: Buffer | undefined,
+    window: ReadWindow | undefined,
   ): Promise<OpenBody | undefined> {
     const endLease = this.leases.begin();
     try {
       const pieces = this.#findPieces(blob, start, end, customerKey);
       const [piece] = pieces;
+      for (const other of pieces) this.#blobs.requireDrives(other.blob);
       const first = piece === undefined ? undefined : await this.#openFirst(piece.blob);
-      if (first !== undefined) return new BodyOfPieces(this.#blobs, pieces, first, endLease);
-      endLease();
-      return undefined;
+      if (first === undefined) {
+        endLease();
+        return undefined;
+      }
+      const body = new BodyOfPieces(this.#blobs, pieces, first, endLease, window);
+      await body.begin();
+      return body;
     } catch (error) {
       endLease();
       throw error;
@@ -178,15 +218,26 @@ function findInMemory({ place, cipher }: BlobRecord, start: number, end: number)
   return Buffer.from(buffer, byteOffset + start, end - start);
 }
 
-async function* readPiece(open: OpenBlob, piece: Piece, closes: boolean) {
+async function* readPiece(
+  open: OpenBlob,
+  piece: Piece,
+  window: ReadWindow | undefined,
+  closes: boolean,
+) {
   try {
     const { blob, start, end, key } = piece;
     if (key === undefined) {
-      yield* open.read(start, end);
+      yield* open.read(start, end, window);
       return;
     }
+    // A frame must be whole to be decrypted.
+    const whole = window && { bytes: FRAME_BYTES, claim: (bytes: number) => window.claim(bytes) };
     const stored = locateCiphertext(start, end, blob.size);
-    yield* decryptBody(open.read(stored.start, stored.end), key, { start, end, size: blob.size });
+    yield* decryptBody(open.read(stored.start, stored.end, whole), key, {
+      start,
+      end,
+      size: blob.size,
+    });
   } finally {
     if (closes) open.close();
   }

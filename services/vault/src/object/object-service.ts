@@ -13,8 +13,10 @@ import {
 } from "../index/records.ts";
 import type { ReaderPool } from "../index/reader-pool.ts";
 import type { IndexWriter } from "../index/writer.ts";
+import type { BucketState } from "../index/writer-context.ts";
 import type { ObjectPartsResult } from "../multipart/types.ts";
 import { StoreError } from "../store-error.ts";
+import { requireQuota } from "../usage/quota.ts";
 import type { AttributeChange } from "./attribute-operations.ts";
 import type { BodyOpener, OpenBody } from "./body.ts";
 import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
@@ -64,10 +66,12 @@ export class ObjectService {
 
   beginPut(request: PutRequest): Upload<PutResult> {
     const { buckets, now, takeVersionId, writer } = this.#env;
-    const { bucket } = buckets.require(request.bucket);
+    const state = buckets.require(request.bucket);
+    const { bucket } = state;
     requireKey(request.key);
     requireContentLength(request.contentLength);
     requireAttributes(request);
+    if (bucket.settings.quota !== undefined) this.#requireQuota(state, request);
     const versionId = takeVersionId();
     const columns = buildAttributeColumns(request);
     const description: ObjectDescription = {
@@ -85,6 +89,7 @@ export class ObjectService {
         checksum: request.checksum,
         digests: request.digests,
         encryption: request.encryption,
+        tenant: request.tenant,
         description,
       },
       async ({ blob, etag, checksum, encryption }) => {
@@ -133,7 +138,7 @@ export class ObjectService {
       const found = this.#findStored(request);
       const head = this.#resolve(request, found);
       const [start, end] = this.#chooseBytes(head);
-      const body = await this.#openBody(found, start, end, request.customerKey);
+      const body = await this.#openBody(found, start, end, request);
       if (body !== undefined) return buildReader(head, body);
       if (attempt === 2) throw new StoreError("InternalError", "Stored data is missing");
     }
@@ -201,6 +206,15 @@ export class ObjectService {
     return this.#env.points.requireStored(state, key, versionId);
   }
 
+  // What is full now is refused before its bytes are sent; the writer decides.
+  #requireQuota({ id, bucket }: BucketState, { key, contentLength }: PutRequest): void {
+    const { points } = this.#env;
+    const replaced =
+      bucket.versioning === "Enabled" ? undefined : points.measureNullVersion(id, key);
+    const versions = replaced === undefined ? 1 : 0;
+    requireQuota(bucket, points.readUsage(id), contentLength - (replaced ?? 0), versions);
+  }
+
   #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
     const object = buildObjectInfo(request.bucket, row, isLatest, this.#owners);
     requireCustomerKey(object.encryption, request.customerKey);
@@ -244,10 +258,10 @@ export class ObjectService {
     { row, blob }: StoredVersion,
     start: number,
     end: number,
-    customerKey: Buffer | undefined,
+    { customerKey, window }: GetRequest,
   ) {
     if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
-    return this.#env.bodies.open(blob, start, end, customerKey);
+    return this.#env.bodies.open(blob, start, end, customerKey, window);
   }
 }
 

@@ -1,11 +1,27 @@
 // Lookups of single objects, on the event loop: a few pages out of the cache cost less than a message to a thread.
 import type { SQLInputValue } from "node:sqlite";
-import { buildBlobRecord, encodeKey, type BlobRow, type VersionRow } from "../index/records.ts";
+import {
+  buildBlobRecord,
+  decodeKey,
+  encodeKey,
+  type BlobRow,
+  type VersionRow,
+} from "../index/records.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
+import {
+  DamagedRowError,
+  damagedRow,
+  matchesSeal,
+  sealBlob,
+  sealPart,
+  sealVersion,
+} from "../index/seal.ts";
 import type { BlobPart, BlobRecord } from "../blob/types.ts";
 import { StoreError } from "../store-error.ts";
 import type { BucketState } from "../index/writer-context.ts";
+import type { BucketUsage } from "../usage/types.ts";
+import { readUsage } from "../usage/usage-rows.ts";
 
 /** A version as found. */
 export interface FoundVersion {
@@ -23,7 +39,7 @@ export interface FoundPart extends BlobPart {
   record: BlobRecord;
 }
 
-const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data";
+const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data, seal";
 
 /** What is asked of `current` and `versions` about one version; rows are `VersionColumns`. */
 interface VersionQuery {
@@ -49,7 +65,9 @@ type VersionColumns = [
   retainUntil: number | null,
   hold: number,
   detail: string,
+  seal: number | null,
   marker: number,
+  blobSize?: number | null,
   kind?: BlobRow["kind"] | null,
   stored?: number,
   segment?: number | null,
@@ -57,17 +75,20 @@ type VersionColumns = [
   extent?: number,
   cipher?: string | null,
   data?: Uint8Array | null,
+  blobSeal?: number | null,
 ];
 
 const VERSION_ALONE = buildQuery("", "");
 const VERSION_WITH_BLOB = buildQuery(
-  ", b.kind, b.stored, b.segment, b.position, b.extent, b.cipher, b.data",
+  ", b.size, b.kind, b.stored, b.segment, b.position, b.extent, b.cipher, b.data, b.seal",
   "left join blobs b on b.id = v.blob ",
 );
 
 /** Finds versions and blobs. */
 export class PointReader {
   readonly #index: IndexConnection;
+  /** Rows that did not match their seal. */
+  damagedRows = 0;
 
   constructor(index: IndexConnection) {
     this.#index = index;
@@ -114,23 +135,44 @@ export class PointReader {
   }
 
   #find(sql: string, ...values: SQLInputValue[]): StoredVersion | undefined {
-    const columns = this.#index.sql(sql, true).get(...values) as unknown as
-      | VersionColumns
-      | undefined;
-    return columns === undefined ? undefined : readColumns(columns);
+    return this.#readSealed(() => {
+      const columns = this.#index.sql(sql, true).get(...values) as unknown as
+        | VersionColumns
+        | undefined;
+      return columns === undefined ? undefined : readColumns(columns);
+    });
+  }
+
+  // Where there is another copy of the index, it is asked, and the damaged one is made anew.
+  #readSealed<Result>(work: () => Result): Result {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedRowError)) throw error;
+      this.damagedRows += 1;
+      if (!this.#index.leaveDamaged()) throw error;
+      return work();
+    }
   }
 
   /** A blob by its number; undefined where it was released meanwhile. */
   findBlob(id: number): BlobRecord | undefined {
-    const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
-    return row === undefined ? undefined : buildBlobRecord(row as unknown as BlobRow);
+    return this.#readSealed(() => {
+      const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
+      return row === undefined ? undefined : requireBlob(row as unknown as BlobRow);
+    });
   }
 
   /** The parts of a blob that hold the bytes `start` up to `end`, in order. */
   findParts(blob: number, start: number, end: number): FoundPart[] {
+    return this.#readSealed(() => this.#findParts(blob, start, end));
+  }
+
+  #findParts(blob: number, start: number, end: number): FoundPart[] {
     const rows = this.#index
       .sql(
         `select p.number as part_number, p.start as part_start, p.size as part_size, ` +
+          "p.part, p.etag, p.modified, p.checksum, p.seal as part_seal, " +
           `${BLOB_COLUMNS.replaceAll(/\w+/g, "b.$&")} from blob_parts p join blobs b on b.id = p.part ` +
           "where p.blob = ? and p.start < ? and p.start + p.size > ? order by p.number",
       )
@@ -138,14 +180,18 @@ export class PointReader {
       part_number: number;
       part_start: number;
       part_size: number;
+      part: number;
+      etag: string;
+      modified: number;
+      checksum: string | null;
+      part_seal: number | null;
     })[];
-    return rows.map((row) => ({
-      number: row.part_number,
-      start: row.part_start,
-      size: row.part_size,
-      blob: row.id,
-      record: buildBlobRecord(row),
-    }));
+    return rows.map((row) => {
+      const { part_number: number, part_start: partStart, part_size: size, part } = row;
+      const sealed = { ...row, owner: blob, start: partStart, number, size, blob: part };
+      if (!matchesSeal(row.part_seal, sealPart(sealed))) throw damagedRow(`part ${number}`);
+      return { number, start: partStart, size, blob: row.id, record: requireBlob(row) };
+    });
   }
 
   /** Where a part of a blob of parts lies in it, and its checksums as the index has them. */
@@ -156,6 +202,33 @@ export class PointReader {
     return this.#index
       .sql("select start, size, checksum from blob_parts where blob = ? and number = ?")
       .get(blob, number) as { start: number; size: number; checksum: string | null } | undefined;
+  }
+
+  /** What is stored in a bucket, as of the last commit. */
+  readUsage(bucket: number): BucketUsage {
+    return this.#readSealed(() => readUsage(this.#index, bucket));
+  }
+
+  /** Bytes of the null version of a key, which a put without versioning replaces; undefined if there is none. */
+  measureNullVersion(bucket: number, key: string): number | undefined {
+    const keyBytes = encodeKey(key);
+    const row = this.#index
+      .sql(
+        "select size from current where bucket = ? and key = ? and version = 'null' union all " +
+          "select size from versions where bucket = ? and key = ? and version = 'null' and marker = 0",
+      )
+      .get(bucket, keyBytes, bucket, keyBytes);
+    return row === undefined ? undefined : Number(row["size"]);
+  }
+
+  /** Bytes of a part of an upload in progress; 0 if there is none. */
+  measurePart(uploadId: string, number: number): number {
+    const row = this.#index
+      .sql(
+        "select p.size from parts p join uploads u on u.id = p.upload where u.upload_id = ? and p.number = ?",
+      )
+      .get(uploadId, number);
+    return Number(row?.["size"] ?? 0);
   }
 
   #noSuchKey(id: number, key: Uint8Array, where: { bucket: string; key: string }): StoreError {
@@ -206,7 +279,9 @@ function readColumns(columns: VersionColumns): StoredVersion {
     retainUntil,
     hold,
     detail,
+    seal,
     marker,
+    blobSize = null,
     kind = null,
     stored = 0,
     segment = null,
@@ -214,6 +289,7 @@ function readColumns(columns: VersionColumns): StoredVersion {
     extent = 0,
     cipher = null,
     data = null,
+    blobSeal = null,
   ] = columns;
   const row: VersionRow = {
     bucket,
@@ -232,11 +308,29 @@ function readColumns(columns: VersionColumns): StoredVersion {
     retain_until: retainUntil,
     hold,
     detail,
+    seal,
     marker,
   };
-  const blob =
-    id === null || kind === null
-      ? undefined
-      : buildBlobRecord({ id, size, kind, stored, segment, position, extent, cipher, data });
+  if (!matchesSeal(seal, sealVersion(row))) throw damagedRow(`a version of ${decodeKey(key)}`);
+  if (id === null || kind === null || blobSize === null) {
+    return { row, isLatest: true, blob: undefined };
+  }
+  const blob = requireBlob({
+    id,
+    size: blobSize,
+    kind,
+    stored,
+    segment,
+    position,
+    extent,
+    cipher,
+    data,
+    seal: blobSeal,
+  });
   return { row, isLatest: true, blob };
+}
+
+function requireBlob(row: BlobRow): BlobRecord {
+  if (matchesSeal(row.seal, sealBlob(row))) return buildBlobRecord(row);
+  throw damagedRow(`blob ${row.id.toString(16)}`);
 }

@@ -8,6 +8,7 @@ import type { BucketState, WriterContext } from "../index/writer-context.ts";
 import { computeDefaultRetention } from "../lock/guard.ts";
 import type { Retention } from "../lock/types.ts";
 import { StoreError } from "../store-error.ts";
+import { requireQuota } from "../usage/quota.ts";
 import {
   findCurrent,
   findOlder,
@@ -60,6 +61,9 @@ export function applyPut(context: WriterContext, operation: PutOperation): PutOu
   const key = encodeKey(object.key);
   const current = findCurrent(context, state.id, key);
   checkWriteConditions(object, current);
+  if (state.bucket.settings.quota !== undefined) {
+    requirePutQuota(context, state, key, current, object.size);
+  }
   let blob: BlobId;
   if ("share" in content) {
     if (!shareBlob(context, content.share)) return { versionId: "null", gone: true };
@@ -86,6 +90,31 @@ export function checkWriteConditions(
   if (conditions.ifNoneMatch === "*" || conditions.ifNoneMatch === current.etag) {
     throw failed("If-None-Match");
   }
+}
+
+/** Throws `QuotaExceeded` where the bucket has no room for a new version of `size` bytes; before anything is changed. */
+export function requirePutQuota(
+  context: WriterContext,
+  state: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+  size: number,
+): void {
+  const replaced = findReplaced(context, state, key, current);
+  const usage = context.usage.read(state.id);
+  requireQuota(state.bucket, usage, size - (replaced?.size ?? 0), replaced === undefined ? 1 : 0);
+}
+
+function findReplaced(
+  context: WriterContext,
+  { id, bucket: { versioning } }: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+): VersionRow | undefined {
+  if (versioning === "Enabled") return undefined;
+  if (current?.version === "null") return current;
+  const older = versioning === "Unset" ? undefined : findOlder(context, id, key, "null");
+  return older?.marker === 1 ? undefined : older;
 }
 
 /** Makes the object the newest version of its key, over or beside what is there. Returns its version id. */
@@ -126,7 +155,6 @@ export function placeObject(
     hold: encodeHold(object.hold),
     detail: object.detail,
   });
-  context.totals.storageBytes += object.size;
   const subject = {
     key: object.key,
     versionId: version,

@@ -1,4 +1,5 @@
 // Objects as the store's callers see them: requests, bodies, what is known of an object.
+import type { ReadWindow } from "../blob/blob-reader.ts";
 import type { Owner } from "../bucket/types.ts";
 import type { Actor, ObjectEventName } from "../event/types.ts";
 import type { Retention } from "../lock/types.ts";
@@ -78,6 +79,8 @@ export interface PutRequest extends ObjectAttributes {
   digests?: readonly ChecksumAlgorithm[];
   conditions?: WriteConditions;
   actor?: Actor;
+  /** Whose memory the body takes on its way in. */
+  tenant?: string;
   /** Default `ObjectCreated:Put`. */
   event?: ObjectEventName;
 }
@@ -150,6 +153,8 @@ export interface GetRequest extends ObjectAddress {
   conditions?: ReadConditions;
   /** The customer's key of an object under SSE-C, 32 bytes. */
   customerKey?: Buffer;
+  /** How much of the body may be in memory for the reader; without it whole frames, one ahead. */
+  window?: ReadWindow;
 }
 
 /** What is read: `start` to `end`, both included, of `ObjectInfo.sizeBytes`. */

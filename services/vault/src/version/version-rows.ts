@@ -5,6 +5,7 @@
 import { releaseBlob } from "../blob/blob-rows.ts";
 import { VERSION_COLUMNS } from "../index/schema.ts";
 import type { VersionRow } from "../index/records.ts";
+import { damagedRow, matchesSeal, sealVersion } from "../index/seal.ts";
 import type { WriterContext } from "../index/writer-context.ts";
 
 /** The live object. */
@@ -13,9 +14,10 @@ export function findCurrent(
   bucket: number,
   key: Uint8Array,
 ): VersionRow | undefined {
-  return context
+  const row = context
     .sql(`select ${VERSION_COLUMNS} from current where bucket = ? and key = ?`)
     .get(bucket, key) as unknown as VersionRow | undefined;
+  return row === undefined ? undefined : requireSealed(row);
 }
 
 /** An older version or a delete marker by its id. */
@@ -25,16 +27,23 @@ export function findOlder(
   key: Uint8Array,
   version: string,
 ): VersionRow | undefined {
-  return context
+  const row = context
     .sql(
       `select ${VERSION_COLUMNS}, marker from versions where bucket = ? and key = ? and version = ?`,
     )
     .get(bucket, key, version) as unknown as VersionRow | undefined;
+  return row === undefined ? undefined : requireSealed(row);
+}
+
+// A damaged row may name another object's bytes: nothing is decided by it, and nothing released.
+function requireSealed(row: VersionRow): VersionRow {
+  if (matchesSeal(row.seal, sealVersion(row))) return row;
+  throw damagedRow(`version ${row.version} of a key in bucket ${row.bucket}`);
 }
 
 /** Makes a row the live object; there must be none. */
 export function insertCurrent(context: WriterContext, row: VersionRow): void {
-  const marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
+  const marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
   context
     .sql(`insert into current (${VERSION_COLUMNS}) values (${marks})`)
     .run(
@@ -54,9 +63,27 @@ export function insertCurrent(context: WriterContext, row: VersionRow): void {
       row.retain_until,
       row.hold,
       row.detail,
+      sealVersion(row),
     );
-  context.totals.objects += 1;
+  const usage = context.usage.edit(row.bucket);
+  usage.objects += 1;
+  usage.versions += 1;
+  usage.bytes += row.size;
 }
+
+const MARKER_COLUMNS = {
+  size: 0,
+  etag: "",
+  blob: null,
+  class: "STANDARD",
+  checksum: null,
+  owner: null,
+  tags: null,
+  retain_mode: null,
+  retain_until: null,
+  hold: 0,
+  detail: "{}",
+} as const;
 
 /** Adds a delete marker as the newest version; there must be no live object. */
 export function insertMarker(
@@ -67,12 +94,21 @@ export function insertMarker(
   nowMs: number,
 ): number {
   const seq = context.nextSequence();
+  const seal = sealVersion({
+    ...MARKER_COLUMNS,
+    bucket,
+    key,
+    seq,
+    version,
+    modified: nowMs,
+  });
   context
     .sql(
-      "insert into versions (bucket, key, seq, version, size, etag, modified, class, detail, marker) " +
-        "values (?, ?, ?, ?, 0, '', ?, 'STANDARD', '{}', 1)",
+      "insert into versions (bucket, key, seq, version, size, etag, modified, class, detail, seal, marker) " +
+        "values (?, ?, ?, ?, 0, '', ?, 'STANDARD', '{}', ?, 1)",
     )
-    .run(bucket, key, seq, version, nowMs);
+    .run(bucket, key, seq, version, nowMs, seal);
+  context.usage.edit(bucket).deleteMarkers += 1;
   return seq;
 }
 
@@ -91,7 +127,7 @@ export function retireNewest(
     .run(nowMs, bucket, key);
   if (moved.changes === 1) {
     context.sql("delete from current where bucket = ? and key = ?").run(bucket, key);
-    context.totals.objects -= 1;
+    context.usage.edit(bucket).objects -= 1;
     return;
   }
   context
@@ -105,8 +141,11 @@ export function retireNewest(
 /** Removes the live object for good. */
 export function removeCurrent(context: WriterContext, row: VersionRow): void {
   context.sql("delete from current where bucket = ? and key = ?").run(row.bucket, row.key);
-  context.totals.objects -= 1;
-  releaseBytes(context, row);
+  const usage = context.usage.edit(row.bucket);
+  usage.objects -= 1;
+  usage.versions -= 1;
+  usage.bytes -= row.size;
+  if (row.blob !== null) releaseBlob(context, row.blob);
 }
 
 /** Removes an older version or a marker for good. */
@@ -114,7 +153,11 @@ export function removeOlder(context: WriterContext, row: VersionRow): void {
   context
     .sql("delete from versions where bucket = ? and key = ? and seq = ?")
     .run(row.bucket, row.key, row.seq);
-  releaseBytes(context, row);
+  const usage = context.usage.edit(row.bucket);
+  if (row.marker === 1) usage.deleteMarkers -= 1;
+  else usage.versions -= 1;
+  usage.bytes -= row.size;
+  if (row.blob !== null) releaseBlob(context, row.blob);
 }
 
 /** After the newest version of a key was removed: the next one takes its place, live if it is an object. */
@@ -138,10 +181,5 @@ export function promoteNewest(context: WriterContext, bucket: number, key: Uint8
   context
     .sql("delete from versions where bucket = ? and key = ? and seq = ?")
     .run(bucket, key, next.seq);
-  context.totals.objects += 1;
-}
-
-function releaseBytes(context: WriterContext, row: VersionRow): void {
-  context.totals.storageBytes -= row.size;
-  if (row.blob !== null) releaseBlob(context, row.blob);
+  context.usage.edit(bucket).objects += 1;
 }

@@ -142,6 +142,8 @@ export const s3Errors = {
   ],
   OwnershipControlsNotFoundError: [404, "The bucket ownership controls were not found"],
   PreconditionFailed: [412, "At least one of the pre-conditions you specified did not hold"],
+  // Ceph's code: S3 has no quotas. Clients do not send again what is refused with 403.
+  QuotaExceeded: [403, "The quota of the bucket would be exceeded."],
   ReplicationConfigurationNotFoundError: [404, "The replication configuration was not found"],
   RequestHeaderSectionTooLarge: [
     400,

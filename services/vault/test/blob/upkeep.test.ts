@@ -101,7 +101,7 @@ test("what a crash has left behind is removed: staged files at the start, others
   defer(context, () => store.close());
   assert.deepEqual(listFiles(dataDir, "staging"), []);
   const report = await store.maintenance.scrub();
-  assert.equal(report.orphans, 2);
+  assert.equal(report.quarantined, 2);
   assert.deepEqual(listFiles(dataDir, "files"), [file]);
   assert.equal((await read(store, "file")).length, 2_000_000);
   assert.equal((await read(store, "segment")).length, 200_000);
@@ -114,7 +114,7 @@ test("memory for bodies on their way in is bounded: who comes late waits, who co
   assert.equal(first.write(makeBytes(60_000)), undefined);
   const waiting = second.write(makeBytes(60_000));
   assert.ok(waiting instanceof Promise);
-  assert.throws(() => third.write(makeBytes(60_000)), { code: "SlowDown" });
+  await assert.rejects(async () => third.write(makeBytes(60_000)), { code: "SlowDown" });
   await third.abort();
   await first.commit();
   await waiting;

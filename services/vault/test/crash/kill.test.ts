@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeFolder } from "../store/fixture.ts";
+import { requireRightUsage } from "../usage/scan.ts";
 import { judge, parseHistory, type HistoryLine } from "./history.ts";
 import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./stores.ts";
 
@@ -84,6 +85,7 @@ async function check(
   try {
     const { wrong, state } = await judge(store, lines, base);
     assert.deepEqual(wrong, [], what);
+    await requireRightUsage(store, what);
     const areAllThere = nameDrives(root, drives).every((drive) => existsSync(drive));
     if (drives > 1 && areAllThere) await waitUntilWhole(store);
     return state;
@@ -104,17 +106,20 @@ async function runUntilKilled(
     stdio: ["ignore", "pipe", "inherit"],
   });
   const afterMs = 30 + ((seed * 37) % 300);
-  const chunks: Buffer[] = [];
+  let text = "";
   let ended: Promise<void> | undefined;
-  child.stdout.on("data", (chunk: Buffer) => {
-    chunks.push(chunk);
+  child.stdout.setEncoding("utf8");
+  child.stdout.on("data", (chunk: string) => {
+    text += chunk;
+    // The clock starts with the first operation that ended, however slow the start was.
+    if (!text.includes('"at":"end"')) return;
     ended ??= Promise.all([meanwhile(afterMs), pause(afterMs)]).then(() => {
       child.kill("SIGKILL");
     });
   });
   await new Promise((resolve) => child.once("close", resolve));
   await ended;
-  return parseHistory(Buffer.concat(chunks).toString());
+  return parseHistory(text);
 }
 
 function countAcknowledged(lines: readonly HistoryLine[]): number {

@@ -42,6 +42,16 @@ export class StagedVault implements AsyncDisposable {
     return vault;
   }
 
+  /** The last of what it has written since its start. */
+  get output(): string {
+    return this.#output;
+  }
+
+  /** Id of the process that runs now. */
+  get pid(): number {
+    return this.#child?.pid ?? 0;
+  }
+
   /** `http://127.0.0.1:PORT` of the object API. */
   get url(): string {
     return `http://127.0.0.1:${this.port}`;

@@ -146,6 +146,21 @@ test("a body that is longer or shorter than declared leaves nothing behind", asy
   assert.equal(store.readStats().stagingBytes, 0);
 });
 
+test("If-None-Match with an ETag writes over any object but that one", async (context) => {
+  const store = await makeStore(context);
+  const { etag } = await put(store, "key", "first");
+  const conditions = { ifNoneMatch: etag };
+  await assert.rejects(put(store, "key", "second", { conditions }), {
+    code: "PreconditionFailed",
+    details: { condition: "If-None-Match" },
+  });
+  assert.equal(String(await read(store, "key")), "first");
+  await put(store, "key", "second");
+  await put(store, "key", "third", { conditions });
+  await put(store, "other", "first", { conditions });
+  assert.equal(String(await read(store, "key")), "third");
+});
+
 test("If-None-Match lets exactly one of many writers make the object", async (context) => {
   const store = await makeStore(context);
   const attempts = await Promise.allSettled(

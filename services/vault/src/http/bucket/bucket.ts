@@ -1,4 +1,5 @@
 // Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
+import { StoreError } from "../../store.ts";
 import type { BucketSettingDocuments, CreateBucketRequest } from "../../store.ts";
 import { S3Error } from "../../wire/error.ts";
 import {
@@ -70,7 +71,7 @@ export const createBucket: OperationHandler = async (context) => {
   const { api, fields, bucketName } = context;
   const owner = getOwner(api);
   const bytesMax = CONFIGURATION_BYTES_MAX;
-  const body = await receiveDocument(context.request, context.payload, { bytesMax });
+  const body = await receiveDocument(context, { bytesMax });
   const { constraint, region, tags } = readConfiguration(body, api.region);
   const isNamed = constraint !== "";
   await authorize(context, new Map(isNamed ? [["s3:locationconstraint", [constraint]]] : []));
@@ -102,9 +103,24 @@ export const createBucket: OperationHandler = async (context) => {
     settings,
     objectLockEnabled,
   };
-  await api.store.createBucket(request);
+  try {
+    await api.store.createBucket(request);
+  } catch (error) {
+    const asksMore = Object.keys(settings).length > 0 || objectLockEnabled;
+    if (asksMore || !isOwnInDefaultRegion(context, error, region)) throw error;
+  }
   return answerEmpty(200, [["Location", `/${bucketName}`]]);
 };
+
+// As in S3, making one's own bucket again succeeds in us-east-1, and only there. What it would not be given is refused.
+function isOwnInDefaultRegion(
+  { api, bucketName }: OperationContext,
+  error: unknown,
+  region: string,
+) {
+  if (!(error instanceof StoreError) || error.code !== "BucketAlreadyOwnedByYou") return false;
+  return region === DEFAULT_REGION && api.store.findBucket(bucketName)?.region === DEFAULT_REGION;
+}
 
 // Who means to lock must not get a bucket without.
 function readLockField(text: string | undefined): boolean {

@@ -36,10 +36,7 @@ export const getBucketCors: OperationHandler = (context) => {
 
 /** PutBucketCors */
 export const putBucketCors: OperationHandler = async (context) => {
-  const root = parseXml(
-    await receiveDocument(context.request, context.payload),
-    "CORSConfiguration",
-  );
+  const root = parseXml(await receiveDocument(context), "CORSConfiguration");
   root.allow("CORSRule");
   const rules = root.list("CORSRule").map(readRule);
   if (rules.length === 0 || rules.length > RULES_MAX)

@@ -18,7 +18,7 @@ export const getBucketEncryption: OperationHandler = (context) => {
 
 /** PutBucketEncryption */
 export const putBucketEncryption: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const root = parseXml(body, "ServerSideEncryptionConfiguration");
   root.allow("Rule");
   const rules = root.list("Rule");

@@ -25,7 +25,13 @@ export const getBucketLifecycle: OperationHandler = (context) => {
 /** PutBucketLifecycle */
 export const putBucketLifecycle: OperationHandler = async (context) => {
   const transitionMinimum = readMinimum(context.fields);
-  const rules = parseLifecycle(await receiveDocument(context.request, context.payload));
+  const rules = parseLifecycle(await receiveDocument(context));
+  // A rule that is kept and not carried out would have its author believe that objects are moved.
+  if (
+    rules.some((rule) => rule.transitions !== undefined || rule.noncurrentTransitions !== undefined)
+  ) {
+    throw new S3Error("NotImplemented", "Transitions between storage classes are not implemented.");
+  }
   const lifecycle: LifecycleConfiguration = {
     rules,
     ...(transitionMinimum === undefined ? {} : { transitionMinimum }),

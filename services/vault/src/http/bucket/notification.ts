@@ -140,7 +140,7 @@ export const getBucketNotification: OperationHandler = (context) => {
 /** PutBucketNotification: replaces all subscriptions of the bucket. */
 export const putBucketNotification: OperationHandler = async (context) => {
   const { api, bucketName } = context;
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   if (body.length === 0) throw new S3Error("MissingRequestBodyError");
   const isXml = /^\s*</.test(body.toString("latin1", 0, 100));
   const rules = isXml

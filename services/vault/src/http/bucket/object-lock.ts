@@ -33,10 +33,7 @@ export const getObjectLockConfiguration: OperationHandler = (context) => {
 
 /** PutObjectLockConfiguration */
 export const putObjectLockConfiguration: OperationHandler = async (context) => {
-  const root = parseXml(
-    await receiveDocument(context.request, context.payload),
-    "ObjectLockConfiguration",
-  );
+  const root = parseXml(await receiveDocument(context), "ObjectLockConfiguration");
   root.allow("ObjectLockEnabled", "Rule");
   if (root.getText("ObjectLockEnabled") !== "Enabled") throw new S3Error("MalformedXML");
   const bucket = getBucket(context);

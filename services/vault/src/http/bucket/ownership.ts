@@ -32,7 +32,7 @@ export const getBucketOwnershipControls: OperationHandler = (context) => {
 
 /** PutBucketOwnershipControls */
 export const putBucketOwnershipControls: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const root = parseXml(body, "OwnershipControls");
   root.allow("Rule");
   const rules = root.list("Rule");

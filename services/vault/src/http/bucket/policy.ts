@@ -23,7 +23,7 @@ export const getBucketPolicy: OperationHandler = (context) => {
 /** PutBucketPolicy */
 export const putBucketPolicy: OperationHandler = async (context) => {
   const { api, bucketName } = context;
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   let document: unknown;
   try {
     document = JSON.parse(body.toString("utf8"));

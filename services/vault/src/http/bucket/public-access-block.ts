@@ -24,7 +24,7 @@ export const getPublicAccessBlock: OperationHandler = (context) => {
 
 /** PutPublicAccessBlock */
 export const putPublicAccessBlock: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const root = parseXml(body, "PublicAccessBlockConfiguration");
   root.allow(...SWITCHES.map(([element]) => element));
   const block = Object.fromEntries(

@@ -15,7 +15,7 @@ export const getBucketTagging: OperationHandler = (context) => {
 
 /** PutBucketTagging */
 export const putBucketTagging: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const tags = parseTagging(body, BUCKET_TAGS_MAX);
   await context.api.store.setBucketSetting(context.bucketName, "tagging", tags);
   return answerEmpty();

@@ -25,7 +25,7 @@ export const getBucketLogging: OperationHandler = () =>
 
 /** PutBucketLogging; logging can be switched off alone. */
 export const putBucketLogging: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const root = parseXml(body, "BucketLoggingStatus");
   root.allow("LoggingEnabled");
   if (root.find("LoggingEnabled") !== undefined) {
@@ -40,7 +40,7 @@ export const getBucketRequestPayment: OperationHandler = () =>
 
 /** PutBucketRequestPayment; the owner pays. */
 export const putBucketRequestPayment: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const payer = parseXml(body, "RequestPaymentConfiguration").getText("Payer");
   if (payer === "BucketOwner") return answerEmpty(200);
   if (payer !== "Requester") throw malformedXml("Payer is neither BucketOwner nor Requester");
@@ -55,7 +55,7 @@ export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
 
 /** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
 export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload);
+  const body = await receiveDocument(context);
   const status = parseXml(body, "AccelerateConfiguration").getText("Status");
   if (status === "Suspended") {
     await context.api.store.setBucketSetting(context.bucketName, "accelerate", { status });

@@ -15,10 +15,7 @@ export const getBucketVersioning: OperationHandler = (context) => {
 
 /** PutBucketVersioning */
 export const putBucketVersioning: OperationHandler = async (context) => {
-  const root = parseXml(
-    await receiveDocument(context.request, context.payload),
-    "VersioningConfiguration",
-  );
+  const root = parseXml(await receiveDocument(context), "VersioningConfiguration");
   root.allow("Status", "MfaDelete");
   const status = root.findText("Status");
   const mfaDelete = root.findText("MfaDelete") ?? "Disabled";

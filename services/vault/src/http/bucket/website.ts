@@ -52,10 +52,7 @@ export const getBucketWebsite: OperationHandler = (context) => {
 
 /** PutBucketWebsite */
 export const putBucketWebsite: OperationHandler = async (context) => {
-  const root = parseXml(
-    await receiveDocument(context.request, context.payload),
-    "WebsiteConfiguration",
-  );
+  const root = parseXml(await receiveDocument(context), "WebsiteConfiguration");
   root.allow("RedirectAllRequestsTo", "IndexDocument", "ErrorDocument", "RoutingRules");
   const all = root.find("RedirectAllRequestsTo");
   all?.allow("HostName", "Protocol");

@@ -20,6 +20,7 @@ export const uploadPart: OperationHandler = async (context) => {
     ...getUploadAddress(context),
     partNumber: readPartNumber(context),
     contentLength: plan.contentLength,
+    tenant: context.tenant,
     digests: listDigests(plan),
     ...(plan.checksum === undefined ? {} : { checksum: plan.checksum.algorithm }),
     ...(encryption === undefined ? {} : { encryption }),

@@ -99,7 +99,7 @@ function readChecksumType(text: string): ObjectChecksum["type"] {
 export const completeMultipartUpload: OperationHandler = async (context) => {
   const { api, fields } = context;
   // Checksum fields of this request are the object's, not the document's.
-  const body = await receiveDocument(context.request, context.payload, {
+  const body = await receiveDocument(context, {
     bytesMax: BODY_BYTES_MAX,
     ignoresChecksum: true,
   });

@@ -3,7 +3,7 @@ import { StoreError } from "../../store.ts";
 import type { CopyRequest } from "../../store.ts";
 import { parseCopySource } from "../../wire/copy-source.ts";
 import { S3Error } from "../../wire/error.ts";
-import { hideMissing, requirePermission } from "../authorization.ts";
+import { hideMissing, requireSourceRead } from "../authorization.ts";
 import { requireVersionId } from "../context.ts";
 import type { OperationContext } from "../context.ts";
 import { readConditions } from "./conditions.ts";
@@ -23,7 +23,7 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   if (versionId !== undefined) requireVersionId(versionId);
   const bucket = api.store.headBucket(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
-  await requirePermission(context, { action, bucket, bucketName, key, versionId });
+  await requireSourceRead(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };
   if (versionId !== undefined) source.versionId = versionId;
   const conditions = readConditions(fields, "copy");

@@ -46,7 +46,7 @@ export const deleteObjects: OperationHandler = async (context) => {
   if (context.caller.kind === "anonymous" && acl === undefined && policy === undefined) {
     throw new S3Error("AccessDenied");
   }
-  const body = await receiveDocument(context.request, context.payload, {
+  const body = await receiveDocument(context, {
     bytesMax: BODY_BYTES_MAX,
   });
   const root = parseXml(body, "Delete");

@@ -7,6 +7,7 @@ import type { Header } from "../answer.ts";
 
 const SSE = "x-amz-server-side-encryption";
 const SSE_KEY_ID = "x-amz-server-side-encryption-aws-kms-key-id";
+const WRITE_FIELDS = [SSE, SSE_KEY_ID, `${SSE}-context`, `${SSE}-bucket-key-enabled`];
 const CUSTOMER = nameCustomerFields("x-amz-server-side-encryption-customer");
 const COPY_CUSTOMER = nameCustomerFields("x-amz-copy-source-server-side-encryption-customer");
 
@@ -46,6 +47,19 @@ export function readEncryption(
       "Encryption with a key management service is not implemented.",
     );
   throw new S3Error("InvalidEncryptionAlgorithmError");
+}
+
+/** Reading says nothing of how an object is encrypted: throws InvalidArgument for fields that only writing has. */
+export function refuseWriteEncryption(fields: RequestFields): void {
+  const name = WRITE_FIELDS.find((field) => fields.has(field));
+  if (name === undefined) return;
+  throw new S3Error("InvalidArgument", {
+    message: `${name} header is not supported for this operation.`,
+    elements: [
+      ["ArgumentName", name],
+      ["ArgumentValue", (fields.get(name) ?? "").slice(0, 256)],
+    ],
+  });
 }
 
 /** The customer's key of a request; undefined without one. Throws InvalidArgument for half a key or a wrong one. */

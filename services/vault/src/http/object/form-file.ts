@@ -11,6 +11,10 @@ export interface FormFileOptions {
   readonly predictBytes: () => number;
   /** Begins the put of so many bytes; throws where they may not be so many. */
   readonly begin: (bytes: number) => Upload<PutResult>;
+  /** Takes memory for bytes; throws where there is none. */
+  readonly hold: (bytes: number) => void;
+  /** Gives it back, all of it. */
+  readonly release: () => void;
   /** Looks at the bytes that have come so far; throws where they are too many. */
   readonly checkSoFar: (bytes: number) => void;
 }
@@ -32,6 +36,7 @@ export class FormFile {
     this.#held = [...first];
     this.#bytes = first.reduce((sum, piece) => sum + piece.length, 0);
     options.checkSoFar(this.#bytes);
+    options.hold(this.#bytes);
   }
 
   /** Takes the next bytes, which must stay as they are. */
@@ -39,6 +44,7 @@ export class FormFile {
     this.#bytes += data.length;
     this.#options.checkSoFar(this.#bytes);
     if (this.#upload !== undefined && this.#bytes > this.#declared) throw notLast();
+    this.#options.hold(data.length);
     this.#held.push(data);
   }
 
@@ -71,6 +77,7 @@ export class FormFile {
 
   async #write(upload: Upload<PutResult>): Promise<void> {
     for (const piece of this.#held.splice(0)) await upload.write(piece);
+    this.#options.release();
   }
 }
 

@@ -8,7 +8,8 @@ import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
-import { readCustomerKey } from "./encryption.ts";
+import { createReadWindow } from "../read-window.ts";
+import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
 import {
   getChecksumHeaders,
   getFreshnessHeaders,
@@ -20,6 +21,7 @@ import {
 export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
+    request.window = createReadWindow(context.request);
     const reader = await context.api.store.getObject(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
@@ -46,6 +48,7 @@ async function readGetRequest(context: OperationContext): Promise<GetRequest> {
       "Request specific response headers cannot be used for anonymous GET requests.",
     );
   }
+  refuseWriteEncryption(fields);
   const request: GetRequest = getAddress(context);
   const partNumber = readInteger(query.get("partNumber"), "partNumber", 1, 10_000);
   const range = readRange(fields.get("range"));

@@ -64,7 +64,7 @@ export const putObjectLegalHold: OperationHandler = async (context) => {
 
 async function receiveLock(context: OperationContext, root: string): Promise<XmlElement> {
   const options = { bytesMax: LOCK_BYTES_MAX };
-  return parseXml(await receiveDocument(context.request, context.payload, options), root);
+  return parseXml(await receiveDocument(context, options), root);
 }
 
 function readRetention(mode: string, until: string, nowMs: number) {

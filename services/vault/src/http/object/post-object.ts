@@ -56,7 +56,7 @@ export const postObject: OperationHandler = async (context) => {
 };
 
 function toFileOptions(
-  { api, request, bucketName }: OperationContext,
+  { api, request, bucketName, tenant }: OperationContext,
   { context, policy, attributes }: Admitted,
   reader: FormReader,
 ): FormFileOptions {
@@ -75,9 +75,12 @@ function toFileOptions(
         contentLength: bytes,
         checksum: planForm(context.fields, bytes).checksum?.algorithm ?? "CRC64NVME",
         actor: getActor(context),
+        tenant: context.tenant,
         event: "ObjectCreated:Post",
       });
     },
+    hold: (bytes) => request.hold(bytes, tenant),
+    release: () => request.release(),
     checkSoFar: (bytes) => {
       if (policy !== undefined) checkSize(policy, bytes, true);
     },

@@ -30,6 +30,7 @@ export const putObject: OperationHandler = async (context) => {
     digests: listDigests(plan),
     ...(conditions === undefined ? {} : { conditions }),
     actor: getActor(context),
+    tenant: context.tenant,
   };
   const upload = api.store.beginPut(put);
   await receiveUpload(request, plan, upload);

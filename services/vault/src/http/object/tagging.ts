@@ -18,7 +18,7 @@ export const getObjectTagging: OperationHandler = async (context) => {
 
 /** PutObjectTagging: policies may look at the tags, so the authorizer is asked when they have been read. */
 export const putObjectTagging: OperationHandler = async (context) => {
-  const body = await receiveDocument(context.request, context.payload, {
+  const body = await receiveDocument(context, {
     bytesMax: TAGGING_BYTES_MAX,
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);

@@ -1,9 +1,10 @@
-// Rebuilding the index from what the records on the disk say of themselves.
+// Checking and restoring a store: its index from records on the disk, and folders of the format before.
 import assert from "node:assert/strict";
-import { existsSync, rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { openStore, rebuildIndex } from "../../src/store.ts";
+import { checkStore, openStore } from "../../src/store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
 test("an index that was lost is rebuilt from segments and files", async (context) => {
@@ -38,8 +39,12 @@ test("an index that was lost is rebuilt from segments and files", async (context
   for (const name of ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"]) {
     rmSync(join(dataDir, name), { force: true });
   }
-  const report = await rebuildIndex(dataDir);
-  assert.deepEqual([report.buckets, report.objects, report.incomplete], [2, 6, []]);
+  await assert.rejects(
+    openStore(options),
+    /index\.sqlite is damaged \(it is missing\).*platform-vaultd fsck/s,
+  );
+  const report = await checkStore({ dataDir, isRepair: true });
+  assert.ok(report.findings.some(({ text }) => text.startsWith("5 objects restored")));
 
   const again = await openStore(options);
   defer(context, () => again.close());
@@ -68,11 +73,41 @@ test("an index that was lost is rebuilt from segments and files", async (context
   assert.deepEqual(await read(again, "file"), makeBytes(2_000_000, 2));
 });
 
-test("an index that is there is moved aside, not overwritten; an open store is not touched", async (context) => {
+test("an open store is not checked, and a check without repair changes nothing", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
-  await assert.rejects(rebuildIndex(dataDir), { code: "ServiceUnavailable" });
+  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  await put(store, "key", "body");
+  await assert.rejects(checkStore({ dataDir, isRepair: false }), /another process/);
   await store.close();
-  const { movedTo } = await rebuildIndex(dataDir);
-  assert.ok(movedTo !== undefined && existsSync(movedTo));
+  assert.equal((await checkStore({ dataDir, isRepair: true })).isWhole, true);
+  rmSync(join(dataDir, "index.sqlite"));
+  const before = readdirSync(dataDir, { recursive: true });
+  assert.equal((await checkStore({ dataDir, isRepair: false })).isWhole, false);
+  assert.deepEqual(readdirSync(dataDir, { recursive: true }), before);
+});
+
+test("a store of format 1 opens, is whole, and is protected from its next writes on", async (context) => {
+  const dataDir = makeFolder(context);
+  const store = await openStore({ dataDir, reserveBytes: 0 });
+  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  for (const size of [10, 20_000, 1_100_000]) await put(store, `${size}`, makeBytes(size));
+  await store.close();
+  const index = new DatabaseSync(join(dataDir, "index.sqlite"));
+  for (const table of ["buckets", "current", "versions", "blobs", "blob_parts", "parts"]) {
+    index.exec(`alter table ${table} drop column seal`);
+  }
+  index.exec("drop table usage");
+  index.exec("insert into meta select 'objects', count(*) from current");
+  index.exec("pragma user_version = 1");
+  index.close();
+  rmSync(join(dataDir, "index.sqlite.mark"));
+  assert.equal((await checkStore({ dataDir, isRepair: false })).isWhole, true);
+  const again = await openStore({ dataDir, reserveBytes: 0 });
+  defer(context, () => again.close());
+  for (const size of [10, 20_000, 1_100_000]) {
+    assert.deepEqual(await read(again, `${size}`), makeBytes(size));
+  }
+  await put(again, "new", "new");
+  assert.deepEqual(await again.maintenance.copyIndex(), []);
 });

@@ -1,0 +1,67 @@
+// Scrubbing in the admin API: start a round, follow it, read the result of the last complete one.
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import type { CompleteScrub, ScrubState, Store } from "../store.ts";
+
+const SCRUB_PATH = "/api/v1/scrub";
+/** Damaged bodies that an answer names. */
+const NAMED_MAX = 100;
+
+/** Routes of the scrubber. */
+export function createScrubRoutes(store: Store): ApiRoute[] {
+  return [
+    defineRoute({
+      method: "POST",
+      path: SCRUB_PATH,
+      summary: "Start a scrub",
+      description:
+        "Reads everything that is stored against its checksums and heals what it can. Joins the scrub that is running.",
+      status: 202,
+      handle: () => {
+        // A failure is logged by the store, and seen by the time of the last complete scrub.
+        void store.maintenance.scrub().catch(() => undefined);
+        return describeState(store.maintenance.readScrub());
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: SCRUB_PATH,
+      summary: "Progress of the running scrub, and the result of the last complete one",
+      handle: () => describeState(store.maintenance.readScrub()),
+    }),
+  ];
+}
+
+function describeState({ running, last }: ScrubState): object {
+  return {
+    state: running === undefined ? "idle" : "running",
+    progress:
+      running === undefined
+        ? null
+        : {
+            started_at: new Date(running.startedMs).toISOString(),
+            files_done: running.filesDone,
+            files_total: running.filesTotal,
+            bytes_done: running.bytesDone,
+          },
+    last: last === undefined ? null : describeLast(last),
+  };
+}
+
+function describeLast(last: CompleteScrub): object {
+  const { damaged, missing } = last;
+  const name = (ids: readonly number[]) => ids.slice(0, NAMED_MAX).map((id) => id.toString(16));
+  return {
+    started_at: new Date(last.startedMs).toISOString(),
+    ended_at: new Date(last.endedMs).toISOString(),
+    files: last.files,
+    bytes: last.bytes,
+    healed: last.healed,
+    damaged: damaged.length,
+    missing: missing.length,
+    damaged_blobs: name(damaged),
+    missing_blobs: name(missing),
+    quarantined: last.quarantined,
+    unknown: last.unknown,
+  };
+}

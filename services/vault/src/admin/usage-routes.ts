@@ -1,0 +1,163 @@
+// Usage and quotas of buckets in the admin API.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { BucketQuota, Store } from "../store.ts";
+import { asProblem } from "./problem.ts";
+
+const tag = "Usage";
+const problems = { 404: "There is no such bucket." };
+const params = z.object({ bucket: z.string().min(1).max(63).describe("Name of the bucket.") });
+const limit = z.int().min(1);
+
+const quotaAnswer = z.object({
+  max_bytes: limit
+    .nullable()
+    .describe("Limit of bytes of all versions and of parts of uploads in progress; null: none."),
+  max_objects: limit.nullable().describe("Limit of versions, without delete markers; null: none."),
+});
+const quotaBody = z
+  .strictObject({
+    max_bytes: limit.optional().describe("Bytes of all versions and of parts of uploads."),
+    max_objects: limit
+      .optional()
+      .describe("Versions, without delete markers: objects where a bucket has no versioning."),
+  })
+  .refine((quota) => Object.values(quota).some((value) => value !== undefined), {
+    message: "max_bytes, max_objects or both are required",
+  });
+const count = z.int().min(0);
+const usageAnswer = z.object({
+  bucket: z.string(),
+  objects: count.describe("Live objects."),
+  versions: count.describe("Live objects and noncurrent versions, without delete markers."),
+  delete_markers: count,
+  bytes: count.describe("Bytes of all versions."),
+  uploads: count.describe("Multipart uploads in progress."),
+  upload_bytes: count.describe("Bytes of their parts."),
+  quota: quotaAnswer.nullable(),
+});
+const usageListAnswer = z.object({
+  items: z.array(usageAnswer),
+  next_cursor: z.string().nullable(),
+  total: z.object({ buckets: count, objects: count, bytes: count }),
+});
+
+/** Reading usage, and reading, setting and removing quotas. */
+export function createUsageRoutes(store: Store): ApiRoute[] {
+  return [
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/usage",
+      summary: "Usage of all buckets, by name",
+      description: "`total.bytes` includes the parts of uploads in progress.",
+      tag,
+      query: pageQuery,
+      answer: usageListAnswer,
+      handle: async ({ query }) => {
+        const page = await readPage(query, {
+          key: z.string(),
+          keyOf: (usage: z.input<typeof usageAnswer>) => usage.bucket,
+          read: async (length, after) => describePage(store, length, after),
+        });
+        const { buckets, objects, storageBytes } = store.readStats();
+        return { ...page, total: { buckets, objects, bytes: storageBytes } };
+      },
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/buckets/{bucket}/usage",
+      summary: "Usage of a bucket",
+      description: "As of the last write that was acknowledged.",
+      tag,
+      params,
+      answer: usageAnswer,
+      problems,
+      handle: ({ params: { bucket } }) =>
+        asProblem(Promise.resolve().then(() => describeUsage(store, bucket))),
+    }),
+    defineRoute({
+      method: "GET",
+      path: "/api/v1/buckets/{bucket}/quota",
+      summary: "Quota of a bucket",
+      tag,
+      params,
+      answer: quotaAnswer,
+      problems: { 404: "There is no such bucket, or it has no quota." },
+      handle: async ({ params: { bucket } }) => {
+        const quota = describeQuota(await readQuota(store, bucket));
+        if (quota === null) throw new PlatformError("not_found", "The bucket has no quota.");
+        return quota;
+      },
+    }),
+    defineRoute({
+      method: "PUT",
+      path: "/api/v1/buckets/{bucket}/quota",
+      summary: "Set the quota of a bucket",
+      description:
+        "Replaces both limits. Writes that would exceed a limit are refused with 403 `QuotaExceeded`; what is stored " +
+        "already stays, and deleting always works.",
+      tag,
+      params,
+      body: quotaBody,
+      answer: quotaAnswer,
+      problems,
+      handle: async ({ params: { bucket }, body }) => {
+        const quota: BucketQuota = {
+          ...(body.max_bytes === undefined ? {} : { bytesMax: body.max_bytes }),
+          ...(body.max_objects === undefined ? {} : { objectsMax: body.max_objects }),
+        };
+        await asProblem(store.setBucketSetting(bucket, "quota", quota));
+        return toDocument(quota);
+      },
+    }),
+    defineRoute({
+      method: "DELETE",
+      path: "/api/v1/buckets/{bucket}/quota",
+      summary: "Remove the quota of a bucket",
+      description: "Succeeds where the bucket has none.",
+      tag,
+      params,
+      problems,
+      handle: ({ params: { bucket } }) => asProblem(store.deleteBucketSetting(bucket, "quota")),
+    }),
+  ];
+}
+
+function describePage(store: Store, length: number, after = ""): z.input<typeof usageAnswer>[] {
+  return store
+    .listBuckets()
+    .filter(({ name }) => name > after)
+    .slice(0, length)
+    .map(({ name }) => describeUsage(store, name));
+}
+
+function describeUsage(store: Store, bucket: string): z.input<typeof usageAnswer> {
+  const { objects, versions, deleteMarkers, bytes, uploads, uploadBytes } = store.readUsage(bucket);
+  return {
+    bucket,
+    objects,
+    versions,
+    delete_markers: deleteMarkers,
+    bytes,
+    uploads,
+    upload_bytes: uploadBytes,
+    quota: describeQuota(store.headBucket(bucket).settings.quota),
+  };
+}
+
+function describeQuota(quota: BucketQuota | undefined): z.input<typeof quotaAnswer> | null {
+  return quota === undefined ? null : toDocument(quota);
+}
+
+function toDocument({
+  bytesMax = null,
+  objectsMax = null,
+}: Partial<Record<keyof BucketQuota, number | null>>) {
+  return { max_bytes: bytesMax, max_objects: objectsMax };
+}
+
+async function readQuota(store: Store, bucket: string): Promise<BucketQuota | undefined> {
+  return asProblem(Promise.resolve().then(() => store.headBucket(bucket).settings.quota));
+}

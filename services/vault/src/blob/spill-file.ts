@@ -1,0 +1,52 @@
+// A file for what has arrived of a body whose memory others need. It is read back and removed before the body is stored.
+import { closeFile, openFile, readAll, removeFile, writeAll } from "./disk.ts";
+
+const READ_BYTES = 256 * 1024;
+
+/** Opened for each use only: there may be as many as connections, and descriptors are few. */
+export class SpillFile {
+  readonly #path: string;
+  #bytes = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** Bytes in it. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Appends bytes; the buffers must stay as they are until this resolves. */
+  async append(buffers: readonly Uint8Array[]): Promise<void> {
+    const fd = await openFile(this.#path, this.#bytes === 0 ? "w" : "r+");
+    try {
+      await writeAll(fd, buffers, this.#bytes);
+    } finally {
+      await closeFile(fd);
+    }
+    for (const { length } of buffers) this.#bytes += length;
+  }
+
+  /** Hands all of it to `take`, piece by piece; each is good until `take` returns. */
+  async read(take: (piece: Buffer, at: number) => void): Promise<void> {
+    const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes));
+    const fd = await openFile(this.#path, "r");
+    try {
+      for (let at = 0; at < this.#bytes; at += buffer.length) {
+        const piece = buffer.subarray(0, Math.min(buffer.length, this.#bytes - at));
+        const count = await readAll(fd, piece, at);
+        if (count < piece.length) throw new Error("a spilled body has lost bytes");
+        take(piece, at);
+      }
+    } finally {
+      await closeFile(fd);
+    }
+  }
+
+  /** Removes it. Where that fails, the next start does it. */
+  async remove(): Promise<void> {
+    this.#bytes = 0;
+    await removeFile(this.#path).catch(() => undefined);
+  }
+}

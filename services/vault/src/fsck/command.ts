@@ -1,0 +1,22 @@
+// `platform-vaultd fsck`: checks the store of a configuration and prints what was found.
+import type { VaultConfig } from "../config.ts";
+import { checkStore } from "./check-store.ts";
+
+/** Runs the command. Resolves to the exit code: 0 where nothing is damaged or lost. */
+export async function runFsck(config: VaultConfig, isRepair: boolean): Promise<number> {
+  const { findings, isWhole } = await checkStore({
+    dataDir: config.data_dir,
+    drives: config.drives,
+    isRepair,
+  });
+  for (const { state, path, text } of findings) {
+    process.stdout.write(`${state.padEnd(9)} ${path}: ${text}\n`);
+  }
+  const repairable = findings.some(({ state }) => state === "restored");
+  if (!isRepair && repairable) {
+    process.stdout.write(
+      "Nothing was changed. Run the command again with --repair to restore it.\n",
+    );
+  }
+  return isWhole ? 0 : 1;
+}

@@ -1,0 +1,57 @@
+// The last steps of a restored index: versions in their tables, references and segments counted.
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
+import type { VersionRow } from "../index/records.ts";
+import { VERSION_COLUMNS } from "../index/schema.ts";
+import { sealVersion } from "../index/seal.ts";
+import type { Row } from "./salvage.ts";
+
+/** A row of the table `found`, which holds `current` and `versions` together. */
+export type FoundVersion = VersionRow & { marker: number; noncurrent_since: number | null };
+
+/** Puts the rows of `found` where they belong: the newest of a key into `current`, the others into `versions`. */
+export function placeVersions(database: DatabaseSync): void {
+  const columns = VERSION_COLUMNS;
+  const marks = columns.replaceAll(/\w+/g, "?");
+  const current = database.prepare(`insert into current (${columns}) values (${marks})`);
+  const versions = database.prepare(
+    `insert into versions (${columns}, marker, noncurrent_since) values (${marks}, ?, ?)`,
+  );
+  let newer: FoundVersion | undefined;
+  for (const row of database
+    .prepare("select * from temp.found order by bucket, key, seq desc")
+    .iterate() as unknown as Iterable<FoundVersion>) {
+    const isNewest =
+      newer === undefined ||
+      newer.bucket !== row.bucket ||
+      Buffer.compare(newer.key, row.key) !== 0;
+    const sealed: VersionRow = { ...row, seal: sealVersion(row) };
+    const values = columns
+      .split(", ")
+      .map((column) => (sealed as unknown as Row)[column] ?? null) as SQLInputValue[];
+    if (isNewest && row.marker === 0) current.run(...values);
+    else {
+      const since = isNewest ? null : (row.noncurrent_since ?? newer?.modified ?? null);
+      versions.run(...values, row.marker, since);
+    }
+    newer = row;
+  }
+}
+
+/** Drops bodies that nothing refers to, and counts references and the bytes of segments. */
+export function countReferences(database: DatabaseSync): void {
+  const references =
+    "select blob from current union all select blob from versions union all " +
+    "select part from blob_parts union all select blob from parts";
+  // Bodies of parts go with the body that they are parts of.
+  for (const text of [
+    "delete from blob_parts where blob not in (select blob from current where blob is not null " +
+      "union all select blob from versions where blob is not null)",
+    `delete from blobs where id not in (select blob from (${references}) where blob is not null)`,
+    `update blobs set refs = (select count(*) from (${references}) r where r.blob = blobs.id)`,
+    "delete from segments",
+    "insert into segments select segment, max(position + extent), sum(extent) from blobs " +
+      "where segment is not null group by segment",
+  ]) {
+    database.exec(text);
+  }
+}

@@ -1,0 +1,160 @@
+// The records on the disk as they describe themselves, without an index.
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { closeFile, openFile, type StoreFolders } from "../blob/disk.ts";
+import { measureCiphertext } from "../blob/encryption.ts";
+import type {
+  ManifestDescription,
+  ObjectDescription,
+  RecordDescription,
+  RecordSummary,
+} from "../blob/record-description.ts";
+import { scanRecords, type ScannedRecord } from "../blob/record-scan.ts";
+import type { BlobPlace, BlobRecord } from "../blob/types.ts";
+import { readBucketsFile } from "../bucket/buckets-file.ts";
+import type { Bucket } from "../bucket/types.ts";
+import { encodeHold, encodeKey, formatChecksum, type VersionRow } from "../index/records.ts";
+import { buildComposite } from "../multipart/complete-operation.ts";
+
+/** A record with the blob that it is. */
+export interface FoundRecord {
+  description: RecordDescription;
+  summary: RecordSummary;
+  blob: BlobRecord;
+  /** Where it lies. */
+  path: string;
+}
+
+/** A record that is an object, in one piece or of parts. */
+export type ObjectRecord = FoundRecord & { description: ObjectDescription | ManifestDescription };
+
+/** All records in a folder of a store, by blob; those in quarantine are in files of their own or in segments, too. */
+export async function readRecords(folders: StoreFolders): Promise<Map<number, FoundRecord>> {
+  const records = new Map<number, FoundRecord>();
+  for (const path of listBodies(folders)) {
+    const fd = await openFile(path, "r");
+    try {
+      for await (const record of scanRecords(fd)) {
+        if ((await record.verify()) >= 0) continue;
+        const found = buildRecord(record, path);
+        if (found !== undefined) records.set(record.id, found);
+      }
+    } finally {
+      await closeFile(fd);
+    }
+  }
+  return records;
+}
+
+/** Paths of segments and files with bodies, those in quarantine first: what lies in its place comes after and counts. */
+export function listBodies(folders: StoreFolders): string[] {
+  const list = (folder: string) =>
+    existsSync(folder)
+      ? readdirSync(folder, { withFileTypes: true })
+          .filter((entry) => entry.isFile() && BODY_NAME.test(entry.name))
+          .map(({ name }) => join(folder, name))
+      : [];
+  const nested = existsSync(folders.files) ? readdirSync(folders.files).sort() : [];
+  return [
+    ...list(folders.quarantine),
+    ...list(folders.segments),
+    ...nested.flatMap((name) => list(join(folders.files, name))),
+  ];
+}
+
+/** The number in the name of a segment or a file. */
+export function readBodyId(path: string): number {
+  return Number.parseInt(BODY_NAME.exec(path)?.[1] ?? "", 16);
+}
+
+const BODY_NAME = /([0-9a-f]{14})\.(?:seg|blob)(?:\.\d+)?$/;
+
+/** Whether a record is an object, not a part of an upload. */
+export function isObjectRecord(record: FoundRecord): record is ObjectRecord {
+  return "versionId" in record.description;
+}
+
+/** The row that the object of a record had when it was put. */
+export function buildVersionRow(
+  { description, summary, blob }: ObjectRecord,
+  bucket: number,
+  seq: number,
+): VersionRow {
+  const { key, versionId, versioned, at, columns } = description;
+  const composite =
+    "parts" in description ? buildComposite(columns.detail, description.parts) : undefined;
+  return {
+    bucket,
+    key: encodeKey(key),
+    seq,
+    version: versioned ? versionId : "null",
+    size: blob.size,
+    etag: composite?.etag ?? summary.etag ?? "",
+    modified: at,
+    blob: blob.id,
+    class: columns.class,
+    checksum: formatChecksum(summary.checksum),
+    owner: columns.owner,
+    tags: columns.tags,
+    retain_mode: columns.retention?.mode ?? null,
+    retain_until: columns.retention?.untilMs ?? null,
+    hold: encodeHold(columns.hold),
+    detail: composite?.detail ?? columns.detail,
+  };
+}
+
+/** A bucket of which nothing is known but an object in it: private, as new ones are. */
+export function guessBucket({ bucket, at, versioned, columns }: ObjectDescription): Bucket {
+  const owner =
+    columns.owner === null
+      ? { id: "", displayName: "" }
+      : (JSON.parse(columns.owner) as Bucket["owner"]);
+  return {
+    name: bucket,
+    createdMs: at,
+    owner,
+    region: "us-east-1",
+    versioning: versioned ? "Enabled" : "Unset",
+    objectLockEnabled: columns.retention !== undefined || columns.hold !== null,
+    settings: {},
+  };
+}
+
+function buildRecord(
+  { id, stored, extent, description, summary, framesAt }: ScannedRecord,
+  path: string,
+): FoundRecord | undefined {
+  const known = description as RecordDescription;
+  // One shard is not the body.
+  if ("shard" in known) return undefined;
+  const isSegment = path.includes(".seg");
+  const place: BlobPlace = isSegment
+    ? { kind: "segment", segment: readBodyId(path), position: framesAt }
+    : { kind: "file", position: framesAt };
+  const manifest = "parts" in known && place.kind === "segment" ? place : undefined;
+  const size =
+    "parts" in known
+      ? known.parts.reduce((sum, part) => sum + part.size, 0)
+      : (known.size ?? stored);
+  // A size that does not fit what is stored is not believed.
+  if (known.cipher !== undefined && measureCiphertext(size) !== stored) return undefined;
+  const blob: BlobRecord = {
+    id,
+    size,
+    stored: manifest === undefined ? stored : size,
+    extent,
+    place: manifest === undefined ? place : { kind: "parts", manifest },
+    ...(known.cipher === undefined ? {} : { cipher: known.cipher }),
+  };
+  return { description: known, summary: summary as RecordSummary, blob, path };
+}
+
+/** The copy of the buckets; none where it is missing or damaged. */
+export function readBuckets(folders: StoreFolders): Bucket[] {
+  try {
+    return readBucketsFile(folders.buckets);
+  } catch {
+    // The rows of the index, or guesses, have to do.
+    return [];
+  }
+}

@@ -1,0 +1,71 @@
+// The tables of an index as they are salvaged: in what order they are read, and what their rows are judged by.
+import type { BlobRow, VersionRow } from "../index/records.ts";
+import {
+  matchesSeal,
+  sealBlob,
+  sealBucket,
+  sealPart,
+  sealVersion,
+  type SealedPart,
+} from "../index/seal.ts";
+import type { Row, SalvagedTable } from "./salvage.ts";
+
+const toPart = (owner: string, blob: string) => (row: Row) =>
+  ({ start: 0, ...row, owner: row[owner], blob: row[blob] }) as unknown as SealedPart;
+const toUploadPart = toPart("upload", "blob");
+const toBlobPart = toPart("blob", "part");
+const isSealed = (row: Row, seal: number) =>
+  matchesSeal(row["seal"] as number | null | undefined, seal);
+
+/** The tables of versions. */
+export const VERSION_TABLES: readonly SalvagedTable[] = ["current", "versions"].map((name) => ({
+  name,
+  order: name === "current" ? "bucket, key" : "bucket, key, seq",
+  isWhole: (row) => isSealed(row, sealVersion(row as unknown as VersionRow)),
+}));
+
+/** The other tables: columns in the order of the table, what a row is judged by, and its seal where it has one. */
+export const OTHER_TABLES: readonly (SalvagedTable & {
+  columns: readonly string[];
+  seal?: (row: Row) => number;
+})[] = [
+  {
+    name: "buckets",
+    order: "id",
+    columns: ["id", "name", "document"],
+    seal: (row: Row) => sealBucket(readText(row, "name"), readText(row, "document")),
+  },
+  {
+    name: "blobs",
+    order: "id",
+    columns: "id refs kind size stored segment position extent cipher data".split(" "),
+    seal: (row: Row) => sealBlob(row as unknown as BlobRow),
+  },
+  {
+    name: "blob_parts",
+    order: "blob, number",
+    columns: "blob start number part size etag modified checksum".split(" "),
+    seal: (row: Row) => sealPart(toBlobPart(row)),
+  },
+  {
+    name: "uploads",
+    order: "id",
+    columns: "id upload_id bucket key created detail completed result".split(" "),
+  },
+  {
+    name: "parts",
+    order: "upload, number",
+    columns: "upload number blob size etag modified checksum".split(" "),
+    seal: (row: Row) => sealPart(toUploadPart(row)),
+  },
+  { name: "events", order: "id", columns: ["id", "record"] },
+].map((table) => ({
+  ...table,
+  isWhole: (row: Row) => table.seal === undefined || isSealed(row, table.seal(row)),
+}));
+
+/** A column of text. */
+export function readText(row: Row, column: string): string {
+  const value = row[column];
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,148 @@
+// Clients that send slowly, or stop, hold up nobody else: not small writes, not another tenant's, not their own.
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { signRequest } from "../../src/sigv4/index.ts";
+import type { Key } from "./s3-client.ts";
+import { serve, waitFor, type Serving } from "./serving.ts";
+import { vaultRoot } from "./staged-vault.ts";
+
+const MIB = 1024 * 1024;
+const SLOW_BYTES = 12 * MIB;
+/** Far above what either takes on a busy machine, far below the pace that a slow client is cut off at. */
+const PROMPT_MS = 20_000;
+const other: Key = { accessKey: "other-tenant", secretKey: "other-tenant-secret" };
+
+async function addUser({ admin }: Serving): Promise<void> {
+  const statement = { Effect: "Allow", Action: "s3:*", Resource: "*" };
+  const policies = { all: { Version: "2012-10-17", Statement: [statement] } };
+  const headers = { "content-type": "application/json" };
+  await admin.must("PUT", "/api/v1/users/other", { body: JSON.stringify({ policies }), headers });
+  const { accessKey: access_key, secretKey: secret_key } = other;
+  const body = JSON.stringify({ user: "other", access_key, secret_key });
+  await admin.must("POST", "/api/v1/keys", { body, headers });
+}
+
+interface Slow {
+  socket: Socket;
+  /** Bytes that have not been sent. */
+  left: number;
+  stop: () => void;
+}
+
+/** Begins a body, and after `sent` bytes of it sends one every five seconds. */
+async function stall(port: number, target: string, size: number, sent: number): Promise<Slow> {
+  const { headers } = signRequest(
+    { accessKey: vaultRoot.accessKey, secret: vaultRoot.secretKey, region: "us-east-1" },
+    {
+      method: "PUT",
+      target,
+      headers: { host: `127.0.0.1:${port}` },
+      payloadHash: "UNSIGNED-PAYLOAD",
+      timeMs: Date.now(),
+    },
+  );
+  const lines = Object.entries({ ...headers, "content-length": String(size) });
+  const head = lines.map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  await once(socket, "connect");
+  socket.write(`PUT ${target} HTTP/1.1\r\n${head}\r\n`);
+  socket.write(Buffer.alloc(sent, 0x61));
+  const slow = { socket, left: size - sent, stop: () => clearInterval(timer) };
+  const timer = setInterval(() => {
+    slow.left -= 1;
+    socket.write("a");
+  }, 5_000);
+  socket.once("close", slow.stop);
+  return slow;
+}
+
+async function readStagingBytes({ admin }: Serving): Promise<number> {
+  const { text } = await admin.must("GET", "/metrics", { key: null });
+  return Number(/^platform_vault_staging_bytes (\d+)/m.exec(text)![1]);
+}
+
+async function putPromptly(serving: Serving, key: Key, size: number): Promise<void> {
+  const body = randomBytes(size);
+  const target = `/slow/${key.accessKey}-${size}`;
+  const start = performance.now();
+  const timer = new Promise<never>((_, reject) => {
+    setTimeout(() => reject(new Error(`${target} waits behind slow uploads`)), PROMPT_MS).unref();
+  });
+  await Promise.race([serving.s3.must("PUT", target, { key, body }), timer]);
+  assert.ok(performance.now() - start < PROMPT_MS);
+  assert.ok((await serving.s3.must("GET", target, { key })).body.equals(body));
+}
+
+for (const { drives, clients, size, sent } of [
+  { drives: 12, clients: 12, size: SLOW_BYTES, sent: 1 },
+  { drives: 12, clients: 12, size: SLOW_BYTES, sent: 300_000 },
+  { drives: 1, clients: 140, size: SLOW_BYTES, sent: 1 },
+  { drives: 1, clients: 150, size: MIB, sent: MIB - 1_000 },
+]) {
+  test(`${clients} clients that stop after ${sent} of ${size} bytes hold up nobody, on ${drives} drives`, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "vault-slow-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const folders = Array.from({ length: drives }, (_, slot) => join(folder, `drive-${slot}`));
+    for (const drive of folders) mkdirSync(drive);
+    const several = drives === 1 ? {} : { PLATFORM_VAULT_DRIVES: folders.join(",") };
+    await using serving = await serve({
+      folder,
+      env: { ...several, PLATFORM_VAULT_BODY_PACE_BYTES: "0" },
+    });
+    await addUser(serving);
+    await serving.s3.must("PUT", "/slow");
+    const slow = await Promise.all(
+      Array.from({ length: clients }, (_, index) =>
+        stall(serving.vault.port, `/slow/stalled-${index}`, size, sent),
+      ),
+    );
+    try {
+      await waitFor("the slow bodies", async () => (await readStagingBytes(serving)) >= clients);
+      await Promise.all([
+        putPromptly(serving, vaultRoot, 1_000),
+        putPromptly(serving, other, 1_000),
+        putPromptly(serving, other, 300_000),
+        putPromptly(serving, other, 12 * MIB),
+      ]);
+      await putPromptly(serving, vaultRoot, 12 * MIB);
+      // Those that were held up come to their end as well.
+      const first = slow[0]!;
+      first.stop();
+      const answered = once(first.socket, "data");
+      first.socket.write(Buffer.alloc(first.left, 0x62));
+      assert.match(String((await answered)[0]), /^HTTP\/1\.1 200 /);
+      const stored = (await serving.s3.must("GET", "/slow/stalled-0")).body;
+      assert.equal(stored.length, size);
+      assert.equal(stored.indexOf(0x62), size - first.left);
+      assert.equal(stored.lastIndexOf(0x61), size - first.left - 1);
+    } finally {
+      for (const { socket } of slow) socket.destroy();
+    }
+    await waitFor("memory of clients that are gone", async () => {
+      return (await readStagingBytes(serving)) === 0;
+    });
+  });
+}
+
+test("a client below the minimum pace is cut off, and counted", async () => {
+  const env = {
+    PLATFORM_VAULT_BODY_PACE_BYTES: "1000",
+    PLATFORM_VAULT_BODY_PACE_WINDOW_MS: "1000",
+  };
+  await using serving = await serve({ env });
+  await serving.s3.must("PUT", "/slow");
+  const { socket } = await stall(serving.vault.port, "/slow/cut", SLOW_BYTES, 10);
+  const [answer] = await once(socket, "data");
+  assert.match(String(answer), /^HTTP\/1\.1 400 [^]*<Code>RequestTimeout<\/Code>/);
+  const { text } = await serving.admin.must("GET", "/metrics", { key: null });
+  assert.match(text, /^platform_vault_slow_uploads_total 1$/m);
+  assert.match(text, /^platform_vault_waiting_writers\{for="memory"\} 0$/m);
+  socket.destroy();
+});

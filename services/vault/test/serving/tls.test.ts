@@ -1,0 +1,77 @@
+// Both listeners over TLS, with a certificate that is renewed while they run.
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { connect } from "node:tls";
+import { signRequest } from "../../src/sigv4/index.ts";
+import { serve, waitFor } from "./serving.ts";
+import { vaultRoot } from "./staged-vault.ts";
+
+const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
+const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";
+const skip = hasOpenssl || isRequired ? false : "openssl is not installed (Debian: openssl)";
+
+function issue(folder: string, name: string): void {
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+  const files = ["-keyout", join(folder, "tls.key"), "-out", join(folder, "tls.pem")];
+  const args = ["req", "-x509", ...key, "-days", "2", "-subj", `/CN=${name}`, ...files];
+  execFileSync("openssl", args, { stdio: ["ignore", "ignore", "pipe"] });
+}
+
+async function readCommonName(port: number): Promise<unknown> {
+  const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false });
+  await once(socket, "secureConnect");
+  const { subject } = socket.getPeerCertificate();
+  socket.destroy();
+  return subject.CN;
+}
+
+async function send(port: number, method: string, target: string): Promise<number> {
+  const { headers } = signRequest(
+    { accessKey: vaultRoot.accessKey, secret: vaultRoot.secretKey, region: "us-east-1" },
+    {
+      method,
+      target,
+      headers: { host: `127.0.0.1:${port}` },
+      payloadHash: "UNSIGNED-PAYLOAD",
+      timeMs: Date.now(),
+    },
+  );
+  const options = { host: "127.0.0.1", port, method, path: target, headers };
+  const sent = request({ ...options, rejectUnauthorized: false, agent: false });
+  sent.end();
+  const [answer] = (await once(sent, "response")) as [{ statusCode: number; resume(): void }];
+  answer.resume();
+  return answer.statusCode;
+}
+
+test(
+  "both listeners speak TLS, and take a renewed certificate while they run",
+  { skip },
+  async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "vault-tls-"));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    issue(folder, "first");
+    const [cert, key] = [join(folder, "tls.pem"), join(folder, "tls.key")];
+    const env = { PLATFORM_VAULT_TLS_CERT: cert, PLATFORM_VAULT_TLS_KEY: key };
+    await using serving = await serve({ folder, env });
+    const { port, adminPort } = serving.vault;
+    assert.equal(await send(port, "PUT", "/secure"), 200);
+    assert.equal(await send(adminPort, "GET", "/api/v1/users"), 200);
+    assert.equal(await readCommonName(port), "first");
+    await assert.rejects(serving.s3.send("GET", "/secure"));
+    writeFileSync(cert, "half of it");
+    await waitFor("the warning", () => serving.vault.output.includes("does not load"));
+    assert.equal(await readCommonName(port), "first");
+    issue(folder, "second");
+    for (const one of [port, adminPort]) {
+      await waitFor("the new certificate", async () => (await readCommonName(one)) === "second");
+    }
+    assert.equal(await send(port, "HEAD", "/secure"), 200);
+  },
+);

@@ -1,0 +1,52 @@
+// Counts what a bucket holds by listing all of it, and compares that with the usage that the store reports.
+import assert from "node:assert/strict";
+import type { BucketUsage, Store } from "../../src/store.ts";
+
+/** The usage of a bucket, by its listings. */
+export async function scanUsage(store: Store, bucket: string): Promise<BucketUsage> {
+  const usage = { objects: 0, versions: 0, deleteMarkers: 0, bytes: 0, uploads: 0, uploadBytes: 0 };
+  for (let after, isDone = false; !isDone;) {
+    const page: Awaited<ReturnType<Store["listVersions"]>> = await store.listVersions({
+      bucket,
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const version of page.versions) {
+      if (version.isDeleteMarker) {
+        usage.deleteMarkers += 1;
+        continue;
+      }
+      usage.versions += 1;
+      usage.bytes += version.sizeBytes;
+      if (version.isLatest) usage.objects += 1;
+    }
+    after = page.next;
+    isDone = after === undefined;
+  }
+  for (let after, isDone = false; !isDone;) {
+    const page: Awaited<ReturnType<Store["listUploads"]>> = await store.listUploads({
+      bucket,
+      ...(after === undefined ? {} : { after }),
+    });
+    for (const { key, uploadId } of page.uploads) {
+      usage.uploads += 1;
+      const { parts } = await store.listParts({ bucket, key, uploadId });
+      for (const { sizeBytes } of parts) usage.uploadBytes += sizeBytes;
+    }
+    after = page.next;
+    isDone = after === undefined;
+  }
+  return usage;
+}
+
+/** Fails where the reported usage of a bucket, or the totals, differ from what is there. */
+export async function requireRightUsage(store: Store, what: string): Promise<void> {
+  const totals = { objects: 0, storageBytes: 0 };
+  for (const { name } of store.listBuckets()) {
+    const usage = await scanUsage(store, name);
+    assert.deepEqual(store.readUsage(name), usage, `${what}: ${name}`);
+    totals.objects += usage.objects;
+    totals.storageBytes += usage.bytes + usage.uploadBytes;
+  }
+  const { objects, storageBytes } = store.readStats();
+  assert.deepEqual({ objects, storageBytes }, totals, what);
+}
