@@ -6,15 +6,17 @@ import { warnOfWeakSecret } from "@platform/kernel/identity";
 import type { Lifecycle } from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
+import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
-import { createServiceTracer } from "@platform/kernel/trace";
-import type { Tracer } from "@platform/kernel/trace";
+import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
+import type { SpanCounts, Tracer } from "@platform/kernel/trace";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
 import { gateVersion, routeDrainMsMax } from "./config/document.ts";
 import type { GateConfig } from "./config/document.ts";
 import { reloadConfig } from "./config/load.ts";
 import type { GateSources, LoadedGate } from "./config/load.ts";
 import { Controller, buildState } from "./control/controller.ts";
+import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
 import { Fleet } from "./control/fleet.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
@@ -35,6 +37,7 @@ import {
   listenControl,
   removeControlAddress,
 } from "./http/control-server.ts";
+import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
 import { listOwnPaths } from "./http/own-paths.ts";
 import {
@@ -85,10 +88,16 @@ export async function startGate(options: GateOptions): Promise<void> {
 
   const address = createControlAddress();
   lifecycle.onDrain("control address", () => removeControlAddress(address));
+  const workers = countWorkers(config, log);
+  const descriptors = {
+    limit: readDescriptorLimit(),
+    workers: config.admin_addr === undefined ? workers : workers + 1,
+  };
+  warnOfDescriptorLimit(config.max_connections, descriptors, log);
   const buildFaceGlobals = (face: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
     buildGlobals(
       of,
-      { control: address, ownPaths: listOwnPaths(face), configPath: loaded.path },
+      { control: address, ownPaths: listOwnPaths(face), configPath: loaded.path, descriptors },
       hasAccessLog,
     );
   const face = config.admin_addr === undefined ? "all" : "probes";
@@ -96,7 +105,6 @@ export async function startGate(options: GateOptions): Promise<void> {
     buildFaceGlobals(face, of, hasAccessLog);
   const state = buildState(config, await store.read(), buildMainGlobals);
 
-  const workers = countWorkers(config, log);
   const shared = allocateSharedBuffers(face === "all" ? workers : workers + 1);
   const active = new ActiveCounts(shared);
   const targets = new TargetCells(shared.targets);
@@ -185,7 +193,7 @@ export async function startGate(options: GateOptions): Promise<void> {
   registry.collect(processCollector);
   registry.collect(metrics);
   const health = new HealthRegistry({ service: "gate", version: gateVersion });
-  const tracer = createGateTracer(config, registry);
+  const tracer = createGateTracer(config, metrics.spanCounts);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
     readConnections: () => metrics.readConnections(),
@@ -221,6 +229,9 @@ export async function startGate(options: GateOptions): Promise<void> {
 
   await Promise.all(fleets.map((fleet) => fleet.start()));
   stream.start();
+  removeDeadControlFolders(address).catch((error: unknown) => {
+    log.warn("folders of former control sockets stay", { error: String(error) });
+  });
   health.setState("ready");
   for (const fleet of fleets) fleet.setReadiness(true, {});
   lifecycle.stopping.addEventListener("abort", () => {
@@ -248,13 +259,15 @@ function toAdminChange(change: Change): Change {
   return { upsert: [], remove: [], globals: { ...globals, ownPaths: listOwnPaths("all") } };
 }
 
-function createGateTracer(config: GateConfig, metrics: MetricRegistry): Tracer {
-  return createServiceTracer({
-    resource: { service: "gate", version: gateVersion },
-    endpoint: config.otlp_endpoint,
-    metrics,
+// Workers and control plane share the metrics of spans, so a registry of its own cannot hold the tracer's.
+function createGateTracer(config: GateConfig, counts: SpanCounts): Tracer {
+  const { otlp_endpoint: endpoint } = config;
+  const resource = { service: "gate", version: gateVersion };
+  return createTracer({
     ids: createIdSource(),
     clock: systemClock,
+    exporter:
+      endpoint === undefined ? undefined : createOtlpExporter({ endpoint, resource, counts }),
   });
 }
 

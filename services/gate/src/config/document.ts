@@ -9,12 +9,18 @@ import {
   networkSchema,
 } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
-import { LIMITS_DEFAULT, ROUTE_TIMEOUTS_DEFAULT, makeRouteKey } from "../snapshot/index.ts";
+import {
+  CUT_FIELDS_DEFAULT,
+  LIMITS_DEFAULT,
+  ROUTE_TIMEOUTS_DEFAULT,
+  makeRouteKey,
+} from "../snapshot/index.ts";
 import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../snapshot/index.ts";
 import { routeSchema } from "./route.ts";
 import type { RouteConfig } from "./route.ts";
 import {
   bytesMax,
+  cuttableField,
   dayMs,
   filePath,
   later,
@@ -33,6 +39,7 @@ export const routeDrainMsMax = 300_000;
 const defaultConfigPath = "config.json";
 const configPathVariable = "PLATFORM_GATE_CONFIG";
 const trustedProxiesMax = 1024;
+const identityFieldsMax = 64;
 const hourMs = 3_600_000;
 
 /** A set of routes, each with a prefix and host of its own. */
@@ -111,10 +118,61 @@ const identity = {
   }),
 };
 
+const identityFields = {
+  identity_fields: key(
+    unsetOr(
+      z
+        .array(cuttableField())
+        .max(identityFieldsMax)
+        .default([...CUT_FIELDS_DEFAULT]),
+    ),
+    {
+      description:
+        "Request fields in which an upstream may look for the user: cut from what clients send, with _ for any - as well. X-User-Id, X-User-Roles and X-Tenant-Id are always cut.",
+    },
+  ),
+};
+
 const bounds = {
   max_connections: bound("Client connections of one worker; more are refused with 503.", {
     default: LIMITS_DEFAULT.connectionsMax,
     max: 1_000_000,
+  }),
+  max_connections_per_address: key(unset(wholeNumber(1, 1_000_000)), {
+    description:
+      "Client connections of one worker from one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. Trusted proxies are exempt.",
+    defaultText: "half of the connections that are accepted",
+  }),
+  max_unsent_size: bound(
+    "Memory of one worker for bytes of answers that clients have not read yet; beyond it, clients that read nothing are disconnected.",
+    {
+      default: LIMITS_DEFAULT.unsentBytesMax,
+      min: 16_777_216,
+      max: bytesMax,
+      unit: "bytes",
+    },
+  ),
+  body_pace_bytes: key(wholeNumber(0, 1_000_000_000).default(LIMITS_DEFAULT.bodyPaceBytes), {
+    description:
+      "Bytes of a request's body that a client must send in each body_pace_window_ms in which the upstream takes them; a slower one is refused with 408. 0 switches this off.",
+    unit: "bytes",
+  }),
+  body_pace_window_ms: bound("Length of the window of body_pace_bytes.", {
+    default: LIMITS_DEFAULT.bodyPaceWindowMs,
+    min: 1_000,
+    max: hourMs,
+    unit: "ms",
+  }),
+  answer_pace_bytes: key(wholeNumber(0, 1_000_000_000).default(LIMITS_DEFAULT.answerPaceBytes), {
+    description:
+      "Bytes of an answer that a client must read in each answer_pace_window_ms in which bytes wait for it; a slower one is disconnected. Streams with nothing to send are left alone. 0 switches this off.",
+    unit: "bytes",
+  }),
+  answer_pace_window_ms: bound("Length of the window of answer_pace_bytes.", {
+    default: LIMITS_DEFAULT.answerPaceWindowMs,
+    min: 1_000,
+    max: hourMs,
+    unit: "ms",
   }),
   max_head_size: bound("Size of a request's or an answer's head.", {
     default: LIMITS_DEFAULT.headBytesMax,
@@ -165,11 +223,14 @@ const bounds = {
     max: dayMs,
     unit: "ms",
   }),
-  idle_timeout_ms: bound("Silence inside a body, a stream or a WebSocket.", {
-    default: ROUTE_TIMEOUTS_DEFAULT.idleMs,
-    max: dayMs,
-    unit: "ms",
-  }),
+  idle_timeout_ms: bound(
+    "Silence inside a body, a stream or a WebSocket: of the upstream, and of a client that sends a body or has bytes to read.",
+    {
+      default: ROUTE_TIMEOUTS_DEFAULT.idleMs,
+      max: dayMs,
+      unit: "ms",
+    },
+  ),
   total_timeout_ms: key(unset(wholeNumber(1, dayMs)), {
     description: "The whole request up to the head of the answer, retries included.",
     unit: "ms",
@@ -241,6 +302,7 @@ export const gateDefinition = defineConfig({
   keys: {
     ...listening,
     ...identity,
+    ...identityFields,
     ...bounds,
     ...accessLog,
     ...createServiceKeys("gate"),

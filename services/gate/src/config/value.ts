@@ -102,6 +102,19 @@ export function hostName() {
     });
 }
 
+/** The name of a field that may be cut from requests: not one that a request cannot do without. */
+export function cuttableField() {
+  return z
+    .string()
+    .max(128)
+    .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "expected the name of a header field" })
+    .refine((name) => !NEEDED_FIELDS.has(name.toLowerCase().replaceAll("_", "-")), {
+      error: "expected a field that a request can do without",
+    });
+}
+
+const NEEDED_FIELDS = new Set(["host", "connection", "content-length", "transfer-encoding"]);
+
 function dropUnset(value: unknown): unknown {
   if (value === 0 || value === "" || (Array.isArray(value) && value.length === 0)) return undefined;
   return value;
@@ -143,6 +156,7 @@ function findPrefixFault(value: string): string | undefined {
     return "expected printable ASCII without spaces; write other characters percent-encoded";
   }
   if (/[?#\\]/.test(value)) return "expected a path without query, fragment and backslash";
+  if (value.includes(";")) return "expected no path parameters (;): they do not count in matching";
   if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
   if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
   const segments = value.replace(/%2e/gi, ".").split("/");

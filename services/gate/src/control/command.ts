@@ -13,6 +13,7 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
     control: { socketPath: "", secret: "" },
     ownPaths: [],
     configPath: loaded.path,
+    descriptors: { limit: undefined, workers: 1 },
   };
   const state = buildState(loaded.config, overlay, (config, hasAccessLog) =>
     buildGlobals(config, context, hasAccessLog),

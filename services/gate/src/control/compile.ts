@@ -30,6 +30,7 @@ export type RouteDefaults = {
   jwksUrl: string | undefined;
   issuer: string | undefined;
   audience: string | undefined;
+  cutFields: readonly string[];
 };
 
 /** A route ready to be given its cells in shared memory. */
@@ -79,6 +80,7 @@ export function compileRoute(
     },
     accessLog: config.access_log ?? false,
     auth: compileAuth(config, label, defaults),
+    cutFields: defaults.cutFields,
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
   };
   return {

@@ -6,7 +6,15 @@ import type {
   MetricFamily,
   ScalarSample,
 } from "@platform/kernel/metrics";
-import { DURATION_BOUNDS_SECONDS, WORKER_COUNTERS } from "../snapshot/index.ts";
+import { SPAN_METRICS } from "@platform/kernel/trace";
+import type { SpanCounts, SpanLoss } from "@platform/kernel/trace";
+import {
+  DURATION_BOUNDS_SECONDS,
+  METRIC_ROWS_MAX,
+  OVERFLOW_LABELS,
+  SPAN_LOSS_COUNTERS,
+  WORKER_COUNTERS,
+} from "../snapshot/index.ts";
 import type {
   ActiveCounts,
   MetricBlock,
@@ -20,6 +28,7 @@ const gauges: ReadonlySet<WorkerCounter> = new Set([
   "heartbeatMs",
   "connectionsActive",
   "webSocketsActive",
+  "unsentBytes",
 ]);
 
 const shownCounters: readonly [counter: WorkerCounter, name: string, help: string][] = [
@@ -31,6 +40,28 @@ const shownCounters: readonly [counter: WorkerCounter, name: string, help: strin
   ["badRequests", "platform_gate_bad_requests_total", "Requests refused before routing."],
   ["accessLogLines", "platform_gate_access_log_lines_total", "Access log lines written."],
   ["accessLogDropped", "platform_gate_access_log_dropped_total", "Access log lines thrown away."],
+  [
+    "addressRefused",
+    "platform_gate_address_refused_total",
+    "Connections closed at once by max_connections_per_address.",
+  ],
+  ["slowBodies", "platform_gate_slow_bodies_total", "Request bodies below body_pace_bytes."],
+  [
+    "slowReaders",
+    "platform_gate_slow_readers_total",
+    "Clients disconnected because they read below answer_pace_bytes or nothing for idle_timeout_ms.",
+  ],
+  [
+    "unsentDropped",
+    "platform_gate_unsent_dropped_total",
+    "Clients disconnected to keep within max_unsent_size.",
+  ],
+  ["unsentBytes", "platform_gate_unsent_bytes", "Bytes of answers that clients have not read."],
+  [
+    "descriptorErrors",
+    "platform_gate_descriptor_errors_total",
+    "Failures because no file descriptor was left (EMFILE, ENFILE).",
+  ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];
@@ -75,17 +106,21 @@ export class GateMetrics implements Collector {
   /** Keeps the totals of a worker that has ended. */
   retire(block: MetricBlock): void {
     this.#workersRetired++;
-    for (const row of block.readRows()) addRow(this.#retiredRows, row);
+    for (const row of block.readRows()) this.#keepRow(row);
     for (const counter of WORKER_COUNTERS) {
-      if (gauges.has(counter)) continue;
-      const sum = (this.#retiredCounters.get(counter) ?? 0) + block.readCounter(counter);
-      this.#retiredCounters.set(counter, sum);
+      if (!gauges.has(counter)) this.#keepCount(counter, block.readCounter(counter));
     }
     for (const { slot } of this.#options.planner.listTargets()) {
       const sum = (this.#retiredErrors.get(slot) ?? 0) + block.readUpstreamErrors(slot);
       this.#retiredErrors.set(slot, sum);
     }
   }
+
+  /** Counts the spans of the control plane's own requests. */
+  readonly spanCounts: SpanCounts = {
+    exported: (spans) => this.#keepCount("spansExported", spans),
+    dropped: (reason, spans) => this.#keepCount(SPAN_LOSS_COUNTERS[reason], spans),
+  };
 
   /** Makes a target's cell ready for another target. */
   forgetTarget(slot: number): void {
@@ -124,7 +159,12 @@ export class GateMetrics implements Collector {
   }
 
   collect(): MetricFamily[] {
-    return [...this.#collectRequests(), ...this.#collectWorkers(), ...this.#collectUpstreams()];
+    return [
+      ...this.#collectRequests(),
+      ...this.#collectWorkers(),
+      ...this.#collectSpans(),
+      ...this.#collectUpstreams(),
+    ];
   }
 
   #collectRequests(): MetricFamily[] {
@@ -167,6 +207,19 @@ export class GateMetrics implements Collector {
         this.#workersRetired,
       ),
       scalar("gauge", "platform_gate_routes", "Routes in force.", countRoutes()),
+    ];
+  }
+
+  #collectSpans(): MetricFamily[] {
+    const reasons = Object.keys(SPAN_LOSS_COUNTERS) as SpanLoss[];
+    const dropped = reasons.map((reason) => ({
+      labels: [["reason", reason]] as const,
+      value: this.#sumCounter(SPAN_LOSS_COUNTERS[reason]),
+    }));
+    const { name, help } = SPAN_METRICS.exported;
+    return [
+      scalar("counter", name, help, this.#sumCounter("spansExported")),
+      { type: "counter", ...SPAN_METRICS.dropped, samples: dropped },
     ];
   }
 
@@ -213,6 +266,17 @@ export class GateMetrics implements Collector {
     return rows;
   }
 
+  /** Workers that keep dying while routes come and go must not fill the memory: rows are bounded as a worker's are. */
+  #keepRow(row: MetricRow): void {
+    const rows = this.#retiredRows;
+    const isKept = rows.size < METRIC_ROWS_MAX || rows.has(formatRowKey(row));
+    addRow(rows, isKept ? row : { ...row, ...OVERFLOW_LABELS });
+  }
+
+  #keepCount(counter: WorkerCounter, change: number): void {
+    this.#retiredCounters.set(counter, (this.#retiredCounters.get(counter) ?? 0) + change);
+  }
+
   #sumCounter(counter: WorkerCounter): number {
     let sum = this.#retiredCounters.get(counter) ?? 0;
     for (const block of this.#options.listBlocks()) sum += block.readCounter(counter);
@@ -220,8 +284,12 @@ export class GateMetrics implements Collector {
   }
 }
 
+function formatRowKey({ metricsId, method, status }: MetricRow): string {
+  return `${metricsId} ${method} ${status}`;
+}
+
 function addRow(rows: Map<string, MetricRow>, row: MetricRow): void {
-  const name = `${row.metricsId} ${row.method} ${row.status}`;
+  const name = formatRowKey(row);
   const known = rows.get(name);
   rows.set(name, {
     ...row,

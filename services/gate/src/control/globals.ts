@@ -1,13 +1,15 @@
 // Turns the configuration's keys that are not routes into what workers run; certificate files are read and checked.
-import { X509Certificate, createHash } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigError } from "@platform/kernel/config";
 import { gateVersion } from "../config/document.ts";
 import type { GateConfig } from "../config/document.ts";
+import { describeOperatorToken } from "../snapshot/index.ts";
 import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../snapshot/index.ts";
 import { readPemFile } from "./compile.ts";
 import type { RouteDefaults } from "./compile.ts";
+import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
 /** What of the globals does not come from the configuration. */
 export type GlobalsContext = {
@@ -15,6 +17,7 @@ export type GlobalsContext = {
   ownPaths: OwnPath[];
   /** Path of the configuration file, even where it does not exist. */
   configPath: string;
+  descriptors: DescriptorShare;
 };
 
 /** Builds the globals. Throws ConfigError where the certificate cannot be used. */
@@ -29,14 +32,23 @@ export function buildGlobals(
     serviceVersion: gateVersion,
     ...(config.auth_token === undefined
       ? {}
-      : { operatorTokenSha256: createHash("sha256").update(config.auth_token).digest("hex") }),
+      : { operatorToken: describeOperatorToken(config.auth_token) }),
     ...(jwt === undefined ? {} : { jwt }),
     trustedProxies: config.trusted_proxies,
     ownPaths: context.ownPaths,
     control: context.control,
     ...(tls === undefined ? {} : { tls: [tls] }),
     limits: {
-      connectionsMax: config.max_connections,
+      ...planConnections(config.max_connections, context.descriptors),
+      ...(config.max_connections_per_address === undefined
+        ? {}
+        : { connectionsPerAddressMax: config.max_connections_per_address }),
+      unsentBytesMax: config.max_unsent_size,
+      clientIdleMs: config.idle_timeout_ms,
+      bodyPaceBytes: config.body_pace_bytes,
+      bodyPaceWindowMs: config.body_pace_window_ms,
+      answerPaceBytes: config.answer_pace_bytes,
+      answerPaceWindowMs: config.answer_pace_window_ms,
       headBytesMax: config.max_head_size,
       headersMax: config.max_headers,
       headTimeoutMs: config.head_timeout_ms,
@@ -73,6 +85,7 @@ export function readRouteDefaults(config: GateConfig): RouteDefaults {
     jwksUrl: config.jwks_url,
     issuer: config.jwt_issuer,
     audience: config.jwt_audience,
+    cutFields: config.identity_fields,
   };
 }
 

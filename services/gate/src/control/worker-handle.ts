@@ -4,6 +4,7 @@ import type { Logger } from "@platform/kernel/log";
 import { MetricBlock, allocateMetricBlock } from "../snapshot/index.ts";
 import type {
   ApplyMessage,
+  StageMessage,
   FromWorker,
   GlobalSpec,
   RouteKey,
@@ -44,7 +45,9 @@ export type WorkerHandleOptions = {
 
 const tickMs = 100;
 /** What each route of a large change adds to the time that it may take. */
-const routeMs = 0.2;
+const routeMs = 1;
+/** Routes of one message: reading more at a time would hold requests up. */
+const partRoutes = 256;
 /** How long after its deadline a draining thread may take to say that it is done. */
 const drainGraceMs = 500;
 
@@ -63,6 +66,8 @@ export class WorkerHandle {
   #waiting: Waiting[] = [];
   #reopening: (() => void)[] = [];
   #seq = 0;
+  /** Changes are sent one after the other. */
+  #sending: Promise<unknown> = Promise.resolve();
   #port: number | undefined;
   #hasState = false;
   #startTicksLeft: number;
@@ -105,6 +110,7 @@ export class WorkerHandle {
 
   /** Sends the first change, which holds everything, and the readiness; `started` waits for both. */
   begin(change: Change, readiness: Readiness): void {
+    this.#startTicksLeft += countTicks(change.upsert.length * routeMs);
     this.send({ type: "readiness", ...readiness });
     void this.apply(change).then((outcome) => {
       this.#hasState = outcome.kind === "applied";
@@ -115,19 +121,34 @@ export class WorkerHandle {
 
   /** Sends the next change. A thread that does not answer in time is ended, and the outcome is `gone`. */
   apply(change: Change): Promise<ChangeOutcome> {
-    if (this.#over) return Promise.resolve({ kind: "gone" });
-    const seq = ++this.#seq;
+    const outcome = this.#sending.then(() => this.#sendChange(change));
+    this.#sending = outcome;
+    return outcome;
+  }
+
+  /** Sends a change, a large one in parts: each is sent when the thread has read the one before. */
+  async #sendChange(change: Change): Promise<ChangeOutcome> {
+    let at = 0;
+    for (; change.upsert.length - at > partRoutes; at += partRoutes) {
+      const upsert = change.upsert.slice(at, at + partRoutes);
+      const outcome = await this.#ask({ type: "stage", seq: ++this.#seq, upsert }, partRoutes);
+      if (outcome.kind !== "applied") return outcome;
+    }
     const message: ApplyMessage = {
       type: "apply",
-      seq,
+      seq: ++this.#seq,
       ...(change.globals === undefined ? {} : { globals: change.globals }),
-      upsert: [...change.upsert],
+      upsert: change.upsert.slice(at),
       remove: [...change.remove],
     };
-    const routes = change.upsert.length + change.remove.length;
+    return this.#ask(message, change.upsert.length + change.remove.length);
+  }
+
+  #ask(message: ApplyMessage | StageMessage, routes: number): Promise<ChangeOutcome> {
+    if (this.#over) return Promise.resolve({ kind: "gone" });
     const ticksLeft = countTicks(this.#options.silentMs + routes * routeMs);
     return new Promise((settle) => {
-      this.#waiting.push({ seq, ticksLeft, settle });
+      this.#waiting.push({ seq: message.seq, ticksLeft, settle });
       this.send(message);
     });
   }

@@ -13,7 +13,7 @@ export type RouteCaller =
 const ANONYMOUS: RouteCaller = { kind: "anonymous" };
 const OPERATOR: RouteCaller = { kind: "operator" };
 
-/** A route with `auth: {type: "none"}`: anyone; the operator is still known, for their token must not go upstream. */
+/** A route with `auth: {type: "none"}`: anyone; the operator is still known. */
 export function admitAnyone(head: RequestHead, identity: Identity): RouteCaller {
   return identity.isOperator(readBearerToken(head.fields)) ? OPERATOR : ANONYMOUS;
 }

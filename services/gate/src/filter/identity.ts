@@ -1,6 +1,7 @@
 // Who is calling: the operator by the static token, a user by a JWT.
-import { hash, timingSafeEqual } from "node:crypto";
+import type { FieldBlock } from "@platform/http1";
 import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../snapshot/index.ts";
+import { OperatorToken } from "./operator-token.ts";
 
 /** What the gateway reads of a verified token. */
 export type TokenClaims = {
@@ -29,22 +30,24 @@ export class Identity {
   readonly isOpen: boolean;
   /** Checks user tokens; absent where JWTs are not configured. */
   readonly verifyUser: TokenVerifier | undefined;
-  readonly #operatorDigest: Buffer | undefined;
+  readonly #operatorToken: OperatorToken | undefined;
 
   constructor(globals: GlobalSpec, verifiers: VerifierSource) {
-    const { operatorTokenSha256: digest, jwt } = globals;
-    this.#operatorDigest = digest === undefined ? undefined : Buffer.from(digest, "hex");
+    const { operatorToken, jwt } = globals;
+    this.#operatorToken =
+      operatorToken === undefined ? undefined : new OperatorToken(operatorToken);
     this.verifyUser = jwt === undefined ? undefined : verifiers.forGlobal(jwt);
-    this.isOpen = digest === undefined && jwt === undefined;
+    this.isOpen = operatorToken === undefined && jwt === undefined;
   }
 
   /** Whether the token is the operator's; the time it takes does not depend on how much of it is right. */
   isOperator(token: string): boolean {
-    if (this.#operatorDigest === undefined || token === "") return false;
-    const digest = hash("sha256", Buffer.from(token, "latin1"), "buffer");
-    return (
-      digest.length === this.#operatorDigest.length && timingSafeEqual(digest, this.#operatorDigest)
-    );
+    return this.#operatorToken?.is(Buffer.from(token, "latin1")) ?? false;
+  }
+
+  /** Whether the request's Authorization holds the operator's token in any form: then it must not go upstream. */
+  holdsOperatorToken(fields: FieldBlock): boolean {
+    return this.#operatorToken?.isInAuthorization(fields) ?? false;
   }
 }
 

@@ -12,6 +12,10 @@ import { metricsSocketPath } from "./admin-api.ts";
 import type { MetricsSockets } from "./metrics-socket.ts";
 import { createSecretCheck } from "./request.ts";
 
+/** Begin of the names of the folders that hold control sockets. */
+export const CONTROL_FOLDER_PREFIX = "pgate-";
+/** Name of the control socket in its folder. */
+export const CONTROL_SOCKET_NAME = "c.sock";
 /** Socket paths are short everywhere: sun_path holds 104 bytes on macOS, 108 on Linux. */
 const socketPathCharsMax = 100;
 const connectionsMax = 4096;
@@ -29,9 +33,9 @@ export function createControlAddress(): ControlAddress {
     return { socketPath: `\\\\.\\pipe\\platform-gate-${name}`, secret };
   }
   const parent = tmpdir().length + 24 > socketPathCharsMax ? "/tmp" : tmpdir();
-  const folder = mkdtempSync(join(parent, "pgate-"));
+  const folder = mkdtempSync(join(parent, CONTROL_FOLDER_PREFIX));
   chmodSync(folder, 0o700);
-  return { socketPath: join(folder, "c.sock"), secret };
+  return { socketPath: join(folder, CONTROL_SOCKET_NAME), secret };
 }
 
 /** Removes what {@link createControlAddress} made. */

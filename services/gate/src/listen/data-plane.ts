@@ -1,14 +1,7 @@
 // One worker's data plane: it takes changes in, listens, and drains.
 import { lookup } from "node:dns/promises";
-import {
-  createEngine,
-  createServer,
-  type Engine,
-  type Server,
-  type ServerTls,
-} from "@platform/http1";
+import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
 import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
-import { MetricRegistry } from "@platform/kernel/metrics";
 import { AccessLineFormat } from "../access-log/access-line.ts";
 import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access-log-writer.ts";
 import { AddressSet } from "@platform/kernel/network";
@@ -22,11 +15,13 @@ import {
   MetricBlock,
   readMonotonicMs,
   RouteCells,
+  SPAN_LOSS_COUNTERS,
   TargetCells,
   type ApplyMessage,
   type FromWorker,
   type GlobalSpec,
-  type TlsContextSpec,
+  type RouteSpec,
+  type StageMessage,
   type WorkerInit,
 } from "../snapshot/index.ts";
 import { Forwarder } from "../upstream/forwarder.ts";
@@ -35,7 +30,9 @@ import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
 import { ControlPath } from "./control-path.ts";
+import { FaultLog } from "./fault-log.ts";
 import type { InForce } from "./in-force.ts";
+import { describeBounds, describeListenerTls } from "./listener-settings.ts";
 import { Probes } from "./probes.ts";
 import { Recorder } from "./recorder.ts";
 import { RequestHandler } from "./request-handler.ts";
@@ -53,8 +50,6 @@ export type DataPlaneOptions = {
 /** How long a change waits for the addresses of new upstreams before it is in force without them. */
 const LOOKUP_WAIT_MS = 1_000;
 const TICK_MS = 1_000;
-/** Connections beyond the bound that are still taken, to be told 503 or to probe. */
-const SHED_CONNECTIONS_MAX = 512;
 
 /** A data plane; words from the control plane go to {@link receive}. */
 export class DataPlane {
@@ -64,6 +59,7 @@ export class DataPlane {
   readonly #resolver: Resolver;
   readonly #pools: PoolRegistry;
   readonly #recorder: Recorder;
+  readonly #faults: FaultLog;
   readonly #forwarder: Forwarder;
   readonly #budget = new RetryBudget();
   readonly #probes = new Probes();
@@ -73,6 +69,7 @@ export class DataPlane {
   #inForce: InForce | undefined;
   #server: Server | undefined;
   #changes: Promise<void> = Promise.resolve();
+  #sentAhead: RouteSpec[] = [];
 
   constructor(options: DataPlaneOptions) {
     const { init } = options;
@@ -92,6 +89,9 @@ export class DataPlane {
     });
     this.#pools = new PoolRegistry(this.#engine, this.#resolver);
     this.#recorder = new Recorder(this.#block, new AccessLineFormat());
+    this.#faults = new FaultLog(this.#block, this.#engine, (msg, fields) =>
+      this.#log("error", msg, fields),
+    );
     const active = new ActiveCounts(shared);
     const health = new TargetHealth(
       new TargetCells(shared.targets),
@@ -105,6 +105,7 @@ export class DataPlane {
       block: this.#block,
       recorder: this.#recorder,
       onRouteIdle: (route) => this.#book.settle(route),
+      onDescriptorShortage: (code) => this.#faults.noteShortage(code, "an upstream's connection"),
     });
     this.#book = new RouteBook({
       readNowMs: this.#engine.now,
@@ -124,11 +125,20 @@ export class DataPlane {
     this.#tick();
   }
 
+  /** Keeps routes of the next change, which is too large for one message. */
+  stage(message: StageMessage): void {
+    for (const spec of message.upsert) this.#sentAhead.push(spec);
+    this.#options.send({ type: "applied", seq: message.seq });
+  }
+
   /** Takes a change up; changes are applied one after the other, and each is answered. */
   apply(message: ApplyMessage): void {
+    const sentAhead = this.#sentAhead;
+    this.#sentAhead = [];
+    const upsert = sentAhead.length === 0 ? message.upsert : [...sentAhead, ...message.upsert];
     this.#changes = this.#changes.then(async () => {
       try {
-        await this.#applyOne(message);
+        await this.#applyOne({ ...message, upsert });
         this.#options.send({ type: "applied", seq: message.seq });
       } catch (error) {
         const text = describeError(error);
@@ -185,11 +195,14 @@ export class DataPlane {
     const isChanged = message.globals !== undefined;
     const trusted = isChanged ? new AddressSet(globals.trustedProxies) : before!.trusted;
     const identity = isChanged ? new Identity(globals, this.#options.verifiers) : before!.identity;
-    const staged = this.#book.stage(message, { ...this.#routeParts, limits: globals.limits });
+    const staged = await this.#book.stage(message.upsert, message.remove, {
+      ...this.#routeParts,
+      limits: globals.limits,
+    });
     let accessLog: AccessLogWriter | undefined;
     let table: RouteTable<CompiledRoute>;
     try {
-      table = new RouteTable(staged.routes, globals.ownPaths);
+      table = await RouteTable.build(staged.routes, globals.ownPaths);
       accessLog = isChanged ? this.#openAccessLog(globals) : this.#recorder.accessLog;
       if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
         this.#server.setTls(describeListenerTls(globals.tls));
@@ -199,7 +212,6 @@ export class DataPlane {
       staged.discard();
       throw error;
     }
-    staged.commit();
     const control =
       before !== undefined && isSameControl(before.globals, globals)
         ? before.control
@@ -212,6 +224,7 @@ export class DataPlane {
     } else {
       Object.assign(before, { globals, table, trusted, identity, control });
     }
+    await staged.commit();
   }
 
   #openAccessLog(globals: GlobalSpec): AccessLogWriter | undefined {
@@ -233,12 +246,15 @@ export class DataPlane {
     accessLog: AccessLogWriter | undefined,
   ): void {
     this.#probes.setVersion(globals.serviceVersion);
+    this.#engine.outgoing.bytesMax = globals.limits.unsentBytesMax;
+    this.#engine.upstreamsMax = globals.limits.upstreamsMax;
+    this.#server?.setBounds(describeBounds(globals.limits));
     const former = this.#recorder.accessLog;
     this.#recorder.accessLog = accessLog;
     if (former !== undefined && former !== accessLog) void former.close();
     if (globals.otlpEndpoint === before?.otlpEndpoint) return;
     void this.#recorder.spans?.shutdown(2_000);
-    this.#recorder.spans = createSpanExporter(globals);
+    this.#recorder.spans = createSpanExporter(globals, this.#block);
   }
 
   async #listen(inForce: InForce): Promise<void> {
@@ -258,7 +274,6 @@ export class DataPlane {
       onError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");
-    const badAt = this.#block.findCounter("badRequests");
     const { cells } = this.#block;
     const server: Server = createServer<RequestState>({
       engine: this.#engine,
@@ -269,16 +284,10 @@ export class DataPlane {
         cells[acceptedAt] = cells[acceptedAt]! + 1;
         return state;
       },
-      limits: {
-        headBytesMax: limits.headBytesMax,
-        fieldsMax: limits.headersMax,
-        connectionsMax: limits.connectionsMax + SHED_CONNECTIONS_MAX,
-      },
-      timeouts: { headMs: limits.headTimeoutMs, keepAliveMs: limits.keepAliveMs },
+      ...describeBounds(limits),
+      isProxyAddress: (address) => inForce.trusted.has(address),
       ...(tls === undefined ? {} : { tls: describeListenerTls(tls) }),
-      onFault: () => {
-        cells[badAt] = cells[badAt]! + 1;
-      },
+      onFault: (fault) => this.#faults.note(fault),
       onHandlerError: onError,
     });
     this.#server = server;
@@ -314,6 +323,7 @@ export class DataPlane {
     const { accessLog } = this.#recorder;
     block.setCounter("heartbeatMs", readMonotonicMs());
     block.setCounter("connectionsActive", this.#server?.counts.connections ?? 0);
+    block.setCounter("unsentBytes", this.#engine.outgoing.heldBytes);
     if (accessLog !== undefined) {
       block.setCounter("accessLogLines", accessLog.lines);
       block.setCounter("accessLogDropped", accessLog.dropped);
@@ -331,26 +341,16 @@ export class DataPlane {
   }
 }
 
-function createSpanExporter(globals: GlobalSpec): SpanExporter | undefined {
+function createSpanExporter(globals: GlobalSpec, block: MetricBlock): SpanExporter | undefined {
   if (globals.otlpEndpoint === undefined) return undefined;
   return createOtlpExporter({
     endpoint: globals.otlpEndpoint,
     resource: { service: "gate", version: globals.serviceVersion },
-    metrics: new MetricRegistry(),
+    counts: {
+      exported: (spans) => block.addCounter("spansExported", spans),
+      dropped: (reason, spans) => block.addCounter(SPAN_LOSS_COUNTERS[reason], spans),
+    },
   });
-}
-
-function describeListenerTls(contexts: readonly TlsContextSpec[]): ServerTls {
-  const identities = contexts.map(({ names, certPem, keyPem }) => ({
-    names,
-    identity: { cert: certPem, key: keyPem },
-  }));
-  return {
-    fallback: identities[0]?.identity ?? null,
-    names: new Map(
-      identities.flatMap(({ names, identity }) => names.map((name) => [name, identity] as const)),
-    ),
-  };
 }
 
 function isSameControl(one: GlobalSpec, other: GlobalSpec): boolean {

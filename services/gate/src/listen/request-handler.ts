@@ -1,11 +1,12 @@
 // Takes each request: its ids, its path, then an own path or a route, through the route's steps to an upstream.
+import { isDeepStrictEqual } from "node:util";
 import {
+  isIdempotent,
   Known,
   Method,
   nameOfMethod,
   prepareAnswer,
   TargetForm,
-  type MethodId,
 } from "@platform/http1";
 import type { PreparedAnswer } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
@@ -40,6 +41,9 @@ export type RequestHandlerParts = {
   onError: (error: unknown) => void;
 };
 
+/** Why a request is refused with 400. */
+type RequestFault = PathFault | "path-parameter-hides-route";
+
 const ROOT = Buffer.from("/");
 const OPTIONS_ANSWER = prepareAnswer({ status: 204 });
 const SHED_ANSWER: PreparedAnswer = prepareAnswer({
@@ -51,25 +55,17 @@ const SHED_ANSWER: PreparedAnswer = prepareAnswer({
   body: '{"type":"urn:platform:error:overloaded","title":"Overloaded","status":503,"detail":"The gateway has too many connections.","instance":"","code":"overloaded","error":"The gateway has too many connections.","trace_id":""}',
 });
 
-// By the engine's method numbers: the position of the label, and RFC 9110 section 9.2.2.
+// By the engine's method numbers: the position of the label.
 const METHODS = Object.values(Method);
 const METHOD_INDICES = Uint8Array.from(METHODS, (id) =>
   Math.max(0, METHOD_LABELS.indexOf(nameOfMethod(id) ?? "OTHER")),
 );
-const IDEMPOTENT_METHODS: readonly MethodId[] = [
-  Method.GET,
-  Method.HEAD,
-  Method.PUT,
-  Method.DELETE,
-  Method.OPTIONS,
-  Method.TRACE,
-];
-const IDEMPOTENT = Uint8Array.from(METHODS, (id) => (IDEMPOTENT_METHODS.includes(id) ? 1 : 0));
 
 /** The handler of one worker's server. */
 export class RequestHandler {
   readonly #parts: RequestHandlerParts;
   readonly #scan = new PathScan();
+  #bareScan: PathScan | undefined;
   readonly #requestsAt: number;
   readonly #badAt: number;
   readonly #shedAt: number;
@@ -92,7 +88,7 @@ export class RequestHandler {
     exchange.onAnswered ??= (answered, status) => this.#recordOwn(answered, status);
     this.#count(this.#requestsAt);
     state.methodIndex = METHOD_INDICES[head.methodId]!;
-    state.isIdempotent = IDEMPOTENT[head.methodId] === 1;
+    state.isIdempotent = isIdempotent(head.methodId);
     state.ids.read(head.fields, hexPool);
     state.forwarding.read(exchange.connection, head, inForce.trusted);
     state.rows = this.#noRoute;
@@ -117,9 +113,9 @@ export class RequestHandler {
     return this.#scan.read(head.bytes, head.pathStart, head.targetEnd, prefixBytesMax);
   }
 
-  #refuse(exchange: GateExchange, fault: PathFault): void {
+  #refuse(exchange: GateExchange, fault: RequestFault): void {
     if (fault === "not-origin-form" && exchange.head.methodId === Method.OPTIONS) {
-      exchange.respond(OPTIONS_ANSWER);
+      this.#admitUnrouted(exchange, () => exchange.respond(OPTIONS_ANSWER));
       return;
     }
     this.#count(this.#badAt);
@@ -136,9 +132,17 @@ export class RequestHandler {
     const state = exchange.userData;
     const { inForce, recorder } = this.#parts;
     const scan = this.#scan;
-    const route = inForce.table.findRoute(scan, inForce.table.hasHosts ? readHost(exchange) : "");
+    const host = inForce.table.hasHosts ? readHost(exchange) : "";
+    let route = inForce.table.findRoute(scan, host);
+    if (scan.hasParameter) {
+      const bare = this.#findBareRoute(exchange, route, host);
+      if (bare === "refused") return;
+      route = bare;
+    }
     if (route === undefined) {
-      answerProblem(exchange, "route_not_found", "No route matches this host and path.");
+      this.#admitUnrouted(exchange, () => {
+        answerProblem(exchange, "route_not_found", "No route matches this host and path.");
+      });
       return;
     }
     state.route = route;
@@ -156,6 +160,37 @@ export class RequestHandler {
       exchange.forwardPath = scan.readPath();
     }
     this.#admit(exchange, route);
+  }
+
+  /**
+   * The route of a path with parameters (`;v=1` behind a segment), which many upstreams drop before they look for a
+   * resource: the one that the path has without them. Refused where that would tell apart who may pass.
+   */
+  #findBareRoute(
+    exchange: GateExchange,
+    literal: CompiledRoute | undefined,
+    host: string,
+  ): CompiledRoute | undefined | "refused" {
+    const { table } = this.#parts.inForce;
+    const scan = (this.#bareScan ??= new PathScan());
+    const path = this.#scan.readBarePath();
+    const fault = scan.read(path, 0, path.length, table.prefixBytesMax);
+    const bare = fault === null ? table.findRoute(scan, host) : undefined;
+    const isOwn = fault === null && table.findOwnPath(scan) !== undefined;
+    if (fault === null && !isOwn && bare === literal) return literal;
+    if (!isOwn && bare !== undefined && isSameEntry(literal, bare)) return bare;
+    this.#refuse(exchange, "path-parameter-hides-route");
+    return "refused";
+  }
+
+  // Whoever may not use the gateway at all learns nothing of what it routes.
+  #admitUnrouted(exchange: GateExchange, answer: () => void): void {
+    const { identity } = this.#parts.inForce;
+    if (identity.isOpen) {
+      answer();
+      return;
+    }
+    this.#settle(exchange, () => admitByGlobals(exchange.head, identity), answer);
   }
 
   #keepWords(exchange: GateExchange): void {
@@ -176,7 +211,9 @@ export class RequestHandler {
     const then = (caller: GateCaller): void => {
       const state = exchange.userData;
       state.caller = caller;
-      state.isOperator = caller.kind === "operator";
+      state.holdsOperatorToken =
+        caller.kind === "operator" ||
+        (auth.type === "none" && identity.holdsOperatorToken(head.fields));
       if (caller.kind === "user") {
         state.identityLines = this.#parts.identityLines.layOut(caller.claims);
       }
@@ -200,6 +237,7 @@ export class RequestHandler {
   #forward(exchange: GateExchange, route: CompiledRoute): void {
     const { bodyBytesMax } = route.spec;
     exchange.bodyBytesMax = bodyBytesMax;
+    exchange.bodyIdleMs = route.spec.timeouts.idleMs;
     if (exchange.head.contentLength > bodyBytesMax) {
       answerProblem(
         exchange,
@@ -321,6 +359,13 @@ export class RequestHandler {
   }
 }
 
+// A path is not stripped or passed on raw below a prefix that it does not have literally.
+function isSameEntry(literal: CompiledRoute | undefined, bare: CompiledRoute): boolean {
+  const { auth, stripPrefix, rawPath } = bare.spec;
+  if (stripPrefix || rawPath) return false;
+  return literal === undefined || isDeepStrictEqual(literal.spec.auth, auth);
+}
+
 function readHost(exchange: GateExchange): string {
   const { head } = exchange;
   if (head.authorityStart !== -1) {
@@ -329,7 +374,7 @@ function readHost(exchange: GateExchange): string {
   return readHostName(head.fields.get(Known.Host) ?? "");
 }
 
-function describeFault(fault: PathFault): string {
+function describeFault(fault: RequestFault): string {
   switch (fault) {
     case "not-origin-form":
       return "The request target is not a path.";
@@ -345,6 +390,8 @@ function describeFault(fault: PathFault): string {
       return "The path holds a character that must be percent-encoded.";
     case "climbs-above-root":
       return "The path climbs out of where it may go.";
+    case "path-parameter-hides-route":
+      return "Without its parameters (;) the path belongs to another route.";
     case "path-parameter-on-dot-segment":
       return "The path holds a dot segment with a parameter.";
     default:

@@ -26,8 +26,8 @@ export class RequestState {
   route: CompiledRoute | null = null;
   rows: RowCache | null = null;
   caller: GateCaller = ANONYMOUS;
-  /** Authorization holds the operator's token: it must not go upstream. */
-  isOperator = false;
+  /** Authorization holds the operator's token, in whatever form: it must not go upstream. */
+  holdsOperatorToken = false;
   /** Lines about the user for the upstream, each with its CRLF. */
   identityLines: Buffer | null = null;
   /** Normalised path and method name; read early, for a tunnel outlives its head. Empty where nobody asks. */
@@ -55,7 +55,7 @@ export class RequestState {
     this.route = null;
     this.rows = null;
     this.caller = ANONYMOUS;
-    this.isOperator = false;
+    this.holdsOperatorToken = false;
     this.identityLines = null;
     this.path = "";
     this.method = "";

@@ -1,6 +1,7 @@
 // The routes of a worker: changes are compiled aside, taken up all at once, and what they replace drains.
 import { compileRoute, type CompiledRoute, type RouteParts } from "../route/compiled-route.ts";
-import type { ApplyMessage, RouteKey } from "../snapshot/index.ts";
+import { forEachInSlices } from "../route/slices.ts";
+import type { RouteKey, RouteSpec } from "../snapshot/index.ts";
 
 /** What a change does to the routes, compiled but not in force. */
 export type StagedRoutes = {
@@ -8,8 +9,8 @@ export type StagedRoutes = {
   routes: readonly CompiledRoute[];
   /** Settles once the first lookups of new upstreams are over. */
   ready: Promise<void>;
-  /** Puts the change in force. */
-  commit(): void;
+  /** Makes the change the book's own, once its table is in force: what it replaces drains. */
+  commit(): Promise<void>;
   /** Lets go of everything that was compiled for it. */
   discard(): void;
 };
@@ -33,33 +34,43 @@ export class RouteBook {
     this.#options = options;
   }
 
-  /** Compiles a change. Throws where a route of it cannot be compiled; then nothing is held. */
-  stage(message: ApplyMessage, parts: RouteParts): StagedRoutes {
+  /**
+   * Compiles a change in slices: `upsert` are all its routes, those that were sent ahead included. Rejects where a route
+   * of it cannot be compiled; then nothing is held. Changes do not overlap.
+   */
+  async stage(
+    upsert: readonly RouteSpec[],
+    remove: readonly RouteKey[],
+    parts: RouteParts,
+  ): Promise<StagedRoutes> {
     const compiled: CompiledRoute[] = [];
     const discard = (): void => {
       for (const route of compiled) for (const held of route.pools) held.release(0);
     };
     try {
-      for (const spec of message.upsert) compiled.push(compileRoute(spec, parts));
+      await forEachInSlices(upsert, (spec) => compiled.push(compileRoute(spec, parts)));
     } catch (error) {
       discard();
       throw error;
     }
-    const lookups = compiled.flatMap((route) => route.pools.map((held) => held.ready));
+    const lookups = new Set<Promise<void>>();
+    await forEachInSlices(compiled, (route) => {
+      for (const held of route.pools) lookups.add(held.ready);
+    });
     const drainMs = parts.limits.routeDrainMs;
     const next = new Map(this.#routes);
-    for (const key of message.remove) next.delete(key);
-    for (const route of compiled) next.set(route.key, route);
+    for (const key of remove) next.delete(key);
+    await forEachInSlices(compiled, (route) => next.set(route.key, route));
     return {
       routes: [...next.values()],
       ready: Promise.all(lookups).then(() => undefined),
       discard,
-      commit: () => {
-        for (const key of message.remove) this.#remove(key, drainMs);
-        for (const route of compiled) {
+      commit: async () => {
+        await forEachInSlices(remove, (key) => this.#remove(key, drainMs));
+        await forEachInSlices(compiled, (route) => {
           this.#remove(route.key, drainMs);
           this.#routes.set(route.key, route);
-        }
+        });
       },
     };
   }

@@ -23,6 +23,9 @@ const plane = new DataPlane({
 
 port.on("message", (message: ToWorker) => {
   switch (message.type) {
+    case "stage":
+      plane.stage(message);
+      return;
     case "apply":
       plane.apply(message);
       return;

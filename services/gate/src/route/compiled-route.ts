@@ -127,6 +127,7 @@ function describeRewrite(spec: RouteSpec, targetUrl: string): Rewrite {
     keepsHost: spec.hostHeader === "client",
     stripPathBytes: spec.stripPrefix ? spec.prefix.replace(/\/+$/, "").length : 0,
     prependPath: url.pathname.replace(/\/+$/, ""),
+    cutFields: spec.cutFields,
     responseHeadMs: spec.timeouts.responseHeadMs,
     bodyIdleMs: spec.timeouts.idleMs,
     totalMs: spec.timeouts.totalMs,

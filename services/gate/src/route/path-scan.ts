@@ -11,11 +11,12 @@ const DOT = 0x2e;
 const PERCENT = 0x25;
 const QUESTION = 0x3f;
 const BACKSLASH = 0x5c;
+const SEMICOLON = 0x3b;
 
-// Bytes that a path which needs no second look may hold; `/` is not among them, for what follows it matters.
+// Bytes that a path which needs no second look may hold; `/` and `;` are not among them, for what follows them matters.
 const PLAIN = makeTable(
   (byte) =>
-    byte > 0x20 && byte !== 0x7f && byte !== 0x23 && ![0x25, 0x2f, 0x3f, 0x5c].includes(byte),
+    byte > 0x20 && byte !== 0x7f && byte !== 0x23 && ![0x25, 0x2f, 0x3b, 0x3f, 0x5c].includes(byte),
 );
 const UNRESERVED = makeTable((byte) => /[A-Za-z0-9._~-]/.test(String.fromCharCode(byte)));
 
@@ -56,6 +57,8 @@ export class PathScan {
   /** True where the path as it came is normalised already: then it needs no rewriting. */
   clean = true;
   hasEncodedSeparator = false;
+  /** A segment has parameters: text behind a `;`. */
+  hasParameter = false;
   /** Number of marks: lengths at which a prefix may end, ascending, and the hash of the bytes up to there. */
   marks = 0;
   readonly markLengths = new Int32Array(MARKS_MAX);
@@ -72,6 +75,7 @@ export class PathScan {
     this.sentStart = start;
     this.targetEnd = end;
     this.hasEncodedSeparator = false;
+    this.hasParameter = false;
     this.bytes = bytes;
     this.start = start;
     if (this.#markClean(bytes, start, end, prefixBytesMax)) {
@@ -87,6 +91,11 @@ export class PathScan {
   /** The normalised path as text. */
   readPath(): string {
     return readLatin1(this.bytes, this.start, this.end);
+  }
+
+  /** The normalised path without the parameters of its segments. */
+  readBarePath(): Buffer {
+    return Buffer.from(this.readPath().replaceAll(/;[^/]*/g, ""), "latin1");
   }
 
   /** The normalised path and the query as it came, to be forwarded. */
@@ -187,6 +196,9 @@ export class PathScan {
           at += 2;
         } else if (PLAIN[byte] === 1) {
           out[length++] = byte;
+        } else if (byte === SEMICOLON) {
+          this.hasParameter = true;
+          out[length++] = byte;
         } else {
           return byte === BACKSLASH ? "backslash" : "bad-character";
         }
@@ -257,7 +269,7 @@ function judgeSegment(
   if (bytes[start] !== DOT || end === start) return "name";
   const dots = bytes[start + 1] === DOT && end > start + 1 ? 2 : 1;
   if (end === start + dots) return dots === 1 ? "same" : "up";
-  return bytes[start + dots] === 0x3b ? "parameter" : "name";
+  return bytes[start + dots] === SEMICOLON ? "parameter" : "name";
 }
 
 function climbsOnceDecoded(path: string): boolean {

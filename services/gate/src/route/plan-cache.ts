@@ -13,6 +13,8 @@ export type Rewrite = {
   stripPathBytes: number;
   /** Path put in front, without a trailing slash; may be empty. */
   prependPath: string;
+  /** Cut from requests beside {@link CUT_FIELDS}. */
+  cutFields: readonly string[];
   responseHeadMs: number;
   bodyIdleMs: number;
   totalMs: number;
@@ -43,15 +45,16 @@ export class PlanCache {
 
   /** The plan for a rewrite; `isAnonymous` cuts Authorization as well. Throws as `compilePlan` does. */
   compile(rewrite: Rewrite, isAnonymous: boolean): ForwardPlan {
-    const { host, keepsHost, stripPathBytes, prependPath } = rewrite;
+    const { host, keepsHost, stripPathBytes, prependPath, cutFields } = rewrite;
     const { responseHeadMs, bodyIdleMs, totalMs } = rewrite;
-    const key = `${host} ${keepsHost} ${isAnonymous} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs}`;
+    const key = `${host} ${keepsHost} ${isAnonymous} ${stripPathBytes} ${prependPath} ${responseHeadMs} ${bodyIdleMs} ${totalMs} ${cutFields.join()}`;
     const known = this.#plans.get(key);
     if (known !== undefined) return known;
+    const cuts = [...CUT_FIELDS, ...cutFields];
     const plan = compilePlan({
       ...(keepsHost ? {} : { host: { value: host } }),
       hostFallback: host,
-      removeRequestFields: isAnonymous ? [...CUT_FIELDS, "Authorization"] : CUT_FIELDS,
+      removeRequestFields: isAnonymous ? [...cuts, "Authorization"] : cuts,
       addRequestFields: [VIA_FIELD],
       stripPathBytes,
       prependPath,

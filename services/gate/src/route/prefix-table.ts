@@ -1,5 +1,6 @@
 // Finds the longest prefix of a path among many: one hash probe for each length at which a prefix may end.
 import { hashPrefix, type PathScan } from "./path-scan.ts";
+import { forEachInSlices } from "./slices.ts";
 
 /** A prefix as the table keeps it; made once by {@link encodePrefix}. */
 export type EncodedPrefix = { readonly bytes: Uint8Array; readonly hash: number };
@@ -20,8 +21,17 @@ export class PrefixTable<T> {
   readonly #values: (T | undefined)[];
   readonly #lengths: Uint8Array;
 
-  /** Prefixes are distinct and start with `/`. Throws a RangeError on a repeated one. */
-  constructor(entries: readonly (readonly [prefix: EncodedPrefix, value: T])[]) {
+  /** A table of prefixes that are distinct and start with `/`. Rejects with a RangeError on a repeated one. */
+  static async build<V>(
+    entries: readonly (readonly [prefix: EncodedPrefix, value: V])[],
+  ): Promise<PrefixTable<V>> {
+    const table = new PrefixTable<V>(entries);
+    await forEachInSlices(entries, ([prefix, value]) => table.#insert(prefix, value));
+    return table;
+  }
+
+  /** An empty table with room for the entries. */
+  private constructor(entries: readonly (readonly [prefix: EncodedPrefix, value: T])[]) {
     let size = 8;
     while (size < entries.length * 2) size *= 2;
     this.#mask = size - 1;
@@ -30,7 +40,6 @@ export class PrefixTable<T> {
     this.#values = makeEmpty(size);
     this.prefixBytesMax = entries.reduce((most, [{ bytes }]) => Math.max(most, bytes.length), 0);
     this.#lengths = new Uint8Array(this.prefixBytesMax + 1);
-    for (const [prefix, value] of entries) this.#insert(prefix, value);
   }
 
   /** What stands at the longest prefix that ends at mark `from` or before, or undefined. */

@@ -2,6 +2,7 @@
 import type { OwnPath } from "../snapshot/index.ts";
 import type { PathScan } from "./path-scan.ts";
 import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
+import { forEachInSlices } from "./slices.ts";
 
 /** What the table needs of a route; `R` adds what its owner needs. */
 export type RouteEntry = {
@@ -18,34 +19,44 @@ export class RouteTable<R extends RouteEntry> {
   readonly #ownExact: PrefixTable<OwnPath>;
   readonly #ownBelow: PrefixTable<OwnPath>;
   readonly #anyHost: PrefixTable<R>;
-  readonly #byHost = new Map<string, PrefixTable<R>>();
+  readonly #byHost: ReadonlyMap<string, PrefixTable<R>>;
 
-  /** Routes are unique by (host, prefix), own paths by (path, match). */
-  constructor(routes: Iterable<R>, ownPaths: readonly OwnPath[]) {
-    const groups = new Map<string, [EncodedPrefix, R][]>([["", []]]);
-    for (const route of routes) {
+  /** Builds the table in slices. Routes are unique by (host, prefix), own paths by (path, match). */
+  static async build<E extends RouteEntry>(
+    routes: Iterable<E>,
+    ownPaths: readonly OwnPath[],
+  ): Promise<RouteTable<E>> {
+    const groups = new Map<string, [EncodedPrefix, E][]>([["", []]]);
+    await forEachInSlices(routes, (route) => {
       const host = route.host?.toLowerCase() ?? "";
       const group = groups.get(host);
       if (group === undefined) groups.set(host, [[route.encodedPrefix, route]]);
       else group.push([route.encodedPrefix, route]);
-    }
-    this.#anyHost = new PrefixTable(groups.get("") ?? []);
-    for (const [host, group] of groups) {
-      if (host !== "") this.#byHost.set(host, new PrefixTable(group));
-    }
-    this.hasHosts = this.#byHost.size > 0;
-    const own = (match: OwnPath["match"]): PrefixTable<OwnPath> => {
+    });
+    const byHost = new Map<string, PrefixTable<E>>();
+    for (const [host, group] of groups) byHost.set(host, await PrefixTable.build(group));
+    const own = (match: OwnPath["match"]): Promise<PrefixTable<OwnPath>> => {
       const matching = ownPaths.filter((path) => path.match === match);
-      return new PrefixTable(matching.map((path) => [encodePrefix(path.path), path]));
+      return PrefixTable.build(matching.map((path) => [encodePrefix(path.path), path]));
     };
-    this.#ownExact = own("exact");
-    this.#ownBelow = own("below");
-    this.prefixBytesMax = Math.max(
-      this.#ownExact.prefixBytesMax,
-      this.#ownBelow.prefixBytesMax,
-      this.#anyHost.prefixBytesMax,
-      ...Array.from(this.#byHost.values(), (table) => table.prefixBytesMax),
-    );
+    return new RouteTable(byHost, await own("exact"), await own("below"));
+  }
+
+  private constructor(
+    byHost: Map<string, PrefixTable<R>>,
+    ownExact: PrefixTable<OwnPath>,
+    ownBelow: PrefixTable<OwnPath>,
+  ) {
+    this.#ownExact = ownExact;
+    this.#ownBelow = ownBelow;
+    this.#anyHost = byHost.get("")!;
+    this.prefixBytesMax = Math.max(ownExact.prefixBytesMax, ownBelow.prefixBytesMax);
+    for (const { prefixBytesMax } of byHost.values()) {
+      this.prefixBytesMax = Math.max(this.prefixBytesMax, prefixBytesMax);
+    }
+    byHost.delete("");
+    this.#byHost = byHost;
+    this.hasHosts = byHost.size > 0;
   }
 
   /** The own path that a scanned path is, or undefined. */

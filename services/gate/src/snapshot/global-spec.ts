@@ -1,5 +1,7 @@
 // What a worker needs to know beyond its routes: plain data, already validated, files already read.
 
+import type { OperatorTokenSpec } from "./operator-token.ts";
+
 /** Who may call one of the gateway's own paths. */
 export type OwnPathAccess =
   /** `/healthz` or `/readyz`: answered in place, open, exempt from the connection bound. */
@@ -44,6 +46,22 @@ export type TlsContextSpec = {
 export type LimitsSpec = {
   /** Client connections that one worker holds; more are shed with 503, probes excepted. */
   connectionsMax: number;
+  /** Connections beyond these that are accepted for 503 answers and probes. */
+  shedConnectionsMax: number;
+  /** Upstream connections of one worker beyond which idle ones are closed: file descriptors are few. */
+  upstreamsMax: number;
+  /** Client connections of one address that one worker holds; default half of `connectionsMax`. */
+  connectionsPerAddressMax?: number;
+  /** Bytes of answers that may wait in one worker for clients to read them. */
+  unsentBytesMax: number;
+  /** How long a client may read nothing of its answer. */
+  clientIdleMs: number;
+  /** Bytes of a request body that a client must send in each window; 0: no bound. */
+  bodyPaceBytes: number;
+  bodyPaceWindowMs: number;
+  /** Bytes of an answer that a client must read in each window in which bytes wait for it; 0: no bound. */
+  answerPaceBytes: number;
+  answerPaceWindowMs: number;
   /** Bytes of a request or response head. */
   headBytesMax: number;
   /** Fields in one head. */
@@ -76,8 +94,8 @@ export type AccessLogSpec = {
 /** Everything that is not a route. A change replaces the whole record. */
 export type GlobalSpec = {
   serviceVersion: string;
-  /** SHA-256 of the operator's static token in lower-case hex; absent: there is none. */
-  operatorTokenSha256?: string;
+  /** Absent: there is no static token. */
+  operatorToken?: OperatorTokenSpec;
   jwt?: JwtSpec;
   /** Addresses and CIDR ranges whose forwarding headers are believed. */
   trustedProxies: string[];
@@ -101,6 +119,14 @@ export const CONTROL_CALLER_HEADER = "x-platform-gate-caller";
 /** The bounds of a gateway that sets none. */
 export const LIMITS_DEFAULT: Readonly<LimitsSpec> = {
   connectionsMax: 20_000,
+  shedConnectionsMax: 512,
+  upstreamsMax: Infinity,
+  unsentBytesMax: 268_435_456,
+  clientIdleMs: 300_000,
+  bodyPaceBytes: 7_680,
+  bodyPaceWindowMs: 30_000,
+  answerPaceBytes: 15_360,
+  answerPaceWindowMs: 60_000,
   headBytesMax: 32_768,
   headersMax: 128,
   headTimeoutMs: 30_000,

@@ -3,6 +3,7 @@ export * from "./active-counts.ts";
 export * from "./global-spec.ts";
 export * from "./messages.ts";
 export * from "./metric-block.ts";
+export * from "./operator-token.ts";
 export * from "./route-cells.ts";
 export * from "./route-spec.ts";
 export * from "./shared-buffers.ts";

@@ -32,8 +32,15 @@ export type ApplyMessage = {
   remove: RouteKey[];
 };
 
+/**
+ * Routes that belong to the next `apply` message, sent ahead of it and answered `applied`: a message is read as a whole,
+ * and a worker that reads a large one serves nothing meanwhile. Numbered like changes.
+ */
+export type StageMessage = { type: "stage"; seq: number; upsert: RouteSpec[] };
+
 /** From the control plane to a worker. */
 export type ToWorker =
+  | StageMessage
   | ApplyMessage
   /** What `/readyz` answers: 200 while `up`, else 503 with `checks`. Down until the first such word. */
   | { type: "readiness"; up: boolean; checks: Record<string, string> }
@@ -47,7 +54,7 @@ export type FromWorker =
   /** The listener is open. It is opened on the first `apply`. */
   | { type: "listening"; port: number }
   | { type: "listen-failed"; code: string; message: string }
-  /** From now on every request on this worker sees the change `seq`. */
+  /** From now on every request on this worker sees the change `seq`, or the part of one is kept. */
   | { type: "applied"; seq: number }
   /** The change could not be applied, and nothing of it was; the worker keeps what it had. */
   | { type: "apply-failed"; seq: number; message: string }

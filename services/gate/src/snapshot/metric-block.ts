@@ -1,5 +1,6 @@
 // The metrics of one worker in shared memory: it adds, the control plane reads at scrape without asking.
 import { DURATION_BOUNDS_SECONDS, HTTP_METHODS } from "@platform/kernel/metrics";
+import type { SpanLoss } from "@platform/kernel/trace";
 import { TARGETS_MAX } from "./shared-buffers.ts";
 
 /** The values of the `method` label; index 0 stands for every method that is not known. */
@@ -28,6 +29,24 @@ export const WORKER_COUNTERS = [
   "webSocketsActive",
   /** Refused before routing: malformed targets and the like. */
   "badRequests",
+  /** Spans that the collector accepted, and those that were lost, by reason. */
+  "spansExported",
+  "spansDroppedQueueFull",
+  "spansDroppedRejected",
+  "spansDroppedUnreachable",
+  "spansDroppedShutdown",
+  /** Connections closed at once by the bound on those of one address. */
+  "addressRefused",
+  /** Request bodies refused below the minimum rate. */
+  "slowBodies",
+  /** Clients disconnected because they read too slowly or not at all. */
+  "slowReaders",
+  /** Clients disconnected because all together read too little for the memory of unsent bytes. */
+  "unsentDropped",
+  /** A gauge: bytes of answers that wait for clients to read them. */
+  "unsentBytes",
+  /** Failures because no file descriptor was left (EMFILE, ENFILE). */
+  "descriptorErrors",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */
@@ -35,6 +54,14 @@ export type WorkerCounter = (typeof WORKER_COUNTERS)[number];
 
 /** Most combinations of route, method and status that one worker keeps apart. */
 export const METRIC_ROWS_MAX = 32_768;
+
+/** The counter of each reason for which spans are lost. */
+export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
+  queue_full: "spansDroppedQueueFull",
+  rejected: "spansDroppedRejected",
+  unreachable: "spansDroppedUnreachable",
+  shutdown: "spansDroppedShutdown",
+};
 
 /** What one row says about one combination of labels. */
 export type MetricRow = {
@@ -62,6 +89,9 @@ const LENGTH = TARGETS_AT + TARGETS_MAX;
 /** The metrics id of what found no row. */
 export const OVERFLOW_METRICS_ID = -1;
 
+/** Labels of the row for what found no row. */
+export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER", status: 0 };
+
 /**
  * One writer (the worker), one reader (the control plane); aligned 64-bit words are never torn.
  *
@@ -81,6 +111,11 @@ export class MetricBlock {
   /** Sets a counter's value. For the worker. */
   setCounter(counter: WorkerCounter, value: number): void {
     this.cells[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] = value;
+  }
+
+  /** Adds to a counter. For the worker. */
+  addCounter(counter: WorkerCounter, change: number): void {
+    this.setCounter(counter, this.readCounter(counter) + change);
   }
 
   /** Position in {@link cells} of a counter, to be added to in place. */
@@ -156,7 +191,7 @@ export class MetricBlock {
   }
 }
 
-/** Allocates the block of one worker; about 5 MB of address space, touched as it is used. */
+/** Allocates the block of one worker; 13 MB of address space, touched as it is used. */
 export function allocateMetricBlock(): SharedArrayBuffer {
   return new SharedArrayBuffer(LENGTH * 8);
 }

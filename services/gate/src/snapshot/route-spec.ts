@@ -76,11 +76,21 @@ export type RouteSpec = {
   /** Write a JSONL line for each request. */
   accessLog: boolean;
   auth: RouteAuthSpec;
+  /** Further request fields that a client may not set for the upstream; see {@link CUT_FIELDS_DEFAULT}. */
+  cutFields: readonly string[];
   upstreamTls?: UpstreamTlsSpec;
 };
 
 /** 10 MiB, the specification's default of `max_body_size`. */
 export const BODY_BYTES_MAX_DEFAULT = 10_485_760;
+
+/** Fields in which proxies and servers pass on who the user is: an upstream may believe them. */
+export const CUT_FIELDS_DEFAULT: readonly string[] = [
+  "X-User",
+  "X-Forwarded-User",
+  "Remote-User",
+  "X-SSL-Client-Cert",
+];
 
 /** The time bounds of a route that sets none. */
 export const ROUTE_TIMEOUTS_DEFAULT: Readonly<RouteTimeouts> = {

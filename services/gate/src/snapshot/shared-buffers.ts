@@ -2,11 +2,14 @@
 import { ROUTE_CELL_INTS } from "./route-cells.ts";
 import { TARGET_CELL_INTS } from "./target-cells.ts";
 
-/** Most routes at a time; a change that needs more is refused. */
-export const ROUTES_MAX = 32_768;
+/**
+ * Most routes at a time; a change that needs more is refused. Far beyond what fits into memory: cells that no route has
+ * are address space without pages behind it.
+ */
+export const ROUTES_MAX = 1_048_576;
 
-/** Most different upstreams at a time; a change that needs more is refused. */
-export const TARGETS_MAX = 32_768;
+/** Most different upstreams at a time; a change that needs more is refused. As far beyond what fits into memory. */
+export const TARGETS_MAX = 1_048_576;
 
 /** Most worker threads. */
 export const WORKERS_MAX = 256;

@@ -9,6 +9,7 @@ import type {
   Tunnel,
 } from "@platform/http1";
 import type { ErrorCode } from "@platform/kernel/errors";
+import { isDescriptorShortage } from "@platform/kernel/sockets";
 import { answerProblem } from "../listen/answers.ts";
 import type { Recorder } from "../listen/recorder.ts";
 import { RequestState, type GateExchange } from "../listen/request-state.ts";
@@ -28,7 +29,14 @@ export type ForwarderParts = {
   recorder: Recorder;
   /** A removed route has nothing under way any more. */
   onRouteIdle: (route: CompiledRoute) => void;
+  /**
+   * No upstream connection could be opened because no file descriptor was left; with the system's code. Frees some if it
+   * can: the request is tried once more.
+   */
+  onDescriptorShortage: (code: string) => void;
 };
+
+const SHORTAGE = "The gateway has no file descriptor left for a connection to the upstream.";
 
 /** Forwards along routes; one per worker, it watches all of the worker's exchanges. */
 export class Forwarder implements ForwardObserver<RequestState> {
@@ -75,13 +83,20 @@ export class Forwarder implements ForwardObserver<RequestState> {
   onFailure(exchange: GateExchange, failure: ForwardFailure): ForwardTarget | null {
     const state = exchange.userData;
     const target = state.target!;
-    this.#judge(target, failure.kind);
+    const isShort = isDescriptorShortage(failure.code);
+    // The gateway lacks something, no target is to blame.
+    if (isShort) this.#parts.onDescriptorShortage(failure.code);
+    else this.#judge(target, failure.kind);
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
     if (next !== null) {
       this.#count(this.#retriesAt, 1);
       this.#leave(state);
       return this.#enter(state, next);
+    }
+    if (isShort) {
+      answerProblem(exchange, "overloaded", SHORTAGE, { "Retry-After": "1" });
+      return null;
     }
     const [code, detail] = describeFailure(failure.kind);
     answerProblem(exchange, code, detail);
@@ -104,7 +119,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   #enter(state: RequestState, target: RouteTarget): ForwardTarget {
     state.target = target;
     this.#parts.active.add(this.#parts.workerIndex, target.slot, 1);
-    return state.isOperator ? target.forwardAnonymous : target.forward;
+    return state.holdsOperatorToken ? target.forwardAnonymous : target.forward;
   }
 
   #leave(state: RequestState): void {
@@ -138,7 +153,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
       idempotent: state.isIdempotent,
       requestSent: failure.requestSent,
       replayable: failure.replayable,
-      lostWhileIdle: failure.kind === "reset-on-idle",
+      isTargetBlameless: failure.kind === "reset-on-idle" || isDescriptorShortage(failure.code),
       retries: state.retries,
       refreshed: state.wasRefreshed,
     });

@@ -8,11 +8,14 @@ export type FailedAttempt = {
   requestSent: boolean;
   /** The whole request is still at hand. */
   replayable: boolean;
-  /** A pooled connection was lost before any byte of the answer: most likely the upstream closed it as idle. */
-  lostWhileIdle: boolean;
+  /**
+   * A pooled connection was lost before any byte of the answer, as most likely the upstream closed it as idle; or the
+   * gateway had no file descriptor for another connection.
+   */
+  isTargetBlameless: boolean;
   /** Retries so far, those on a fresh connection to the same target not counted. */
   retries: number;
-  /** Such a retry on the same target was made already. */
+  /** A retry on the same target for that reason was made already. */
   refreshed: boolean;
 };
 
@@ -37,7 +40,7 @@ const OTHER_TARGET_FREE: RetryDecision = { kind: "other-target", spend: false };
 export function decideRetry(attempt: FailedAttempt): RetryDecision {
   if (!attempt.replayable) return GIVE_UP;
   if (attempt.requestSent && !attempt.idempotent) return GIVE_UP;
-  if (attempt.lostWhileIdle && !attempt.refreshed) return SAME_TARGET;
+  if (attempt.isTargetBlameless && !attempt.refreshed) return SAME_TARGET;
   if (attempt.retries >= RETRIES_MAX) return GIVE_UP;
   return attempt.requestSent ? OTHER_TARGET : OTHER_TARGET_FREE;
 }

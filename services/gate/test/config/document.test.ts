@@ -42,6 +42,24 @@ test("an empty document listens on port 8080 without routes", () => {
   assert.equal(config.workers, "auto");
 });
 
+test("identity_fields has a default, is replaced as a whole and holds names of fields only", () => {
+  assert.deepEqual(load("{}").identity_fields, [
+    "X-User",
+    "X-Forwarded-User",
+    "Remote-User",
+    "X-SSL-Client-Cert",
+  ]);
+  const own = load('{"identity_fields": ["X-Me"]}');
+  assert.deepEqual(own.identity_fields, ["X-Me"]);
+  for (const name of ["", "X Me", "X-Me:", "Host", "content_length", "transfer-encoding"]) {
+    assert.match(refuse(JSON.stringify({ identity_fields: [name] })), /identity_fields/, name);
+  }
+});
+
+test("a prefix with path parameters is refused", () => {
+  assert.match(refuseRoute({ prefix: "/a;b" }), /no path parameters/);
+});
+
 test("0, an empty text and an empty list mean unset", () => {
   const config = load(
     JSON.stringify({

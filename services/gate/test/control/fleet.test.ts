@@ -39,6 +39,7 @@ function makeRoute(prefix: string): RouteSpec {
     bodyBytesMax: 1,
     timeouts: ROUTE_TIMEOUTS_DEFAULT,
     accessLog: false,
+    cutFields: [],
     auth: { type: "none" },
   };
 }

@@ -7,6 +7,7 @@ import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import {
   ActiveCounts,
+  METRIC_ROWS_MAX,
   MetricBlock,
   TargetCells,
   allocateMetricBlock,
@@ -29,6 +30,7 @@ function makeMetrics() {
       bodyBytesMax: 1,
       timeouts: { connectMs: 1, responseHeadMs: 1, idleMs: 1, totalMs: 0 },
       jwksUrl: undefined,
+      cutFields: [],
       issuer: undefined,
       audience: undefined,
     },
@@ -78,6 +80,31 @@ test("workers are added up, and a dead one's totals stay while its gauges go", (
   assert.match(text, /platform_gate_connections_active 10\n/);
   assert.match(text, /platform_gate_upstream_errors_total\{upstream="http:\/\/t"\} 3\n/);
   assert.match(text, /platform_gate_workers_replaced_total 1\n/);
+});
+
+test("combinations past the bound are one series, also of workers that died, and none are lost", () => {
+  const { metrics, blocks } = makeMetrics();
+  const perWorker = METRIC_ROWS_MAX - 1;
+  for (const from of [0, perWorker]) {
+    const block = new MetricBlock(allocateMetricBlock());
+    for (let id = 1; id <= perWorker; id++) {
+      block.addRequest(block.findRow(from + id, 1, 200), 0.002);
+    }
+    metrics.retire(block);
+  }
+  blocks.splice(0);
+  const family = metrics.collect().find(({ name }) => name === "platform_http_requests_total");
+  const samples = [...(family?.samples ?? [])];
+  assert.equal(samples.length, METRIC_ROWS_MAX + 1);
+  const overflow = samples.find(({ labels }) => labels.some(([, value]) => value === "overflow"));
+  assert.deepEqual(overflow, {
+    labels: [
+      ["route", "overflow"],
+      ["method", "OTHER"],
+      ["status", "0"],
+    ],
+    value: perWorker - 1,
+  });
 });
 
 test("a target's errors are forgotten when its cell gets another owner", () => {

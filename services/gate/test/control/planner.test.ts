@@ -14,6 +14,7 @@ const defaults = {
   bodyBytesMax: 1000,
   timeouts: { connectMs: 1, responseHeadMs: 1, idleMs: 1, totalMs: 0 },
   jwksUrl: undefined,
+  cutFields: [],
   issuer: undefined,
   audience: undefined,
 };

@@ -72,7 +72,12 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const buildAll = (of: GateConfig, hasAccessLog: boolean) =>
     buildGlobals(
       of,
-      { control: { socketPath: "/s", secret }, ownPaths: listOwnPaths("all"), configPath: path },
+      {
+        control: { socketPath: "/s", secret },
+        ownPaths: listOwnPaths("all"),
+        configPath: path,
+        descriptors: { limit: undefined, workers: 1 },
+      },
       hasAccessLog,
     );
   const store = createOverlayFile(getOverlayPath(path));

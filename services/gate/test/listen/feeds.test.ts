@@ -198,7 +198,7 @@ test("every proxied request yields a span under the caller's, none where the tra
 test("connections beyond the bound are told 503, probes are answered, and places that become free are used", async () => {
   const upstream = await startUpstream((_request, response) => response.end("ok"));
   stops.push(upstream.stop);
-  const limits = { ...LIMITS_DEFAULT, connectionsMax: 3 };
+  const limits = { ...LIMITS_DEFAULT, connectionsMax: 3, connectionsPerAddressMax: 1_000 };
   const gate = await startWith([{ targets: [upstream.url] }], { limits });
   const held: Socket[] = [];
   for (let at = 0; at < 3; at++) {

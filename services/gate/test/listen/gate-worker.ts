@@ -14,6 +14,7 @@ import {
   allocateMetricBlock,
   allocateSharedBuffers,
   BODY_BYTES_MAX_DEFAULT,
+  CUT_FIELDS_DEFAULT,
   LIMITS_DEFAULT,
   makeRouteKey,
   makeTargetKey,
@@ -69,6 +70,7 @@ export class TestPlanner {
       timeouts: ROUTE_TIMEOUTS_DEFAULT,
       accessLog: false,
       auth: { type: "inherit" },
+      cutFields: CUT_FIELDS_DEFAULT,
       ...route,
       targets: route.targets.map((target) => {
         const { url, weight } = typeof target === "string" ? { url: target, weight: 1 } : target;

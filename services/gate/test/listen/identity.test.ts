@@ -1,15 +1,16 @@
 // Tokens at a real worker: who gets through, what the upstream learns of them, and what it never sees.
 import assert from "node:assert/strict";
-import { createHash, createHmac, generateKeyPairSync, sign } from "node:crypto";
+import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import { createServer } from "node:http";
 import { mkdtempSync, rmSync } from "node:fs";
 import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
-import type { GlobalSpec } from "../../src/snapshot/index.ts";
+import { describeOperatorToken, type GlobalSpec } from "../../src/snapshot/index.ts";
 import {
   ask,
+  sendRaw,
   startGate,
   startUpstream,
   type GateWorker,
@@ -27,7 +28,7 @@ afterEach(async () => {
 after(() => rmSync(folder, { recursive: true }));
 
 const operator: Partial<GlobalSpec> = {
-  operatorTokenSha256: createHash("sha256").update(OPERATOR).digest("hex"),
+  operatorToken: describeOperatorToken(OPERATOR),
 };
 const jwt: Partial<GlobalSpec> = { jwt: { secret: SECRET, leewaySeconds: 0 } };
 
@@ -99,6 +100,134 @@ test("the operator's token does not go upstream on an open route either, other c
   const other = JSON.parse((await ask(gate.port, "/", bearer("for-upstream"))).body);
   assert.equal(other.authorization, "Bearer for-upstream");
   assert.equal((await ask(gate.port, "/")).status, 200);
+});
+
+const oddForms: [name: string, lines: string[]][] = [
+  ["a tab behind the scheme", [`Bearer\t${OPERATOR}`]],
+  ["several spaces", [`bearer   ${OPERATOR}  `]],
+  ["a comma behind it", [`Bearer ${OPERATOR},`]],
+  ["a comma before it", [`Bearer ,${OPERATOR}`]],
+  ["quotes", [`Bearer "${OPERATOR}"`]],
+  ["a parameter", [`Bearer token=${OPERATOR}`]],
+  ["no scheme", [OPERATOR]],
+  ["another scheme", [`Token ${OPERATOR}`]],
+  ["a list", [`Basic YTpi, Bearer ${OPERATOR}`]],
+  ["more text on both sides", [`Bearer x${OPERATOR}y`]],
+  ["a second line", ["Basic YTpi", `Bearer ${OPERATOR}`]],
+  ["a first line", [`Bearer ${OPERATOR}`, "Basic YTpi"]],
+  ["a password", [`Basic ${Buffer.from(`admin:${OPERATOR}`).toString("base64")}`]],
+];
+test("the operator's token does not go upstream in any odd form", async () => {
+  const open = await startEchoGate(operator, [{ auth: { type: "none" } }]);
+  const closed = await startEchoGate(operator);
+  for (const [name, lines] of oddForms) {
+    const fields = lines.map((line) => `Authorization: ${line}\r\n`).join("");
+    const request = `GET / HTTP/1.1\r\nHost: a\r\n${fields}X-Kept: 1\r\nConnection: close\r\n\r\n`;
+    const text = await sendRaw(open.port, request);
+    assert.match(text, /^HTTP\/1\.1 200 /, name);
+    const headers = JSON.parse(text.slice(text.indexOf("\r\n\r\n") + 4)) as Record<string, string>;
+    assert.equal(headers["authorization"], undefined, name);
+    assert.equal(headers["x-kept"], "1", name);
+    const refused = await sendRaw(closed.port, request);
+    if (name === "several spaces") assert.ok(!refused.includes(OPERATOR));
+    else assert.match(refused, /^HTTP\/1\.1 401 /, name);
+  }
+});
+
+test("Authorization that only resembles the operator's token goes upstream as it came", async () => {
+  const gate = await startEchoGate(operator, [{ auth: { type: "none" } }]);
+  for (const value of [
+    `Bearer ${OPERATOR.slice(1)}`,
+    `Bearer ${OPERATOR.slice(0, -1)}`,
+    `Bearer ${OPERATOR.toUpperCase()}`,
+    "Basic YTpi",
+    "Digest username=a, realm=b",
+  ]) {
+    const answer = await ask(gate.port, "/", { headers: { Authorization: value } });
+    assert.equal((JSON.parse(answer.body) as Record<string, string>)["authorization"], value);
+  }
+});
+
+test("without a token nobody learns what is routed: OPTIONS * and unknown paths are 401", async () => {
+  const gate = await startEchoGate(operator, [{ prefix: "/known" }]);
+  const options = (fields: string): Promise<string> =>
+    sendRaw(gate.port, `OPTIONS * HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`);
+  assert.match(await options(""), /^HTTP\/1\.1 401 [^]*WWW-Authenticate: Bearer/i);
+  assert.match(await options(`Authorization: Bearer ${OPERATOR}\r\n`), /^HTTP\/1\.1 204 /);
+  const none = await ask(gate.port, "/unknown");
+  assert.deepEqual([none.status, none.headers["www-authenticate"]], [401, "Bearer"]);
+  assert.equal((await ask(gate.port, "/unknown", bearer("wrong"))).status, 401);
+  assert.equal((await ask(gate.port, "/unknown", bearer(OPERATOR))).status, 502);
+  const open = await startEchoGate({}, [{ prefix: "/known" }]);
+  assert.equal((await ask(open.port, "/unknown")).status, 502);
+  assert.match(
+    await sendRaw(open.port, "OPTIONS * HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"),
+    /^HTTP\/1\.1 204 /,
+  );
+});
+
+test("a path parameter does not lead around a guarded route", async () => {
+  const gate = await startEchoGate({ ...operator, control: await startControl() }, [
+    { prefix: "/open", auth: { type: "none" } },
+    { prefix: "/open/secret" },
+    { prefix: "/open/shop/item", auth: { type: "none" } },
+    { prefix: "/open/strip", auth: { type: "none" }, stripPrefix: true },
+  ]);
+  for (const path of [
+    "/open/secret;a",
+    "/open/secret;a/x",
+    "/open/secret;/x",
+    "/open/;a/secret",
+    "/open/;/secret;b=c/d",
+    "/open/%73ecret;a",
+    "/open/strip;a/x",
+    "/api/v1/routes;a",
+    "/healthz;a",
+  ]) {
+    const answer = await ask(gate.port, path);
+    assert.deepEqual(
+      [answer.status, (JSON.parse(answer.body) as { code: string }).code],
+      [400, "bad_request"],
+      path,
+    );
+  }
+  for (const path of [
+    "/open;a",
+    "/open/x;a=1/y;b",
+    "/open/shop/item;color=red/1",
+    "/open/strip/x;a",
+  ])
+    assert.equal((await ask(gate.port, path)).status, 200, path);
+  for (const path of ["/open;a/secret", "/open/secret/x;a"])
+    assert.equal((await ask(gate.port, path)).status, 401, path);
+  assert.equal((await ask(gate.port, "/open/secret/x;a", bearer(OPERATOR))).status, 200);
+});
+
+test("fields in which upstreams look for the user are cut, aliases included, as configured", async () => {
+  const sent = {
+    "X-User": "root",
+    X_User: "root",
+    "X-Forwarded-User": "root",
+    X_Forwarded_User: "root",
+    "Remote-User": "root",
+    Remote_User: "root",
+    REMOTE_USER: "root",
+    "X-SSL-Client-Cert": "root",
+    "X_SSL-Client_Cert": "root",
+    "X-Own": "kept or cut",
+    X_Own: "kept or cut",
+  };
+  const gate = await startEchoGate({}, [
+    { prefix: "/default" },
+    { prefix: "/own", cutFields: ["x_own"] },
+  ]);
+  const read = async (path: string): Promise<string> =>
+    (await ask(gate.port, path, { headers: sent })).body;
+  const byDefault = await read("/default");
+  assert.ok(!byDefault.includes("root"), byDefault);
+  assert.ok(byDefault.includes("kept or cut"));
+  const own = await read("/own");
+  assert.ok(own.includes("root") && !own.includes("kept or cut"), own);
 });
 
 test("a user's claims replace whatever identity the client claims", async () => {

@@ -61,6 +61,31 @@ test("a refused target is asked once, then left alone, and any method moves on",
   assert.equal(gate.metrics.readCounter("retries"), 1);
 });
 
+test("least_conn counts what is under way, and nothing that failed or moved on stays counted", async () => {
+  const alive = await startNamed("alive");
+  const other = await startNamed("other");
+  const rude = await startRude();
+  const gate = await startWith([
+    { prefix: "/moves", balancer: "least_conn", targets: [rude.url, alive.url] },
+    { prefix: "/fails", balancer: "least_conn", targets: [rude.url] },
+    { prefix: "/even", balancer: "least_conn", targets: [alive.url, other.url] },
+  ]);
+  const slots = [rude.url, alive.url, other.url].map((url) => gate.planner.slotOf(url));
+  for (let round = 0; round < 4; round++) {
+    assert.equal((await ask(gate.port, "/moves")).status, 200);
+    assert.equal((await ask(gate.port, "/fails", { method: "POST" })).status, 502);
+  }
+  assert.ok(rude.asked() > 0 && gate.metrics.readCounter("retries") > 0);
+  await waitUntil(() => slots.every((slot) => gate.active.sum(slot) === 0));
+  const names = new Map<string, number>();
+  for (let round = 0; round < 20; round++) {
+    const { body } = await ask(gate.port, "/even");
+    names.set(body, (names.get(body) ?? 0) + 1);
+  }
+  // Equally busy targets take turns: a count that a retry left behind would turn them away from one.
+  assert.deepEqual([names.get("alive"), names.get("other")], [10, 10]);
+});
+
 test("a request that was sent moves on only if its method is idempotent", async () => {
   const alive = await startNamed("alive");
   const rude = await startRude();
@@ -136,6 +161,34 @@ test("a keep-alive race is retried once on a fresh connection, a POST in it is n
   assert.equal((await ask(gate.port, "/", { method: "POST" })).status, 502);
   assert.equal((await ask(gate.port, "/")).status, 200);
 });
+
+for (const requestsPerConnection of [1, 2, 10]) {
+  test(`an upstream that closes after ${requestsPerConnection} answers unannounced costs no idempotent request`, async () => {
+    const hasty = await startRawUpstream((socket) => {
+      let requests = 0;
+      socket.setNoDelay(true);
+      socket.on("data", () => {
+        const answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+        if (++requests < requestsPerConnection) socket.write(answer);
+        else socket.end(answer);
+      });
+    });
+    stops.push(hasty.stop);
+    const gate = await startWith([{ targets: [hasty.url] }]);
+    const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+    stops.push(() => agent.destroy());
+    const statuses = new Map<number, number>();
+    await Promise.all(
+      Array.from({ length: 16 }, async () => {
+        for (let round = 0; round < 60; round++) {
+          const { status } = await askWith(agent, gate.port);
+          statuses.set(status, (statuses.get(status) ?? 0) + 1);
+        }
+      }),
+    );
+    assert.deepEqual([...statuses], [[200, 16 * 60]]);
+  });
+}
 
 test("an upstream that is killed and comes back under load costs no idempotent request", async () => {
   const steady = await startNamed("steady");

@@ -8,7 +8,7 @@ const SENT_GET: FailedAttempt = {
   idempotent: true,
   requestSent: true,
   replayable: true,
-  lostWhileIdle: false,
+  isTargetBlameless: false,
   retries: 0,
   refreshed: false,
 };
@@ -22,9 +22,13 @@ test("the decision table of retries", () => {
     ["a body that is gone", { replayable: false }, "give-up"],
     ["after two retries", { retries: 2 }, "give-up"],
     ["after two retries, never sent", { retries: 2, requestSent: false }, "give-up"],
-    ["a keep-alive race", { lostWhileIdle: true }, "same-target"],
-    ["a second keep-alive race", { lostWhileIdle: true, refreshed: true }, "other-target spend"],
-    ["a keep-alive race of a POST", { lostWhileIdle: true, idempotent: false }, "give-up"],
+    ["a keep-alive race", { isTargetBlameless: true }, "same-target"],
+    [
+      "a second keep-alive race",
+      { isTargetBlameless: true, refreshed: true },
+      "other-target spend",
+    ],
+    ["a keep-alive race of a POST", { isTargetBlameless: true, idempotent: false }, "give-up"],
   ];
   for (const [name, change, expected] of table) {
     const decision = decideRetry({ ...SENT_GET, ...change });

@@ -1,0 +1,67 @@
+// Counts what goes wrong before a request reaches the handler, and logs a shortage of file descriptors.
+import type { Engine, ServerFault } from "@platform/http1";
+import { isDescriptorShortage } from "@platform/kernel/sockets";
+import type { MetricBlock, WorkerCounter } from "../snapshot/index.ts";
+
+/** A shortage of descriptors is logged once in this time. */
+const SHORTAGE_LOG_MS = 10_000;
+
+/** The faults of one worker's listener and upstream connections. */
+export class FaultLog {
+  readonly #block: MetricBlock;
+  readonly #engine: Engine;
+  readonly #logError: (msg: string, fields: Record<string, string>) => void;
+  #loggedMs = -SHORTAGE_LOG_MS;
+
+  constructor(
+    block: MetricBlock,
+    engine: Engine,
+    logError: (msg: string, fields: Record<string, string>) => void,
+  ) {
+    this.#block = block;
+    this.#engine = engine;
+    this.#logError = logError;
+  }
+
+  /** Counts a fault of the listener. */
+  note({ kind, code }: ServerFault): void {
+    if (kind !== "socket") this.#count(nameFault(kind, code));
+    else if (isDescriptorShortage(code)) this.noteShortage(code, "a client's connection");
+    else this.#logError("a client's connection could not be accepted", { code });
+  }
+
+  /** Counts a connection that failed with EMFILE or ENFILE, and closes idle upstream connections to free descriptors. */
+  noteShortage(code: string, what: string): void {
+    this.#count("descriptorErrors");
+    this.#engine.closeIdleUpstreams();
+    const nowMs = this.#engine.now();
+    if (nowMs < this.#loggedMs + SHORTAGE_LOG_MS) return;
+    this.#loggedMs = nowMs;
+    this.#logError("no file descriptor is left", { code, for: what });
+  }
+
+  #count(counter: WorkerCounter): void {
+    const { cells } = this.#block;
+    const at = this.#block.findCounter(counter);
+    cells[at] = cells[at]! + 1;
+  }
+}
+
+function nameFault(kind: Exclude<ServerFault["kind"], "socket">, code: string): WorkerCounter {
+  switch (kind) {
+    case "malformed-request":
+    case "head-timeout":
+    case "tls-handshake":
+      return "badRequests";
+    case "slow-body":
+      return "slowBodies";
+    case "slow-reader":
+      return code === "over-budget" ? "unsentDropped" : "slowReaders";
+    case "too-many-connections":
+      return "shed";
+    case "too-many-of-address":
+      return "addressRefused";
+    default:
+      return kind satisfies never;
+  }
+}

@@ -1,0 +1,41 @@
+// How many connections the limit of file descriptors allows.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { planConnections } from "../../src/control/descriptors.ts";
+import { LIMITS_DEFAULT } from "../../src/snapshot/index.ts";
+
+const { shedConnectionsMax } = LIMITS_DEFAULT;
+
+test("without a known limit, max_connections is what is accepted", () => {
+  const plan = planConnections(20_000, { limit: undefined, workers: 8 });
+  assert.deepEqual(plan, {
+    connectionsMax: 20_000,
+    shedConnectionsMax,
+    upstreamsMax: Infinity,
+  });
+});
+
+test("a limit that is just enough leaves max_connections as it is; a lower one takes from what is refused with 503 first", () => {
+  const enough = 64 + 4 * (16 + 2 * 1_000 + shedConnectionsMax);
+  const whole = planConnections(1_000, { limit: enough, workers: 4 });
+  assert.deepEqual(whole, { connectionsMax: 1_000, shedConnectionsMax, upstreamsMax: 1_000 });
+  const reduced = planConnections(1_000, { limit: enough - 1, workers: 4 });
+  assert.equal(reduced.connectionsMax, 1_000);
+  assert.ok(reduced.shedConnectionsMax < shedConnectionsMax);
+  const few = planConnections(1_000, { limit: 64 + 4 * (16 + 2 * 1_000), workers: 4 });
+  assert.ok(few.connectionsMax < 1_000);
+  assert.ok(few.connectionsMax + few.shedConnectionsMax <= few.upstreamsMax);
+});
+
+for (const limit of [100, 256, 1_024, 4_096, 65_536]) {
+  for (const workers of [1, 2, 8]) {
+    test(`${limit} descriptors for ${workers} workers are enough for what is accepted`, () => {
+      const plan = planConnections(1_000_000, { limit, workers });
+      assert.ok(plan.connectionsMax >= 1);
+      assert.ok(plan.shedConnectionsMax >= 1);
+      const used =
+        workers * (16 + plan.connectionsMax + plan.shedConnectionsMax + plan.upstreamsMax);
+      if (limit > 64 + workers * 20) assert.ok(64 + used <= limit, `${used}`);
+    });
+  }
+}
