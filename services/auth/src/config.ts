@@ -37,6 +37,15 @@ const listening = {
       "The address that browsers and clients know the service by: issuer, passkey domain, base of links. No path.",
     defaultText: "http://localhost:<port>",
   }),
+  connections_max: key(z.int().min(16).max(1_000_000).default(10_000), {
+    description: "Connections at a time; one more is closed at once.",
+    unit: "connections",
+  }),
+  connections_per_address_max: key(z.int().min(1).max(1_000_000).optional(), {
+    description:
+      "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. Trusted proxies are exempt. By default half of connections_max.",
+    unit: "connections",
+  }),
   trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:
       "Addresses and CIDR ranges of proxies whose X-Forwarded-For names the client; throttling and the audit log use it.",
@@ -86,7 +95,8 @@ const tokens = {
       "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
   }),
   audience: key(z.string().min(1).max(512).default("platform"), {
-    description: "Audience of the access tokens that a login gives.",
+    description:
+      "Audience of access tokens for the platform's services: of logins, first-party clients and clients that administrators allow it. Must differ from the public URL.",
   }),
   pkce: key(z.enum(["all", "public"]).default("all"), {
     description:
@@ -114,6 +124,17 @@ const accounts = {
   password_hash_queue: key(z.int().min(1).max(100_000).default(256), {
     description: "Password checks that may wait; more are refused with 503.",
     secret: false,
+  }),
+  registration_hash_queue: key(z.int().min(1).max(100_000).default(32), {
+    description:
+      "Registrations that may wait for their password to be hashed; more are refused with 503. Sign-ins do not wait behind them.",
+  }),
+  registrations_per_address_hourly: key(z.int().min(1).max(1_000_000).default(60), {
+    description:
+      "Registrations within an hour from one address; more are refused with 429. Those with an invitation do not count.",
+  }),
+  registrations_per_network_hourly: key(z.int().min(1).max(1_000_000).default(240), {
+    description: "The same from one network: the /24 of an IPv4 address, the /64 of an IPv6 one.",
   }),
 };
 

@@ -38,6 +38,7 @@ import { listUserOperations } from "./http/users-api.ts";
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./login/credentials.ts";
+import { DeviceMarks } from "./login/device-marks.ts";
 import { Login } from "./login/login.ts";
 import { SecondFactor } from "./login/second-factor.ts";
 import { SecurityNotices } from "./login/security-notices.ts";
@@ -47,6 +48,7 @@ import { deriveCodeKey } from "./mfa/one-time-code.ts";
 import { MfaPolicies } from "./mfa/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
 import { createOAuth } from "./oauth/oauth.ts";
+import { createOwnSessionFinder } from "./oauth/silent-sign-in.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./passkey/passkeys.ts";
@@ -96,7 +98,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const url = config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`;
   if (config.database_url === undefined)
     mkdirSync(config.data_dir, { recursive: true, mode: 0o700 });
-  const database = openDatabase<AuthTables>({ url, service: "auth" });
+  const database = openDatabase<AuthTables>({
+    url,
+    service: "auth",
+    postgres: {
+      onConnectionError: (error) => log.warn("a connection to the database broke", { error }),
+    },
+  });
   lifecycle.onDrain("database", () => database.close());
   const secrets = loadSecrets(config, database.kind);
   await migrateRooms(database, clock.now());
@@ -129,11 +137,17 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     await tracer.shutdown(tracesFlushMs);
   });
 
-  const front = new Front({ httpMetrics, tracer, log, clock });
+  const isSecure = config.public_url?.startsWith("https:") === true;
+  const front = new Front({ httpMetrics, tracer, log, clock, isSecure });
+  const addresses = new ClientAddress(config.trusted_proxies);
   const listener = await listenHttp({
     address: { host: config.addr.host ?? "::", port: config.addr.port },
     fetch: front.fetch,
     intercept: front.intercept,
+    connectionsMax: config.connections_max,
+    connectionsPerAddressMax: config.connections_per_address_max,
+    isProxyAddress: (address) => addresses.isProxy(address),
+    metrics: registry,
   }).catch(async (error: unknown) => {
     throw await explainListenError(error, config.addr, "--addr or PLATFORM_AUTH_ADDR");
   });
@@ -156,6 +170,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const hasher = new PasswordHasher({
     concurrency: config.password_hash_concurrency ?? availableParallelism(),
     waitingMax: config.password_hash_queue,
+    registrationsWaitingMax: config.registration_hash_queue,
     cost: options.passwordCost ?? owaspCost,
   });
   const notifier = new Notifier({
@@ -169,8 +184,9 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     countSessions: () => sessions.count(),
     getKeyAgeSeconds: () => keys.ageSeconds,
   });
-  const policies = new MfaPolicies(database, rbac, clock);
+  const policies = new MfaPolicies({ database, rbac, policy, clock });
   const frame = createFrame(config.mfa_totp_issuer);
+  const cookies = new Cookies(publicUrl);
   const oauth = await createOAuth({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -185,6 +201,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     accounts: users,
     sessions,
     rbac,
+    findOwnSession: createOwnSessionFinder(cookies, sessions),
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     interactionPath: (uid) => `/interaction/${uid}`,
     acrValues: ["1", "2"],
@@ -196,7 +213,10 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     onTokenIssued: metrics.countToken,
   });
   lifecycle.onDrain("oauth", () => oauth.close());
+  const deviceMarks = new DeviceMarks(secrets.session);
   const credentials = new Credentials({
+    database,
+    deviceMarks,
     users,
     hasher,
     policy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
@@ -209,6 +229,10 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     audit,
     publicUrl,
     registration: config.registration,
+    registrationsHourly: {
+      perAddress: config.registrations_per_address_hourly,
+      perNetwork: config.registrations_per_network_hourly,
+    },
     onHiddenError: onUnsent,
   });
   const passkeys = new Passkeys({
@@ -227,7 +251,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     oauth,
     audit,
     count: metrics.countLogin,
-    secret: secrets.session,
+    deviceMarks,
   });
   const factors = new Factors({
     database,
@@ -249,9 +273,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     oauth,
     login,
     notices,
+    passkeys,
   });
-  const cookies = new Cookies(publicUrl);
-  const addresses = new ClientAddress(config.trusted_proxies);
   const identification = new Identification({
     publicUrl,
     accounts: users,
@@ -262,6 +285,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     addresses,
     now: () => clock.now(),
     sessionAbsoluteMs: config.session_absolute_ms,
+    hasFactor: (userId) => secondFactor.hasFactor(userId),
   });
   const api = createAuthApi({
     clock,
@@ -286,6 +310,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         identification,
         factors,
         policies,
+        oauth,
         secondFactor,
         notices,
         audit,
@@ -296,6 +321,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         identification,
         passkeys,
         login,
+        secondFactor,
+        sessions,
         credentials,
         users,
         notices,

@@ -33,7 +33,11 @@ for (const { kind, skip, prepare } of stageKinds) {
     });
 
     test("names that only look different are the same, and are taken once by 64 at a time", async () => {
-      const stage = await startStage(await prepare());
+      const stage = await startStage({
+        ...(await prepare()),
+        registration_hash_queue: 64,
+        registrations_per_address_hourly: 64,
+      });
       const password = "a fine long password";
       const made = await Promise.all(
         Array.from({ length: 64 }, (_, i) =>

@@ -53,7 +53,10 @@ const shapes: Record<string, unknown> = {
   "POST /api/v1/groups": { name: "somebody" },
   "POST /api/v1/rbac/roles": { name: "something" },
   "POST /api/v1/auth/scopes": { name: "something", permissions: ["some:thing"] },
+  // Any printable text may be a scope's name: the role is what is not there.
+  "PUT /api/v1/auth/scopes/{name}": { roles: ["nowhere"] },
   "POST /api/v1/auth/clients": { redirect_uris: [] },
+  "PATCH /api/v1/auth/clients/{id}": { client_name: "Something" },
   "POST /api/v1/auth/clients/initial-access-tokens": { expires_in: 60 },
   "POST /api/v1/auth/keys/rotate": { mode: "scheduled" },
   "POST /api/v1/auth/mfa/policies": { scope: "role", subject: "something", required: true },

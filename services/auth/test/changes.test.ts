@@ -33,17 +33,18 @@ for (const { kind, skip, prepare } of stageKinds) {
     test("whoever changes how they sign in is told so at their verified address", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
-      const { token, session, password } = await joinVerified(stage, mailbox, "ada@example.org");
+      const { token: first, password } = await joinVerified(stage, mailbox, "ada@example.org");
       const made = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/setup", {
-        token,
+        token: first,
         body: { type: "totp" },
       });
       const { id, secret } = made.body as Record<string, string>;
       const epoch = Math.floor(stage.clock.now() / 1000);
-      await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/verify", {
-        token,
+      const verified = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/verify", {
+        token: first,
         body: { factor_id: id, code: generateSync({ secret: secret!, epoch }) },
       });
+      const { access_token: token } = verified.body as Record<string, string>;
       await mailbox.waitFor(1);
       await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/backup-codes", { token });
       await mailbox.waitFor(2);
@@ -55,9 +56,16 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: {},
       });
       const { challenge } = begun.body as never as { challenge: { publicKey: never } };
-      await expectStatus(201, stage, "POST", "/api/v1/auth/passkey/register/finish", {
-        body: authenticator.create(challenge.publicKey),
-      });
+      const finished = await expectStatus(
+        201,
+        stage,
+        "POST",
+        "/api/v1/auth/passkey/register/finish",
+        {
+          body: authenticator.create(challenge.publicKey),
+        },
+      );
+      const { session_token: session } = finished.body as Record<string, string>;
       await mailbox.waitFor(4);
       const passkey = `/api/v1/auth/passkeys/${authenticator.id.toString("base64url")}`;
       await expectStatus(204, stage, "DELETE", passkey, { token });

@@ -10,6 +10,7 @@ test("an administrator registers a client that gets tokens for its roles, and re
   const stranger = await join(stage, "stranger");
   const metadata = {
     client_name: "Robot",
+    first_party: true,
     grant_types: ["client_credentials"],
     redirect_uris: [],
     response_types: [],

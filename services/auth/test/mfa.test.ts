@@ -30,10 +30,12 @@ async function enrol(stage: Stage, person: Person): Promise<Setup> {
     body: { type: "totp" },
   });
   const setup = body as never as Setup;
-  await expectStatus(200, stage, "POST", `${mfa}/verify`, {
+  const done = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
     token: person.token,
     body: { factor_id: setup.id, code: codeOf(stage, setup.secret) },
   });
+  const { access_token, session_token } = done.body as Record<string, string>;
+  Object.assign(person, { token: access_token, session: session_token });
   stage.clock.advance(stepMs);
   return setup;
 }
@@ -71,7 +73,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         token: person.token,
         body: confirm,
       });
-      assert.deepEqual(done.body, { verified: true });
+      assert.equal((done.body as Record<string, unknown>)["verified"], true);
       const token = await ask(stage, person);
       assert.equal(
         (await verify(stage, token, confirm.code)).status,
@@ -307,7 +309,9 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: { token: readLink(mailbox), new_password: password },
       });
       assert.deepEqual(Object.keys(recovered.body), ["user"]);
-      assert.deepEqual(recovered.headers.getSetCookie(), []);
+      // The device becomes known, which says nothing about who uses it.
+      const cookies = recovered.headers.getSetCookie().map((cookie) => cookie.split("=")[0]);
+      assert.deepEqual(cookies, ["platform_device"]);
       const token = await ask(stage, { ...person, password });
       assert.equal((await verify(stage, token, codeOf(stage, secret))).status, 200);
       await stage.close();

@@ -25,6 +25,10 @@ for (const { kind, skip, prepare } of stageKinds) {
           ...(await prepare()),
           platform_notify_url: mailbox.url,
           public_url: "http://localhost:8086",
+          // Registrations at once are what is tried here.
+          registration_hash_queue: 1_000,
+          registrations_per_address_hourly: 1_000,
+          registrations_per_network_hourly: 1_000,
         };
         nodes = [await startWithAdmin(settings)];
         if (kind === "postgres") nodes.push(await startStage(settings));

@@ -84,3 +84,45 @@ test("weak secrets stop the start by name", async () => {
     /PLATFORM_AUTH_ENCRYPTION_KEYS: each key has 32 bytes/,
   );
 });
+
+test("browsers get a page for what does not exist, programs a problem document", async () => {
+  const stage = await startStage(await stageKinds[0]!.prepare());
+  const ask = (path: string, accept: string) => fetch(stage.url + path, { headers: { accept } });
+  const html = "text/html,application/xhtml+xml,*/*;q=0.8";
+  for (const path of ["/nothing", "/account/nothing/at/all", "/favicon.ico"]) {
+    const page = await ask(path, html);
+    assert.equal(page.status, 404);
+    assert.equal(page.headers.get("content-type"), "text/html; charset=utf-8");
+    assert.match(await page.text(), /<html lang="en"/);
+    const problem = await ask(path, "*/*");
+    assert.equal(problem.status, 404);
+    assert.equal(problem.headers.get("content-type"), "application/problem+json");
+  }
+  const api = await ask("/api/v1/nothing", html);
+  assert.equal(api.headers.get("content-type"), "application/problem+json");
+  assert.equal((await ask("/healthz", html)).status, 200);
+  const dead = await ask("/setup?token=dead", html);
+  assert.equal(dead.status, 403);
+  const text = await dead.text();
+  assert.equal(dead.headers.get("content-type"), "text/html; charset=utf-8");
+  assert.ok(!text.includes('name="password"'), "no form that leads nowhere");
+  await stage.close();
+});
+
+test("under an https address every answer forbids plain http, otherwise none does", async () => {
+  for (const [publicUrl, expected] of [
+    ["https://id.example", "max-age=31536000"],
+    [undefined, null],
+  ] as const) {
+    const settings = await stageKinds[0]!.prepare();
+    const stage = await startStage({
+      ...settings,
+      ...(publicUrl === undefined ? {} : { public_url: publicUrl }),
+    });
+    for (const path of ["/healthz", "/sign-in", "/nothing", "/.well-known/openid-configuration"]) {
+      const answer = await fetch(stage.url + path);
+      assert.equal(answer.headers.get("strict-transport-security"), expected, path);
+    }
+    await stage.close();
+  }
+});

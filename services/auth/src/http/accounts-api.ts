@@ -6,18 +6,17 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Login, SignedIn } from "../login/login.ts";
-import { createFactorRequired } from "../login/second-factor.ts";
+import { createFactorRequired, createPasskeyRequired } from "../login/second-factor.ts";
 import type { SecondFactor } from "../login/second-factor.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./answers.ts";
-import type { Cookies } from "./cookies.ts";
+import { deviceMarkMs, type Cookies } from "./cookies.ts";
 import { nameActor, platformClient } from "./principal.ts";
 import type { Identification } from "./principal.ts";
 
-const deviceMarkMs = 365 * 86_400_000;
 const text = (max: number) => z.string().min(1).max(max);
 /** Longer passwords are refused by the policy, in its own words; this bounds what is hashed. */
 const password = text(1024);
@@ -107,7 +106,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       body: z.strictObject({ username: text(256), password, scope: text(4096).optional() }),
       problems: {
         401: "The name or the password is wrong",
-        403: "A second factor is needed: `mfa_token`, `factors`",
+        403: "A second factor is needed: `mfa_token`, `factors`; or a passkey: `passkey_required`",
         429: "Too many failed attempts",
       },
       answer: signedIn,
@@ -120,6 +119,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
           scope: body.scope,
           clientId: platformClient,
         });
+        if (outcome.kind === "passkey") throw createPasskeyRequired();
         if (outcome.kind === "factor") throw createFactorRequired(outcome.challenge);
         return answerSignedIn(outcome.signedIn, answerHeaders, identification, cookies);
       },
@@ -163,7 +163,11 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       problems: { 409: "No notification service is configured" },
       answer: z.object({ status: z.string() }),
       handle: async (exchange) => {
-        await credentials.beginRecovery(exchange.body.email, identification.readOrigin(exchange));
+        await credentials.beginRecovery(
+          exchange.body.email,
+          identification.readOrigin(exchange),
+          cookies.read(exchange.headers, "platform_device"),
+        );
         return { status: "accepted" };
       },
     }),
@@ -177,7 +181,15 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const { body } = exchange;
         const origin = identification.readOrigin(exchange);
-        const account = await credentials.finishRecovery(body.token, body.new_password, origin);
+        const { account, deviceMark } = await credentials.finishRecovery(
+          body.token,
+          body.new_password,
+          origin,
+        );
+        exchange.answerHeaders.append(
+          "Set-Cookie",
+          cookies.format("platform_device", deviceMark, deviceMarkMs),
+        );
         return { user: showUser(account) };
       },
     }),
@@ -196,7 +208,9 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       summary: "Who I am and what I may do",
       answer: whoAnswer,
       handle: (exchange) => {
-        const principal = identification.require(exchange);
+        const caller = identification.require(exchange);
+        // An application's token says who its user is at userinfo, as far as its scope goes.
+        const principal = caller.kind === "client" ? caller : identification.requireUser(exchange);
         const { account, rights } = principal;
         return {
           actor: nameActor(principal),

@@ -107,7 +107,7 @@ export const factorSetup = z.union([
 ]);
 
 /** A right code: somebody is signed in, or a factor is confirmed. */
-export const codeAnswer = z.union([signedIn, z.object({ verified: z.boolean() })]);
+export const codeAnswer = z.union([signedIn, signedIn.extend({ verified: z.boolean() })]);
 
 /** What a step up needs, if anything. */
 export const stepUpAnswer = z.object({
@@ -153,7 +153,10 @@ const passkey = z
   .meta({ id: "Passkey" });
 
 /** A new passkey and whose it is. */
-export const newPasskeyAnswer = z.object({ passkey, user });
+export const newPasskeyAnswer = z.union([
+  z.object({ passkey, user }),
+  signedIn.extend({ passkey }),
+]);
 /** `{passkey}`. */
 export const passkeyAnswer = z.object({ passkey });
 /** One's passkeys. */
@@ -201,7 +204,17 @@ export const bindingAnswer = z.looseObject({
 
 /** A scope. */
 export const scope = z
-  .object({ name: z.string(), description: z.string(), permissions: texts })
+  .object({
+    name: z.string(),
+    description: z.string(),
+    permissions: texts,
+    roles: texts.meta({
+      description: "The scope conveys the permissions that these have when it is used.",
+    }),
+    first_party: z
+      .boolean()
+      .meta({ description: "First-party clients get it without the user's consent." }),
+  })
   .meta({ id: "Scope" });
 /** All scopes. */
 export const scopesAnswer = z.object({ scopes: z.array(scope).readonly() });

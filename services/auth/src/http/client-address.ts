@@ -11,6 +11,11 @@ export class ClientAddress {
     this.#trusted = new AddressSet(trusted);
   }
 
+  /** Whether an address is a trusted proxy's. */
+  isProxy(address: string): boolean {
+    return this.#trusted.has(address);
+  }
+
   /** The client's address; what the connection is where that has none. */
   read(peer: Peer, forwardedFor: string | null): string {
     if (peer.kind !== "tcp") return peer.kind;

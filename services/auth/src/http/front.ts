@@ -13,8 +13,13 @@ import type { Pages } from "../pages/pages.ts";
 export interface Faces {
   api: Api;
   oauth: Pick<OAuth, "handle" | "findRoute">;
-  pages: Pick<Pages, "handle" | "findRoute">;
+  pages: Pick<Pages, "handle" | "findRoute" | "showMissing">;
 }
+
+// What of the API is not below /api/.
+const probePaths = new Set(["/healthz", "/readyz", "/metrics"]);
+// A year, for this host alone: nothing is known of its neighbours.
+const transportSecurity = "max-age=31536000";
 
 /** What their requests are measured, traced and logged with, as the API does its own. */
 export interface FrontParts {
@@ -22,6 +27,8 @@ export interface FrontParts {
   tracer: Tracer;
   log: Logger;
   clock: Clock;
+  /** Whether browsers reach the service over https, and shall not come without it again. */
+  isSecure: boolean;
 }
 
 /**
@@ -46,6 +53,7 @@ export class Front {
       response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
       return true;
     }
+    if (this.#parts.isSecure) response.setHeader("Strict-Transport-Security", transportSecurity);
     const path = (request.url ?? "/").split("?", 1)[0]!;
     for (const face of [this.#faces.oauth, this.#faces.pages]) {
       const route = face.findRoute(path);
@@ -53,7 +61,10 @@ export class Front {
       this.#observe(request, response, path, route);
       return face.handle(request, response);
     }
-    return false;
+    if (!isMissingPage(request, path)) return false;
+    this.#observe(request, response, path, "unmatched");
+    this.#faces.pages.showMissing(request, response);
+    return true;
   };
 
   /** For `listenHttp`. */
@@ -87,4 +98,14 @@ export class Front {
       log.info("request", { ...fields, duration_ms: durationMs });
     });
   }
+}
+
+// Programs get a problem document for paths that do not exist, people in browsers a page.
+function isMissingPage({ method, headers }: IncomingMessage, path: string): boolean {
+  return (
+    (method === "GET" || method === "HEAD") &&
+    headers.accept?.includes("text/html") === true &&
+    !path.startsWith("/api/") &&
+    !probePaths.has(path)
+  );
 }

@@ -8,6 +8,7 @@ import type { SecondFactor } from "../login/second-factor.ts";
 import type { SecurityNotices } from "../login/security-notices.ts";
 import type { Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
+import type { OAuth } from "../oauth/port.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail } from "../user/username.ts";
 import {
@@ -22,7 +23,7 @@ import {
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerSignedIn } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
-import type { Identification } from "./principal.ts";
+import type { Identification, Principal } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 const mfaToken = z.string().min(1).max(128);
@@ -35,6 +36,7 @@ export interface MfaApiParts {
   identification: Identification;
   factors: Factors;
   policies: MfaPolicies;
+  oauth: OAuth;
   secondFactor: SecondFactor;
   notices: SecurityNotices;
   audit: AuditLog;
@@ -77,7 +79,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         const { body } = exchange;
         const account =
           body.mfa_token === undefined
-            ? await identifyFresh(parts, exchange)
+            ? (await identifyStrong(parts, exchange)).account
             : await secondFactor.findEnrolling(body.mfa_token);
         const name =
           body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
@@ -118,7 +120,12 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         const { body, answerHeaders } = exchange;
         const origin = identification.readOrigin(exchange);
         if (body.mfa_token !== undefined) {
-          const proof = { code: body.code, password: body.password, factorId: body.factor_id };
+          const proof = {
+            code: body.code,
+            password: body.password,
+            factorId: body.factor_id,
+            deviceMark: cookies.read(exchange.headers, "platform_device"),
+          };
           const signedIn = await secondFactor.verify(body.mfa_token, proof, origin);
           return answerSignedIn(signedIn, answerHeaders, identification, cookies);
         }
@@ -130,8 +137,9 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
           } as const;
           throw createValidationError([missing]);
         }
-        const account = await identifyFresh(parts, exchange);
-        const { kind } = await factors.confirm(account.id, body.factor_id, body.code);
+        const { account, session, scope: granted } = await identifyStrong(parts, exchange);
+        if (session === undefined) throw noSession();
+        const { kind, amr } = await factors.confirm(account.id, body.factor_id, body.code);
         await parts.audit.record({
           action: "mfa.enrol",
           actor: `user:${account.id}`,
@@ -140,7 +148,13 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
           detail: { kind },
         });
         parts.notices.tell(account, "mfa.enrol");
-        return { verified: true };
+        const elevated = await secondFactor.completeEnrolment(account, session.id, amr, {
+          scope: granted?.join(" "),
+        });
+        return {
+          verified: true,
+          ...answerSignedIn(elevated, answerHeaders, identification, cookies),
+        };
       },
     }),
   ];
@@ -164,9 +178,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       answer: stepUpAnswer,
       handle: async (exchange) => {
         const { account, session } = identification.requireUser(exchange);
-        if (session === undefined) {
-          throw createUnauthorizedError("The token belongs to no session: sign in again.");
-        }
+        if (session === undefined) throw noSession();
         const { acr_values: acrValues, max_age: maxAge } = exchange.body;
         const wanted = {
           acrValues: acrValues.split(" "),
@@ -195,6 +207,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       params: z.object({ id }),
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
         const { account } = principal;
         if (!(await factors.remove(account.id, exchange.params.id))) {
           throw new PlatformError("not_found", "There is no such factor.");
@@ -212,6 +225,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
       answer: z.object({ backup_codes: z.array(z.string()) }),
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
         const { account } = principal;
         const codes = await factors.renewBackupCodes(account.id);
         await record(exchange, principal, "mfa.backup_codes", `user:${account.id}`);
@@ -223,7 +237,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, policies } = parts;
+  const { identification, policies, oauth } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Second factors";
   const path = "/api/v1/auth/mfa/policies";
@@ -249,7 +263,9 @@ function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
       answer: policyAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
-        await policies.put(exchange.body);
+        const { scope: kind, subject: name } = exchange.body;
+        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        await policies.put(exchange.body, principal.rights);
         await record(
           exchange,
           principal,
@@ -268,22 +284,30 @@ function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
       params: z.object({ scope, subject }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
-        const { params } = exchange;
-        if (!(await policies.delete(params.scope, params.subject))) {
+        const { scope: kind, subject: name } = exchange.params;
+        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        if (!(await policies.delete(kind, name, principal.rights))) {
           throw new PlatformError("not_found", "There is no such policy.");
         }
-        await record(exchange, principal, "mfa.policy.remove", `${params.scope}:${params.subject}`);
+        await record(exchange, principal, "mfa.policy.remove", `${kind}:${name}`);
         return undefined;
       },
     }),
   ];
 }
 
-// A factor is added by somebody who has just signed in, not by whoever finds an open session.
-async function identifyFresh(
+// A factor is added by somebody who has just signed in, with a factor where there is one, not by whoever finds an open
+// session.
+async function identifyStrong(
   { identification }: MfaApiParts,
   exchange: Exchange<unknown, unknown, unknown>,
-): Promise<Account> {
+): Promise<Principal & { account: Account }> {
   const caller = await identification.guard(exchange);
-  return identification.requireFreshUser({ ...exchange, caller }).account;
+  const principal = identification.requireFreshUser({ ...exchange, caller });
+  await identification.requireSecondFactor(principal);
+  return principal;
+}
+
+function noSession(): PlatformError {
+  return createUnauthorizedError("The token belongs to no session: sign in again.");
 }

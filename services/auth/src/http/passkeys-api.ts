@@ -1,5 +1,5 @@
 // Operations on passkeys: begin and finish registration and sign-in, list, rename, remove.
-import { PlatformError } from "@platform/kernel/errors";
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { createValidationError, defineRoute } from "@platform/kernel/http";
 import type { ApiRoute, Exchange } from "@platform/kernel/http";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
@@ -7,10 +7,12 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials, Registration } from "../login/credentials.ts";
 import type { Login } from "../login/login.ts";
+import type { SecondFactor } from "../login/second-factor.ts";
 import type { SecurityNotices } from "../login/security-notices.ts";
 import { assertion, credentialId, registration } from "../passkey/credential.ts";
 import type { Passkeys } from "../passkey/passkeys.ts";
 import { nameDevice } from "../session/device.ts";
+import type { Sessions } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 import {
@@ -23,13 +25,21 @@ import {
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { answerSignedIn, showUser } from "./accounts-api.ts";
 import type { Cookies } from "./cookies.ts";
-import type { Identification } from "./principal.ts";
+import type { Identification, Principal } from "./principal.ts";
+
+/** What a registration for oneself is begun with: the session that it is for, and the scope of its token. */
+interface OwnRegistration {
+  sid: string;
+  scope: string | undefined;
+}
 
 /** What these operations work with. */
 export interface PasskeysApiParts {
   identification: Identification;
   passkeys: Passkeys;
   login: Login;
+  secondFactor: SecondFactor;
+  sessions: Sessions;
   credentials: Credentials;
   users: Users;
   notices: SecurityNotices;
@@ -44,6 +54,7 @@ export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
 
 function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
   const { identification, passkeys, login, credentials, users, notices, audit, cookies } = parts;
+  const { secondFactor, sessions } = parts;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
@@ -70,11 +81,13 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
             challenge: await passkeys.beginRegistration(invited, payload, false),
           };
         }
-        const account = await identifyFresh(parts, exchange);
+        const { account, session, scope } = await identifyStrong(parts, exchange);
         if (userId !== undefined && userId !== account.id) {
           throw new PlatformError("forbidden", "Passkeys are registered for one's own account.");
         }
-        return { challenge: await passkeys.beginRegistration(account, null, true) };
+        if (session === undefined) throw noSession();
+        const payload: OwnRegistration = { sid: session.id, scope: scope?.join(" ") };
+        return { challenge: await passkeys.beginRegistration(account, payload, true) };
       },
     }),
     defineRoute({
@@ -87,7 +100,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as RegistrationResponseJSON;
-        const { ticket, keep } = await passkeys.finishRegistration(response);
+        const { ticket, amr, keep } = await passkeys.finishRegistration(response);
         let account = ticket.userId === undefined ? undefined : await users.find(ticket.userId);
         if (ticket.userId === undefined) {
           const invited = ticket.payload as Required<
@@ -98,6 +111,11 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
         if (account === undefined || account.disabled) {
           throw new PlatformError("forbidden", "The account cannot have passkeys.");
         }
+        const own =
+          ticket.userId === undefined ? undefined : (ticket.payload as OwnRegistration | null);
+        // What the user has ended meanwhile does not add a way to sign in.
+        if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
+          throw noSession();
         const passkey = await keep(account.id, nameDevice(origin.userAgent));
         await audit.record({
           action: "passkey.register",
@@ -106,7 +124,14 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
           ip: origin.ip,
         });
         notices.tell(account, "passkey.register");
-        return { passkey, user: showUser(account) };
+        if (own === undefined || own === null) return { passkey, user: showUser(account) };
+        const elevated = await secondFactor.completeEnrolment(account, own.sid, amr, {
+          scope: own.scope,
+        });
+        return {
+          passkey,
+          ...answerSignedIn(elevated, exchange.answerHeaders, identification, cookies),
+        };
       },
     }),
     defineRoute({
@@ -162,7 +187,9 @@ function listOwnPasskeys(parts: PasskeysApiParts): ApiRoute[] {
       body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
       answer: passkeyAnswer,
       handle: async (exchange) => {
-        const { account } = identification.requireUser(exchange);
+        const principal = identification.requireUser(exchange);
+        await identification.requireSecondFactor(principal);
+        const { account } = principal;
         const item = await passkeys.rename(account.id, exchange.params.id, exchange.body.name);
         if (item === undefined) throw noSuchPasskey();
         return { passkey: item };
@@ -177,6 +204,7 @@ function listOwnPasskeys(parts: PasskeysApiParts): ApiRoute[] {
       problems: { 409: "It is the only way to sign in" },
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
         const { account } = principal;
         if (!(await passkeys.remove(account, exchange.params.id))) throw noSuchPasskey();
         await record(exchange, principal, "passkey.remove", `passkey:${exchange.params.id}`);
@@ -191,10 +219,16 @@ function noSuchPasskey(): PlatformError {
   return new PlatformError("not_found", "There is no such passkey.");
 }
 
-async function identifyFresh(
+function noSession(): PlatformError {
+  return createUnauthorizedError("The session has ended: sign in again.");
+}
+
+async function identifyStrong(
   { identification }: PasskeysApiParts,
   exchange: Exchange<unknown, unknown, unknown>,
-): Promise<Account> {
+): Promise<Principal & { account: Account }> {
   const caller = await identification.guard(exchange);
-  return identification.requireFreshUser({ ...exchange, caller }).account;
+  const principal = identification.requireFreshUser({ ...exchange, caller });
+  await identification.requireSecondFactor(principal);
+  return principal;
 }

@@ -5,7 +5,7 @@ import type { Exchange, Guard, GuardedRequest } from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
 import type { OAuth } from "../oauth/port.ts";
 import { hasPermission } from "../rbac/permission.ts";
-import type { Rbac, Rights, Scope } from "../rbac/rights.ts";
+import type { Rbac, Rights } from "../rbac/rights.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import { isSessionToken } from "../session/token.ts";
@@ -26,13 +26,16 @@ export interface Principal {
   id: string;
   account: Account | undefined;
   session: SessionInfo | undefined;
+  /** As far as the credential conveys them: what the caller does with it, and hands out, stays within. */
   rights: Rights;
-  /** What the credential itself allows; undefined where it stands for everything that the rights allow. */
+  /** Of an access token; undefined for sessions. */
   scope: readonly string[] | undefined;
   /** Undefined for sessions. */
   clientId: string | undefined;
   /** In ms; 0 where it is not known. */
   authTime: number;
+  /** Strength of the sign-in that the credential stands for. */
+  acr: string;
   /** To be handed to the caller: the session's token was renewed. */
   renewedToken: string | undefined;
 }
@@ -49,6 +52,8 @@ export interface PrincipalParts {
   now: () => number;
   /** Longest life of a session, in ms: the cookie's as well. */
   sessionAbsoluteMs: number;
+  /** True if the user has a second factor or a passkey. */
+  hasFactor: (userId: string) => Promise<boolean>;
 }
 
 type IdentifiedCaller = Extract<Caller, { kind: "user" }> & { principal: Principal };
@@ -129,10 +134,22 @@ export class Identification {
     return principal;
   }
 
+  /**
+   * Throws 401 unless a user who has a second factor or a passkey has signed in with one (RFC 9470 section 3): a password
+   * alone does not change factors.
+   */
+  async requireSecondFactor({ id, acr }: Principal): Promise<void> {
+    if (acr === "2" || !(await this.#parts.hasFactor(id))) return;
+    throw createUnauthorizedError(
+      "Sign in with your second factor or passkey: this changes what you sign in with.",
+      'Bearer error="insufficient_user_authentication", error_description="A stronger authentication is required", acr_values="2"',
+    );
+  }
+
   /** The caller, who must have the permission now, and by this credential. */
   async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
     const principal = this.require(exchange);
-    if (await this.may(principal, permission)) return principal;
+    if (this.may(principal, permission)) return principal;
     throw new PlatformError("forbidden", `The permission ${permission} is required.`, {
       headers: {
         "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${permission}"`,
@@ -141,12 +158,8 @@ export class Identification {
   }
 
   /** Whether the caller has the permission now, and by this credential. */
-  async may(principal: Principal, permission: string): Promise<boolean> {
-    if (!hasPermission(principal.rights.permissions, permission)) return false;
-    const { scope } = principal;
-    if (scope === undefined || scope.includes(permission)) return true;
-    const scopes = await this.#parts.rbac.listScopes();
-    return scopes.some((item) => scope.includes(item.name) && coversScope(item, permission));
+  may(principal: Principal, permission: string): boolean {
+    return hasPermission(principal.rights.permissions, permission);
   }
 
   /** Where a request comes from. */
@@ -180,6 +193,7 @@ export class Identification {
       scope: undefined,
       clientId: undefined,
       authTime: found.session.authTime,
+      acr: found.session.acr,
       renewedToken: found.token,
     };
   }
@@ -189,9 +203,11 @@ export class Identification {
     if (claims?.sub === undefined) return undefined;
     const clientId = readText(claims, "client_id");
     const base = { scope: claims.scope, clientId, renewedToken: undefined };
+    const { oauth, rbac } = this.#parts;
     if (claims.sub === clientId) {
-      const rights = await this.#parts.rbac.findRights({ kind: "client", id: clientId });
-      const none = { account: undefined, session: undefined, authTime: 0 };
+      const all = await rbac.findRights({ kind: "client", id: clientId });
+      const rights = oauth.limitRights(claims, all);
+      const none = { account: undefined, session: undefined, authTime: 0, acr: "" };
       return { ...base, ...none, kind: "client", id: clientId, rights };
     }
     const account = await this.#parts.accounts.find(claims.sub);
@@ -200,14 +216,16 @@ export class Identification {
       claims.sid === undefined ? undefined : await this.#parts.sessions.find(claims.sid);
     if (claims.sid !== undefined && session?.userId !== account.id) return undefined;
     const authTime = claims.all["auth_time"];
+    const all = await rbac.findRights({ kind: "user", id: account.id });
     return {
       ...base,
       kind: "user",
       id: account.id,
       account,
       session,
-      rights: await this.#parts.rbac.findRights({ kind: "user", id: account.id }),
+      rights: oauth.limitRights(claims, all),
       authTime: typeof authTime === "number" ? authTime * 1000 : 0,
+      acr: readText(claims, "acr") ?? "",
     };
   }
 }
@@ -222,10 +240,6 @@ function isLocal(request: GuardedRequest): boolean {
     peer: request.peer,
     getHeader: (name) => request.headers.get(name),
   }).allowed;
-}
-
-function coversScope(scope: Scope, permission: string): boolean {
-  return hasPermission(scope.permissions, permission);
 }
 
 function readText(claims: Claims, name: string): string | undefined {

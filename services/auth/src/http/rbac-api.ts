@@ -7,7 +7,7 @@ import type { AuditLog } from "../audit/audit-log.ts";
 import { PERMISSION } from "../rbac/permission.ts";
 import { policyLimits } from "../rbac/policy-store.ts";
 import type { ListChange, PolicyStore } from "../rbac/policy-store.ts";
-import type { Rbac } from "../rbac/rights.ts";
+import type { Rbac, Scope } from "../rbac/rights.ts";
 import type { SubjectKind } from "../rbac/schema.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./answers.ts";
@@ -109,6 +109,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
       path: "/api/v1/rbac/roles/{role}",
       summary: "Remove a role and its bindings",
       params,
+      problems: { 409: "A role inherits from it, or a scope maps to it" },
       handle: (exchange) =>
         write(exchange, "role.delete", `role:${exchange.params.role}`, (grantor) =>
           policy.deleteRole(exchange.params.role, grantor),
@@ -176,6 +177,7 @@ function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectK
         const principal = identification.require(exchange);
         const isOwn = principal.kind === kind && principal.id === exchange.params.id;
         if (!isOwn) await identification.requirePermission(exchange, "rbac:read");
+        else if (kind === "user") identification.requireUser(exchange);
         return show(exchange.params.id);
       },
     }),
@@ -213,12 +215,29 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
   const { identification, policy, rbac } = parts;
   const tag = "Scopes";
   const write = createWriter(parts);
+  // At least one of permissions and roles: a scope without either conveys nothing.
+  const definition = {
+    permissions: permissions.default([]),
+    roles: roles.default([]),
+    description,
+    first_party: z.boolean().default(false),
+  };
+  const problems = {
+    403: "You lack a permission that it conveys or conveyed, or are no administrator and it is first-party",
+    404: "There is no role of one of the names",
+    409: "It is a scope of OpenID Connect",
+  };
+  const put = (exchange: Exchange<unknown, unknown, unknown>, item: Scope): Promise<Scope> =>
+    write(exchange, "scope.put", `scope:${item.name}`, async (grantor) => {
+      await policy.putScope(item, grantor);
+      return item;
+    });
   return [
     defineRoute({
       tag,
       method: "GET",
       path: "/api/v1/auth/scopes",
-      summary: "Scopes, and the permissions of which one is enough to be given each",
+      summary: "Scopes, and the permissions and roles of which one is enough to be given each",
       answer: scopesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
@@ -231,13 +250,21 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
       path: "/api/v1/auth/scopes",
       summary: "Make or replace a scope",
       status: 201,
-      body: z.strictObject({ name: scopeName, permissions: permissions.min(1), description }),
+      body: z.strictObject({ name: scopeName, ...definition }),
+      problems,
       answer: scope,
-      handle: (exchange) =>
-        write(exchange, "scope.put", `scope:${exchange.body.name}`, async (grantor) => {
-          await policy.putScope(exchange.body, grantor);
-          return exchange.body;
-        }),
+      handle: (exchange) => put(exchange, exchange.body),
+    }),
+    defineRoute({
+      tag,
+      method: "PUT",
+      path: "/api/v1/auth/scopes/{name}",
+      summary: "Make or replace a scope",
+      params: z.object({ name: scopeName }),
+      body: z.strictObject(definition),
+      problems,
+      answer: scope,
+      handle: (exchange) => put(exchange, { name: exchange.params.name, ...exchange.body }),
     }),
     defineRoute({
       tag,
@@ -246,8 +273,8 @@ function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
       summary: "Remove a scope",
       params: z.object({ name: scopeName }),
       handle: (exchange) =>
-        write(exchange, "scope.delete", `scope:${exchange.params.name}`, async () => {
-          if (await policy.deleteScope(exchange.params.name)) return;
+        write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
+          if (await policy.deleteScope(exchange.params.name, grantor)) return;
           throw new PlatformError("not_found", "There is no such scope.");
         }),
     }),

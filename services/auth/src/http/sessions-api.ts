@@ -57,7 +57,7 @@ export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
         const sid = exchange.params.id;
         const found = await sessions.find(sid);
         if (found === undefined || found.userId !== principal.account?.id) {
-          if (!(await identification.may(principal, "sessions:write")) || found === undefined) {
+          if (!identification.may(principal, "sessions:write") || found === undefined) {
             throw new PlatformError("not_found", "There is no such session.");
           }
           await users.requireManageable(found.userId, principal.rights);

@@ -65,14 +65,14 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/users",
-      summary: "Users, by name",
-      query: pageQuery,
+      summary: "Users, by name; those whose name, address or display name holds `search`",
+      query: pageQuery.extend({ search: z.string().trim().min(1).max(256).optional() }),
       answer: usersAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const page = await readPage(exchange.query, {
           key: sortKey,
-          read: (limit, after) => users.list(limit, after),
+          read: (limit, after) => users.list(limit, after, exchange.query.search),
           keyOf: (user) => foldUsername(user.username),
         });
         return { users: page.items.map(showUser), next_cursor: page.next_cursor };
@@ -192,6 +192,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const principal = await identification.requirePermission(exchange, "users:write");
         const userId = exchange.params.id;
         requireFreshForSelf(exchange, principal, userId);
+        if (principal.account?.id === userId) await identification.requireSecondFactor(principal);
         await users.requireManageable(userId, principal.rights);
         const account = await users.find(userId);
         if (account === undefined) throw new PlatformError("not_found", "There is no such user.");

@@ -2,24 +2,30 @@
 import { createValidationError } from "@platform/kernel/http";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
+import type { AuthDatabase } from "../schema.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { OAuth } from "../oauth/port.ts";
-import type { PasswordHasher } from "../password/hasher.ts";
+import type { HashLane, PasswordHasher } from "../password/hasher.ts";
 import type { PasswordPolicy } from "../password/policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../throttle/throttle.ts";
-import { networkOf } from "../throttle/network.ts";
+import { networkOf, subscriberOf } from "../throttle/network.ts";
 import type { TicketItem, Tickets } from "../ticket/tickets.ts";
 import type { Account } from "../user/account.ts";
+import { isDeceptive } from "../user/deceptive-name.ts";
 import { readEmail, readUsername } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
+import type { DeviceMarks } from "./device-marks.ts";
+import { clearGuesses } from "./guessing.ts";
 import type { SecurityNotices } from "./security-notices.ts";
 
 const verificationMs = 86_400_000;
 /** How long a recovery link is good. */
 export const recoveryMs = 3_600_000;
 const invitationMs = 7 * 86_400_000;
+const hourMs = 3_600_000;
 const freeMessages = 5;
+const freeMessagesPerAddress = 20;
 
 /** What somebody registers with, as it came. */
 export interface Registration {
@@ -34,6 +40,8 @@ export interface Registration {
 
 /** What this works with. */
 export interface CredentialParts {
+  database: AuthDatabase;
+  deviceMarks: DeviceMarks;
   users: Users;
   hasher: PasswordHasher;
   policy: PasswordPolicy;
@@ -46,6 +54,8 @@ export interface CredentialParts {
   audit: AuditLog;
   publicUrl: string;
   registration: "open" | "invitation" | "closed";
+  /** Registrations without an invitation within an hour. */
+  registrationsHourly: { perAddress: number; perNetwork: number };
   /** Told of what went wrong where the answer must not show it. */
   onHiddenError: (error: unknown) => void;
 }
@@ -65,10 +75,13 @@ export class Credentials {
     if (invitation === undefined && mode !== "open") {
       throw new PlatformError("forbidden", "Accounts are made by invitation or by administrators.");
     }
-    const user = await this.#readUser(registration);
+    this.#checkUser(registration);
+    if (invitation === undefined) await this.#admitRegistration(origin);
+    else if ((await tickets.peek("invitation", invitation)) === undefined) throw badInvitation();
+    const user = await this.#readUser(registration, "registration");
     // Taken after everything else has been checked: a typing error does not cost the invitation.
     if (invitation !== undefined && (await tickets.take("invitation", invitation)) === undefined) {
-      throw new PlatformError("forbidden", "The invitation is used, expired or none.");
+      throw badInvitation();
     }
     const account = await this.#parts.users.create(user);
     await audit.record({
@@ -83,6 +96,11 @@ export class Credentials {
   /** Makes an account on somebody's behalf. */
   async create(registration: Registration): Promise<Account> {
     return this.#parts.users.create(await this.#readUser(registration));
+  }
+
+  /** Whether the start-up link's token still makes the first administrator. */
+  async isSetUpLink(token: string): Promise<boolean> {
+    return (await this.#parts.tickets.peek("setup", token)) !== undefined;
   }
 
   /** Makes the first administrator, for the holder of the start-up link. */
@@ -107,7 +125,7 @@ export class Credentials {
     username: string,
   ): Promise<{ id: string; username: string; name: undefined }> {
     if ((await this.#parts.tickets.peek("invitation", invitation)) === undefined) {
-      throw new PlatformError("forbidden", "The invitation is used, expired or none.");
+      throw badInvitation();
     }
     const user = await this.#readUser({ username });
     if ((await this.#parts.users.findRowByUsername(user.username)) !== undefined) {
@@ -187,18 +205,35 @@ export class Credentials {
   }
 
   /** Sends a recovery link where the address is a verified one; says nothing about whether it is. */
-  async beginRecovery(text: string, origin: Origin): Promise<void> {
-    const { notifier, throttle, users } = this.#parts;
+  async beginRecovery(text: string, origin: Origin, deviceMark: string | undefined): Promise<void> {
+    const { notifier, throttle, users, deviceMarks } = this.#parts;
     notifier.requireChannel();
     const email = readEmail(text);
-    await throttle.begin(
-      { key: `mail:recovery:${email?.toLowerCase() ?? "none"}`, free: freeMessages },
-      [{ key: `mail:address:${networkOf(origin.ip)}`, free: 20 }],
-    );
     const account = email === undefined ? undefined : await users.findByVerifiedEmail(email);
+    const device = account && deviceMarks.read(deviceMark, account.username);
+    const mailbox = email?.toLowerCase() ?? "none";
+    await (device === undefined
+      ? throttle.begin(
+          { key: `mail:recovery:${mailbox} ${networkOf(origin.ip)}`, free: freeMessages },
+          [{ key: `mail:address:${subscriberOf(origin.ip)}`, free: freeMessagesPerAddress }],
+        )
+      : throttle.begin({ key: `mail:device:${device}`, free: freeMessages }, []));
+    if (!(await this.#mayReceiveRecovery(mailbox))) return;
     // Not awaited: how long the delivery takes would tell that there is somebody.
     if (account !== undefined && !account.disabled) {
       void this.#sendRecovery(account).catch(this.#parts.onHiddenError);
+    }
+  }
+
+  // However many networks ask, a mailbox gets few messages. It is left at that without a word: links are good for longer
+  // than the longest wait, so the mailbox holds one.
+  async #mayReceiveRecovery(mailbox: string): Promise<boolean> {
+    try {
+      await this.#parts.throttle.begin({ key: `mail:mailbox:${mailbox}`, free: freeMessages }, []);
+      return true;
+    } catch (error) {
+      if (error instanceof PlatformError && error.code === "too_many_requests") return false;
+      throw error;
     }
   }
 
@@ -216,6 +251,7 @@ export class Credentials {
   /** Changes a user. Another address is to be verified anew, and links that were sent to the one of before are void. */
   async change(account: Account, change: UserChange): Promise<Account> {
     const { users, tickets, notices } = this.#parts;
+    if (typeof change.name === "string") requireHonestName(change.name);
     if (change.email === undefined) return users.change(account.id, change);
     const email = change.email === null ? null : readEmail(change.email);
     if (email === undefined) throw invalid("email", "an email address");
@@ -225,8 +261,15 @@ export class Credentials {
     return changed;
   }
 
-  /** Sets a new password for the holder of a recovery link; every session and token of before ends. */
-  async finishRecovery(token: string, password: string, origin: Origin): Promise<Account> {
+  /**
+   * Sets a new password for the holder of a recovery link; every session and token of before ends. The link proves who
+   * they are: wrong passwords of others are forgotten, and the mark makes the browser one of the account's devices.
+   */
+  async finishRecovery(
+    token: string,
+    password: string,
+    origin: Origin,
+  ): Promise<{ account: Account; deviceMark: string }> {
     const { users, tickets } = this.#parts;
     const found = await tickets.peek("recovery", token);
     const account = found?.userId === undefined ? undefined : await users.find(found.userId);
@@ -234,7 +277,8 @@ export class Credentials {
     this.#requireGoodPassword(password, [account.username, account.email], "new_password");
     if ((await tickets.take("recovery", token)) === undefined) throw badLink();
     await this.#setPassword(account, password, undefined, origin, "password.recover");
-    return account;
+    await clearGuesses(this.#parts.database, account.username);
+    return { account, deviceMark: this.#parts.deviceMarks.create(account.username) };
   }
 
   /**
@@ -287,7 +331,26 @@ export class Credentials {
     });
   }
 
-  async #readUser(registration: Registration) {
+  async #admitRegistration({ ip }: Origin): Promise<void> {
+    const { throttle, registrationsHourly: limits } = this.#parts;
+    await throttle.admit(
+      [
+        { key: `register:address:${ip}`, max: limits.perAddress, windowMs: hourMs },
+        { key: `register:network:${networkOf(ip)}`, max: limits.perNetwork, windowMs: hourMs },
+      ],
+      "Too many accounts were registered from this address or network: try again later.",
+    );
+  }
+
+  async #readUser(registration: Registration, lane?: HashLane) {
+    const user = this.#checkUser(registration);
+    const { password } = registration;
+    const passwordHash =
+      password === undefined ? undefined : await this.#parts.hasher.hash(password, lane);
+    return { ...user, passwordHash };
+  }
+
+  #checkUser(registration: Registration) {
     const username = readUsername(registration.username);
     if (username === undefined) {
       throw invalid(
@@ -300,10 +363,9 @@ export class Credentials {
       throw invalid("email", "an email address");
     }
     const { password, name } = registration;
+    if (name !== undefined) requireHonestName(name);
     if (password !== undefined) this.#requireGoodPassword(password, [username, email], "password");
-    const passwordHash =
-      password === undefined ? undefined : await this.#parts.hasher.hash(password);
-    return { id: registration.id, username, email, name, passwordHash };
+    return { id: registration.id, username, email, name };
   }
 
   #requireGoodPassword(
@@ -316,8 +378,17 @@ export class Credentials {
   }
 }
 
+function requireHonestName(name: string): void {
+  if (isDeceptive(name))
+    throw invalid("name", "it holds characters that show it as something else");
+}
+
 function invalid(path: string, message: string): PlatformError {
   return createValidationError([{ in: "body", path, message }]);
+}
+
+function badInvitation(): PlatformError {
+  return new PlatformError("forbidden", "The invitation is used, expired or none.");
 }
 
 function badLink(): PlatformError {

@@ -1,7 +1,8 @@
 // Signing in: checks a password within bounds, opens the session, and gives what a login answers.
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
+import type { DeviceMarks } from "./device-marks.ts";
+import { formatAccountKeys } from "./guessing.ts";
 import type { SignInPurpose } from "./second-factor.ts";
 import type { LoginTokens, OAuth } from "../oauth/port.ts";
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
@@ -10,16 +11,14 @@ import type { PasswordHasher } from "../password/hasher.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Proof, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../throttle/throttle.ts";
-import { networkOf } from "../throttle/network.ts";
+import { subscriberOf } from "../throttle/network.ts";
 import { toAccount } from "../user/account.ts";
 import type { Account } from "../user/account.ts";
-import { foldUsername } from "../user/username.ts";
 import type { Users } from "../user/users.ts";
 
-/** Failures that cost nothing, per account and per address. */
-const freePerAccount = 10;
+/** Failures that cost nothing. */
+const freePerDevice = 10;
 const freePerAddress = 100;
-const deviceIdBytes = 16;
 
 /** Somebody who has signed in. */
 export interface SignedIn {
@@ -46,24 +45,21 @@ export interface LoginParts {
   oauth: OAuth;
   audit: AuditLog;
   count: CountLogin;
-  /** Signs device marks. */
-  secret: Buffer;
+  deviceMarks: DeviceMarks;
 }
 
 /** Signs users in. */
 export class Login {
   readonly #parts: LoginParts;
-  readonly #deviceKey: Buffer;
 
   constructor(parts: LoginParts) {
     this.#parts = parts;
-    this.#deviceKey = createHmac("sha256", parts.secret).update("device marks").digest();
   }
 
   /**
    * The user with this name and password. Unknown name, wrong password and disabled user are the same 401 after the same
-   * time. Attempts from a device that has signed in to the account before are counted apart: others cannot lock its
-   * owner out.
+   * time. Attempts from a device that has signed in to the account before are counted by themselves alone: nobody else
+   * can lock its owner out.
    */
   async checkPassword(
     username: string,
@@ -71,16 +67,15 @@ export class Login {
     origin: Origin,
     deviceMark: string | undefined,
   ): Promise<Account> {
-    const { users, hasher, throttle, audit, count } = this.#parts;
-    const name = foldUsername(username);
-    const device = this.#readDeviceMark(deviceMark, name);
-    const attempt = await throttle.begin(
-      {
-        key: device === undefined ? `password:account:${name}` : `password:device:${device}`,
-        free: freePerAccount,
-      },
-      [{ key: `password:address:${networkOf(origin.ip)}`, free: freePerAddress }],
-    );
+    const { users, hasher, throttle, audit, count, deviceMarks } = this.#parts;
+    const device = deviceMarks.read(deviceMark, username);
+    const { pair, account } = formatAccountKeys(username, origin.ip);
+    const attempt = await (device === undefined
+      ? throttle.begin(pair, [
+          account,
+          { key: `password:address:${subscriberOf(origin.ip)}`, free: freePerAddress },
+        ])
+      : throttle.begin({ key: `password:device:${device}`, free: freePerDevice }, []));
     const row = await users.findRowByUsername(username);
     const isRight = await hasher.verify(row?.password_hash, password);
     if (row === undefined || !isRight || row.disabled === 1) {
@@ -102,25 +97,25 @@ export class Login {
     return toAccount(row);
   }
 
-  /** The user whose passkey has signed our challenge; failures count by address, never against an account. */
+  /**
+   * The user whose passkey has signed our challenge. Only failures are counted, by address: a signature cannot be guessed,
+   * so a right one is never made to wait.
+   */
   async checkPasskey(
     response: AuthenticationResponseJSON,
     origin: Origin,
   ): Promise<{ account: Account; amr: readonly string[] }> {
     const { users, passkeys, throttle, audit, count } = this.#parts;
-    const attempt = await throttle.begin(
-      { key: `passkey:address:${networkOf(origin.ip)}`, free: freePerAddress },
-      [],
-    );
     try {
       const { userId, amr } = await passkeys.finishLogin(response);
       const account = await users.find(userId);
       if (account === undefined || account.disabled) {
         throw createUnauthorizedError("The passkey is not valid.");
       }
-      await attempt.succeed();
       return { account, amr };
     } catch (error) {
+      const key = `passkey:address:${subscriberOf(origin.ip)}`;
+      await throttle.begin({ key, free: freePerAddress }, []);
       count("passkey", "failure");
       await audit.record({
         action: "login",
@@ -165,22 +160,6 @@ export class Login {
 
   /** A mark for a device that the account has just signed in on. */
   createDeviceMark(account: Account): string {
-    const id = randomBytes(deviceIdBytes);
-    const signature = this.#signDevice(id, foldUsername(account.username));
-    return Buffer.concat([id, signature]).toString("base64url");
-  }
-
-  #readDeviceMark(mark: string | undefined, name: string): string | undefined {
-    if (mark === undefined || mark.length > 128) return undefined;
-    const bytes = Buffer.from(mark, "base64url");
-    if (bytes.length !== deviceIdBytes + 32) return undefined;
-    const id = bytes.subarray(0, deviceIdBytes);
-    return timingSafeEqual(bytes.subarray(deviceIdBytes), this.#signDevice(id, name))
-      ? id.toString("base64url")
-      : undefined;
-  }
-
-  #signDevice(id: Buffer, name: string): Buffer {
-    return createHmac("sha256", this.#deviceKey).update(id).update(name).digest();
+    return this.#parts.deviceMarks.create(account.username);
   }
 }

@@ -3,6 +3,7 @@ import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors"
 import type { FactorItem, Factors } from "../mfa/factors.ts";
 import type { MfaPolicies } from "../mfa/policies.ts";
 import type { OAuth } from "../oauth/port.ts";
+import type { Passkeys } from "../passkey/passkeys.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Ticket, Tickets } from "../ticket/tickets.ts";
@@ -26,7 +27,9 @@ export interface SignInPurpose {
 /** What the first factor leads to. */
 export type SignInOutcome =
   | { kind: "signed-in"; signedIn: SignedIn }
-  | { kind: "factor"; challenge: FactorChallenge };
+  | { kind: "factor"; challenge: FactorChallenge }
+  /** A policy requires a second factor and the user has a passkey: they sign in with that. */
+  | { kind: "passkey" };
 
 /** What a second factor is asked with. */
 export interface FactorChallenge {
@@ -60,6 +63,7 @@ export interface SecondFactorParts {
   oauth: OAuth;
   login: Login;
   notices: SecurityNotices;
+  passkeys: Passkeys;
 }
 
 /** Second factors at sign-in. */
@@ -78,6 +82,8 @@ export class SecondFactor {
       return { kind: "factor", challenge: await this.#ask(account.id, "login", purpose, items) };
     }
     if (await policies.requires(account.id, purpose.clientId)) {
+      // A password alone must not add a factor beside the passkey, which is one.
+      if (await this.hasFactor(account.id)) return { kind: "passkey" };
       const challenge = await this.#ask(account.id, "enrol", purpose, []);
       return { kind: "factor", challenge: { ...challenge, enrolment_required: true } };
     }
@@ -98,7 +104,37 @@ export class SecondFactor {
   async findEnrolling(mfaToken: string): Promise<Account> {
     const ticket = await this.#parts.tickets.peek("mfa", mfaToken);
     if (ticket === undefined || readPayload(ticket).kind !== "enrol") throw badToken();
-    return this.#findUser(ticket);
+    const account = await this.#findUser(ticket);
+    if (await this.hasFactor(account.id)) throw badToken();
+    return account;
+  }
+
+  /** True if the user has a second factor or a passkey: what they sign in with is changed with one of them only. */
+  async hasFactor(userId: string): Promise<boolean> {
+    const { factors, passkeys } = this.#parts;
+    const [confirmed, keys] = await Promise.all([factors.list(userId), passkeys.list(userId)]);
+    return confirmed.length > 0 || keys.length > 0;
+  }
+
+  /**
+   * Ends what a password alone has opened, now that there is a factor: other sessions with their tokens, sign-ins and
+   * registrations in progress. The session that it was shown in becomes one of two factors, with a new token.
+   */
+  async completeEnrolment(
+    account: Account,
+    sid: string,
+    amr: readonly string[],
+    purpose: SignInPurpose,
+  ): Promise<SignedIn> {
+    await this.#endSingleFactor(account.id, sid);
+    return this.#elevate(account, sid, amr, purpose);
+  }
+
+  async #endSingleFactor(userId: string, exceptSid: string | undefined): Promise<void> {
+    const { tickets, sessions, oauth } = this.#parts;
+    await tickets.revoke(userId, ["mfa", "passkey-registration"]);
+    for (const sid of await sessions.endSingleFactor(userId, exceptSid))
+      await oauth.revokeSession(sid);
   }
 
   /** Sends a code of one of the user's factors; returns where to, mostly hidden. */
@@ -123,6 +159,8 @@ export class SecondFactor {
       code?: string | undefined;
       password?: string | undefined;
       factorId?: string | undefined;
+      /** Of the browser that sends the password: from a known device it is throttled by that alone. */
+      deviceMark?: string | undefined;
     },
     origin: Origin,
   ): Promise<SignedIn> {
@@ -131,6 +169,7 @@ export class SecondFactor {
     if (ticket === undefined) throw badToken();
     const account = await this.#findUser(ticket);
     const { kind, purpose, sid } = readPayload(ticket);
+    if (kind === "enrol" && (await this.hasFactor(account.id))) throw badToken();
     let amr: readonly string[];
     if (proof.code !== undefined) {
       const checked =
@@ -141,12 +180,16 @@ export class SecondFactor {
     } else {
       const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
       if (!isEnough) throw new PlatformError("bad_request", "A code is needed.");
-      await login.checkPassword(account.username, proof.password ?? "", origin, undefined);
+      const { password = "", deviceMark } = proof;
+      await login.checkPassword(account.username, password, origin, deviceMark);
       amr = [];
     }
     if ((await tickets.take("mfa", mfaToken)) === undefined) throw badToken();
     const isSecond = amr.length > 0;
-    if (kind === "enrol") notices.tell(account, "mfa.enrol");
+    if (kind === "enrol") {
+      notices.tell(account, "mfa.enrol");
+      await this.#endSingleFactor(account.id, undefined);
+    }
     if (kind === "step-up") return this.#elevate(account, sid ?? "", amr, purpose);
     return login.open(
       account,
@@ -232,6 +275,13 @@ export class SecondFactor {
     if (account === undefined || account.disabled) throw badToken();
     return account;
   }
+}
+
+/** The 403 for a right password of a user who must sign in with their passkey. */
+export function createPasskeyRequired(): PlatformError {
+  return new PlatformError("mfa_required", "A passkey is needed to sign in.", {
+    fields: { factors: [], passkey_required: true },
+  });
 }
 
 /** The 403 that says a second factor is needed, and with what. */

@@ -1,6 +1,9 @@
 // Policies: who must have a second factor.
 import type { Clock } from "@platform/kernel/time";
+import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
+import type { PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac } from "../rbac/rights.ts";
+import { requireConcernedGrantable } from "../rbac/second-factor-duty.ts";
 import type { AuthDatabase } from "../schema.ts";
 import type { PolicyScope } from "./schema.ts";
 
@@ -16,12 +19,14 @@ export interface MfaPolicy {
 export class MfaPolicies {
   readonly #database: AuthDatabase;
   readonly #rbac: Rbac;
+  readonly #policy: PolicyStore;
   readonly #clock: Clock;
 
-  constructor(database: AuthDatabase, rbac: Rbac, clock: Clock) {
-    this.#database = database;
-    this.#rbac = rbac;
-    this.#clock = clock;
+  constructor(parts: { database: AuthDatabase; rbac: Rbac; policy: PolicyStore; clock: Clock }) {
+    this.#database = parts.database;
+    this.#rbac = parts.rbac;
+    this.#policy = parts.policy;
+    this.#clock = parts.clock;
   }
 
   async list(): Promise<MfaPolicy[]> {
@@ -39,23 +44,30 @@ export class MfaPolicies {
     }));
   }
 
-  async put(policy: MfaPolicy): Promise<void> {
+  /** Makes or replaces a policy. Throws 403 unless the grantor has all that those have whom it concerns. */
+  put(policy: MfaPolicy, grantor: Grantor): Promise<void> {
     const required = policy.required ? 1 : 0;
-    await this.#database.db
-      .insertInto("auth_mfa_policies")
-      .values({ ...policy, required, created_at: this.#clock.now() })
-      .onConflict((conflict) => conflict.columns(["scope", "subject"]).doUpdateSet({ required }))
-      .execute();
+    return this.#policy.change(async (trx) => {
+      await requireManageable(trx, policy.scope, policy.subject, grantor);
+      await trx
+        .insertInto("auth_mfa_policies")
+        .values({ ...policy, required, created_at: this.#clock.now() })
+        .onConflict((conflict) => conflict.columns(["scope", "subject"]).doUpdateSet({ required }))
+        .execute();
+    });
   }
 
-  /** Whether there was one. */
-  async delete(scope: PolicyScope, subject: string): Promise<boolean> {
-    const { numDeletedRows } = await this.#database.db
-      .deleteFrom("auth_mfa_policies")
-      .where("scope", "=", scope)
-      .where("subject", "=", subject)
-      .executeTakeFirst();
-    return numDeletedRows > 0n;
+  /** Removes a policy, under the same condition; whether there was one. */
+  delete(scope: PolicyScope, subject: string, grantor: Grantor): Promise<boolean> {
+    return this.#policy.change(async (trx) => {
+      await requireManageable(trx, scope, subject, grantor);
+      const { numDeletedRows } = await trx
+        .deleteFrom("auth_mfa_policies")
+        .where("scope", "=", scope)
+        .where("subject", "=", subject)
+        .executeTakeFirst();
+      return numDeletedRows > 0n;
+    });
   }
 
   /** Whether the user must have a second factor to sign in to the client. */
@@ -88,4 +100,15 @@ export class MfaPolicies {
     const { roles } = await this.#rbac.findRights({ kind: "user", id: userId });
     return roles.some((role) => named.has(role));
   }
+}
+
+// Clients are the OAuth core's to judge; the API asks it before.
+async function requireManageable(
+  trx: PolicyTransaction,
+  scope: PolicyScope,
+  subject: string,
+  grantor: Grantor,
+): Promise<void> {
+  if (scope !== "client")
+    await requireConcernedGrantable(trx, { kind: scope, id: subject }, grantor);
 }

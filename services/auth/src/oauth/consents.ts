@@ -75,14 +75,6 @@ export class Consents {
     return numDeletedRows > 0n;
   }
 
-  /** Forgets a client that is no more. */
-  async forgetClient(clientId: string): Promise<void> {
-    await this.#database.db
-      .deleteFrom("auth_oauth_consents")
-      .where("client_id", "=", clientId)
-      .execute();
-  }
-
   /** Removes those that are over. */
   async sweep(): Promise<void> {
     await this.#database.db

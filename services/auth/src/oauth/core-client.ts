@@ -19,6 +19,9 @@ export interface CoreClients {
   validate(metadata: Record<string, unknown>): Promise<void>;
 }
 
+/** Where an initial access token keeps the permissions of whoever issued it. */
+export const grantedMember = "granted";
+
 /** Finds a client; undefined where there is none. */
 export async function findCoreClient(
   provider: Provider,

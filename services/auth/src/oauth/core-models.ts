@@ -2,7 +2,7 @@
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider } from "oidc-provider";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { CoreClient } from "./core-client.ts";
+import { grantedMember, type CoreClient } from "./core-client.ts";
 import { isReplayError } from "./core-errors.ts";
 import { readProofId } from "./dpop-proof.ts";
 import type { LogoutNotices } from "./logout-notices.ts";
@@ -13,6 +13,11 @@ const clientsMax = 10_000;
 
 /** Clients that were asked for within the last second, by id; whoever changes one on this node takes it out. */
 export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
+
+const boundMember = "dpopBound";
+interface MarkedToken {
+  [boundMember]?: boolean;
+}
 
 /** What they work with. */
 export interface ModelParts {
@@ -25,6 +30,8 @@ export interface ModelParts {
 /** Changes the models of a provider, which has served nothing yet. */
 export function adaptModels(provider: Provider, parts: ModelParts): void {
   adoptSessions(provider);
+  keepGranted(provider);
+  markBoundTokens(provider);
   rememberClients(provider, parts);
   refuseRepeatedProofs(provider);
   tellPatiently(provider, parts.notices);
@@ -50,6 +57,42 @@ function adoptSessions(provider: Provider): void {
   prototype.ensureClientContainer = function nameSession(clientId) {
     if (this.sidFor(clientId) === undefined) this.sidFor(clientId, this.uid);
   };
+}
+
+// The core keeps the members of a token that its class names.
+function keepGranted(provider: Provider): void {
+  const { InitialAccessToken } = provider as unknown as {
+    InitialAccessToken: { IN_PAYLOAD: string[] };
+  };
+  const kept = [...InitialAccessToken.IN_PAYLOAD, grantedMember];
+  Object.defineProperty(InitialAccessToken, "IN_PAYLOAD", { get: () => kept });
+}
+
+// RFC 9449 section 5: refresh tokens of confidential clients are not bound to a key, so that they may change it. The tokens
+// that they bring are bound all the same: without a proof a refresh would turn them into ones for any bearer.
+function markBoundTokens(provider: Provider): void {
+  const RefreshToken = provider.RefreshToken as unknown as {
+    IN_PAYLOAD: string[];
+    prototype: MarkedToken & { save: (this: MarkedToken, ttl?: number) => Promise<string> };
+  };
+  const kept = [...RefreshToken.IN_PAYLOAD, boundMember];
+  Object.defineProperty(RefreshToken, "IN_PAYLOAD", { get: () => kept });
+  const { save } = RefreshToken.prototype;
+  RefreshToken.prototype.save = function mark(ttl) {
+    const { AccessToken: access, RotatedRefreshToken: rotated } = Provider.ctx?.oidc.entities ?? {};
+    const isBound =
+      (access as { jkt?: string } | undefined)?.jkt !== undefined ||
+      (rotated as MarkedToken | undefined)?.[boundMember] === true;
+    if (isBound) this[boundMember] = true;
+    return save.call(this, ttl);
+  };
+}
+
+/** For the core, as it refreshes: throws `invalid_dpop_proof` where the tokens are bound and no proof came. */
+export function requireProof(ctx: KoaContextWithOIDC): void {
+  const token = ctx.oidc.entities.RefreshToken as MarkedToken | undefined;
+  if (token?.[boundMember] === true && ctx.get("DPoP") === "")
+    throw new errors.InvalidDpopProof("a refresh of DPoP-bound tokens needs a proof");
 }
 
 // The core asks the store, and compares digests of everything it says, at every request of a client.

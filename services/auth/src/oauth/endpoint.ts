@@ -1,5 +1,6 @@
 // What our own endpoints beside the core have in common: form bodies in bounds, and OAuth's JSON answers.
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { toPlatformError } from "@platform/kernel/errors";
 
 const bodyBytesMax = 57_344;
 
@@ -8,14 +9,35 @@ export class OAuthError extends Error {
   readonly status: number;
   readonly code: string;
   readonly challenge: string | undefined;
+  /** `Retry-After`, in seconds. */
+  readonly retryAfter: string | undefined;
 
-  constructor(status: number, code: string, description: string, challenge?: string) {
+  constructor(
+    status: number,
+    code: string,
+    description: string,
+    challenge?: string,
+    retryAfter?: string,
+  ) {
     super(description);
+    this.retryAfter = retryAfter;
     this.name = "OAuthError";
     this.status = status;
     this.code = code;
     this.challenge = challenge;
   }
+}
+
+/**
+ * Any thrown value as an OAuth error. The platform's errors that mean "try again later" become `temporarily_unavailable`
+ * (RFC 6749 section 4.1.2.1 has the code), everything else `server_error`.
+ */
+export function toOAuthError(thrown: unknown): OAuthError {
+  if (thrown instanceof OAuthError) return thrown;
+  const { status, detail, headers } = toPlatformError(thrown);
+  return status === 503
+    ? new OAuthError(503, "temporarily_unavailable", detail, undefined, headers["Retry-After"])
+    : new OAuthError(500, "server_error", "the request could not be served");
 }
 
 /** Whether the body says to be a form. */
@@ -74,6 +96,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
 /** Answers with an error. */
 export function sendError(response: ServerResponse, error: OAuthError): void {
   if (error.challenge !== undefined) response.setHeader("WWW-Authenticate", error.challenge);
+  if (error.retryAfter !== undefined) response.setHeader("Retry-After", error.retryAfter);
   if (error.status === 413) response.setHeader("Connection", "close");
   sendJson(response, error.status, { error: error.code, error_description: error.message });
 }

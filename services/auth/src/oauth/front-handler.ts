@@ -6,7 +6,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
 import type { CoreClient } from "./core-client.ts";
 import { DevicePolls, pollSeconds } from "./device-polls.ts";
-import { OAuthError, readPairs, sendError } from "./endpoint.ts";
+import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import { coreRoutes, discoveryRoutes, findOAuthRoute, listMethods, ownRoutes } from "./routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo } from "./userinfo.ts";
@@ -19,6 +19,8 @@ export interface FrontHandlerParts {
   userinfo: UserinfoParts;
   log: Logger;
   clock: Clock;
+  /** Scopes that exist now. */
+  getScopes: () => ReadonlySet<string>;
   /** Makes a provider from the keys and scopes of this moment. */
   build: () => Provider;
   onTokenIssued: (grant: string) => void;
@@ -154,12 +156,7 @@ export class FrontHandler {
       response.destroy();
       return;
     }
-    sendError(
-      response,
-      error instanceof OAuthError
-        ? error
-        : new OAuthError(500, "server_error", "the request could not be served"),
-    );
+    sendError(response, toOAuthError(error));
   }
 
   #open(): Face {
@@ -173,6 +170,7 @@ export class FrontHandler {
     });
     provider.on("server_error", (ctx, error) => {
       this.#parts.log.error("the OAuth core failed", { path: ctx.path, error });
+      answerUnavailable(ctx, toOAuthError(error));
     });
     (provider as EventEmitter).on("error", (error: unknown) => {
       this.#parts.log.error("the OAuth core failed", { error });
@@ -187,9 +185,11 @@ export class FrontHandler {
     try {
       ctx.body = await this.#parts.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
     } catch (error) {
-      if (!(error instanceof OAuthError)) throw error;
-      ctx.status = error.status;
-      ctx.body = { error: error.code, error_description: error.message };
+      const failure = toOAuthError(error);
+      if (failure.status === 500) throw error;
+      ctx.status = failure.status;
+      if (failure.retryAfter !== undefined) ctx.set("Retry-After", failure.retryAfter);
+      ctx.body = { error: failure.code, error_description: failure.message };
     }
   }
 
@@ -199,7 +199,7 @@ export class FrontHandler {
       await this.#answerPending(ctx, pending);
       return;
     }
-    correctError(ctx, this.#polls);
+    correctError(ctx, this.#polls, this.#parts.getScopes());
     if (ctx.path === coreRoutes.device_authorization && ctx.status === 200)
       Object.assign(ctx.body as object, { interval: pollSeconds });
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
@@ -227,7 +227,11 @@ export class FrontHandler {
 }
 
 // Where the core says `invalid_request`, RFC 6749 section 5.2 has codes of its own, and it never says `slow_down`.
-function correctError(ctx: KoaContextWithOIDC, polls: DevicePolls): void {
+function correctError(
+  ctx: KoaContextWithOIDC,
+  polls: DevicePolls,
+  scopes: ReadonlySet<string>,
+): void {
   if (ctx.status !== 400) return;
   const body = ctx.body as { error?: string; error_description?: string } | undefined;
   if (body?.error === "authorization_pending") {
@@ -235,12 +239,39 @@ function correctError(ctx: KoaContextWithOIDC, polls: DevicePolls): void {
     body.error = "slow_down";
     body.error_description = `the device must wait ${pollSeconds} seconds longer between two requests`;
   }
+  nameScope(ctx, body, scopes);
   if (body?.error !== "invalid_request") return;
   if (body.error_description === "no client authentication mechanism provided") {
     body.error = "invalid_client";
     ctx.status = 401;
   } else if (body.error_description?.endsWith(" is not allowed for this client") === true) {
     body.error = "unauthorized_client";
+  }
+}
+
+// The core says that a scope is not allowed, and in a member beside it which.
+function nameScope(
+  ctx: KoaContextWithOIDC,
+  body: { error?: string; error_description?: string; scope?: string } | undefined,
+  scopes: ReadonlySet<string>,
+): void {
+  if (body?.error === "invalid_scope" && typeof body.scope === "string")
+    body.error_description = `${body.error_description}: ${body.scope}`;
+  const asked: unknown = ctx.oidc?.body?.["scope"];
+  const isUnnamed = body?.error_description?.startsWith("scope must only contain ") === true;
+  if (body !== undefined && isUnnamed && typeof asked === "string") {
+    const unknown = asked.split(" ").find((name) => !scopes.has(name));
+    if (unknown !== undefined) body.error_description = `scope: there is no scope ${unknown}`;
+  }
+}
+
+// The core answers 500 for every error that is not its own. Where it shows a page, that is made after this.
+function answerUnavailable(ctx: KoaContextWithOIDC, error: OAuthError): void {
+  if (error.status !== 503) return;
+  ctx.status = 503;
+  ctx.set("Retry-After", error.retryAfter ?? "1");
+  if (ctx.type !== "text/html") {
+    ctx.body = { error: error.code, error_description: error.message };
   }
 }
 

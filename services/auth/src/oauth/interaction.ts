@@ -1,12 +1,18 @@
 // Authorization requests that wait for the user: what the pages see of them, and how they end.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
-import { errors, type InteractionResults, type Provider } from "oidc-provider";
+import {
+  errors,
+  type Grant,
+  type InteractionResults,
+  type KoaContextWithOIDC,
+  type Provider,
+} from "oidc-provider";
 import type { SessionInfo } from "../session/session.ts";
 import type { Consents } from "./consents.ts";
 import { firstParty } from "./client-metadata.ts";
 import { describeClient } from "./grants.ts";
-import type { AcrDetails, StartDetails } from "./prompt-policy.ts";
+import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { claimsOfScope } from "./user-claims.ts";
 import type { Interaction, InteractionOutcome } from "./port.ts";
@@ -19,19 +25,20 @@ type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
+  readonly #acrValues: readonly string[];
   readonly #consents: Consents;
-  readonly #issuer: string;
 
   constructor(parts: {
     getProvider: () => Provider;
     policy: TokenPolicy;
     consents: Consents;
-    issuer: string;
+    /** Values of `acr` that sign-ins can reach. */
+    acrValues: readonly string[];
   }) {
     this.#getProvider = parts.getProvider;
     this.#policy = parts.policy;
+    this.#acrValues = parts.acrValues;
     this.#consents = parts.consents;
-    this.#issuer = parts.issuer;
   }
 
   /** The one that the browser's cookie names. */
@@ -47,7 +54,11 @@ export class Interactions {
     // Whoever would have consented is signed out by now.
     const isOrphan = prompt.name === "consent" && session === undefined;
     const isConsent = prompt.name === "consent" && !isOrphan;
-    const wanted = [...missing.oidc, ...missing.resource, ...scopesOf(missing.claims)];
+    const wanted = [
+      ...missing.oidc,
+      ...missing.resources.flatMap(([, names]) => names),
+      ...scopesOf(missing.claims),
+    ];
     const scopes = (isConsent ? [...new Set(wanted)] : asked).filter((scope) =>
       permitted.has(scope),
     );
@@ -59,7 +70,8 @@ export class Interactions {
       scopes,
       loginHint: readText(params["login_hint"]),
       acrValues:
-        (prompt.details as Partial<AcrDetails>).acrValues ?? readText(params["acr_values"]),
+        (prompt.details as Partial<AcrDetails>).acrValues ??
+        (readReachable(params["acr_values"], this.#acrValues) || undefined),
       uiLocales: readText(params["ui_locales"]),
       accountId: session?.accountId,
       startedAt: (prompt.details as Partial<StartDetails>).startedAt ?? (details.iat ?? 0) * 1_000,
@@ -68,7 +80,8 @@ export class Interactions {
     };
   }
 
-  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked.
+  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked; the operator's
+  // own clients have without asking what an administrator has marked so.
   async #isAgreed(
     { prompt, session }: CoreInteraction,
     client: { clientId: string; [name: string]: unknown },
@@ -76,10 +89,53 @@ export class Interactions {
   ): Promise<boolean> {
     if (session?.accountId === undefined || !prompt.reasons.every((name) => rememberable.has(name)))
       return false;
-    if (client[firstParty] === true) return true;
-    if (readMissingClaims(prompt).length > 0) return false;
-    const agreed = await this.#consents.find(session.accountId, client.clientId);
-    return scopes.every((scope) => agreed.has(scope));
+    const isOwn = client[firstParty] === true;
+    if (!isOwn && readMissingClaims(prompt).length > 0) return false;
+    return this.#isEachAgreed(session.accountId, client, scopes);
+  }
+
+  /**
+   * A grant of what a request asks for, where the user may not be asked and need not be, because all of it was agreed
+   * before; undefined otherwise.
+   */
+  async agreeSilently({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
+    const { client, account, requestParamScopes, requestParamOIDCScopes } = oidc;
+    if (client === undefined || account === undefined) return undefined;
+    if (oidc.params?.["prompt"] !== "none") return undefined;
+    const { accountId } = account;
+    const permitted = await this.#permit(client.scope, accountId);
+    const asked = [...requestParamScopes].filter((scope) => permitted.has(scope));
+    // Claims that are requested by name are consented to as the scopes that they belong to.
+    const claims = [...oidc.requestParamClaims];
+    const wanted = [...new Set([...asked, ...scopesOf(claims)])];
+    const isAgreed = asked.length > 0 && (await this.#isEachAgreed(accountId, client, wanted));
+    if (!isAgreed) return undefined;
+    const provider = this.#getProvider();
+    const grant = new provider.Grant({ accountId, clientId: client.clientId });
+    for (const scope of requestParamOIDCScopes) {
+      if (permitted.has(scope)) grant.addOIDCScope(scope);
+      else grant.rejectOIDCScope(scope);
+    }
+    if (claims.length > 0) grant.addOIDCClaims(claims);
+    const resources = (oidc.resourceServers ?? {}) as Record<string, { scopes: Set<string> }>;
+    for (const [indicator, { scopes }] of Object.entries(resources)) {
+      const ofResource = asked.filter((scope) => scopes.has(scope));
+      if (ofResource.length > 0) grant.addResourceScope(indicator, ofResource.join(" "));
+    }
+    await grant.save();
+    return grant;
+  }
+
+  async #isEachAgreed(
+    userId: string,
+    client: { clientId: string; [name: string]: unknown },
+    scopes: readonly string[],
+  ): Promise<boolean> {
+    const isOwn = client[firstParty] === true;
+    const agreed = await this.#consents.find(userId, client.clientId);
+    return scopes.every(
+      (scope) => agreed.has(scope) || (isOwn && this.#policy.isFirstParty(scope)),
+    );
   }
 
   /** Ends it; the returned URL goes on with the authorization. */
@@ -135,7 +191,7 @@ export class Interactions {
     const grant =
       known ??
       new provider.Grant({ accountId: session.accountId, clientId: String(params["client_id"]) });
-    const { oidc, claims, resource } = readMissing(details);
+    const { oidc, claims, resources } = readMissing(details);
     const client = await provider.Client.find(String(params["client_id"]));
     const permitted = await this.#permit(client?.scope, session.accountId);
     // What the user may not have was not shown: agreeing to the rest is no consent to it, should roles change.
@@ -144,9 +200,11 @@ export class Interactions {
       else grant.rejectOIDCScope(scope);
     }
     if (claims.length > 0) grant.addOIDCClaims(claims);
-    if (resource.length > 0) grant.addResourceScope(this.#issuer, resource.join(" "));
+    for (const [indicator, scopes] of resources)
+      grant.addResourceScope(indicator, scopes.join(" "));
     if (isAsked) {
-      const agreed = [...oidc, ...resource].filter((scope) => permitted.has(scope));
+      const asked = [...oidc, ...scopesOf(claims), ...resources.flatMap(([, scopes]) => scopes)];
+      const agreed = [...new Set(asked)].filter((scope) => permitted.has(scope));
       await this.#consents.remember(session.accountId, String(params["client_id"]), agreed);
     }
     return grant.save();
@@ -206,7 +264,7 @@ function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[]
 function readMissing({ prompt }: CoreInteraction): {
   oidc: string[];
   claims: string[];
-  resource: string[];
+  resources: [indicator: string, scopes: string[]][];
 } {
   const { missingOIDCScope, missingOIDCClaims, missingResourceScopes } = prompt.details as {
     missingOIDCScope?: string[];
@@ -214,11 +272,10 @@ function readMissing({ prompt }: CoreInteraction): {
     missingResourceScopes?: Record<string, string[]>;
   };
   const oidc = missingOIDCScope ?? [];
-  const resource = Object.values(missingResourceScopes ?? {}).flat();
   return {
     oidc,
     claims: missingOIDCClaims ?? [],
-    resource,
+    resources: Object.entries(missingResourceScopes ?? {}),
   };
 }
 

@@ -1,6 +1,5 @@
 // The composition of the OAuth core: stores, policy, the provider in force, the front handler, what others ask of it.
 import { hkdfSync } from "node:crypto";
-import type { Database } from "@platform/kernel/db";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
@@ -12,8 +11,10 @@ import type { Rbac } from "../rbac/rights.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Accounts } from "../user/account.ts";
 import { AccessTokenVerifier } from "./access-token.ts";
+import { Audiences } from "./audience.ts";
 import { ClientRegistry } from "./client-registry.ts";
 import { ClientStore } from "./client-store.ts";
+import { grantedMember } from "./core-client.ts";
 import { readThumbprint } from "./dpop-proof.ts";
 import { FrontHandler } from "./front-handler.ts";
 import { listGrants } from "./grants.ts";
@@ -26,14 +27,15 @@ import type { OAuthPages } from "./pages.ts";
 import { TokenPolicy } from "./policy.ts";
 import type { OAuth } from "./port.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
-import { buildProvider, ttlSeconds } from "./provider.ts";
+import { buildProvider, platformClientId, ttlSeconds } from "./provider.ts";
 import type { ClientCache } from "./core-models.ts";
 import type { ProviderParts } from "./provider.ts";
 import { createRefreshRotation } from "./refresh-rotation.ts";
 import { RevocationList } from "./revocation-list.ts";
 import { Revoker } from "./revoker.ts";
 import { findOAuthRoute } from "./routes.ts";
-import type { OAuthTables } from "./schema.ts";
+import type { AuthDatabase } from "../schema.ts";
+import type { FindOwnSession } from "./silent-sign-in.ts";
 import { TokenClaimsSource } from "./token-claims.ts";
 import { TokenExchange } from "./token-exchange.ts";
 import { TokenEndpoints } from "./token-endpoints.ts";
@@ -54,13 +56,14 @@ export interface OAuthOptions {
   pkce: "all" | "public";
   /** The service's secret, 32 bytes or more, the same on every node: cookies and successors are derived from it. */
   secret: Uint8Array;
-  database: Database<OAuthTables>;
+  database: AuthDatabase;
   box: SecretBox;
   keys: KeyRing;
   clock: Clock;
   log: Logger;
   accounts: Accounts;
   sessions: SessionLookup;
+  findOwnSession: FindOwnSession;
   rbac: Rbac;
   /** For every address that a client chose. */
   egressFetch: EgressFetch;
@@ -79,6 +82,11 @@ export interface OAuthOptions {
 /** Starts the core; when this resolves, it answers. The key ring has been started before. */
 export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const { issuer, database, box, keys, clock, log, accounts, egressFetch } = options;
+  const audiences = new Audiences({
+    issuer,
+    platform: options.audience,
+    ownClientId: platformClientId,
+  });
   const policy = new TokenPolicy(options.rbac, clock);
   await policy.refresh();
 
@@ -97,7 +105,9 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     database,
     box,
     clock,
-    getScopes: () => policy.scopeNames,
+    getScopes: () => policy.scopePermissions,
+    getGranted: readGranted,
+    revoke: (clientId) => revoker.revokeClient(clientId),
     onChange: (clientId) => clientCache.delete(clientId),
   });
   const claims = new TokenClaimsSource({
@@ -117,8 +127,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     claims,
     revocations,
     clock,
-    issuer,
-    audience: options.audience,
+    audiences,
     accessTokenSeconds: ttlSeconds.accessToken,
     getAlgorithm,
   });
@@ -126,7 +135,7 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
   const notices = new LogoutNotices(log);
   const parts: ProviderParts = {
     issuer,
-    audience: options.audience,
+    audiences,
     pkce: options.pkce,
     algorithm: options.algorithm,
     adapter: (model) => (model === "Client" ? clients.createAdapter() : items.createAdapter(model)),
@@ -134,6 +143,8 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     policy,
     accounts,
     sessions: options.sessions,
+    findOwnSession: options.findOwnSession,
+    agreeSilently: (ctx) => interactions.agreeSilently(ctx),
     rotation,
     claims,
     exchange,
@@ -153,16 +164,17 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     items,
     revocations,
     policy,
+    audiences,
     clock,
-    issuer,
   });
   const revoker = new Revoker({ getProvider, items, revocations, accounts, clock, notices });
   const front = new FrontHandler({
     issuer,
     endpoints,
     clock,
-    userinfo: { verifier, accounts, items, revocations, clock, issuer, getProvider },
+    userinfo: { verifier, accounts, items, revocations, clock, audiences, getProvider },
     log,
+    getScopes: () => policy.scopeNames,
     build: () => buildProvider(parts, keys.current),
     onTokenIssued: options.onTokenIssued ?? (() => {}),
     onSignOut: async (sid) => {
@@ -171,7 +183,12 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     },
   });
   const consents = new Consents(database, clock);
-  const interactions = new Interactions({ getProvider, policy, consents, issuer });
+  const interactions = new Interactions({
+    acrValues: options.acrValues,
+    getProvider,
+    policy,
+    consents,
+  });
   const mint = new LoginTokenMint({
     getProvider,
     policy,
@@ -182,7 +199,13 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     audience: options.audience,
     getAlgorithm,
   });
-  const registry = new ClientRegistry({ getProvider, clients, revoker });
+  await reportKeptAudiences(clients, log);
+  const registry = new ClientRegistry({
+    getProvider,
+    clients,
+    policy,
+    rbac: options.rbac,
+  });
 
   const stopFollowing = keys.onChange(() => front.rebuild());
   const poll = startTimer(pollMs, "scopes cannot be read", log, async () => {
@@ -198,7 +221,10 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
     handle: (request, response) => front.handle(request, response),
     findRoute: findOAuthRoute,
     mintForLogin: (account, session, scope) => mint.mint(account, session, scope),
-    verifyAccessToken: async (token) => toKernelClaims(await verifier.verify(token)),
+    verifyAccessToken: async (token) => {
+      const verified = await verifier.verify(token);
+      return verified?.claims.aud === audiences.platform ? toKernelClaims(verified) : undefined;
+    },
     findInteraction: (request, response) => interactions.find(request, response),
     finishInteraction: (request, response, outcome) =>
       interactions.finish(request, response, outcome),
@@ -210,13 +236,17 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
       const isRevoked = await revoker.revokeGrantsTo(clientId, userId);
       return isForgotten || isRevoked;
     },
-    addClient: (metadata) => registry.add(metadata),
+    limitRights: ({ scope, all }, rights) =>
+      policy.limit(rights, scope, all["client_id"] === platformClientId),
+    addClient: (metadata, grantor) => registry.add(metadata, grantor),
+    findClient: (clientId) => registry.find(clientId),
+    requireClientManageable: (clientId, grantor) => registry.requireManageable(clientId, grantor),
+    changeClient: (clientId, changes, grantor) => registry.change(clientId, changes, grantor),
+    rotateClientSecret: (clientId, grantor) => registry.rotateSecret(clientId, grantor),
     listClients: (after, limit) => clients.list(after, limit),
-    deleteClient: async (clientId) => {
-      await consents.forgetClient(clientId);
-      return registry.delete(clientId);
-    },
-    createInitialAccessToken: (seconds) => registry.createInitialAccessToken(seconds),
+    deleteClient: (clientId, grantor) => registry.delete(clientId, grantor),
+    createInitialAccessToken: (seconds, grantor) =>
+      registry.createInitialAccessToken(seconds, grantor),
     listKeys: () => keys.list(),
     rotateKeys: async (order) => {
       const made = await keys.rotate(order);
@@ -240,6 +270,23 @@ export async function createOAuth(options: OAuthOptions): Promise<OAuth> {
 
 function derive(secret: Uint8Array, purpose: string): Buffer {
   return Buffer.from(hkdfSync("sha256", secret, "", `platform-auth ${purpose}`, secretBytes));
+}
+
+// The audience of tokens was the platform's for every client once: administrators decide which of them keep it.
+async function reportKeptAudiences(clients: ClientStore, log: Logger): Promise<void> {
+  const { ids, count } = await clients.listKeepingAudience();
+  if (count === 0) return;
+  log.warn(
+    "tokens of clients from before the upgrade are good for all services until an administrator sets first_party or platform_audience",
+    { count, clients: ids },
+  );
+}
+
+// Of the initial access token of the request that the core is serving.
+function readGranted(): readonly string[] {
+  const { InitialAccessToken: token } = Provider.ctx?.oidc.entities ?? {};
+  const granted: unknown = (token as Record<string, unknown> | undefined)?.[grantedMember];
+  return Array.isArray(granted) ? (granted as string[]) : [];
 }
 
 // Of the request that the core is serving; nothing outside of one.

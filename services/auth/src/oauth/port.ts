@@ -2,6 +2,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Claims } from "@platform/kernel/identity";
 import type { KeyReport, Rotation } from "../key/key-ring.ts";
+import type { Grantor } from "../rbac/grant.ts";
+import type { Rights } from "../rbac/rights.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Account } from "../user/account.ts";
 
@@ -79,7 +81,10 @@ export interface OAuth {
   findRoute(path: string): string | undefined;
   /** Tokens of the built-in client `platform`; `scope` asks for less than all that the roles permit. */
   mintForLogin(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens>;
-  /** The claims of an access token of ours that is valid at this moment: signature, times, deny-list, session, epoch. */
+  /**
+   * The claims of an access token of ours for the platform that is valid at this moment: signature, audience, times,
+   * deny-list, session, epoch.
+   */
   verifyAccessToken(token: string): Promise<Claims | undefined>;
   /** The authorization request that the browser's cookie names; undefined where it has none or took too long. */
   findInteraction(
@@ -100,14 +105,31 @@ export interface OAuth {
   listGrants(userId: string): Promise<ClientGrant[]>;
   /** Ends what a user has granted to a client, with all tokens; false where there is nothing. */
   revokeGrants(userId: string, clientId: string): Promise<boolean>;
-  /** Registers a client; the answer holds its secret. Throws `validation_failed` for metadata that is not allowed. */
-  addClient(metadata: Record<string, unknown>): Promise<Record<string, unknown>>;
+  /** A caller's rights as far as the token that names them conveys them. */
+  limitRights(claims: Claims, rights: Rights): Rights;
+  /**
+   * Registers a client; the answer holds its secret. Throws `validation_failed` for metadata that is not allowed, and
+   * `forbidden` for a client that could do more than the grantor, as all changes do.
+   */
+  addClient(metadata: Record<string, unknown>, grantor: Grantor): Promise<Record<string, unknown>>;
+  /** A client without its secret; undefined if there is none. */
+  findClient(clientId: string): Promise<Record<string, unknown> | undefined>;
+  /** Throws `forbidden` unless the grantor has all that the client can have. */
+  requireClientManageable(clientId: string, grantor: Grantor): Promise<void>;
+  /** Changes metadata of a client; null removes a member. The answer holds the secret if it is a new one. */
+  changeClient(
+    clientId: string,
+    changes: Record<string, unknown>,
+    grantor: Grantor,
+  ): Promise<Record<string, unknown>>;
+  /** Replaces a client's secret at once; the answer holds the new one. */
+  rotateClientSecret(clientId: string, grantor: Grantor): Promise<Record<string, unknown>>;
   /** Clients without their secrets, by id, after `after`. */
   listClients(after: string, limit: number): Promise<Record<string, unknown>[]>;
   /** Deletes a client with all of its tokens; false where there is none. */
-  deleteClient(clientId: string): Promise<boolean>;
-  /** A token that lets its holder register clients for `expiresInSeconds`. */
-  createInitialAccessToken(expiresInSeconds: number): Promise<string>;
+  deleteClient(clientId: string, grantor: Grantor): Promise<boolean>;
+  /** A token that lets its holder register clients for `expiresInSeconds`; they convey no more than the grantor has. */
+  createInitialAccessToken(expiresInSeconds: number, grantor: Grantor): Promise<string>;
   /** Signing keys, the newest first. */
   listKeys(): Promise<KeyReport[]>;
   /** Rotates the signing keys. */

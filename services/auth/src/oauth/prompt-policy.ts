@@ -55,16 +55,13 @@ export function buildPromptPolicy(
       "the requested authentication could not be reached",
       "unmet_authentication_requirements",
       ({ oidc }) => {
-        const wanted = readAcr(oidc);
+        const wanted = readAcr(oidc, acrValues);
         if (wanted === "") return Check.NO_NEED_TO_PROMPT;
-        // RFC 9470 section 5: the request fails. Whatever the user did, it would not be what is asked for.
-        if (!wanted.split(" ").some((value) => acrValues.includes(value)))
-          throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
         if (oidc.session?.accountId === undefined) return Check.NO_NEED_TO_PROMPT;
         const isReached = reachesAcr(wanted, oidc.acr ?? "");
         return isReached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
       },
-      ({ oidc }): AcrDetails => ({ acrValues: readAcr(oidc) }),
+      ({ oidc }): AcrDetails => ({ acrValues: readAcr(oidc, acrValues) }),
     ),
   );
   login.checks.add(
@@ -85,16 +82,28 @@ export function buildPromptPolicy(
   return policy;
 }
 
+/** The values of `acr_values` that sign-ins can reach; the others are voluntary (OpenID Connect Core section 3.1.2.1). */
+export function readReachable(wanted: unknown, reachable: readonly string[]): string {
+  if (typeof wanted !== "string") return "";
+  return wanted
+    .split(" ")
+    .filter((value) => reachable.includes(value))
+    .join(" ");
+}
+
 // What the parameter `claims` calls essential (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
-function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
+function readAcr(
+  { claims, params }: KoaContextWithOIDC["oidc"],
+  reachable: readonly string[],
+): string {
   const asked = claims.id_token?.["acr"];
-  if (asked?.essential !== true) {
-    const wanted = params?.["acr_values"];
-    return typeof wanted === "string" ? wanted : "";
-  }
+  if (asked?.essential !== true) return readReachable(params?.["acr_values"], reachable);
   const values: unknown = asked.values ?? (asked.value === undefined ? [] : [asked.value]);
   if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
     throw new errors.InvalidRequest("values of acr must be texts");
+  // Whatever the user did, it would not be what is asked for.
+  if (values.length > 0 && !values.some((value) => reachable.includes(value)))
+    throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
   return values.join(" ");
 }
 

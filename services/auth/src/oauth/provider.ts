@@ -7,6 +7,7 @@ import {
   Provider,
   type Account,
   type AdapterFactory,
+  type Grant,
   type Configuration,
   type KoaContextWithOIDC,
 } from "oidc-provider";
@@ -15,8 +16,14 @@ import type { SigningAlgorithm } from "../key/schema.ts";
 import type { SigningKey } from "../key/signing-key.ts";
 import type { SessionLookup } from "../session/session.ts";
 import type { Account as User, Accounts } from "../user/account.ts";
-import { firstParty, validateClientMetadata } from "./client-metadata.ts";
-import { adaptModels, type ModelParts } from "./core-models.ts";
+import {
+  firstParty,
+  platformAudience,
+  signedUserinfo,
+  validateClientMetadata,
+} from "./client-metadata.ts";
+import type { Audiences } from "./audience.ts";
+import { adaptModels, requireProof, type ModelParts } from "./core-models.ts";
 import { isOriginOf } from "./cors.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
@@ -24,6 +31,7 @@ import type { TokenPolicy } from "./policy.ts";
 import { buildPromptPolicy } from "./prompt-policy.ts";
 import type { NeedsSecondFactor } from "./prompt-policy.ts";
 import { coreRoutes } from "./routes.ts";
+import { adoptOwnSession, type FindOwnSession } from "./silent-sign-in.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 import { claimsOfScope, describeAccount } from "./user-claims.ts";
 import { tokenExchangeGrant, tokenExchangeParameters } from "./token-exchange.ts";
@@ -68,6 +76,9 @@ export interface ProviderParts extends ModelParts {
   policy: TokenPolicy;
   accounts: Accounts;
   sessions: SessionLookup;
+  findOwnSession: FindOwnSession;
+  /** The grant for a request that must not ask, if all of it was agreed before. */
+  agreeSilently: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
   claims: TokenClaimsSource;
   exchange: TokenExchange;
   pages: OAuthPages;
@@ -79,8 +90,7 @@ export interface ProviderParts extends ModelParts {
   interactionPath: (uid: string) => string;
   /** Signs cookies. */
   cookieSecret: Uint8Array;
-  /** Audience of access tokens. */
-  audience: string;
+  audiences: Audiences;
   /** Which clients must use PKCE. */
   pkce: "all" | "public";
   fetch: (url: string | URL, options: RequestInit) => Promise<Response>;
@@ -116,7 +126,7 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
 }
 
 function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
-  const { issuer, policy, claims, audience } = parts;
+  const { issuer, policy, claims, audiences } = parts;
   const isHttps = issuer.startsWith("https:");
   return {
     adapter: parts.adapter,
@@ -132,7 +142,10 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
         scope: [...policy.scopeNames].join(" "),
       },
     ],
-    extraClientMetadata: { properties: [firstParty], validator: validateClientMetadata },
+    extraClientMetadata: {
+      properties: [firstParty, platformAudience, signedUserinfo],
+      validator: validateClientMetadata,
+    },
     clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
     scopes: [...policy.scopeNames],
     claims: {
@@ -143,7 +156,12 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       iss: null,
       sid: null,
     },
-    extraParams: { scope: restoreOfflineAccess },
+    extraParams: {
+      scope: async (ctx, scope, client) => {
+        await restoreOfflineAccess(ctx, scope, client);
+        await adoptOwnSession(ctx, parts.sessions, parts.findOwnSession);
+      },
+    },
     acrValues: parts.acrValues,
     responseTypes: ["code"],
     pkce: {
@@ -158,7 +176,16 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       if (!isOriginOf(client, origin, issuer)) ctx.remove("Access-Control-Allow-Origin");
       return true;
     },
-    rotateRefreshToken: () => true,
+    loadExistingGrant: async (ctx) => {
+      const { result, session, client, provider } = ctx.oidc;
+      const consent = result?.consent as { grantId?: string } | undefined;
+      const grantId = consent?.grantId ?? session?.grantIdFor(client?.clientId ?? "");
+      return grantId === undefined ? parts.agreeSilently(ctx) : provider.Grant.find(grantId);
+    },
+    rotateRefreshToken: (ctx) => {
+      requireProof(ctx);
+      return true;
+    },
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
     findAccount: async (_ctx, id) => toCoreAccount(await parts.accounts.find(id)),
@@ -215,10 +242,12 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       externalSigningSupport: { enabled: true, ack: "experimental-01" },
       resourceIndicators: {
         enabled: true,
-        defaultResource: (ctx) => claims.defaultResource(ctx, issuer),
+        defaultResource: () => issuer,
         useGrantedResource: () => true,
         getResourceServerInfo: async (ctx, indicator, client) => {
-          if (indicator !== issuer) throw new errors.InvalidTarget();
+          const audience = audiences.choose(client, indicator);
+          if (audience === undefined)
+            throw new errors.InvalidTarget("the client may not have tokens for the resource");
           return {
             scope: (await claims.permitScopes(ctx, client.clientId, client.scope)).join(" "),
             audience,

@@ -29,6 +29,12 @@ export interface ClientRow {
   metadata: string;
   /** The secret, sealed; null for clients that have none. */
   secret: string | null;
+  /** JSON list of the permissions of whoever registered or last changed it: no token of the client conveys more. */
+  granted: string;
+  /** 1 if it registered itself with an initial access token, and manages itself. */
+  is_dynamic: number;
+  /** 1 if it was registered when all tokens had the platform's audience, and no administrator has decided since. */
+  keeps_audience: number;
   created_at: number;
   updated_at: number;
 }
@@ -121,5 +127,16 @@ export const oauthMigrations: readonly Migration[] = [
   {
     id: "0003-issued-claims",
     statements: (t) => [`alter table auth_oauth_issued add column claims ${t.text}`],
+  },
+  {
+    id: "0004-client-grants",
+    statements: (t) => [
+      `alter table auth_oauth_clients add column granted ${t.text} not null default '["*:*"]'`,
+      `alter table auth_oauth_clients add column is_dynamic ${t.integer} not null default 0`,
+      `alter table auth_oauth_clients add column keeps_audience ${t.integer} not null default 0`,
+      "update auth_oauth_clients set keeps_audience = 1",
+      `update auth_oauth_clients set is_dynamic = 1 where client_id in
+        (select client_id from auth_oauth_items where model = 'RegistrationAccessToken' and client_id is not null)`,
+    ],
   },
 ];

@@ -3,7 +3,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
 import { createGoneError } from "./core-errors.ts";
 import type { TokenPolicy } from "./policy.ts";
-import type { Rights } from "../rbac/rights.ts";
+import { openidScopes, type Rights } from "../rbac/rights.ts";
 import type { Accounts } from "../user/account.ts";
 import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
@@ -72,27 +72,25 @@ export class TokenClaimsSource {
     if (rights !== undefined) this.#rights.set(token, Promise.resolve(rights));
   }
 
-  /** The resource of a request that names none. For a machine that names no scope either, all that it may have. */
-  async defaultResource(ctx: KoaContextWithOIDC, issuer: string): Promise<string> {
-    const { params, client } = ctx.oidc;
-    if (params?.["grant_type"] === "client_credentials" && params["scope"] === undefined) {
-      const permitted = await this.permitScopes(ctx, client!.clientId, client!.scope);
-      if (permitted.length > 0) params["scope"] = permitted.join(" ");
-    }
-    return issuer;
-  }
-
-  /** Scopes that may be issued in this request: those of the client, as far as the roles of whoever it acts for permit. */
+  /**
+   * Scopes that may be issued in this request: those of the client, as far as the roles of whoever it acts for permit. A
+   * machine that names none gets all of them.
+   */
   async permitScopes(
     ctx: KoaContextWithOIDC,
     clientId: string,
     clientScope: string | undefined,
   ): Promise<string[]> {
-    if (ctx.oidc.params?.["grant_type"] === "client_credentials") {
+    const { params } = ctx.oidc;
+    if (params?.["grant_type"] === "client_credentials") {
       const rights = await this.#policy.findClientRights(clientId);
-      const permitted = this.#policy.permit(clientScope, rights);
       // OpenID Connect is about people.
-      return permitted.filter((scope) => !personalScopes.has(scope));
+      const permitted = this.#policy
+        .permit(clientScope, rights)
+        .filter((scope) => !openidScopes.includes(scope));
+      if (params["scope"] === undefined && permitted.length > 0)
+        params["scope"] = permitted.join(" ");
+      return permitted;
     }
     const userId = ctx.oidc.entities.Account?.accountId ?? ctx.oidc.session?.accountId;
     const rights = userId === undefined ? undefined : await this.#findUserRights(ctx, userId);
@@ -173,9 +171,3 @@ function findSource(ctx: KoaContextWithOIDC | undefined): TokenSource {
 }
 
 const knownClaims: ReadonlySet<string> = new Set(Object.values(claimsOfScope).flat());
-const personalScopes: ReadonlySet<string> = new Set([
-  "openid",
-  "offline_access",
-  "profile",
-  "email",
-]);

@@ -5,6 +5,7 @@ import type { Provider } from "oidc-provider";
 import { hasPermission } from "../rbac/permission.ts";
 import { isJwt } from "./access-token.ts";
 import type { AccessTokenVerifier } from "./access-token.ts";
+import type { Audiences } from "./audience.ts";
 import { identifyAsker } from "./client-auth.ts";
 import type { CoreClient } from "./core-client.ts";
 import { keepToClient, openToOrigin } from "./cors.ts";
@@ -20,9 +21,12 @@ export interface TokenEndpointsParts {
   items: ItemStore;
   revocations: RevocationList;
   policy: TokenPolicy;
+  audiences: Audiences;
   clock: Clock;
-  issuer: string;
 }
+
+const badClient = "client authentication failed";
+const introspectPermission = "tokens:introspect";
 
 /** Which of the two. */
 export type TokenEndpoint = "introspect" | "revoke";
@@ -84,10 +88,9 @@ export class TokenEndpoints {
   /** The deny-list's feed; `?since=` is the last place the caller has seen. */
   async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const asker = await identifyAsker(this.#parts.getProvider(), request, new Map());
+    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", badClient);
     if (asker.kind === "bearer") await this.#admitBearer("introspect", asker.token);
-    if (asker.kind === "client" && asker.client.clientAuthMethod === "none") {
-      throw new OAuthError(401, "invalid_client", "client authentication failed");
-    }
+    else await this.#admitClient(asker.client);
     const since = new URL(request.url ?? "/", "http://-").searchParams.get("since") ?? "0";
     if (!/^\d{1,15}$/.test(since)) {
       throw new OAuthError(400, "invalid_request", "since must be a place in the feed");
@@ -95,19 +98,32 @@ export class TokenEndpoints {
     sendJson(response, 200, await this.#parts.revocations.readFeed(Number(since)));
   }
 
+  // The feed names sessions and users of every client.
+  async #admitClient(client: CoreClient): Promise<void> {
+    if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", badClient);
+    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    if (hasPermission(permissions, introspectPermission)) return;
+    const needed = `the permission ${introspectPermission} is needed`;
+    throw new OAuthError(403, "insufficient_scope", needed);
+  }
+
   async #admitBearer(endpoint: TokenEndpoint, token: string): Promise<Asking> {
-    const { verifier, policy } = this.#parts;
+    const { verifier, policy, audiences } = this.#parts;
     const verified = await verifier.verify(token);
-    if (verified === undefined || verified.claims.cnf !== undefined) {
+    if (
+      verified === undefined ||
+      verified.claims.cnf !== undefined ||
+      verified.claims.aud !== audiences.platform
+    ) {
       throw new OAuthError(401, "invalid_token", "the bearer token is not valid", bearerChallenge);
     }
-    const { sub, client_id, sid } = verified.claims;
+    const { sub, client_id, sid, scope } = verified.claims;
     const rights =
       sid === undefined
         ? await policy.findClientRights(client_id)
         : await policy.findUserRights(sub);
     const needed = `tokens:${endpoint}`;
-    if (!hasPermission(rights.permissions, needed)) {
+    if (!hasPermission(rights.permissions, needed) || !policy.conveys(scope, needed)) {
       throw new OAuthError(403, "insufficient_scope", `the permission ${needed} is needed`);
     }
     return { client: undefined };
@@ -123,10 +139,18 @@ export class TokenEndpoints {
     const described = isJwt(token)
       ? await this.#describeAccessToken(token)
       : await this.#describeRefreshToken(token);
-    // Public clients prove nothing about themselves: they learn about their own tokens only.
-    const isPublic = client !== undefined && client.clientAuthMethod === "none";
-    const isForeign = isPublic && described?.client_id !== client.clientId;
-    return described === undefined || isForeign ? { active: false } : described;
+    if (described === undefined) return { active: false };
+    // RFC 7662 section 2.2: whoever is not entitled to know learns as much as about a token that does not exist.
+    const isKnown = client === undefined || (await this.#mayKnow(client, described.client_id));
+    return isKnown ? described : { active: false };
+  }
+
+  // Tokens of its own, or those of all with the permission, which public clients cannot prove to have.
+  async #mayKnow(client: CoreClient, ownerId: string): Promise<boolean> {
+    if (client.clientId === ownerId) return true;
+    if (client.clientAuthMethod === "none") return false;
+    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    return hasPermission(permissions, introspectPermission);
   }
 
   async #describeAccessToken(token: string): Promise<Described | undefined> {
@@ -141,7 +165,7 @@ export class TokenEndpoints {
   }
 
   async #describeRefreshToken(token: string): Promise<Described | undefined> {
-    const { items, clock, issuer } = this.#parts;
+    const { items, clock, audiences } = this.#parts;
     const item = await items.read("RefreshToken", token);
     const now = clock.now() / 1_000;
     if (item === undefined || item.consumedAt !== undefined) return undefined;
@@ -152,7 +176,7 @@ export class TokenEndpoints {
     return {
       active: true,
       client_id: clientId,
-      iss: issuer,
+      iss: audiences.issuer,
       sub: accountId,
       sid: sessionUid,
       scope,

@@ -4,6 +4,7 @@ import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { hasPermission } from "../rbac/permission.ts";
 import type { Accounts } from "../user/account.ts";
 import type { AccessTokenClaims, AccessTokenVerifier, Actor } from "./access-token.ts";
+import type { AudienceClient, Audiences } from "./audience.ts";
 import type { CoreClient } from "./core-client.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
@@ -39,8 +40,7 @@ export interface TokenExchangeParts {
   claims: TokenClaimsSource;
   revocations: RevocationList;
   clock: Clock;
-  issuer: string;
-  audience: string;
+  audiences: Audiences;
   accessTokenSeconds: number;
   getAlgorithm: () => "RS256" | "ES256";
 }
@@ -61,20 +61,21 @@ export class TokenExchange {
     const client = ctx.oidc.client as CoreClient;
     const params = readParams(ctx.oidc.params ?? {});
     await this.#requireAllowed(client, ctx);
-    this.#requireTarget(params);
+    requireSupported(params);
     const subject = await this.#verifySubject(params);
+    const audience = this.#chooseAudience(client, params, subject.aud);
     const scope = await this.#narrowScope(client, subject, params.get("scope"));
     const actors = subject.act === undefined ? {} : { act: subject.act };
     const act: Actor = { sub: client.clientId, ...actors };
     if (countActors(act) > actorsMax)
       throw new errors.InvalidRequest("the chain of actors is too long");
 
-    const { claims, revocations, clock, issuer, audience, accessTokenSeconds } = this.#parts;
-    const left = subject.exp - Math.floor(clock.now() / 1_000);
-    const expiresIn = Math.min(accessTokenSeconds, left);
+    const { claims, revocations, clock, audiences, accessTokenSeconds } = this.#parts;
     // Every token of a user has one for as long as it lives.
     const grantId = await revocations.findGrantOf(subject.jti);
     if (grantId === undefined) throw new errors.InvalidRequest(badSubject);
+    const nowSeconds = Math.floor(clock.now() / 1_000);
+    const expiresIn = Math.min(accessTokenSeconds, subject.exp - nowSeconds);
     const token = new provider.AccessToken({
       accountId: subject.sub,
       client,
@@ -83,7 +84,7 @@ export class TokenExchange {
       grantId,
       ...(subject.sid === undefined ? {} : { sessionUid: subject.sid, sid: subject.sid }),
     });
-    token.resourceServer = new provider.ResourceServer(issuer, {
+    token.resourceServer = new provider.ResourceServer(audiences.issuer, {
       scope,
       audience,
       accessTokenTTL: expiresIn,
@@ -91,6 +92,8 @@ export class TokenExchange {
       jwt: { sign: { alg: this.#parts.getAlgorithm() } },
     });
     token.scope = scope;
+    // The core would count from when it signs, a moment later, and pass the end of the subject token.
+    Object.assign(token, { exp: nowSeconds + expiresIn });
     claims.setAuthentication(token, {
       sid: subject.sid,
       authTime: subject.auth_time,
@@ -117,23 +120,22 @@ export class TokenExchange {
     }
   }
 
-  #requireTarget(params: ReadonlyMap<string, string>): void {
-    const { issuer, audience } = this.#parts;
-    if (params.has("actor_token") || params.has("actor_token_type")) {
-      throw new errors.InvalidRequest(
-        "the client itself is the actor: actor_token is not supported",
-      );
-    }
-    const wanted = params.get("requested_token_type") ?? accessTokenType;
-    if (wanted !== accessTokenType && wanted !== jwtType) {
-      throw new errors.InvalidRequest("requested_token_type must be that of access tokens");
-    }
-    if (
-      (params.get("audience") ?? audience) !== audience ||
-      (params.get("resource") ?? issuer) !== issuer
-    ) {
-      throw new errors.InvalidTarget();
-    }
+  // The audience of before, or, of a token for the platform, a resource that the client names: never a wider one.
+  #chooseAudience(
+    client: AudienceClient,
+    params: ReadonlyMap<string, string>,
+    before: string,
+  ): string {
+    const { audiences } = this.#parts;
+    const resource = params.get("resource");
+    const chosen = resource === undefined ? before : audiences.choose(client, resource);
+    const isWider = chosen !== before && before !== audiences.platform;
+    const isUnallowed =
+      chosen === audiences.platform &&
+      audiences.choose(client, audiences.platformResource) === undefined;
+    if (chosen === undefined || isWider || isUnallowed) throw new errors.InvalidTarget();
+    if ((params.get("audience") ?? chosen) !== chosen) throw new errors.InvalidTarget();
+    return chosen;
   }
 
   async #verifySubject(params: ReadonlyMap<string, string>): Promise<AccessTokenClaims> {
@@ -169,6 +171,16 @@ export class TokenExchange {
     if (granted.length === 0)
       throw new errors.InvalidScope("nothing of the scope may be exchanged", asked ?? "");
     return granted.join(" ");
+  }
+}
+
+function requireSupported(params: ReadonlyMap<string, string>): void {
+  if (params.has("actor_token") || params.has("actor_token_type")) {
+    throw new errors.InvalidRequest("the client itself is the actor: actor_token is not supported");
+  }
+  const wanted = params.get("requested_token_type") ?? accessTokenType;
+  if (wanted !== accessTokenType && wanted !== jwtType) {
+    throw new errors.InvalidRequest("requested_token_type must be that of access tokens");
   }
 }
 

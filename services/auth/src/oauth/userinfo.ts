@@ -4,6 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
 import type { Accounts } from "../user/account.ts";
 import type { AccessTokenClaims, AccessTokenVerifier } from "./access-token.ts";
+import type { Audiences } from "./audience.ts";
 import { keepToClient, openToOrigin } from "./cors.ts";
 import { checkProof } from "./dpop-proof.ts";
 import { isForm, OAuthError, readForm, sendJson } from "./endpoint.ts";
@@ -19,7 +20,7 @@ export interface UserinfoParts {
   items: ItemStore;
   revocations: RevocationList;
   clock: Clock;
-  issuer: string;
+  audiences: Audiences;
   getProvider: () => Provider;
 }
 
@@ -41,7 +42,7 @@ export async function serveUserinfo(
       403,
       "insufficient_scope",
       "the access token lacks the scope openid",
-      `${schemeOf(claims)} realm="${parts.issuer}", error="insufficient_scope", scope="openid"`,
+      `${schemeOf(claims)} realm="${parts.audiences.issuer}", error="insufficient_scope", scope="openid"`,
     );
   }
   const account = await parts.accounts.find(claims.sub);
@@ -64,7 +65,10 @@ async function authenticate(
 ): Promise<AccessTokenClaims> {
   const { scheme, token } = await readCredentials(parts, request);
   const verified = await parts.verifier.verify(token);
-  if (verified === undefined) throw refuse(parts, scheme);
+  // A resource that a token was sent to does not learn about its user with it.
+  const { issuer, platform } = parts.audiences;
+  if (verified === undefined || ![issuer, platform].includes(verified.claims.aud))
+    throw refuse(parts, scheme);
   const jkt = verified.claims.cnf?.jkt;
   // A bound token is worth nothing without its key, and a free one is not to be passed off as bound.
   if ((jkt === undefined) !== (scheme === "Bearer")) throw refuse(parts, scheme);
@@ -74,7 +78,7 @@ async function authenticate(
 
 // RFC 6750 section 2: in the header, or in a form, but not in both.
 async function readCredentials(
-  { issuer }: UserinfoParts,
+  { audiences: { issuer } }: UserinfoParts,
   request: IncomingMessage,
 ): Promise<{ scheme: Scheme; token: string }> {
   const { authorization } = request.headers;
@@ -102,7 +106,7 @@ async function readCredentials(
 }
 
 async function requireProof(
-  { clock, issuer, items }: UserinfoParts,
+  { clock, audiences: { issuer }, items }: UserinfoParts,
   request: IncomingMessage,
   accessToken: string,
   jkt: string,
@@ -134,7 +138,7 @@ function schemeOf({ cnf }: AccessTokenClaims): Scheme {
   return cnf?.jkt === undefined ? "Bearer" : "DPoP";
 }
 
-function refuse({ issuer }: UserinfoParts, scheme: Scheme): OAuthError {
+function refuse({ audiences: { issuer } }: UserinfoParts, scheme: Scheme): OAuthError {
   const algs = scheme === "DPoP" ? `, algs="${dpopAlgorithms}"` : "";
   return new OAuthError(
     401,

@@ -155,7 +155,9 @@ async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Prom
     visit,
     async () => {
       const token = await findChallenge(parts, visit);
-      const proof = code === undefined ? { password: form.get("password") ?? "" } : { code };
+      const deviceMark = parts.cookies.read(visit.headers, "platform_device");
+      const proof =
+        code === undefined ? { password: form.get("password") ?? "", deviceMark } : { code };
       return parts.secondFactor.verify(token, proof, visit.origin);
     },
     { unauthorized: code === undefined ? problems.wrongCurrentPassword : problems.wrongCode },
@@ -187,8 +189,8 @@ async function confirmWithPasskey(
   return admit(parts, visit, elevated, target ?? "/account");
 }
 
-/** The visitor's session, once a second factor has been proved in it. */
-export async function elevate(
+// The visitor's session, once a second factor has been proved in it.
+async function elevate(
   { sessions, login }: PageParts,
   { visitor }: SignedInVisit,
   amr: readonly string[],

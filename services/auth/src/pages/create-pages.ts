@@ -37,6 +37,7 @@ export function createPages(
     visits: new VisitReader(options),
     errors,
     log: options.log,
+    hasFactor: (userId) => options.secondFactor.hasFactor(userId),
   });
 }
 

@@ -37,6 +37,12 @@ export class ErrorPage {
     }
   }
 
+  /** A page that does not exist. */
+  showMissing(language: Language): Answer {
+    const { errors } = language.messages;
+    return this.#page(language, 404, errors.notFoundTitle, errors.notFoundText);
+  }
+
   /** An interaction that this browser has not, or no longer. */
   showExpired(language: Language): Answer {
     const { errors } = language.messages;

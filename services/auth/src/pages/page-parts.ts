@@ -1,7 +1,7 @@
 // What the pages work with, and what most of them do: show a page, let somebody in.
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Cookies } from "../http/cookies.ts";
+import { deviceMarkMs, type Cookies } from "../http/cookies.ts";
 import type { Credentials } from "../login/credentials.ts";
 import type { Login, SignedIn } from "../login/login.ts";
 import type { SecondFactor } from "../login/second-factor.ts";
@@ -23,7 +23,6 @@ import type { Meanings, Problem } from "./problem.ts";
 import type { Answer, SignedInVisit, Sources } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
-const deviceMarkMs = 365 * 86_400_000;
 const pendingMs = 300_000;
 
 /** What the pages work with. */

@@ -19,6 +19,8 @@ export interface PagesParts {
   visits: VisitReader;
   errors: ErrorPage;
   log: Logger;
+  /** True if the user has a second factor or a passkey. */
+  hasFactor: (userId: string) => Promise<boolean>;
 }
 
 /** Serves the pages. */
@@ -60,6 +62,13 @@ export class Pages {
     return true;
   }
 
+  /** Answers a browser that asks for a page that does not exist. */
+  showMissing(request: IncomingMessage, response: ServerResponse): void {
+    const { visits, errors } = this.#parts;
+    const answer = errors.showMissing(visits.readLanguage(request));
+    send({ request, response, path: "", cookies: [] }, answer);
+  }
+
   #find(path: string): { path: string; methods: ReadonlyMap<string, PageRoute> } | undefined {
     const exact = this.#routes.get(path);
     if (exact !== undefined) return { path, methods: exact };
@@ -77,23 +86,24 @@ export class Pages {
   ): Promise<void> {
     const { visits, errors, log } = this.#parts;
     const url = new URL(request.url ?? "/", "http://localhost");
-    const visit = await visits.read(request, response, url);
+    let visit: Visit | undefined;
     let answer: Answer;
     try {
+      visit = await visits.read(request, response, url);
       answer = await this.#answer(methods, visit);
     } catch (error) {
       const failure = toPlatformError(error);
-      if (failure.status === 500) log.error("a page failed", { path: visit.path, error });
+      if (failure.status === 500) log.error("a page failed", { path: url.pathname, error });
       const { Allow: allow } = failure.headers;
       if (allow !== undefined) response.setHeader("Allow", allow);
       if (failure.code === "payload_too_large") response.setHeader("Connection", "close");
-      answer = errors.show(visit.language, failure);
+      answer = errors.show(visits.readLanguage(request), failure);
     }
-    send(visit, answer);
+    send({ request, response, path: url.pathname, cookies: visit?.cookies ?? [] }, answer);
   }
 
   async #answer(methods: ReadonlyMap<string, PageRoute>, visit: Visit): Promise<Answer> {
-    const { visits } = this.#parts;
+    const { visits, hasFactor } = this.#parts;
     const method = visit.request.method === "HEAD" ? "GET" : (visit.request.method ?? "GET");
     const route = methods.get(method);
     if (route === undefined) {
@@ -108,7 +118,14 @@ export class Pages {
     const back = method === "GET" ? visit.path : form.get("back");
     const query = { continue: readContinue(back) };
     if (visitor === undefined) return { kind: "redirect", to: withQuery("/sign-in", query) };
-    if (route.access === "fresh" && !visits.isFresh(visitor)) {
+    const isStrong =
+      route.access !== "strong" ||
+      visitor.session.acr === "2" ||
+      !(await hasFactor(visitor.account.id));
+    if (!isStrong) {
+      return { kind: "redirect", to: withQuery("/confirm", { ...query, level: "2" }) };
+    }
+    if (route.access !== "signed-in" && !visits.isFresh(visitor)) {
       return { kind: "redirect", to: withQuery("/confirm", query) };
     }
     return route.handle(visit as SignedInVisit, form);
@@ -140,7 +157,10 @@ async function readPageForm(request: IncomingMessage): Promise<Form> {
   }
 }
 
-function send({ request, response, path, cookies }: Visit, answer: Answer): void {
+function send(
+  { request, response, path, cookies }: Pick<Visit, "request" | "response" | "path" | "cookies">,
+  answer: Answer,
+): void {
   if (cookies.length > 0) response.appendHeader("Set-Cookie", cookies);
   const isHead = request.method === "HEAD";
   const headers = {

@@ -1,4 +1,5 @@
 // Links that come by mail: to set a new password, and to confirm an address.
+import { deviceMarkMs } from "../http/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import { attempt, carryCsrf, showPage } from "./page-parts.ts";
@@ -87,7 +88,10 @@ async function begin(parts: PageParts, visit: Visit, form: Form): Promise<Answer
     const problem = createFieldProblem({ email: problems.email }, messages);
     return showBegin(parts, visit, problem, email);
   }
-  const sent = await attempt(visit, () => parts.credentials.beginRecovery(email, visit.origin));
+  const mark = parts.cookies.read(visit.headers, "platform_device");
+  const sent = await attempt(visit, () =>
+    parts.credentials.beginRecovery(email, visit.origin, mark),
+  );
   if ("problem" in sent) return showBegin(parts, visit, sent.problem, email);
   const body = html`<p>${words.sent}</p>
     <p><a href="/sign-in">${messages.signIn.submit}</a></p>`;
@@ -128,6 +132,7 @@ async function finish(parts: PageParts, visit: Visit, form: Form): Promise<Answe
     { forbidden: messages.errors.linkText },
   );
   if ("value" in set) {
+    visit.cookies.push(parts.cookies.format("platform_device", set.value.deviceMark, deviceMarkMs));
     return { kind: "redirect", to: withQuery("/sign-in", { done: "password-changed" }) };
   }
   const { problem } = set;

@@ -32,9 +32,12 @@ export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string
       readonly access: "public";
       readonly handle: (visit: Visit, form: Form) => Promise<Answer> | Answer;
     }
-  /** `fresh` asks those to confirm that it is they who have not signed in for ten minutes. */
+  /**
+   * `fresh` asks those to confirm that it is they who have not signed in for ten minutes, `strong` also those who have a
+   * second factor or a passkey and have shown none.
+   */
   | {
-      readonly access: "signed-in" | "fresh";
+      readonly access: "signed-in" | "fresh" | "strong";
       readonly handle: (visit: SignedInVisit, form: Form) => Promise<Answer> | Answer;
     }
 );

@@ -183,6 +183,10 @@ async function signInWithPassword(parts: PageParts, visit: Visit, form: Form): P
   if (outcome.kind === "signed-in") {
     return admit(parts, visit, outcome.signedIn, target ?? "/account");
   }
+  if (outcome.kind === "passkey") {
+    const problem = { status: 403, text: problems.passkeyNeeded, fields: {} };
+    return showSignIn(parts, visit, { target, username, problem });
+  }
   keepPending(parts, visit, outcome.challenge.mfa_token);
   return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
 }

@@ -43,9 +43,10 @@ export function listSignUpRoutes(parts: PageParts): PageRoute[] {
       method: "GET",
       path: "/setup",
       access: "public",
-      handle: (visit) => {
+      handle: async (visit) => {
         const token = visit.query.get("token")?.slice(0, 256);
-        if (token === undefined) return parts.errors.showBadLink(visit.language);
+        if (token === undefined || !(await parts.credentials.isSetUpLink(token)))
+          return parts.errors.showBadLink(visit.language);
         return showForm(parts, visit, describeSetup(visit, token));
       },
     },
@@ -179,6 +180,9 @@ async function signUp(parts: PageParts, visit: Visit, form: Form): Promise<Answe
   if (outcome.kind === "signed-in") {
     return admit(parts, visit, outcome.signedIn, target ?? "/account");
   }
+  // An account of a moment ago has no passkey, unless somebody was quicker: the sign-in page goes on from here.
+  if (outcome.kind === "passkey")
+    return { kind: "redirect", to: withQuery("/sign-in", { continue: target }) };
   keepPending(parts, visit, outcome.challenge.mfa_token);
   return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
 }

@@ -73,9 +73,7 @@ export class VisitReader {
       headers,
       path: url.pathname,
       query: url.searchParams,
-      language:
-        findLanguage(this.#parts.cookies.read(headers, "platform_language") ?? "") ??
-        chooseLanguage(request.headers["accept-language"]),
+      language: this.readLanguage(request),
       origin: {
         ip: this.#parts.addresses.read(readPeer(request), headers.get("x-forwarded-for")),
         userAgent: headers.get("user-agent") ?? "",
@@ -84,6 +82,14 @@ export class VisitReader {
       csrf: this.#sign(this.#nameBrowser(headers, cookies), visitor),
       cookies,
     };
+  }
+
+  /** The language that the browser chose on its way to an application, or else prefers. */
+  readLanguage(request: IncomingMessage): Language {
+    return (
+      findLanguage(this.#parts.cookies.read(toHeaders(request), "platform_language") ?? "") ??
+      chooseLanguage(request.headers["accept-language"])
+    );
   }
 
   /**

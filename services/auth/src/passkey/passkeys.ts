@@ -1,4 +1,6 @@
 // Passkeys (WebAuthn): registered by a user who has just signed in or was invited, and enough to sign in by themselves.
+import { createValidationError } from "@platform/kernel/http";
+import { isDeceptive } from "../user/deceptive-name.ts";
 import { isUniqueViolation } from "@platform/kernel/db";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
@@ -98,9 +100,12 @@ export class Passkeys {
   }
 
   /** Redeems the challenge and checks the new credential, which `keep` then stores. */
-  async finishRegistration(
-    response: RegistrationResponseJSON,
-  ): Promise<{ ticket: Ticket; keep: (userId: string, name: string) => Promise<PasskeyItem> }> {
+  async finishRegistration(response: RegistrationResponseJSON): Promise<{
+    ticket: Ticket;
+    /** How the new credential proves its user, as at a sign-in. */
+    amr: readonly string[];
+    keep: (userId: string, name: string) => Promise<PasskeyItem>;
+  }> {
     const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
     if (isFramed) throw new PlatformError("bad_request", "The credential is not valid.");
     const ticket = await this.#parts.tickets.take("passkey-registration", challenge);
@@ -119,6 +124,7 @@ export class Passkeys {
     const { credential, credentialDeviceType, credentialBackedUp } = result.registrationInfo;
     return {
       ticket,
+      amr: listMethods(credentialDeviceType),
       keep: async (userId, name) => {
         const row: PasskeyRow = {
           id: credential.id,
@@ -203,12 +209,15 @@ export class Passkeys {
       })
       .where("id", "=", row.id)
       .execute();
-    const method = row.device_type === "singleDevice" ? "hwk" : "swk";
-    return { userId: row.user_id, amr: [method, "user", "mfa"] };
+    return { userId: row.user_id, amr: listMethods(row.device_type) };
   }
 
   /** Gives it another name; whether there was one. */
   async rename(userId: string, id: string, name: string): Promise<PasskeyItem | undefined> {
+    if (isDeceptive(name)) {
+      const message = "it holds characters that show it as something else";
+      throw createValidationError([{ in: "body", path: "name", message }]);
+    }
     const row = await this.#parts.database.db
       .updateTable("auth_passkeys")
       .set({ name })
@@ -289,4 +298,9 @@ function badChallenge(): PlatformError {
 
 function badPasskey(cause?: unknown): PlatformError {
   return createUnauthorizedError("The passkey is not valid.", "Bearer", cause);
+}
+
+// RFC 8176: a key in hardware or one that is synchronised, after its user was verified.
+function listMethods(deviceType: string): readonly string[] {
+  return [deviceType === "singleDevice" ? "hwk" : "swk", "user", "mfa"];
 }

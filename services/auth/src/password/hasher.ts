@@ -16,25 +16,51 @@ export interface PasswordCost {
 export interface HasherOptions {
   /** Hashes at the same time. */
   concurrency: number;
-  /** Hashes that wait; one more is refused with 503. */
+  /** Hashes for sign-ins that wait; one more is refused with 503. */
   waitingMax: number;
+  /** The same for registrations, which wait in a queue of their own. */
+  registrationsWaitingMax: number;
   cost: PasswordCost;
 }
+
+/** The purpose of a hash. Registrations use half of the places, and give way to sign-ins. */
+export type HashLane = "sign-in" | "registration";
+
+interface Lane {
+  readonly runningMax: number;
+  readonly waitingMax: number;
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+/** Sign-ins that may pass a registration that waits. */
+const signInsPerRegistration = 4;
 
 /** Hashes and checks passwords. */
 export class PasswordHasher {
   readonly #options: HasherOptions;
-  readonly #waiting: (() => void)[] = [];
+  readonly #lanes: Readonly<Record<HashLane, Lane>>;
   #running = 0;
+  #signInsInRow = 0;
   #decoy: Promise<string> | undefined;
 
   constructor(options: HasherOptions) {
     this.#options = options;
+    const { concurrency, waitingMax, registrationsWaitingMax } = options;
+    this.#lanes = {
+      "sign-in": { runningMax: concurrency, waitingMax, running: 0, waiting: [] },
+      registration: {
+        runningMax: Math.ceil(concurrency / 2),
+        waitingMax: registrationsWaitingMax,
+        running: 0,
+        waiting: [],
+      },
+    };
   }
 
   /** The password in PHC form, salted. */
-  hash(password: string): Promise<string> {
-    return this.#run(() => hash(prepare(password), this.#options.cost));
+  hash(password: string, lane: HashLane = "sign-in"): Promise<string> {
+    return this.#run(lane, () => hash(prepare(password), this.#options.cost));
   }
 
   /**
@@ -44,7 +70,7 @@ export class PasswordHasher {
   async verify(hashed: string | null | undefined, password: string): Promise<boolean> {
     this.#decoy ??= hash("decoy", this.#options.cost);
     const decoy = await this.#decoy;
-    const isRight = await this.#run(() => verify(hashed ?? decoy, prepare(password)));
+    const isRight = await this.#run("sign-in", () => verify(hashed ?? decoy, prepare(password)));
     return isRight && typeof hashed === "string";
   }
 
@@ -55,23 +81,44 @@ export class PasswordHasher {
     return used.memoryCost !== memoryCost || used.timeCost !== timeCost;
   }
 
-  async #run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#running >= this.#options.concurrency) {
-      if (this.#waiting.length >= this.#options.waitingMax) {
+  async #run<T>(name: HashLane, work: () => Promise<T>): Promise<T> {
+    const lane = this.#lanes[name];
+    if (this.#running < this.#options.concurrency && lane.running < lane.runningMax) {
+      this.#running += 1;
+      lane.running += 1;
+    } else {
+      if (lane.waiting.length >= lane.waitingMax) {
         throw createRetryLaterError("overloaded", "Too many passwords are being checked.", 1);
       }
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else {
-      this.#running += 1;
+      await new Promise<void>((resolve) => lane.waiting.push(resolve));
     }
     try {
       return await work();
     } finally {
-      // The place is handed on, so that nobody who comes now gets ahead of those who wait.
-      const next = this.#waiting.shift();
-      if (next === undefined) this.#running -= 1;
-      else next();
+      lane.running -= 1;
+      this.#passOn();
     }
+  }
+
+  // The place goes to one that waits, before anybody who comes later can take it.
+  #passOn(): void {
+    const lane = this.#chooseLane();
+    const next = lane?.waiting.shift();
+    if (lane === undefined || next === undefined) {
+      this.#running -= 1;
+      return;
+    }
+    lane.running += 1;
+    this.#signInsInRow = lane === this.#lanes.registration ? 0 : this.#signInsInRow + 1;
+    next();
+  }
+
+  #chooseLane(): Lane | undefined {
+    const { registration, "sign-in": signIn } = this.#lanes;
+    const canRegister =
+      registration.waiting.length > 0 && registration.running < registration.runningMax;
+    if (signIn.waiting.length === 0) return canRegister ? registration : undefined;
+    return canRegister && this.#signInsInRow >= signInsPerRegistration ? registration : signIn;
   }
 }
 

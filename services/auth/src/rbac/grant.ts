@@ -8,6 +8,9 @@ import { inheritRoles } from "./rights.ts";
 /** The role that may everything and cannot be changed. */
 export const adminRole = "admin";
 
+/** The permission that includes all others. */
+export const everyPermission = "*:*";
+
 /** A transaction in which the policy cannot change under one's feet. */
 export type PolicyTransaction = Kysely<AuthTables>;
 
@@ -39,6 +42,23 @@ export async function countAdministrators(trx: PolicyTransaction): Promise<numbe
   return administrators;
 }
 
+/** Throws 404 where there is no role of one of the names. */
+export async function requireRoles(
+  trx: PolicyTransaction,
+  names: readonly string[],
+): Promise<void> {
+  if (names.length === 0) return;
+  const rows = await trx
+    .selectFrom("auth_roles")
+    .select("name")
+    .where("name", "in", names)
+    .execute();
+  const missing = names.find((name) => !rows.some((row) => row.name === name));
+  if (missing !== undefined) {
+    throw new PlatformError("not_found", `There is no role ${missing}.`);
+  }
+}
+
 /** Throws 403 where somebody would hand out what they do not have. */
 export async function requireGrantable(
   trx: PolicyTransaction,
@@ -56,6 +76,12 @@ export async function requireGrantable(
     rows.map(({ permission }) => permission),
     grantor,
   );
+}
+
+/** Throws 403 unless the grantor has all permissions. */
+export function requireAdministrator(grantor: Grantor, what: string): void {
+  if (grantor === undefined || hasPermission(grantor.permissions, everyPermission)) return;
+  throw new PlatformError("forbidden", `Only administrators can ${what}.`);
 }
 
 /** Throws 403 where one of the permissions is not the grantor's. */

@@ -20,3 +20,27 @@ export function hasPermission(held: Iterable<string>, wanted: string): boolean {
   for (const permission of held) if (coversPermission(permission, wanted)) return true;
   return false;
 }
+
+/** What two lists of permissions both include. */
+export function intersectPermissions(
+  left: readonly string[],
+  right: readonly string[],
+): readonly string[] {
+  const common = new Set<string>();
+  for (const one of left) {
+    const [resource = "", action = ""] = one.split(":");
+    for (const other of right) {
+      const [otherResource = "", otherAction = ""] = other.split(":");
+      const commonResource = intersectPart(resource, otherResource);
+      const commonAction = intersectPart(action, otherAction);
+      if (commonResource !== undefined && commonAction !== undefined)
+        common.add(`${commonResource}:${commonAction}`);
+    }
+  }
+  return [...common].sort();
+}
+
+function intersectPart(left: string, right: string): string | undefined {
+  if (left === "*" || left === right) return right;
+  return right === "*" ? left : undefined;
+}

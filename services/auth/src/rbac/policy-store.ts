@@ -2,9 +2,12 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../schema.ts";
-import { countAdministrators, requireGrantable, requireHeld } from "./grant.ts";
+import { countAdministrators, requireGrantable, requireRoles } from "./grant.ts";
 import type { Grantor, PolicyTransaction } from "./grant.ts";
 import { inheritRoles } from "./rights.ts";
+import type { Scope } from "./rights.ts";
+import { putScope, removeScope, requireConsentKept, requireUnmapped } from "./scopes.ts";
+import { requireRoleDutyLiftable } from "./second-factor-duty.ts";
 import type { SubjectKind } from "./schema.ts";
 
 /** Bounds of the policy. */
@@ -12,7 +15,6 @@ export const policyLimits = {
   roles: 1000,
   permissionsPerRole: 500,
   parentsPerRole: 50,
-  scopes: 1000,
 };
 
 /** A role as the API shows it. */
@@ -117,6 +119,8 @@ export class PolicyStore {
       if (used !== undefined) {
         throw new PlatformError("conflict", `The role ${used.role} inherits from it.`);
       }
+      await requireUnmapped(trx, name);
+      await requireRoleDutyLiftable(trx, [name], { kind: "role", id: name }, grantor);
       await trx.deleteFrom("auth_role_bindings").where("role", "=", name).execute();
       await trx.deleteFrom("auth_roles").where("name", "=", name).execute();
     });
@@ -154,7 +158,10 @@ export class PolicyStore {
         .where("role", "=", role)
         .execute();
       const old = rows.map(({ parent }) => parent);
-      await setParents(trx, role, applyChange(old, change, parents));
+      const wanted = applyChange(old, change, parents);
+      const removed = old.filter((parent) => !wanted.includes(parent));
+      await requireRoleDutyLiftable(trx, removed, { kind: "role", id: role }, grantor);
+      await setParents(trx, role, wanted);
     });
   }
 
@@ -192,6 +199,8 @@ export class PolicyStore {
       const touched = [...old.symmetricDifference(wanted)];
       await requireGrantable(trx, touched, grantor);
       const removed = [...old.difference(wanted)];
+      const { kind, id } = subject;
+      if (kind !== "client") await requireRoleDutyLiftable(trx, removed, { kind, id }, grantor);
       if (removed.length > 0) {
         await trx
           .deleteFrom("auth_role_bindings")
@@ -209,47 +218,17 @@ export class PolicyStore {
     });
   }
 
-  /** Makes or replaces a scope. */
-  putScope(
-    scope: { name: string; description: string; permissions: readonly string[] },
-    grantor: Grantor,
-  ): Promise<void> {
-    return this.change(async (trx) => {
-      requireHeld(scope.permissions, grantor);
-      const { scopes } = await trx
-        .selectFrom("auth_scopes")
-        .select((select) => select.fn.countAll<number>().as("scopes"))
-        .executeTakeFirstOrThrow();
-      if (scopes >= policyLimits.scopes) {
-        throw new PlatformError("conflict", `At most ${policyLimits.scopes} scopes can be made.`);
-      }
-      await trx.deleteFrom("auth_scopes").where("name", "=", scope.name).execute();
-      await trx
-        .insertInto("auth_scopes")
-        .values({
-          name: scope.name,
-          description: scope.description,
-          created_at: this.#clock.now(),
-        })
-        .execute();
-      for (const permission of new Set(scope.permissions)) {
-        await trx
-          .insertInto("auth_scope_permissions")
-          .values({ scope: scope.name, permission })
-          .execute();
-      }
-    });
+  /**
+   * Makes or replaces a scope. Tokens that carry it convey its permissions and those of its roles, so that the grantor must
+   * have those of before and those of now.
+   */
+  putScope(scope: Scope, grantor: Grantor): Promise<void> {
+    return this.change((trx) => putScope(trx, scope, grantor, this.#clock.now()));
   }
 
   /** Whether there was one. */
-  deleteScope(name: string): Promise<boolean> {
-    return this.change(async (trx) => {
-      const { numDeletedRows } = await trx
-        .deleteFrom("auth_scopes")
-        .where("name", "=", name)
-        .executeTakeFirst();
-      return numDeletedRows > 0n;
-    });
+  deleteScope(name: string, grantor: Grantor): Promise<boolean> {
+    return this.change((trx) => removeScope(trx, name, grantor));
   }
 
   // A role that one may not have is not to be weakened either.
@@ -261,6 +240,7 @@ export class PolicyStore {
     return this.change(async (trx) => {
       await requireChangeable(trx, role);
       await requireGrantable(trx, [role], grantor);
+      await requireConsentKept(trx, role, grantor);
       await work(trx);
       await requireGrantable(trx, [role], grantor);
     });
@@ -276,19 +256,6 @@ async function requireChangeable(trx: PolicyTransaction, name: string): Promise<
   if (role === undefined) throw new PlatformError("not_found", `There is no role ${name}.`);
   if (role.builtin === 1)
     throw new PlatformError("conflict", `The role ${name} cannot be changed.`);
-}
-
-async function requireRoles(trx: PolicyTransaction, names: readonly string[]): Promise<void> {
-  if (names.length === 0) return;
-  const rows = await trx
-    .selectFrom("auth_roles")
-    .select("name")
-    .where("name", "in", names)
-    .execute();
-  const missing = names.find((name) => !rows.some((row) => row.name === name));
-  if (missing !== undefined) {
-    throw new PlatformError("not_found", `There is no role ${missing}.`);
-  }
 }
 
 async function requireSubject(

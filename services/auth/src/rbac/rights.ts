@@ -14,12 +14,30 @@ export interface Rights {
   readonly policyVersion: number;
 }
 
+/** Scopes of OpenID Connect, which need no role and convey no permission. */
+export const openidScopes: readonly string[] = ["openid", "offline_access", "profile", "email"];
+
 /** A scope that tokens can carry. */
 export interface Scope {
   readonly name: string;
   readonly description: string;
-  /** Whoever has one of these may be given the scope. */
+  /** Users who have one of these may be given the scope; a token that carries it conveys all of these that they have. */
   readonly permissions: readonly string[];
+  /**
+   * Users who have one of these roles, or every permission of one, may be given the scope as well; it conveys the
+   * permissions that the roles have when it is used.
+   */
+  readonly roles: readonly string[];
+  /** True if first-party clients get the scope without the user's consent. */
+  readonly first_party: boolean;
+}
+
+/** A scope with the present permissions of its roles, those that they inherit included. */
+export interface ScopeRights {
+  readonly name: string;
+  readonly first_party: boolean;
+  readonly permissions: readonly string[];
+  readonly roles: readonly { readonly name: string; readonly permissions: readonly string[] }[];
 }
 
 /** Reads the policy. */
@@ -28,11 +46,29 @@ export interface Rbac {
   findRights(subject: Subject): Promise<Rights>;
   /** All scopes, by name. */
   listScopes(): Promise<readonly Scope[]>;
+  /** All scopes with what they convey. */
+  listScopeRights(): Promise<readonly ScopeRights[]>;
 }
 
 /** The policy over the database. */
 export function createRbac(database: AuthDatabase): Rbac {
   const { db } = database;
+  const listScopes = async (): Promise<Scope[]> => {
+    const [scopes, permissions, roles] = await Promise.all([
+      db.selectFrom("auth_scopes").selectAll().orderBy("name").execute(),
+      db.selectFrom("auth_scope_permissions").selectAll().orderBy("permission").execute(),
+      db.selectFrom("auth_scope_roles").selectAll().orderBy("role").execute(),
+    ]);
+    const permissionsByScope = Map.groupBy(permissions, ({ scope }) => scope);
+    const rolesByScope = Map.groupBy(roles, ({ scope }) => scope);
+    return scopes.map(({ name, description, first_party }) => ({
+      name,
+      description,
+      first_party: first_party === 1,
+      permissions: (permissionsByScope.get(name) ?? []).map(({ permission }) => permission),
+      roles: (rolesByScope.get(name) ?? []).map(({ role }) => role),
+    }));
+  };
   return {
     findRights: async (subject) => {
       const [bound, parents, policy] = await Promise.all([
@@ -80,19 +116,41 @@ export function createRbac(database: AuthDatabase): Rbac {
         policyVersion: policy.version,
       };
     },
-    listScopes: async () => {
-      const [scopes, permissions] = await Promise.all([
-        db.selectFrom("auth_scopes").selectAll().orderBy("name").execute(),
-        db.selectFrom("auth_scope_permissions").selectAll().orderBy("permission").execute(),
-      ]);
-      const byScope = Map.groupBy(permissions, ({ scope }) => scope);
-      return scopes.map(({ name, description }) => ({
+    listScopes,
+    listScopeRights: async () => {
+      const scopes = await listScopes();
+      const mapped = [...new Set(scopes.flatMap(({ roles }) => roles))];
+      const permissionsOf = await readRolePermissions(db, mapped);
+      return scopes.map(({ name, first_party, permissions, roles }) => ({
         name,
-        description,
-        permissions: (byScope.get(name) ?? []).map(({ permission }) => permission),
+        first_party,
+        permissions,
+        roles: roles.map((role) => ({ name: role, permissions: permissionsOf(role) })),
       }));
     },
   };
+}
+
+// Returns a function that lists the permissions of one of the roles, those that it inherits included.
+async function readRolePermissions(
+  db: AuthDatabase["db"],
+  roles: readonly string[],
+): Promise<(role: string) => string[]> {
+  if (roles.length === 0) return () => [];
+  const parents = await db.selectFrom("auth_role_parents").selectAll().execute();
+  const rows = await db
+    .selectFrom("auth_role_permissions")
+    .selectAll()
+    .where("role", "in", inheritRoles(roles, parents))
+    .execute();
+  const byRole = Map.groupBy(rows, ({ role }) => role);
+  return (role) => [
+    ...new Set(
+      inheritRoles([role], parents).flatMap((name) =>
+        (byRole.get(name) ?? []).map(({ permission }) => permission),
+      ),
+    ),
+  ];
 }
 
 /** The roles and all their ancestors, sorted. */

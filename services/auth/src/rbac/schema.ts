@@ -20,8 +20,16 @@ export interface RbacTables {
   auth_role_parents: { role: string; parent: string };
   auth_role_bindings: { role: string; subject_kind: SubjectKind; subject_id: string };
   /** OAuth scopes and the permissions of which one is enough to be given the scope. */
-  auth_scopes: { name: string; description: string; created_at: number };
+  auth_scopes: {
+    name: string;
+    description: string;
+    /** 1 if first-party clients get the scope without the user's consent. */
+    first_party: number;
+    created_at: number;
+  };
   auth_scope_permissions: { scope: string; permission: string };
+  /** Roles whose permissions a scope conveys as well. */
+  auth_scope_roles: { scope: string; role: string };
   /** One row: counts up with every change of roles, bindings and scopes. */
   auth_policy: { id: number; version: number };
 }
@@ -41,6 +49,12 @@ const managementPermissions: readonly (readonly [permission: string, description
   ["metrics:read", "Read metrics"],
   ["tokens:introspect", "Introspect and revoke tokens"],
 ];
+
+/** Scopes that come with the service, by the names of their permissions. */
+export const managementScopes: ReadonlySet<string> = new Set([
+  ...managementPermissions.map(([permission]) => permission),
+  "tokens:revoke",
+]);
 
 /** The history of these tables. */
 export const rbacMigrations: readonly Migration[] = [
@@ -73,5 +87,22 @@ export const rbacMigrations: readonly Migration[] = [
         `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)`,
         `insert into auth_scope_permissions (scope, permission) values ('${permission}', '${permission}')`,
       ]),
+  },
+  {
+    id: "0003-scopes-of-first-party-clients",
+    statements: (t) => [
+      `alter table auth_scopes add column first_party ${t.integer} not null default 0`,
+      "insert into auth_scopes (name, description, created_at) values ('tokens:revoke', 'Revoke tokens', 0) on conflict do nothing",
+      `insert into auth_scope_permissions (scope, permission) select 'tokens:revoke', 'tokens:revoke'
+        where not exists (select 1 from auth_scope_permissions where scope = 'tokens:revoke')`,
+    ],
+  },
+  {
+    id: "0004-roles-of-scopes",
+    statements: (t) => [
+      `create table auth_scope_roles (scope ${t.text} not null references auth_scopes (name) on delete cascade,
+        role ${t.text} not null references auth_roles (name), primary key (scope, role))`,
+      "create index auth_scope_roles_by_role on auth_scope_roles (role)",
+    ],
   },
 ];

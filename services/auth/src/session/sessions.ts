@@ -125,17 +125,8 @@ export class Sessions implements SessionLookup {
     const hash = this.#tokens.read(token);
     if (hash === undefined) return undefined;
     const now = this.#clock.now();
-    const row = await this.#database.db
-      .selectFrom("auth_sessions")
-      .selectAll()
-      .where((where) =>
-        where.or([
-          where("token_hash", "=", hash),
-          where.and([where("previous_hash", "=", hash), where("previous_until", ">", now)]),
-        ]),
-      )
-      .executeTakeFirst();
-    if (row === undefined || isExpired(row, now)) return undefined;
+    const row = await this.#findRow(hash, now);
+    if (row === undefined) return undefined;
     const isCurrent = row.token_hash === hash;
     if (isCurrent && now - row.token_issued_at >= this.#options.idleMs / 2) {
       const renewed = await this.#renew(row, now);
@@ -148,6 +139,27 @@ export class Sessions implements SessionLookup {
         .execute();
     }
     return { session: toSessionInfo(row), token: undefined };
+  }
+
+  /** The session of a token, which is left as it is. */
+  async peek(token: string): Promise<SessionInfo | undefined> {
+    const hash = this.#tokens.read(token);
+    const row = hash === undefined ? undefined : await this.#findRow(hash, this.#clock.now());
+    return row === undefined ? undefined : toSessionInfo(row);
+  }
+
+  async #findRow(hash: string, now: number): Promise<SessionRow | undefined> {
+    const row = await this.#database.db
+      .selectFrom("auth_sessions")
+      .selectAll()
+      .where((where) =>
+        where.or([
+          where("token_hash", "=", hash),
+          where.and([where("previous_hash", "=", hash), where("previous_until", ">", now)]),
+        ]),
+      )
+      .executeTakeFirst();
+    return row === undefined || isExpired(row, now) ? undefined : row;
   }
 
   /** A new token for a session whose holder has proved more: the old one ends at once. */
@@ -211,6 +223,18 @@ export class Sessions implements SessionLookup {
     let query = this.#database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
     if (exceptId !== undefined) query = query.where("id", "!=", exceptId);
     return Number((await query.executeTakeFirst()).numDeletedRows);
+  }
+
+  /** Ends those sessions of a user in which no second factor was shown, except one; their ids. */
+  async endSingleFactor(userId: string, exceptId: string | undefined): Promise<string[]> {
+    const ended = await this.#database.db
+      .deleteFrom("auth_sessions")
+      .where("user_id", "=", userId)
+      .where("acr", "!=", "2")
+      .where("id", "!=", exceptId ?? "")
+      .returning("id")
+      .execute();
+    return ended.map(({ id }) => id);
   }
 
   /** Live sessions of everybody. */

@@ -1,11 +1,18 @@
-// What attempts from an address are counted by.
+// The networks that attempts are counted by.
 import { isIP } from "node:net";
 
 const groupsOfAddress = 8;
 const groupsOfNetwork = 4;
 
-/** The address itself, or for IPv6 its /64: whoever has one of its addresses has all of them. */
+/** The /24 of an IPv4 address or the /64 of an IPv6 one; any other text is returned as it is. */
 export function networkOf(address: string): string {
+  return isIP(address) === 4
+    ? `${address.slice(0, address.lastIndexOf("."))}.0/24`
+    : subscriberOf(address);
+}
+
+/** An IPv4 address itself, or the /64 of an IPv6 one: a subscriber of IPv6 has all of its addresses. */
+export function subscriberOf(address: string): string {
   const [plain = ""] = address.split("%", 1);
   if (isIP(plain) !== 6) return address;
   const [head = "", tail] = plain.split("::", 2);

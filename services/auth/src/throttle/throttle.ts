@@ -16,6 +16,13 @@ export interface ThrottleKey {
   free: number;
 }
 
+/** A number of admissions within a window that begins with the first. */
+export interface Allowance {
+  key: string;
+  max: number;
+  windowMs: number;
+}
+
 /** An attempt that has been counted as failed until it is known to be right. */
 export interface Attempt {
   /** It was right: the account's count begins anew, the address gets its attempt back. */
@@ -37,28 +44,58 @@ export class Throttle {
    * Retry-After while one of the keys has to wait. `owner` is the key that a success clears.
    */
   async begin(owner: ThrottleKey, others: readonly ThrottleKey[]): Promise<Attempt> {
-    const counted: ThrottleKey[] = [];
-    for (const item of [owner, ...others]) {
-      const waitMs = await this.#count(item);
-      if (waitMs > 0) {
-        for (const done of counted) await this.#refund(done.key);
-        throw createRetryLaterError(
-          "too_many_requests",
-          "Too many failed attempts: try again later.",
-          waitMs / 1000,
-        );
-      }
-      counted.push(item);
+    const items = [owner, ...others];
+    // At the same time, so that SQLite syncs once for all of them.
+    const waitsMs = await Promise.all(items.map((item) => this.#count(item)));
+    const waitMs = Math.max(...waitsMs);
+    if (waitMs > 0) {
+      const counted = items.filter((_, index) => waitsMs[index] === 0);
+      await Promise.all(counted.map(({ key }) => this.#refund(key)));
+      throw createRetryLaterError(
+        "too_many_requests",
+        "Too many failed attempts: try again later.",
+        waitMs / 1000,
+      );
     }
     return {
       succeed: async () => {
-        // At the same time, so that SQLite syncs once for all of them.
         await Promise.all([
           this.#database.db.deleteFrom("auth_throttles").where("key", "=", owner.key).execute(),
           ...others.map(({ key }) => this.#refund(key)),
         ]);
       },
     };
+  }
+
+  /**
+   * Counts something that is allowed a number of times, right or wrong. Throws 429 with Retry-After where one of the
+   * allowances is used up, until its window ends.
+   */
+  async admit(allowances: readonly Allowance[], detail: string): Promise<void> {
+    for (const { key, max, windowMs } of allowances) {
+      const now = this.#clock.now();
+      const isOver = sql<boolean>`auth_throttles.blocked_until <= ${now}`;
+      const { failures, blocked_until: endsAt } = await this.#database.db
+        .insertInto("auth_throttles")
+        .values({ key, failures: 1, blocked_until: now + windowMs, updated_at: now })
+        .onConflict((conflict) =>
+          conflict.column("key").doUpdateSet({
+            failures: sql<number>`case when ${isOver} then 1 else auth_throttles.failures + 1 end`,
+            blocked_until: sql<number>`case when ${isOver} then cast(${now + windowMs} as bigint) else auth_throttles.blocked_until end`,
+            updated_at: now,
+          }),
+        )
+        .returning(["failures", "blocked_until"])
+        .executeTakeFirstOrThrow();
+      if (failures > max) {
+        throw createRetryLaterError("too_many_requests", detail, (endsAt - now) / 1000);
+      }
+    }
+  }
+
+  /** Forgets the attempts that a key has counted. */
+  async clear(key: string): Promise<void> {
+    await this.#database.db.deleteFrom("auth_throttles").where("key", "=", key).execute();
   }
 
   /** Removes what is forgotten anyway. */

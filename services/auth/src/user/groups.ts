@@ -6,6 +6,7 @@ import type { Clock } from "@platform/kernel/time";
 import { requireGrantable } from "../rbac/grant.ts";
 import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
+import { requireGroupDutyLiftable } from "../rbac/second-factor-duty.ts";
 import type { AuthDatabase } from "../schema.ts";
 import type { GroupRow } from "./schema.ts";
 
@@ -76,6 +77,7 @@ export class Groups {
     return this.#policy.change(async (trx) => {
       await requireGroup(trx, id);
       await requireGroupGrantable(trx, id, grantor);
+      await requireGroupDutyLiftable(trx, id, { kind: "user", id: userId }, grantor);
       await trx
         .deleteFrom("auth_group_members")
         .where("group_id", "=", id)
@@ -88,6 +90,7 @@ export class Groups {
     return this.#policy.change(async (trx) => {
       await requireGroup(trx, id);
       await requireGroupGrantable(trx, id, grantor);
+      await requireGroupDutyLiftable(trx, id, { kind: "group", id }, grantor);
       await trx
         .deleteFrom("auth_role_bindings")
         .where("subject_kind", "=", "group")

@@ -7,11 +7,13 @@ import type { Clock } from "@platform/kernel/time";
 import { AuditLog } from "../audit/audit-log.ts";
 import type { AuthConfig } from "../config.ts";
 import { recoveryMs } from "../login/credentials.ts";
+import { clearGuesses } from "../login/guessing.ts";
 import { adminRole } from "../rbac/grant.ts";
 import { PolicyStore } from "../rbac/policy-store.ts";
 import { migrateRooms } from "../schema.ts";
 import type { AuthTables } from "../schema.ts";
 import { loadSecrets } from "../secrets.ts";
+import { Throttle } from "../throttle/throttle.ts";
 import { Tickets } from "../ticket/tickets.ts";
 import { Users } from "./users.ts";
 
@@ -43,8 +45,8 @@ export async function resetAdministrator(
     await policy.changeBindings({ kind: "user", id: user.id }, "add", [adminRole], undefined);
     await database.db.deleteFrom("auth_factors").where("user_id", "=", user.id).execute();
     await database.db.deleteFrom("auth_backup_codes").where("user_id", "=", user.id).execute();
-    const waits = [`password:account:${user.username_key}`, `mfa:code:${user.id}`];
-    await database.db.deleteFrom("auth_throttles").where("key", "in", waits).execute();
+    await new Throttle(database, clock).clear(`mfa:code:${user.id}`);
+    await clearGuesses(database, user.username_key);
     const token = await new Tickets(database, clock, secrets.session).issue("recovery", {
       userId: user.id,
       ttlMs: recoveryMs,

@@ -1,5 +1,7 @@
 // Names people sign in with: which are allowed, and which are the same.
 
+import { isDeceptiveIdentifier } from "./deceptive-name.ts";
+
 /** Longest name, in characters after normalisation. */
 export const usernameCharsMax = 64;
 
@@ -11,7 +13,8 @@ const email =
 export function readUsername(text: string): string | undefined {
   if (text.length > 4 * usernameCharsMax) return undefined;
   const name = text.normalize("NFKC").trim();
-  return name.length <= usernameCharsMax && allowed.test(name) ? name : undefined;
+  if (name.length > usernameCharsMax || !allowed.test(name)) return undefined;
+  return isDeceptiveIdentifier(name) ? undefined : name;
 }
 
 /** What two names that count as the same have in common: NFKC and full case folding. */

@@ -3,7 +3,7 @@ import { isUniqueViolation } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import { adminRole, requireGrantable } from "../rbac/grant.ts";
 import type { Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
@@ -135,9 +135,19 @@ export class Users implements Accounts {
     return row === undefined ? undefined : toAccount(row);
   }
 
-  /** Users by name, from after `after`. */
-  async list(limit: number, after: string | undefined): Promise<Account[]> {
+  /** Users by name, from after `after`; `search` is a part of a user's name, address or display name. */
+  async list(limit: number, after: string | undefined, search?: string): Promise<Account[]> {
     let query = this.#database.db.selectFrom("auth_users").selectAll();
+    if (search !== undefined) {
+      const contains = (text: string) => `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+      query = query.where((row) =>
+        row.or([
+          sql<boolean>`username_key like ${contains(foldUsername(search))} escape '\\'`,
+          sql<boolean>`email_key like ${contains(foldEmail(search))} escape '\\'`,
+          sql<boolean>`lower(name) like ${contains(search.toLowerCase())} escape '\\'`,
+        ]),
+      );
+    }
     if (after !== undefined) query = query.where("username_key", ">", after);
     return (await query.orderBy("username_key").limit(limit).execute()).map(toAccount);
   }

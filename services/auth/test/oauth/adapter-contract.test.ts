@@ -254,26 +254,34 @@ onEachDatabase((makeUrl) => {
   describe("the clients", () => {
     test("secrets are sealed, and a deleted scope does not spoil a client", async () => {
       const { database } = nodes[0]!;
-      const scopes = new Set(["openid", "a", "b"]);
+      const scopes = new Map<string, string[]>([
+        ["openid", []],
+        ["a", ["a:read"]],
+        ["b", ["b:read"]],
+      ]);
       const clients = new ClientStore({
         database,
         box,
         clock,
         getScopes: () => scopes,
+        getGranted: () => [],
+        revoke: async () => {},
         onChange: () => {},
       });
-      await clients.save("c1", {
-        client_id: "c1",
-        client_secret: "hush-hush",
-        scope: "openid a b",
-      });
+      await clients.save(
+        "c1",
+        { client_id: "c1", client_secret: "hush-hush", scope: "openid a b" },
+        { granted: ["a:*", "b:*"] },
+      );
       const rows = await database.db.selectFrom("auth_oauth_clients").selectAll().execute();
       assert.equal(JSON.stringify(rows).includes("hush-hush"), false);
       scopes.delete("b");
       const found = await clients.find("c1");
       assert.equal(found?.["client_secret"], "hush-hush");
       assert.equal(found?.scope, "openid a");
-      assert.deepEqual(await clients.list("", 10), [{ client_id: "c1", scope: "openid a b" }]);
+      assert.deepEqual(await clients.list("", 10), [{ client_id: "c1", scope: "openid a" }]);
+      scopes.set("b", ["c:write"]);
+      assert.equal((await clients.find("c1"))?.scope, "openid a", "another b was never granted");
       assert.equal(await clients.delete("c1"), true);
       assert.equal(await clients.delete("c1"), false);
       assert.equal(await clients.find("c1"), undefined);

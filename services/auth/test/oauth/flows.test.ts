@@ -1,4 +1,5 @@
 // Real relying parties through every flow, on both databases.
+import { chooseScope } from "./relying-party.ts";
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import * as client from "openid-client";
@@ -17,12 +18,15 @@ onEachDatabase((makeUrl) => {
   after(() => host.close());
 
   const register = async (more: Record<string, unknown> = {}) => {
-    const registered = await host.oauth.addClient({
-      redirect_uris: [callback],
-      grant_types: ["authorization_code", "refresh_token", "client_credentials"],
-      scope: "openid offline_access profile email orders.read orders.write",
-      ...more,
-    });
+    const registered = await host.oauth.addClient(
+      {
+        redirect_uris: [callback],
+        grant_types: ["authorization_code", "refresh_token", "client_credentials"],
+        scope: chooseScope(more["grant_types"]),
+        ...more,
+      },
+      undefined,
+    );
     return registered as { client_id: string; client_secret: string };
   };
 
@@ -163,7 +167,7 @@ onEachDatabase((makeUrl) => {
         undefined,
         {
           execute: [client.allowInsecureRequests],
-          initialAccessToken: await host.oauth.createInitialAccessToken(60),
+          initialAccessToken: await host.oauth.createInitialAccessToken(60, undefined),
         },
       );
       assert.equal(config.clientMetadata().client_name, "Self");

@@ -99,6 +99,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     egressFetch: createEgress({ allowedNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 }),
     interactionPath: (uid) => `${interactionPath}${uid}`,
     acrValues: ["1", "2"],
+    findOwnSession: async () => undefined,
     pages: createCorePages(createFrame("Platform")),
     needsSecondFactor: async () => false,
     onSignOut: async (sid) => {
@@ -169,7 +170,10 @@ async function fill(host: Host): Promise<void> {
     ["orders.read", "orders:read"],
     ["orders.write", "orders:write"],
   ] as const) {
-    await db.insertInto("auth_scopes").values({ name, description: "", created_at: 0 }).execute();
+    await db
+      .insertInto("auth_scopes")
+      .values({ name, description: "", first_party: 0, created_at: 0 })
+      .execute();
     await db.insertInto("auth_scope_permissions").values({ scope: name, permission }).execute();
   }
   await host.oauth.refresh();

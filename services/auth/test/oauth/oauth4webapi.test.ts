@@ -167,7 +167,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("a client registers itself, works, and its access token is one that RFC 9068 describes", async () => {
-    const initial = await host.oauth.createInitialAccessToken(60);
+    const initial = await host.oauth.createInitialAccessToken(60, undefined);
     const registered = await oauth.processDynamicClientRegistrationResponse(
       await oauth.dynamicClientRegistrationRequest(
         server,
@@ -190,7 +190,7 @@ onEachDatabase((makeUrl) => {
     const request = new Request("http://api.example/", {
       headers: { authorization: `Bearer ${access_token}` },
     });
-    const claims = await oauth.validateJwtAccessToken(server, request, "platform", insecure);
+    const claims = await oauth.validateJwtAccessToken(server, request, host.issuer, insecure);
     assert.equal(claims.client_id, registered.client_id);
     assert.equal(claims.sub, registered.client_id);
   });

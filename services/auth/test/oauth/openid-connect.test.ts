@@ -193,10 +193,13 @@ onEachDatabase((makeUrl) => {
       [{ id_token_hint: "nonsense" }, "invalid_request"],
       [{ request_uri: "https://app.example/request" }, "request_uri_not_supported"],
       [{ registration: "{}" }, "registration_not_supported"],
-      [{ resource: "https://elsewhere.example" }, "invalid_target"],
+      [{ resource: "urn:platform" }, "invalid_target"],
       [{ prompt: "none" }, "login_required"],
       [{ prompt: "create" }, "invalid_request"],
-      [{ acr_values: "urn:example:gold" }, "unmet_authentication_requirements"],
+      [
+        { claims: '{"id_token":{"acr":{"essential":true,"value":"urn:example:gold"}}}' },
+        "unmet_authentication_requirements",
+      ],
     ] as const) {
       const given = await authorize(host, client, { ...good, ...params });
       assert.equal(given.get("error"), error, JSON.stringify(params));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
 import {
   basic,
   introspect,
@@ -143,7 +143,7 @@ onEachDatabase((makeUrl) => {
     const ask = (at: Host): Promise<Answer> =>
       postToken(at, { grant_type: "client_credentials" }, { as: doomed });
     assert.equal((await ask(other)).status, 200);
-    assert.equal(await host.oauth.deleteClient(doomed.client_id), true);
+    assert.equal(await host.oauth.deleteClient(doomed.client_id, undefined), true);
     assert.equal(await isActive(access_token), false);
     assert.equal((await ask(host)).status, 401);
     // Another node may know a client for a second longer; what it issues meanwhile is void.
@@ -172,6 +172,16 @@ onEachDatabase((makeUrl) => {
         }),
       );
     assert.equal((await read(0)).status, 401);
+    const denied = await read(0, client);
+    assert.deepEqual([denied.status, denied.body["error"]], [403, "insufficient_scope"]);
+    await addRole(host, "follower", "tokens:introspect");
+    await bindClient(host, client.client_id, "follower");
+    const deadline = Date.now() + 20_000;
+    // Rights of clients are read once a second.
+    while ((await read(0, client)).status !== 200) {
+      assert.ok(Date.now() < deadline, "the permission does not count");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
     const { next } = (await read(0, client)).body as { next: number };
     const { access_token } = await obtainTokens(host, client);
     await revoke(access_token);

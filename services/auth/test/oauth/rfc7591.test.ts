@@ -6,8 +6,15 @@ import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { startHost, type Host } from "./host.ts";
-import { callback, postToken, toAnswer, type Answer, type TestClient } from "./relying-party.ts";
+import { addRole, bindClient, startHost, type Host } from "./host.ts";
+import {
+  callback,
+  introspect,
+  postToken,
+  toAnswer,
+  type Answer,
+  type TestClient,
+} from "./relying-party.ts";
 
 const path = "/api/v1/auth/oauth/register";
 
@@ -41,12 +48,16 @@ onEachDatabase((makeUrl) => {
     const metadata = { redirect_uris: [callback] };
     assert.equal((await register(undefined, metadata)).status, 401);
     assert.equal((await register("wrong", metadata)).status, 401);
-    await assert.rejects(host.oauth.createInitialAccessToken(0), { code: "validation_failed" });
-    await assert.rejects(host.oauth.createInitialAccessToken(1e9), { code: "validation_failed" });
+    await assert.rejects(host.oauth.createInitialAccessToken(0, undefined), {
+      code: "validation_failed",
+    });
+    await assert.rejects(host.oauth.createInitialAccessToken(1e9, undefined), {
+      code: "validation_failed",
+    });
   });
 
   test("3.2: a registered client has an id, a secret and a way to manage itself, and works", async () => {
-    const token = await host.oauth.createInitialAccessToken(60);
+    const token = await host.oauth.createInitialAccessToken(60, undefined);
     const { status, body } = await register(token, {
       redirect_uris: [callback],
       grant_types: ["authorization_code", "client_credentials"],
@@ -71,12 +82,28 @@ onEachDatabase((makeUrl) => {
     assert.equal(updated.body["client_name"], "Orders 2");
     assert.equal((await send("GET", uri, manage)).status, 401, "the token has rotated");
     const next = String(updated.body["registration_access_token"]);
+    const { database } = host;
+    const id = as.client_id;
+    await bindClient(host, id);
+    const issued = await postToken(host, { grant_type: "client_credentials" }, { as });
     assert.equal((await send("DELETE", uri, next)).status, 204);
+    const left = await database.db
+      .selectFrom("auth_role_bindings")
+      .selectAll()
+      .where("subject_id", "=", id)
+      .execute();
+    assert.deepEqual(left, [], "its roles are gone");
+    const reader = await host.oauth.addClient({ redirect_uris: [callback] }, undefined);
+    const watcher = reader as unknown as TestClient;
+    await addRole(host, "watcher", "tokens:introspect");
+    await bindClient(host, watcher.client_id, "watcher");
+    const seen = await introspect(host, watcher, String(issued.body["access_token"]));
+    assert.equal(seen.active, false, "its tokens are void");
     assert.equal((await postToken(host, { grant_type: "client_credentials" }, { as })).status, 401);
   });
 
   test("3.2.2: metadata that is not allowed is refused", async () => {
-    const token = await host.oauth.createInitialAccessToken(60);
+    const token = await host.oauth.createInitialAccessToken(60, undefined);
     for (const [metadata, error] of [
       [{ redirect_uris: ["javascript:alert(1)"] }, "invalid_redirect_uri"],
       [{ redirect_uris: ["https://a.example/#fragment"] }, "invalid_redirect_uri"],
@@ -99,11 +126,11 @@ onEachDatabase((makeUrl) => {
   test("operators register clients by the same rules, and choose neither ids nor secrets", async () => {
     const metadata = { redirect_uris: [callback] };
     for (const more of [{ client_id: "mine" }, { client_secret: "mine" }, { scope: "root" }]) {
-      await assert.rejects(host.oauth.addClient({ ...metadata, ...more }), {
+      await assert.rejects(host.oauth.addClient({ ...metadata, ...more }, undefined), {
         code: "validation_failed",
       });
     }
-    const added = await host.oauth.addClient(metadata);
+    const added = await host.oauth.addClient(metadata, undefined);
     const listed = await host.oauth.listClients("", 100);
     const found = listed.find((client) => client["client_id"] === added["client_id"]);
     assert.ok(found);
@@ -119,13 +146,16 @@ onEachDatabase((makeUrl) => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     const ask = async (jwks_uri: string): Promise<number> => {
-      const client = await host.oauth.addClient({
-        redirect_uris: [],
-        grant_types: ["client_credentials"],
-        response_types: [],
-        token_endpoint_auth_method: "private_key_jwt",
-        jwks_uri,
-      });
+      const client = await host.oauth.addClient(
+        {
+          redirect_uris: [],
+          grant_types: ["client_credentials"],
+          response_types: [],
+          token_endpoint_auth_method: "private_key_jwt",
+          jwks_uri,
+        },
+        undefined,
+      );
       const id = String(client["client_id"]);
       const client_assertion = await new SignJWT({ jti: randomUUID() })
         .setProtectedHeader({ alg: "ES256", kid: "1" })

@@ -66,7 +66,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(described.tenant, "acme");
     assert.equal(described.client_id, client.client_id);
     assert.equal(described.iss, host.issuer);
-    assert.equal(described.aud, "platform");
+    assert.equal(described.aud, host.issuer);
     assert.equal(described.token_type, "Bearer");
     assert.equal(described.acr, "1");
     assert.deepEqual(described.amr, ["pwd"]);
@@ -134,10 +134,25 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual((await post(host, path, form)).body, { active: false });
   });
 
+  test("a client learns about other clients' tokens only with the permission tokens:introspect", async () => {
+    const other = await register(host);
+    const { access_token, refresh_token } = await obtainTokens(host, client);
+    for (const token of [access_token, refresh_token])
+      assert.deepEqual(await introspect(host, other, token), { active: false });
+    const watcher = await register(host);
+    await addRole(host, "resource-server", "tokens:introspect");
+    await bindClient(host, watcher.client_id, "resource-server");
+    for (const token of [access_token, refresh_token])
+      assert.equal((await introspect(host, watcher, token))["active"], true);
+  });
+
   test("a bearer with the permission may ask, one without may not", async () => {
     await addRole(host, "watcher", "tokens:introspect");
-    const watcher = await register(host);
+    const scope = "tokens:introspect orders.read";
+    const watcher = await register(host, { first_party: true, scope });
     await bindClient(host, watcher.client_id, "watcher");
+    const stranger = await register(host, { first_party: true, scope });
+    await bindClient(host, stranger.client_id);
     const { access_token: asked } = await obtainTokens(host, client);
     const mint = async (as: TestClient): Promise<string> =>
       String(
@@ -147,7 +162,14 @@ onEachDatabase((makeUrl) => {
       post(host, path, { token: asked }, { headers: { authorization: `Bearer ${token}` } });
     const allowed = await ask(await mint(watcher));
     assert.equal(allowed.body["active"], true);
-    const denied = await ask(await mint(client));
+    const narrow = await postToken(
+      host,
+      { grant_type: "client_credentials", scope: "orders.read" },
+      { as: watcher },
+    );
+    const unasked = await ask(String(narrow.body["access_token"]));
+    assert.equal(unasked.status, 403, "the token does not carry the scope");
+    const denied = await ask(await mint(stranger));
     assert.equal(denied.status, 403);
     assert.equal(denied.body["error"], "insufficient_scope");
     const invalid = await ask("a.b.c");
@@ -161,6 +183,8 @@ onEachDatabase((makeUrl) => {
       token_endpoint_auth_method: "private_key_jwt",
       jwks: { keys: [{ ...(await exportJWK(publicKey)), alg: "ES256", kid: "1" }] },
     });
+    await addRole(host, "signing-watcher", "tokens:introspect");
+    await bindClient(host, signer.client_id, "signing-watcher");
     const { access_token } = await obtainTokens(host, client);
     const sign = (): Promise<string> =>
       new SignJWT({ jti: crypto.randomUUID() })

@@ -26,6 +26,8 @@ onEachDatabase((makeUrl) => {
   before(async () => {
     host = await startHost({ url: await makeUrl() });
     app = await register(host);
+    await addRole(host, "watcher", "tokens:introspect");
+    await bindClient(host, app.client_id, "watcher");
     await addRole(host, "caller", "tokens:exchange");
     const metadata = { grant_types: [exchange], redirect_uris: [], response_types: [] };
     service = await register(host, { ...metadata, scope: "openid orders.read" });
@@ -67,6 +69,36 @@ onEachDatabase((makeUrl) => {
     assert.notEqual(after["jti"], before["jti"]);
     const seen = await introspect(host, app, String(body["access_token"]));
     assert.deepEqual([seen["active"], seen["act"]], [true, { sub: service.client_id }]);
+  });
+
+  test("an exchanged token ends with its subject token, however late the core signs it", async () => {
+    // A clock behind the core's shows what a slow exchange does: the core counts from a later moment.
+    const late = { now: () => Date.now() - 30_000, monotonicMs: () => performance.now() };
+    const node = await startHost({ url: await makeUrl(), clock: late });
+    try {
+      const client = await register(node);
+      await addRole(node, "caller", "tokens:exchange");
+      const grant = { grant_types: [exchange], redirect_uris: [], response_types: [] };
+      const caller = await register(node, { ...grant, scope: "openid orders.read" });
+      await bindClient(node, caller.client_id, "caller");
+      const { access_token } = await obtainTokens(node, client);
+      const { exp } = readClaims(access_token);
+      late.now = () => Number(exp) * 1_000 - 60_000;
+      const { status, body } = await postToken(
+        node,
+        {
+          grant_type: exchange,
+          subject_token: access_token,
+          subject_token_type: accessToken,
+        },
+        { as: caller },
+      );
+      assert.equal(status, 200, JSON.stringify(body));
+      assert.equal(readClaims(String(body["access_token"]))["exp"], exp);
+      assert.equal(body["expires_in"], 60);
+    } finally {
+      await node.close();
+    }
   });
 
   test("4.1: a chain of services is told in order, and ends somewhere", async () => {

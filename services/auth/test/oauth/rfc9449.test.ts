@@ -4,7 +4,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type CryptoKey, type JWK } from "jose";
 import { onEachDatabase } from "../databases.ts";
-import { startHost, userId, type Host } from "./host.ts";
+import { addRole, bindClient, startHost, userId, type Host } from "./host.ts";
 import {
   introspect,
   obtainCode,
@@ -74,6 +74,8 @@ onEachDatabase((makeUrl) => {
   test("6: a token is bound to the key of its proof", async () => {
     const { access_token } = await obtain();
     const confidential = await register(host);
+    await addRole(host, "watcher", "tokens:introspect");
+    await bindClient(host, confidential.client_id, "watcher");
     const described = await introspect(host, confidential, access_token);
     assert.equal(described["token_type"], "DPoP");
     assert.match((described["cnf"] as { jkt: string }).jkt, /^[A-Za-z0-9_-]{43}$/);
@@ -91,6 +93,28 @@ onEachDatabase((makeUrl) => {
     assert.equal(stolen.body["error"], "invalid_grant");
     const again = await refreshWith(refresh_token, await prove(key));
     assert.equal(again.body["refresh_token"], first.body["refresh_token"]);
+  });
+
+  test("5: a confidential client's refresh of bound tokens needs a proof, of any key of its own", async () => {
+    const machine = await register(host);
+    const form = await obtainCode(host, machine);
+    const got = await postToken(host, form, { as: machine, headers: { dpop: await prove(key) } });
+    assert.equal(got.body["token_type"], "DPoP");
+    let token = String(got.body["refresh_token"]);
+    const refreshAs = async (proof?: string): Promise<Answer> =>
+      postToken(
+        host,
+        { grant_type: "refresh_token", refresh_token: token },
+        { as: machine, ...(proof === undefined ? {} : { headers: { dpop: proof } }) },
+      );
+    for (const proofKey of [key, otherKey]) {
+      const bare = await refreshAs();
+      assert.equal(bare.status, 400);
+      assert.equal(bare.body["error"], "invalid_dpop_proof");
+      const proved = await refreshAs(await prove(proofKey));
+      assert.equal(proved.body["token_type"], "DPoP", JSON.stringify(proved.body));
+      token = String(proved.body["refresh_token"]);
+    }
   });
 
   test("11.1: of a proof that comes several times at once one counts, and the others are no proofs", async () => {

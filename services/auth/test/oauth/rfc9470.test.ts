@@ -48,13 +48,15 @@ onEachDatabase((makeUrl) => {
       client,
       {
         prompt: "none",
-        acr_values: "9",
+        claims: JSON.stringify({ id_token: { acr: { essential: true, values: ["9"] } } }),
         code_challenge: challenge,
         code_challenge_method: "S256",
       },
       browser,
     );
     assert.equal(silent.get("error"), "unmet_authentication_requirements");
+    const unknown = await signIn(browser, { acr_values: "9" });
+    assert.equal(unknown["sid"], stepped["sid"], "values that are not known are voluntary");
   });
 
   test("4: max_age asks a user again who signed in too long ago", async () => {

@@ -188,3 +188,43 @@ test("claims that an application asks for by name are shown before they are give
   assert.match(readText(page), /See your name/);
   stranger.close();
 });
+
+test("prompt=none works for people who have signed in on the service's own pages, and tells others to", async () => {
+  const browser = await enter(ada);
+  // Once she has agreed in another browser, nothing is left to ask.
+  const before = await enter(ada);
+  await readUser(await before.open(await application.begin()));
+  const silent = await browser.open(
+    await application.begin({ prompt: "none", scope: "openid profile" }),
+  );
+  assert.equal(silent.url.searchParams.get("error"), null, silent.url.href);
+  assert.equal(await readUser(silent), "ada");
+  const stranger = new PageBrowser(stage);
+  const refused = await stranger.open(await application.begin({ prompt: "none" }));
+  assert.equal(refused.url.searchParams.get("error"), "login_required");
+});
+
+test("prompt=none with claims that the user has consented to needs no further consent", async () => {
+  const claims = (name: string) => ({
+    scope: "openid profile",
+    claims: JSON.stringify({ id_token: { [name]: { essential: true } } }),
+  });
+  const other = await startApplication(stage, "Letters", { scope: "openid profile email" });
+  const browser = await enter(ada);
+  const asked = await browser.open(await other.begin(claims("email")));
+  assert.match(readText(asked), /Allow Letters/);
+  const first = await browser.submit(asked, { decision: "allow" });
+  assert.equal(first.status, 0, readText(first));
+  const again = await enter(ada);
+  const silent = await again.open(await other.begin({ ...claims("email"), prompt: "none" }));
+  assert.equal(silent.url.searchParams.get("error"), null, silent.url.href);
+  assert.equal((await other.finish(silent.url)).claims()?.sub, ada.id);
+
+  const eager = await startApplication(stage, "Eager", { scope: "openid profile email" });
+  const agreed = await browser.open(await eager.begin({ scope: "openid profile" }));
+  await browser.submit(agreed, { decision: "allow" });
+  const refused = await again.open(await eager.begin({ ...claims("email"), prompt: "none" }));
+  assert.equal(refused.url.searchParams.get("error"), "consent_required", "never consented to");
+  other.close();
+  eager.close();
+});

@@ -185,6 +185,12 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await lise.press("Add a passkey", "Passkeys");
     await lise.page.getByText("The passkey is added.").waitFor();
     await lise.open(await application.begin({ acr_values: "2", scope: "openid" }));
+    await lise.expect("Allow Bank?");
+    await lise.page.context().clearCookies();
+    await lise.open(`${stage.publicUrl}/sign-in`);
+    await lise.enter({ Username: "lise", Password: password });
+    await lise.press("Sign in", "Your account");
+    await lise.open(await application.begin({ acr_values: "2", scope: "openid" }));
     await lise.expect("Confirm that it is you");
     await lise.page.getByRole("button", { name: "Confirm with a passkey" }).click();
     await lise.expect("Allow Bank?");

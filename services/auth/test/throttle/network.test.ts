@@ -1,11 +1,13 @@
 // Addresses as attempts are counted by them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { networkOf } from "../../src/throttle/network.ts";
+import { networkOf, subscriberOf } from "../../src/throttle/network.ts";
 
-test("an IPv6 network counts as one, an IPv4 address and anything else by itself", () => {
+test("a network is the /24 of an IPv4 address, the /64 of an IPv6 one, and anything else by itself", () => {
   const table: Record<string, string> = {
-    "192.0.2.7": "192.0.2.7",
+    "192.0.2.7": "192.0.2.0/24",
+    "192.0.2.255": "192.0.2.0/24",
+    "192.0.20.7": "192.0.20.0/24",
     unknown: "unknown",
     "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
     "2001:0DB8:0001:0002::1": "2001:db8:1:2::/64",
@@ -17,5 +19,7 @@ test("an IPv6 network counts as one, an IPv4 address and anything else by itself
   };
   for (const [address, network] of Object.entries(table)) {
     assert.equal(networkOf(address), network, address);
+    if (!network.endsWith("/24")) assert.equal(subscriberOf(address), network, address);
   }
+  assert.equal(subscriberOf("192.0.2.7"), "192.0.2.7");
 });

@@ -1,11 +1,11 @@
 // Forms of the security page: passkeys are added, renamed, removed; second factors set up and removed.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
+import type { SignedIn } from "../../login/login.ts";
 import type { SecurityEvent } from "../../login/security-notices.ts";
 import { registration } from "../../passkey/credential.ts";
 import { nameDevice } from "../../session/device.ts";
 import { readEmail } from "../../user/username.ts";
-import { elevate } from "../confirm.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "../enrolment.ts";
 import { admit, attempt, readCredential } from "../page-parts.ts";
 import type { PageParts } from "../page-parts.ts";
@@ -25,7 +25,7 @@ export function listCredentialRoutes(parts: PageParts): PageRoute[] {
   ): PageRoute => ({
     method: "POST",
     path: `/account/${path}`,
-    access: "fresh",
+    access: "strong",
     handle: (visit, form) => handle(parts, visit, form),
   });
   return [
@@ -55,16 +55,17 @@ async function addPasskey(parts: PageParts, visit: SignedInVisit, form: Form): P
   const added = await attempt(
     visit,
     async () => {
-      const { ticket, keep } = await parts.passkeys.finishRegistration(response);
+      const { ticket, amr, keep } = await parts.passkeys.finishRegistration(response);
       // A challenge is for the one who asked for it.
       if (ticket.userId !== account.id) throw new PlatformError("forbidden");
-      return keep(account.id, nameDevice(visit.origin.userAgent));
+      return { amr, ...(await keep(account.id, nameDevice(visit.origin.userAgent))) };
     },
     { unauthorized: problems.wrongPasskey, bad_request: problems.wrongPasskey },
   );
   if ("problem" in added) return showSecurity(parts, visit, added.problem);
   await record(parts, visit, "passkey.register", `passkey:${added.value.id}`);
-  return redirectToSecurity("passkey-added");
+  const elevated = await complete(parts, visit, added.value.amr);
+  return admit(parts, visit, elevated, `${securityPath}?done=passkey-added`);
 }
 
 async function renamePasskey(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
@@ -120,7 +121,7 @@ async function setUpSent(parts: PageParts, visit: SignedInVisit, form: Form): Pr
 }
 
 async function confirmFactor(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
-  const { account, session } = visit.visitor;
+  const { account } = visit.visitor;
   const { problems, enrol } = visit.language.messages;
   const id = form.get("factor_id") ?? "";
   const isFirst = (await parts.factors.list(account.id)).length === 0;
@@ -136,7 +137,7 @@ async function confirmFactor(parts: PageParts, visit: SignedInVisit, form: Form)
   const { kind, amr } = confirmed.value;
   await record(parts, visit, "mfa.enrol", `factor:${id}`, { kind });
   // Whoever has just shown a code need not show the next one to an application that waits for it.
-  const elevated = await elevate(parts, visit, [...new Set([...session.amr, ...amr, "mfa"])]);
+  const elevated = await complete(parts, visit, amr);
   const done = `${securityPath}?done=factor-added`;
   const answer = await admit(parts, visit, elevated, done);
   if (!isFirst) return answer;
@@ -158,6 +159,15 @@ async function renewBackupCodes(parts: PageParts, visit: SignedInVisit): Promise
   if ("problem" in made) return showSecurity(parts, visit, made.problem);
   await record(parts, visit, "mfa.backup_codes", `user:${account.id}`);
   return showBackupCodes(parts, visit, made.value, securityPath);
+}
+
+// Sessions that a password alone has opened end, but this one, in which the factor has been shown.
+function complete(
+  { secondFactor }: PageParts,
+  { visitor: { account, session } }: SignedInVisit,
+  amr: readonly string[],
+): Promise<SignedIn> {
+  return secondFactor.completeEnrolment(account, session.id, amr, { mint: false });
 }
 
 const firstCode = { action: confirmPath, continue: undefined };

@@ -43,6 +43,7 @@ export const de: Messages = {
     wrongCurrentPassword: "Das Passwort ist falsch.",
     wrongCode:
       "Der Code ist falsch, verbraucht oder abgelaufen. Versuchen Sie es mit dem nächsten.",
+    passkeyNeeded: "Hier ist ein zweiter Schritt nötig: Melden Sie sich mit Ihrem Passkey an.",
     wrongPasskey:
       "Der Passkey wurde nicht angenommen. Versuchen Sie es noch einmal, oder melden Sie sich anders an.",
     taken: "Dieser Benutzername ist vergeben. Wählen Sie einen anderen.",

@@ -44,6 +44,7 @@ export const en = {
     wrongPassword: "The username or the password is wrong.",
     wrongCurrentPassword: "The password is wrong.",
     wrongCode: "The code is wrong, has been used or has expired. Try the next one.",
+    passkeyNeeded: "A second step is required here: sign in with your passkey.",
     wrongPasskey: "The passkey was not accepted. Try again, or sign in another way.",
     taken: "This username is taken. Choose another one.",
     addressTaken: "This address belongs to another account.",

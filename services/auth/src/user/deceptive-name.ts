@@ -1,0 +1,34 @@
+// Names that show as something else than they are: bidirectional controls, invisible characters, look-alike letters.
+
+// Unicode TR 36 section 2.5: they reorder what stands beside them.
+const bidiControls = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const invisible =
+  /[\u00ad\u115f\u1160\u200b\u2028\u2029\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\u17b4|\u17b5/;
+// Scripts whose letters look like those of another one of them (Unicode TS 39, confusables). Others mix as people write:
+// Han with Latin and the Japanese and Korean scripts.
+const lookAlikes = [
+  /\p{Script=Latin}/u,
+  /\p{Script=Cyrillic}/u,
+  /\p{Script=Greek}/u,
+  /\p{Script=Armenian}/u,
+  /\p{Script=Cherokee}/u,
+  /\p{Script=Coptic}/u,
+  /\p{Script=Lisu}/u,
+  /\p{Script=Deseret}/u,
+];
+const notWord = /[^\p{L}\p{M}\p{N}]+/u;
+
+/** True for names with such characters, and for those with a word whose letters are of several look-alike scripts. */
+export function isDeceptive(name: string): boolean {
+  if (bidiControls.test(name) || invisible.test(name)) return true;
+  return name.split(notWord).some(isMixed);
+}
+
+/** The same of an identifier, all of which is one word: `раypal.admin` is no better than `раypal`. */
+export function isDeceptiveIdentifier(name: string): boolean {
+  return isDeceptive(name) || isMixed(name);
+}
+
+function isMixed(text: string): boolean {
+  return lookAlikes.filter((script) => script.test(text)).length > 1;
+}
