@@ -25,6 +25,7 @@ export const authEntry: ServiceEntry = {
     env: {
       PLATFORM_AUTH_ADDR: formatAddress(getAddress(context, "auth_addr")),
       PLATFORM_AUTH_DATA_DIR: join(context.dataDir, "auth"),
+      ...(context.running.some(({ name }) => name === "gate") ? trustGateway() : {}),
     },
   }),
   describe: (context) => {
@@ -33,3 +34,9 @@ export const authEntry: ServiceEntry = {
   },
   trials: () => [],
 };
+
+// Behind the gateway of this machine everybody would have its address otherwise, and share the bounds of one address.
+function trustGateway(): Record<string, string> {
+  const chosen = process.env["PLATFORM_AUTH_TRUSTED_PROXIES"];
+  return chosen === undefined ? { PLATFORM_AUTH_TRUSTED_PROXIES: "127.0.0.0/8,::1" } : {};
+}

@@ -1,99 +1,24 @@
 // `platform up`, as its user sees it.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after, test } from "node:test";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import {
+  anyPort,
+  find,
+  findStarted,
+  isAlive,
+  makeFolder,
+  run,
+} from "../fixture/platform-process.ts";
 
-const bin = fileURLToPath(new URL("../../../../bin/platform.js", import.meta.url));
 const bun = fileURLToPath(
   new URL("../../../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url),
 );
-const anyPort = ["gate", "hello", "auth", "vault", "vault-admin", "pulse", "pulse-kafka"].flatMap(
-  (name) => [`--${name}-addr`, "127.0.0.1:0"],
-);
-const folders: string[] = [];
-const children = new Set<ChildProcess>();
-
-after(() => {
-  for (const child of children) child.kill("SIGKILL");
-  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-});
-
-function makeFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "platform-up-"));
-  folders.push(folder);
-  return folder;
-}
-
-interface Started {
-  services: { name: string; url: string; pid: number }[];
-  try: { command: string }[];
-  data_dir: string;
-}
-
-function run(args: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [bin, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
-    env: { ...process.env, ...env },
-  });
-  children.add(child);
-  let out = "";
-  let err = "";
-  child.stdout.on("data", (data) => void (out += String(data)));
-  child.stderr.on("data", (data) => void (err += String(data)));
-  const exit = new Promise<number | string | null>((resolve) => {
-    child.on("close", (code, signal) => {
-      children.delete(child);
-      resolve(code ?? signal);
-    });
-  });
-  const output = () => ({ out, err });
-  const waitFor = async <Found>(find: (text: string) => Found | undefined): Promise<Found> => {
-    // A minute: five services that start on a machine that is busy with other tests.
-    for (let i = 0; i < 1200; i += 1) {
-      const found = find(out);
-      if (found !== undefined) return found;
-      if (child.exitCode !== null) break;
-      await sleep(50);
-    }
-    return assert.fail(`not seen; output:\n${out}\n${err}`);
-  };
-  return { child, exit, output, waitFor };
-}
-
-function findStarted(text: string): Started | undefined {
-  const line = text.split("\n").find((item) => item.startsWith('{"type":"started"'));
-  return line === undefined ? undefined : (JSON.parse(line) as Started);
-}
-
-function find(started: Started, name: string) {
-  const service = started.services.find((item) => item.name === name);
-  return service ?? assert.fail(`${name} is not running`);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}
 
 for (const runtime of ["node", "bun"]) {
   const skip = runtime === "bun" && !existsSync(bun) ? "bun is not installed" : false;

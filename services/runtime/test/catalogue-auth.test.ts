@@ -1,0 +1,26 @@
+// The identity service under `platform up`.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { authEntry } from "../src/catalogue/auth.ts";
+import type { EntryContext } from "../src/catalogue/entry.ts";
+import { gateEntry } from "../src/catalogue/gate.ts";
+
+test("identity trusts the gateway of the same machine to name clients, and nobody without one", () => {
+  const context = (running: EntryContext["running"]): EntryContext => ({
+    dataDir: "/data",
+    dataDirShown: "./data",
+    addresses: new Map([["auth_addr", { host: "127.0.0.1", port: 8086 }]]),
+    credentials: {},
+    running,
+  });
+  const key = "PLATFORM_AUTH_TRUSTED_PROXIES";
+  const behind = context([gateEntry, authEntry]);
+  assert.equal(authEntry.configure(behind).env[key], "127.0.0.0/8,::1");
+  assert.equal(authEntry.configure(context([authEntry])).env[key], undefined);
+  process.env[key] = "192.0.2.1";
+  try {
+    assert.equal(authEntry.configure(behind).env[key], undefined, "the operator's choice stays");
+  } finally {
+    delete process.env[key];
+  }
+});

@@ -1,0 +1,45 @@
+// A supervised process that keeps ending by itself.
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { createLogger } from "@platform/kernel/log";
+import { createSupervisedProcess } from "../../src/fleet/supervised-process.ts";
+
+test("each failure in a row doubles the wait before the restart; a stable run resets it", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "platform-supervised-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const main = join(folder, "main.mjs");
+  writeFileSync(main, `process.send({ type: "ready", listeners: [], pid: process.pid });`);
+  const waitsMs: number[] = [];
+  const reached = Promise.withResolvers<void>();
+  let nowMs = 0;
+  let runMs = 0;
+  const supervised = createSupervisedProcess({
+    name: "short-lived",
+    main: pathToFileURL(main).href,
+    configure: () => ({ args: [], env: {} }),
+    onLine: () => undefined,
+    onReady: () => void (nowMs += runMs),
+    logger: createLogger({
+      service: "test",
+      level: "info",
+      format: "json",
+      write: (line) => {
+        const { restart_in_ms: waitMs } = JSON.parse(line) as { restart_in_ms?: number };
+        if (waitMs === undefined) return;
+        waitsMs.push(waitMs);
+        // The fourth run proves itself.
+        if (waitsMs.length === 3) runMs = 60_000;
+        if (waitsMs.length === 4) reached.resolve();
+      },
+    }),
+    clock: { now: () => nowMs, monotonicMs: () => nowMs },
+  });
+  await supervised.start();
+  await reached.promise;
+  await supervised.stop(1000);
+  assert.deepEqual(waitsMs, [500, 1000, 2000, 500]);
+});
