@@ -1,44 +1,135 @@
-// `npm test [-- FILTER]`: every test file of the house, run by node's own runner.
-import { spawnSync } from "node:child_process";
+// `npm test [-- FILTER…]`: every test file, each in a process of its own with a time limit of its own.
+// `npm run test:long [-- FILTER…]`: the long forms of kill rounds, crash states and soaks.
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { parseArgs } from "node:util";
 import { explainStaleInstallation } from "./installation.ts";
+import { endTestFiles, runTestFile, type FileResult, type TestCounts } from "./test-file.ts";
+import { longForms, shortForms, slowFirst, type TestPlan } from "./test-plan.ts";
 
-/** A file that never ends must not hold up a machine that nobody watches. */
-const RUN_TIMEOUT_MS = 20 * 60_000;
+const HELP = `usage: npm test [-- OPTIONS] [FILTER...]
+       npm run test:long [-- OPTIONS] [FILTER...]
 
-const filters = process.argv.slice(2);
-const files = globSync([
-  "packages/*/test/**/*.test.ts",
-  "services/*/test/**/*.test.ts",
-  "tests/**/*.test.ts",
-  "bench/test/**/*.test.ts",
-  "tools/*.test.ts",
-])
-  .filter((file) => filters.length === 0 || filters.some((filter) => file.includes(filter)))
-  .sort();
-if (files.length === 0) {
-  console.error(`no test file matches: ${filters.join(" ")}`);
+Runs the test files whose path contains one of the filters, or all of them.
+
+  --long            the long forms of kill rounds, crash states and soaks only
+  --jobs N          files to run at the same time (default: one per core, at least 2)
+  --timeout SECONDS time limit for each file (default: 300; each long form has its own)
+  --minutes N       time limit for the whole run; files that did not start are named (default: 40, long: 600)
+  --help            show this help
+`;
+
+const FILE_TIMEOUT_S = 300;
+const SLOWEST_SHOWN = 8;
+
+function fail(message: string): never {
+  console.error(message);
   process.exit(1);
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        long: { type: "boolean", default: false },
+        jobs: { type: "string" },
+        timeout: { type: "string" },
+        minutes: { type: "string" },
+        help: { type: "boolean", default: false },
+      },
+    });
+  } catch (error) {
+    return fail(`${(error as Error).message}\n\n${HELP}`);
+  }
+}
+
+function readNumber(name: string, text: string | undefined, byDefault: number): number {
+  const value = text === undefined ? byDefault : Number(text);
+  if (!(value > 0)) fail(`--${name} must be a number above 0, not "${text}"`);
+  return value;
+}
+
+function planShortForms(timeoutMs: number): TestPlan[] {
+  const files = globSync(shortForms);
+  return slowFirst(files.sort()).map((file) => ({ file, env: {}, timeoutMs }));
+}
+
+const { values, positionals: filters } = readArguments();
+if (values.help) {
+  console.log(HELP);
+  process.exit(0);
 }
 const stale = explainStaleInstallation();
-if (stale !== undefined) {
-  console.error(stale);
-  process.exit(1);
+if (stale !== undefined) fail(stale);
+// Tests mostly wait for processes and sockets, but several files per core would make their time limits meaningless.
+const jobs = Math.floor(readNumber("jobs", values.jobs, Math.max(2, availableParallelism())));
+const timeoutMs = readNumber("timeout", values.timeout, FILE_TIMEOUT_S) * 1000;
+const runMs = readNumber("minutes", values.minutes, values.long ? 600 : 40) * 60_000;
+const plans = (values.long ? longForms : planShortForms(timeoutMs)).filter(
+  ({ file }) => filters.length === 0 || filters.some((filter) => file.includes(filter)),
+);
+if (plans.length === 0) fail(`no test file matches: ${filters.join(" ")}`);
+
+const startedMs = performance.now();
+const results: FileResult[] = [];
+const waiting = [...plans];
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.once(signal, () => {
+    endTestFiles();
+    process.exit(130);
+  });
 }
-// Many tests wait for processes and sockets: as many files at once as there are cores, at least two. The summary of the
-// `spec` reporter is the end of the output, wherever that goes.
-const concurrency = Math.max(2, availableParallelism());
-const options = [
-  "--test",
-  "--test-timeout=120000",
-  `--test-concurrency=${concurrency}`,
-  "--test-reporter=spec",
-];
-const run = spawnSync(process.execPath, [...options, ...files], {
-  stdio: "inherit",
-  timeout: RUN_TIMEOUT_MS,
-});
-if (run.status === null)
-  console.error(`the tests were ended after ${RUN_TIMEOUT_MS / 60_000} minutes`);
-process.exitCode = run.status ?? 1;
+
+async function runLane(): Promise<void> {
+  while (performance.now() - startedMs < runMs) {
+    const plan = waiting.shift();
+    if (plan === undefined) return;
+    const result = await runTestFile(plan);
+    results.push(result);
+    printResult(result);
+  }
+}
+
+function printResult({ file, ms, counts, failure, output, skips }: FileResult): void {
+  const outcome = failure === undefined ? "ok  " : "FAIL";
+  const seconds = (ms / 1000).toFixed(1).padStart(6);
+  console.log(`${outcome} ${seconds} s  ${file} (${counts.passed} passed)`);
+  for (const skip of skips) console.log(`       skipped: ${skip}`);
+  if (failure === undefined && plans.length > 1) return;
+  console.log(output.trimEnd());
+  if (failure !== undefined) console.log(`FAIL ${file}: ${failure}\n`);
+}
+
+function addCounts(): TestCounts {
+  const sum: TestCounts = { passed: 0, failed: 0, skipped: 0 };
+  for (const { counts } of results) {
+    sum.passed += counts.passed;
+    sum.failed += counts.failed;
+    sum.skipped += counts.skipped;
+  }
+  return sum;
+}
+
+await Promise.all(Array.from({ length: Math.min(jobs, plans.length) }, runLane));
+
+const total = addCounts();
+const failures = results.filter(({ failure }) => failure !== undefined);
+if (results.length > SLOWEST_SHOWN) {
+  const slowest = results.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN);
+  console.log("\nslowest files:");
+  for (const { ms, file } of slowest)
+    console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`);
+}
+if (failures.length > 0) console.log("\nfailed files:");
+for (const { file, failure } of failures) console.log(`  ${file}: ${failure}`);
+if (waiting.length > 0) {
+  console.log(`\nnot run, the time limit of ${runMs / 60_000} minutes was reached:`);
+  for (const { file } of waiting) console.log(`  ${file}`);
+}
+const minutes = ((performance.now() - startedMs) / 60_000).toFixed(1);
+console.log(`\n${results.length} of ${plans.length} files in ${minutes} minutes`);
+// A file that was cut off or could not load has no failed test of its own, but counts as one.
+const failed = total.failed + failures.filter(({ counts }) => counts.failed === 0).length;
+console.log(`${total.passed} passed, ${failed + waiting.length} failed, ${total.skipped} skipped`);
+process.exitCode = failures.length > 0 || waiting.length > 0 ? 1 : 0;

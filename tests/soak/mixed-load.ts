@@ -18,6 +18,9 @@ const ABORTS_AT_ONCE = 8;
 const SETTLE_MS = 1_500;
 const SETTLE_ATTEMPTS = 6;
 const MIB = 2 ** 20;
+const OPEN_FILES_SLACK = 8;
+const MEMORY_GROWTH_MAX = 1.25;
+const MEMORY_SLACK_MIB = 16;
 
 /** What the process held at one moment. */
 export interface Holdings {
@@ -36,6 +39,22 @@ export interface MixedLoadFigures {
   aborted: number;
   before: Holdings;
   after: Holdings;
+}
+
+/** Throws if descriptors were kept open or, where a run is long enough to judge it, if memory grew. */
+export function assertReleased(
+  { before, after }: MixedLoadFigures,
+  { memory }: { memory: boolean },
+): void {
+  assert.ok(
+    after.openFiles <= before.openFiles + OPEN_FILES_SLACK,
+    `${before.openFiles} descriptors before, ${after.openFiles} after`,
+  );
+  if (!memory) return;
+  for (const kind of ["rssMib", "heapMib"] as const) {
+    const most = before[kind] * MEMORY_GROWTH_MAX + MEMORY_SLACK_MIB;
+    assert.ok(after[kind] <= most, `${kind} grew from ${before[kind]} to ${after[kind]}`);
+  }
 }
 
 /**

@@ -1,27 +1,17 @@
 // `npm run soak -- [reload|upstream-loss|mixed-load] [--minutes N] [--runtime node|bun]`:
 // the long form of the soak tests; prints what each came to and fails if something was lost.
-import assert from "node:assert/strict";
 import { parseArgs } from "node:util";
-import { soakMixedLoad } from "./mixed-load.ts";
+import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";
 import { soakUpstreamLoss } from "./upstream-loss.ts";
-
-const OPEN_FILES_SLACK = 8;
-const MEMORY_GROWTH_MAX = 1.25;
-const MEMORY_SLACK_MIB = 16;
 
 const SOAKS: Record<string, (seconds: number, env: Record<string, string>) => Promise<unknown>> = {
   reload: soakReload,
   "upstream-loss": soakUpstreamLoss,
   "mixed-load": async (seconds, env) => {
     const figures = await soakMixedLoad(seconds, env);
-    const { before, after } = figures;
     console.log(JSON.stringify(figures));
-    assert.ok(after.openFiles <= before.openFiles + OPEN_FILES_SLACK, "descriptors were kept open");
-    for (const kind of ["rssMib", "heapMib"] as const) {
-      const most = before[kind] * MEMORY_GROWTH_MAX + MEMORY_SLACK_MIB;
-      assert.ok(after[kind] <= most, `${kind} grew`);
-    }
+    assertReleased(figures, { memory: true });
     return figures;
   },
 };

@@ -1,5 +1,5 @@
 // Runs every case in every version and compares the outcome with the ledger, which may only get better.
-// PLATFORM_LEDGER=write writes the ledger anew.
+// PLATFORM_LEDGER=write rewrites the ledger.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { KafkaStage } from "../../../services/pulse/test/kafka/stage.ts";

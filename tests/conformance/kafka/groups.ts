@@ -318,6 +318,19 @@ export const groupCases: readonly Case[] = [
     ],
     [
       [2, 9],
+      "keeps the metadata of a commit without an offset (-1)",
+      async (scene) => {
+        const { name } = await scene.createTopic();
+        const claim = nobody(scene.createName("group"));
+        assert.equal(await commit(scene, claim, name, 17), 0);
+        assert.equal(await commit(scene, claim, name, -1), 0);
+        const topics = await committed({ ...scene, version: 7 }, claim.groupId, name);
+        const { committedOffset, metadata: note, errorCode } = topics[0]!.partitions[0]!;
+        assert.deepEqual([committedOffset, note, errorCode], [-1, "note", 0]);
+      },
+    ],
+    [
+      [2, 9],
       "takes offsets for a group without members",
       async (scene) => {
         const { name } = await scene.createTopic();

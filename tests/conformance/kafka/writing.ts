@@ -291,7 +291,7 @@ export const writingCases: readonly Case[] = [
     ],
     [
       [3, 11],
-      "knows the last five batches of a producer, DUPLICATE_SEQUENCE_NUMBER for older ones",
+      "knows the last five batches of a producer, OUT_OF_ORDER_SEQUENCE_NUMBER for older ones",
       async (scene) => {
         const { name } = await scene.createTopic();
         const producerId = await createProducer(scene);
@@ -302,7 +302,7 @@ export const writingCases: readonly Case[] = [
           const { errorCode, baseOffset } = await write(sequence);
           assert.deepEqual([errorCode, baseOffset], [0, sequence]);
         }
-        assert.equal((await write(1)).errorCode, errorCodes.duplicateSequenceNumber);
+        assert.equal((await write(1)).errorCode, errorCodes.outOfOrderSequenceNumber);
         assert.equal((await write(7)).baseOffset, 7);
       },
     ],

@@ -466,4 +466,23 @@ export const cases = casesOf(
       assert.equal((await from(`/${bucket}/there`)).status, 200);
     },
   ],
+  [
+    "the source's ACL lets copy whom it lets read",
+    async (scene) => {
+      const Resource = `arn:aws:s3:::${scene.bucket}/open/*`;
+      const as = await scene.createUser({ Effect: "Allow", Action: "s3:PutObject", Resource });
+      const from = (source: string) => ({ "x-amz-copy-source": `${scene.bucket}/${source}` });
+      for (const acl of ["public-read", "authenticated-read"]) {
+        await scene.put(acl, acl, { "x-amz-acl": acl });
+        const answer = await scene.ask("PUT", `/open/${acl}`, { as, headers: from(acl) });
+        assert.equal(answer.status, 200, answer.text);
+        assert.equal((await scene.ask("GET", `/open/${acl}`)).text, acl);
+      }
+      await scene.put("private", "x");
+      const denied = await scene.ask("PUT", "/open/private", { as, headers: from("private") });
+      assertError(denied, 403, "AccessDenied");
+      const missing = await scene.ask("PUT", "/open/missing", { as, headers: from("missing") });
+      assertError(missing, 403, "AccessDenied");
+    },
+  ],
 );

@@ -63,10 +63,20 @@ export const cases = casesOf(
     },
   ]),
   [
-    "BucketAlreadyOwnedByYou for one's own bucket, which stays as it is",
+    "200 for one's own bucket in us-east-1, which stays as it is",
     async ({ ask, put, bucket }) => {
       await put("key", "x");
-      const answer = await ask("PUT");
+      const again = await ask("PUT");
+      assertEmpty(again, 200);
+      assert.equal(again.headers["location"], `/${bucket}`);
+      assert.equal((await ask("GET", "/key")).text, "x");
+    },
+  ],
+  [
+    "BucketAlreadyOwnedByYou for one's own bucket that is to be another than it is",
+    async ({ ask, put, bucket }) => {
+      await put("key", "x");
+      const answer = await ask("PUT", "", { headers: { "x-amz-acl": "public-read" } });
       assertError(answer, 409, "BucketAlreadyOwnedByYou");
       assert.equal(answer.document.get("BucketName"), bucket);
       assert.equal((await ask("GET", "/key")).text, "x");

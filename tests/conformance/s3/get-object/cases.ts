@@ -462,4 +462,22 @@ export const cases = casesOf(
       assertEmpty(await ask("HEAD", `/${"k".repeat(1025)}`), 400);
     },
   ],
+  [
+    "InvalidArgument for fields about encryption that only writing has",
+    async ({ ask, put }) => {
+      await put("key", "x");
+      const fields = {
+        "x-amz-server-side-encryption": "AES256",
+        "x-amz-server-side-encryption-aws-kms-key-id": "key",
+        "x-amz-server-side-encryption-context": "e30=",
+        "x-amz-server-side-encryption-bucket-key-enabled": "true",
+      };
+      for (const [name, value] of Object.entries(fields)) {
+        const answer = await ask("GET", "/key", { headers: { [name]: value } });
+        assertError(answer, 400, "InvalidArgument");
+        assert.equal(answer.document.get("ArgumentName"), name);
+        assertEmpty(await ask("HEAD", "/key", { headers: { [name]: value } }), 400);
+      }
+    },
+  ],
 );

@@ -729,4 +729,14 @@ export const cases = casesOf(
       assertError(await scene.ask("GET", "/missing", nobody), 403, "AccessDenied");
     },
   ],
+  [
+    "MalformedPolicy for Allow with NotPrincipal, which would let in everyone else",
+    async (scene) => {
+      await scene.put("key", "x");
+      const AWS = "arn:aws:iam::000000000001:user/nobody";
+      const answer = await put(scene, { Effect: "Allow", NotPrincipal: { AWS } });
+      assertError(answer, 400, "MalformedPolicy");
+      assertError(await scene.ask("GET", "/key", nobody), 403, "AccessDenied");
+    },
+  ],
 );

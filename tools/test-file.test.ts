@@ -1,0 +1,77 @@
+// The runner of test files: counts, time limits, and processes that a file leaves running.
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { isRunning } from "./process-table.ts";
+import { runTestFile } from "./test-file.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "platform-runner-"));
+after(() => rmSync(folder, { recursive: true }));
+
+function writeTestFile(name: string, body: string): string {
+  const file = join(folder, name);
+  writeFileSync(file, `import { test } from "node:test";\n${body}`);
+  return file;
+}
+
+test("a file's tests are counted, skips come with their reasons, a failure fails the file", async () => {
+  const file = writeTestFile(
+    "mixed.test.mjs",
+    `test("good", () => undefined);
+     test("bad", () => { throw new Error("the reason"); });
+     test("absent", { skip: "needs a peer" }, () => undefined);`,
+  );
+  const result = await runTestFile({ file, env: {}, timeoutMs: 30_000 });
+  assert.deepEqual(result.counts, { passed: 1, failed: 1, skipped: 1 });
+  assert.deepEqual(result.skips, ["absent: needs a peer"]);
+  assert.equal(result.failure, "1 failed");
+  assert.match(result.output, /the reason/);
+});
+
+test("a file that does not load, or ends before its tests are done, fails", async () => {
+  const broken = writeTestFile("broken.test.mjs", `import "./missing.mjs";`);
+  const exited = writeTestFile(
+    "exited.test.mjs",
+    `test("one", () => { process.exit(0); }); test("two", () => undefined);`,
+  );
+  const results = await Promise.all(
+    [broken, exited].map((file) => runTestFile({ file, env: {}, timeoutMs: 30_000 })),
+  );
+  for (const { file, failure } of results) assert.notEqual(failure, undefined, file);
+});
+
+test("a file over its time limit is killed with everything it started, and the limit is named", async () => {
+  const pidFile = join(folder, "pid");
+  const file = writeTestFile(
+    "endless.test.mjs",
+    `import { spawn } from "node:child_process";
+     import { writeFileSync } from "node:fs";
+     test("hangs", async () => {
+       const child = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
+       writeFileSync(process.env.PID_FILE, String(child.pid));
+       await new Promise((resolve) => setTimeout(resolve, 600_000));
+     });`,
+  );
+  const plan = { file, env: { PID_FILE: pidFile }, timeoutMs: 3000 };
+  const result = await runTestFile(plan);
+  assert.equal(result.failure, "did not end within 3 s and was killed");
+  assert.equal(isRunning(Number(readFileSync(pidFile, "utf8"))), false);
+});
+
+test(
+  "a process left running fails the file and is killed",
+  { skip: existsSync("/proc/self/environ") ? false : "needs /proc" },
+  async () => {
+    const file = writeTestFile(
+      "leaky.test.mjs",
+      `import { spawn } from "node:child_process";
+       test("leaks", () => { spawn("sleep", ["601"], { detached: true, stdio: "ignore" }).unref(); });`,
+    );
+    const result = await runTestFile({ file, env: {}, timeoutMs: 30_000 });
+    assert.match(result.failure ?? "", /^left running \(killed now\): \d+ sleep 601$/);
+    const [pid] = /\d+/.exec(result.failure!)!;
+    assert.equal(isRunning(Number(pid)), false);
+  },
+);

@@ -1,0 +1,69 @@
+// Which test files there are, in which order they start, and what their long forms are.
+
+/** One run of a test file. */
+export interface TestPlan {
+  /** Path from the root of the repository. */
+  file: string;
+  /** Variables of this run in addition to the environment. */
+  env: Record<string, string>;
+  timeoutMs: number;
+}
+
+/** Patterns of all test files. */
+export const shortForms = [
+  "packages/*/test/**/*.test.ts",
+  "services/*/test/**/*.test.ts",
+  "tests/**/*.test.ts",
+  "bench/test/**/*.test.ts",
+  "tools/*.test.ts",
+];
+
+// Files that take longest, in the order of their time. Started first, they do not keep one core busy alone at the end.
+const SLOW_FILES: readonly string[] = [
+  "services/runtime/test/command/up.test.ts",
+  "services/vault/test/crash/crash-states.test.ts",
+  "tests/clients/s3/s3-clients.test.ts",
+  "services/vault/test/drive/drives.test.ts",
+  "services/vault/test/crash/kill.test.ts",
+  "services/gate/test/process/start.test.ts",
+  "services/auth/test/bad-input.test.ts",
+  "services/pulse/test/http/publish.test.ts",
+  "services/pulse/test/dispatch/delay-expiry.test.ts",
+  "services/gate/test/process/change.test.ts",
+  "services/pulse/test/kafka/clients/kill.test.ts",
+  "tests/soak/soak.test.ts",
+  "tests/clients/clients.test.ts",
+];
+
+/** The files with the slow ones first. */
+export function slowFirst(files: readonly string[]): string[] {
+  const slow = SLOW_FILES.filter((file) => files.includes(file));
+  return [...slow, ...files.filter((file) => !slow.includes(file))];
+}
+
+const HOUR_MS = 3_600_000;
+
+function longForm(file: string, env: Record<string, string>): TestPlan {
+  return { file, env, timeoutMs: HOUR_MS };
+}
+
+/** The long forms, which `npm test` runs in short. */
+export const longForms: readonly TestPlan[] = [
+  longForm("packages/log/test/engine/kill.test.ts", { PLATFORM_KILL_ROUNDS: "200" }),
+  longForm("packages/log/test/engine/crash-states.test.ts", { PLATFORM_CRASH_STATES: "20000" }),
+  longForm("packages/log/test/engine/many-topics.test.ts", { PLATFORM_LOG_TOPICS: "100000" }),
+  longForm("services/pulse/test/crash/kill.test.ts", { PLATFORM_BROKER_KILLS: "200" }),
+  longForm("services/pulse/test/crash/crash-states.test.ts", {
+    PLATFORM_BROKER_CRASH_STATES: "600",
+  }),
+  longForm("services/pulse/test/kafka/clients/kill.test.ts", { PLATFORM_KAFKA_KILLS: "50" }),
+  longForm("services/pulse/test/kafka/group-chaos/chaos.test.ts", {
+    PLATFORM_KAFKA_CHAOS_SECONDS: "600",
+  }),
+  longForm("services/pulse/test/group/chaos.test.ts", { PLATFORM_GROUP_RUNS: "2000" }),
+  longForm("services/vault/test/crash/kill.test.ts", { VAULT_KILL_ROUNDS: "200" }),
+  longForm("services/vault/test/crash/crash-states.test.ts", { VAULT_CRASH_STATES: "500" }),
+  longForm("packages/http1/test/peers/boundaries.test.ts", { PLATFORM_FUZZ_PAYLOADS: "20000" }),
+  longForm("services/gate/test/process/flood.test.ts", { PLATFORM_FLOOD_BYTES: "1073741824" }),
+  longForm("tests/soak/soak.test.ts", { PLATFORM_SOAK_SECONDS: "600" }),
+];
