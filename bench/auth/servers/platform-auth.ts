@@ -32,6 +32,9 @@ export async function startPlatformAuth(
       args: [BIN],
       cores,
       env: {
+        // Accounts to sign in with are registered from this machine.
+        PLATFORM_AUTH_REGISTRATIONS_PER_ADDRESS_HOURLY: "1000000",
+        PLATFORM_AUTH_REGISTRATIONS_PER_NETWORK_HOURLY: "1000000",
         PLATFORM_AUTH_ADDR: `127.0.0.1:${port}`,
         PLATFORM_AUTH_PUBLIC_URL: origin,
         PLATFORM_AUTH_DATA_DIR: join(workspace.folder, "auth"),
