@@ -36,6 +36,8 @@ export class S3Request {
   /** Whose memory it holds, once it does. */
   #source = "";
   #heldBytes = 0;
+  /** Ends a wait for memory. */
+  #waiting: AbortController | undefined;
   #query: RequestQuery | undefined;
 
   constructor(exchange: Exchange, id: string, { trustedProxies, memory }: RequestOptions) {
@@ -73,8 +75,26 @@ export class S3Request {
     this.#heldBytes += bytes;
   }
 
-  /** Gives back all that it holds. */
+  /** Takes memory once there is room; undefined where there is at once. Rejects with ServiceUnavailable after 20 s. */
+  holdWhenRoom(bytes: number, tenant: string): Promise<void> | undefined {
+    const waiting = new AbortController();
+    const room = this.#memory.takeWhenRoom(tenant, bytes, waiting.signal);
+    this.#waiting = waiting;
+    const add = (): void => {
+      this.#source = tenant;
+      this.#heldBytes += bytes;
+      // The request may have ended between the end of the wait and now.
+      if (waiting.signal.aborted) this.release();
+    };
+    if (room !== undefined) return room.then(add);
+    add();
+    return undefined;
+  }
+
+  /** Gives back all that it holds, and waits for no more. */
   release(): void {
+    this.#waiting?.abort();
+    this.#waiting = undefined;
     if (this.#heldBytes === 0) return;
     this.#memory.give(this.#source, this.#heldBytes);
     this.#heldBytes = 0;

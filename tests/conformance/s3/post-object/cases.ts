@@ -530,4 +530,17 @@ export const cases = casesOf(
       assertError(await scene.ask("GET", "/key"), 404, "NoSuchKey");
     },
   ],
+  [
+    "stores files that come at the same time, however many wait for memory, and ignores what follows each",
+    async (scene) => {
+      const file = "0123456789abcdef".repeat(800_000);
+      const answers = await Promise.all(
+        Array.from({ length: 6 }, () =>
+          post(scene, { conditions: [ANY_KEY], file, after: { submit: "x" } }),
+        ),
+      );
+      for (const answer of answers) assertEmpty(answer, 204);
+      assert.equal(md5((await scene.ask("GET", "/key")).body), md5(file));
+    },
+  ],
 );

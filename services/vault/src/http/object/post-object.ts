@@ -42,7 +42,7 @@ export const postObject: OperationHandler = async (context) => {
       return admit(context, reader).then((admitted) => {
         form = admitted;
         file = new FormFile(toFileOptions(context, admitted, reader), first.splice(0));
-        return file.pass();
+        return file.start();
       });
     }, OBJECT_BYTES_MAX + FIELDS_BYTES_MAX);
     if (!reader.done || form === undefined || file === undefined) {
@@ -60,12 +60,9 @@ function toFileOptions(
   { context, policy, attributes }: Admitted,
   reader: FormReader,
 ): FormFileOptions {
+  const { contentLength } = request.body;
   return {
-    predictBytes: () => {
-      const { contentLength } = request.body;
-      if (contentLength === undefined) throw new S3Error("MissingContentLength");
-      return reader.predictFileBytes(contentLength);
-    },
+    bytesMax: contentLength === undefined ? undefined : reader.predictFileBytes(contentLength),
     begin: (bytes) => {
       if (policy !== undefined) checkSize(policy, bytes, false);
       return api.store.beginPut({
@@ -79,7 +76,7 @@ function toFileOptions(
         event: "ObjectCreated:Post",
       });
     },
-    hold: (bytes) => request.hold(bytes, tenant),
+    hold: (bytes) => request.holdWhenRoom(bytes, tenant),
     release: () => request.release(),
     checkSoFar: (bytes) => {
       if (policy !== undefined) checkSize(policy, bytes, true);
