@@ -3,21 +3,25 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { test } from "node:test";
+import { findImports as findSpecifiers, readAllModules } from "./modules.ts";
 
 const SOURCE_LINES_MAX = 400;
 // What packages of each kind may import of the platform; see ARCHITECTURE.md.
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/kernel$/, /^$/],
+  [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1)$/],
   [/^packages\/[^/]+$/, /^packages\/kernel$/],
+  [/^apps\/[^/]+$/, /^$/],
   [/^services\/runtime$/, /^(packages|services)\/[^/]+$/],
   [/^services\/[^/]+$/, /^packages\/[^/]+$/],
 ];
-const IMPORT = /(?:\bfrom|\bimport|\bimport\(|\bimport\.meta\.resolve\()\s*"([^"]+)"/g;
 
 const allowances = JSON.parse(readFileSync("tools/house-allowances.json", "utf8")) as {
   linesMax: Record<string, number>;
+  /** Packages whose modules have no declared order yet. */
+  withoutOrder: string[];
 };
-const packages = globSync("{packages,services}/*/package.json")
+const packages = globSync("{packages,services,apps}/*/package.json")
   .map((path) => dirname(path))
   .sort();
 const folderByName = new Map(
@@ -28,8 +32,9 @@ const folderByName = new Map(
     return [name, folder];
   }),
 );
-const sources = list("{packages,services}/*/src/**/*.ts");
-const everything = list("{packages,services,bench,tests,tools,examples,bin}/**/*.{ts,js}");
+const sources = list("{packages,services,apps}/*/src/**/*.{ts,tsx}");
+const modules = readAllModules();
+const everything = list("{packages,services,apps,bench,tests,tools,examples,bin}/**/*.{ts,tsx,js}");
 
 function list(pattern: string): string[] {
   return globSync(pattern, { exclude: ["**/node_modules/**"] }).sort();
@@ -40,7 +45,7 @@ function read(path: string): string {
 }
 
 function findImports(path: string): string[] {
-  return [...read(path).matchAll(IMPORT)].map((match) => match[1]!);
+  return findSpecifiers(read(path));
 }
 
 function findPackage(path: string): string | undefined {
@@ -48,7 +53,7 @@ function findPackage(path: string): string | undefined {
 }
 
 test("no folder or file is named utils, helpers, common or misc", () => {
-  const pattern = "{packages,services,tests,tools,bench}/**/{utils,helpers,common,misc}{,.ts}";
+  const pattern = "{packages,services,apps,tests,tools,bench}/**/{utils,helpers,common,misc}{,.ts}";
   assert.deepEqual(list(pattern), []);
 });
 
@@ -83,7 +88,7 @@ test("sources do not write to the console: they log", () => {
 
 test("imports run one way between packages: kernel, then http1, wasm and log, then services, then runtime", () => {
   const bad: string[] = [];
-  for (const path of list("{packages,services}/*/{src,test}/**/*.ts")) {
+  for (const path of list("{packages,services,apps}/*/{src,test}/**/*.{ts,tsx}")) {
     const folder = findPackage(path)!;
     const allowed = LAYERS.find(([kind]) => kind.test(folder))![1];
     for (const specifier of findImports(path)) {
@@ -103,12 +108,52 @@ test("imports run one way between packages: kernel, then http1, wasm and log, th
 
 test("no relative import leaves its package, and every one names a file", () => {
   const bad: string[] = [];
-  for (const path of list("{packages,services}/*/{src,test}/**/*.ts")) {
+  for (const path of list("{packages,services,apps}/*/{src,test}/**/*.{ts,tsx}")) {
     for (const specifier of findImports(path).filter((item) => item.startsWith("."))) {
       const target = relative(".", resolve(dirname(path), specifier));
       if (findPackage(target) !== findPackage(path)) bad.push(`${path}: ${specifier}`);
     }
   }
+  assert.deepEqual(bad, []);
+});
+
+test("each package declares all of its modules in order, top to bottom", () => {
+  const bad = modules.flatMap(({ folder, order, sizes, isDeclared }) => {
+    if (!isDeclared) {
+      return allowances.withoutOrder.includes(folder)
+        ? []
+        : [`${folder}: package.json has no "modules"`];
+    }
+    if (allowances.withoutOrder.includes(folder)) return [`${folder}: its allowance is not needed`];
+    const missing = [...sizes.keys()].filter((name) => !order.includes(name));
+    const unknown = order.filter((name) => !sizes.has(name));
+    return [
+      ...missing.map((name) => `${folder}: the module ${name} is not declared`),
+      ...unknown.map((name) => `${folder}: the module ${name} is declared and not there`),
+    ];
+  });
+  assert.deepEqual(bad, []);
+});
+
+test("a module imports only modules that are declared below it", () => {
+  const bad = modules
+    .filter(({ isDeclared }) => isDeclared)
+    .flatMap(({ folder, upward }) =>
+      upward.flatMap(({ from, to, imports }) =>
+        imports.map(
+          (one) => `${folder}/src/${one.from} imports ${one.to}: ${to} is not below ${from}`,
+        ),
+      ),
+    );
+  assert.deepEqual(bad, []);
+});
+
+test("files of one package do not import each other in rings", () => {
+  const bad = modules
+    .filter(({ isDeclared }) => isDeclared)
+    .flatMap(({ folder, fileRings }) =>
+      fileRings.map((ring) => `${folder}/src: ${ring.join(", ")} import each other`),
+    );
   assert.deepEqual(bad, []);
 });
 
