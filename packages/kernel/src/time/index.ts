@@ -1,4 +1,5 @@
-// Clocks, passed in wherever time matters, so that tests need not wait.
+// Clocks, passed in wherever time matters so that tests need not wait, and repeated timers.
+export { every, type RepeatingTimer } from "./every.ts";
 
 /** Two readings of time: the calendar's, and one that never runs backwards. */
 export interface Clock {
