@@ -1,6 +1,6 @@
 // How a service declares its configuration: one table of keys, from which everything else is derived.
 import { z } from "zod";
-import { isSecretName, logLevels } from "../log/index.ts";
+import { isSecretName, LOG_LEVELS } from "../log/index.ts";
 import { ADDRESS_FORMS, addressSchema } from "./address.ts";
 
 /** What is said about a key beside its schema. */
@@ -110,7 +110,7 @@ export function buildSchema<Keys extends ConfigKeys>(keys: Keys): z.ZodType<Conf
 export function createServiceKeys(service: string) {
   const prefix = `PLATFORM_${service.toUpperCase()}`;
   return {
-    log_level: key(z.enum(logLevels).default("info"), {
+    log_level: key(z.enum(LOG_LEVELS).default("info"), {
       description: "The least severe level that is logged.",
       env: [`${prefix}_LOG_LEVEL`, "PLATFORM_LOG_LEVEL"],
     }),

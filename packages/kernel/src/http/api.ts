@@ -3,18 +3,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import { PlatformError } from "../errors/index.ts";
-import type { HealthAnswer, HealthRegistry } from "../health/index.ts";
-import type { Caller } from "../identity/caller.ts";
-import type { Logger } from "../log/index.ts";
-import { METRICS_CONTENT_TYPE, type HttpMetrics, type MetricRegistry } from "../metrics/index.ts";
-import type { Clock } from "../time/index.ts";
-import type { Tracer } from "../trace/index.ts";
+import type { HealthAnswer } from "../health/index.ts";
+import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
+import type { ApiOptions } from "./api-options.ts";
 import { createDirectFace } from "./direct.ts";
 import { createDocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
 import { compareSpecificity, toDocumentedPath, toRouterPath } from "./path.ts";
-import { defineRoute, type Access, type ApiRoute, type GuardedRequest } from "./route.ts";
+import { defineRoute, type ApiRoute } from "./route.ts";
 import {
   admitCaller,
   createObserver,
@@ -24,35 +21,6 @@ import {
   startScope,
   type Scope,
 } from "./scope.ts";
-
-/** Says who calls, or throws the PlatformError (401, 403) that keeps them out. */
-export type Guard = (request: GuardedRequest) => Caller | Promise<Caller>;
-
-/** What an API is made of. */
-export interface ApiOptions {
-  service: string;
-  version: string;
-  /** Title of the documentation; default the service's name. */
-  title?: string;
-  description?: string;
-  routes: readonly ApiRoute[];
-  guard: Guard;
-  health: HealthRegistry;
-  metrics: MetricRegistry;
-  /** The request metrics made from `metrics`, where something beside this API counts in them too. */
-  httpMetrics?: HttpMetrics;
-  logger: Logger;
-  tracer: Tracer;
-  clock: Clock;
-  /** Bound of a request's body where the route has none of its own. Default 1 MiB. */
-  bodyBytesMax?: number;
-  /** Who may read `/metrics`. Default `guarded`. */
-  metricsAccess?: Access;
-  /** Who may read `/api/docs`. Default `guarded`. */
-  docsAccess?: Access;
-  /** Adds to the OpenAPI document at each request, for operations that come and go. */
-  extendOpenApi?: (document: JsonObject) => JsonObject;
-}
 
 /** A ready API: `fetch` answers requests (a listener passes its bindings), `openApi` is its document. */
 export interface Api {

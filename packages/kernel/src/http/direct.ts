@@ -2,7 +2,7 @@
 // which cost several times what a small operation does.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "../errors/index.ts";
-import type { ApiOptions } from "./api.ts";
+import type { ApiOptions } from "./api-options.ts";
 import { mapLegacyPath } from "./path.ts";
 import { checkBody, parseJson } from "./request-input.ts";
 import type { ApiRoute, DirectExchange, HeaderReader } from "./route.ts";

@@ -2,7 +2,7 @@
 import { createRetryLaterError, createUnauthorizedError, PlatformError } from "../errors/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { TokenVerifier, Verdict } from "../identity/verifier.ts";
-import type { Guard } from "./api.ts";
+import type { Guard } from "./api-options.ts";
 import { checkLoopback } from "./loopback.ts";
 import type { GuardedRequest } from "./route.ts";
 

@@ -1,5 +1,6 @@
 // The HTTP API of a service: operations, guard, listener, and what many operations need.
-export { createApi, type Api, type ApiOptions, type Guard } from "./api.ts";
+export { createApi, type Api } from "./api.ts";
+export type { ApiOptions, Guard } from "./api-options.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";
 export { createBearerGuard } from "./guard.ts";
 export { listenHttp, type HttpListener, type ListenAddress, type ListenOptions } from "./listen.ts";

@@ -5,7 +5,7 @@ import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import { createHttpMetrics } from "../metrics/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
-import type { ApiOptions, Guard } from "./api.ts";
+import type { ApiOptions, Guard } from "./api-options.ts";
 import { mapLegacyPath } from "./path.ts";
 import type { ApiRoute, GuardedRequest, HeaderReader, Peer } from "./route.ts";
 

@@ -2,32 +2,16 @@
 import { systemClock } from "../time/index.ts";
 import type { Clock } from "../time/index.ts";
 import { encodeText, encodeValue } from "./encode.ts";
+import {
+  LOG_LEVELS,
+  type EncodedEvent,
+  type EventLevel,
+  type LogFields,
+  type LogLevel,
+} from "./event.ts";
 import { formatPretty } from "./pretty.ts";
 
-const LEVELS = ["debug", "info", "warn", "error", "off"] as const;
 const LINE_CHARACTERS_MAX = 16_384;
-
-/** The severities, from the least to the most; `off` is a threshold only. */
-export type LogLevel = (typeof LEVELS)[number];
-
-/** A severity that an event can have. */
-export type EventLevel = Exclude<LogLevel, "off">;
-
-/** The names of the levels, for configuration schemas. */
-export const logLevels: readonly LogLevel[] = LEVELS;
-
-/** What an event carries beside its message. The four named ones have a fixed place in the line. */
-export interface LogFields {
-  /** 32 hex digits; "" where there is no trace. */
-  trace_id?: string | undefined;
-  /** 16 hex digits; "" where there is no span. */
-  span_id?: string | undefined;
-  /** Milliseconds; null where nothing was measured. */
-  duration_ms?: number | undefined;
-  /** An HTTP status, or another protocol's outcome; null where there is none. */
-  status?: number | string | undefined;
-  [field: string]: unknown;
-}
 
 /** Writes events. Calls never throw; calls below the threshold cost one comparison. */
 export interface Logger {
@@ -57,19 +41,6 @@ export interface LoggerOptions {
   lineCharactersMax?: number;
 }
 
-/** One event as the formatters see it; values are JSON text already, credentials taken out. */
-export interface EncodedEvent {
-  level: EventLevel;
-  msg: string;
-  traceId: string;
-  spanId: string;
-  service: string;
-  durationMs: string;
-  status: string;
-  timestamp: string;
-  extra: [name: string, json: string][];
-}
-
 /**
  * Makes a logger. Every line has `level, msg, trace_id, span_id, service, duration_ms, status, timestamp` in this order,
  * texts "" and numbers null where they do not apply, then the extra fields.
@@ -82,7 +53,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const context: LoggerContext = {
     service: encodeText(options.service),
     level: options.level ?? "info",
-    threshold: LEVELS.indexOf(options.level ?? "info"),
+    threshold: LOG_LEVELS.indexOf(options.level ?? "info"),
     formatTime: createTimeFormatter(options.clock ?? systemClock),
     lineMax: options.lineCharactersMax ?? LINE_CHARACTERS_MAX,
     emit: pretty
@@ -116,7 +87,7 @@ const STANDARD = new Set([
 function buildLogger(context: LoggerContext, base: LogFields): Logger {
   const hasBase = Object.keys(base).length > 0;
   const method = (level: EventLevel): ((msg: string, fields?: LogFields) => void) => {
-    if (LEVELS.indexOf(level) < context.threshold) return ignoreEvent;
+    if (LOG_LEVELS.indexOf(level) < context.threshold) return ignoreEvent;
     return (msg, fields) =>
       context.emit(
         encodeEvent(
@@ -129,7 +100,7 @@ function buildLogger(context: LoggerContext, base: LogFields): Logger {
   };
   return {
     level: context.level,
-    isOn: (level) => LEVELS.indexOf(level) >= context.threshold,
+    isOn: (level) => LOG_LEVELS.indexOf(level) >= context.threshold,
     debug: method("debug"),
     info: method("info"),
     warn: method("warn"),

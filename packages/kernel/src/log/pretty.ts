@@ -1,6 +1,6 @@
 // The readable form of an event, for people at a terminal.
 import { encodeText, encodeValue } from "./encode.ts";
-import type { EncodedEvent, EventLevel } from "./logger.ts";
+import type { EncodedEvent, EventLevel } from "./event.ts";
 
 const COLOURS = { debug: "90", info: "36", warn: "33", error: "31" } as const satisfies Record<
   EventLevel,

@@ -39,7 +39,7 @@ export function every(
       return Promise.resolve();
     }
   };
-  const timer = setInterval(run, ms);
+  const timer = setInterval(() => void run(), ms);
   timer.unref();
   return {
     run,
