@@ -2,7 +2,7 @@
 import { LogError } from "../errors.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
 import type { TopicConfig, TopicView } from "../types.ts";
-import { Partition } from "./partition.ts";
+import { Partition } from "../partition/partition.ts";
 
 /** A topic. The engine changes it, everyone else sees `TopicView`. */
 export class Topic implements TopicView {

@@ -4,10 +4,10 @@ import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { JournalPlace } from "../journal/journal.ts";
 import type { EpochStart, TopicConfig } from "../types.ts";
-import type { Extent, Partition } from "./partition.ts";
+import type { Extent, Partition } from "../partition/partition.ts";
 import type { Topic } from "./catalogue.ts";
 import { listManifests, manifestFolder, manifestPath } from "./manifest-files.ts";
-import type { ProducerSnapshot } from "./producers.ts";
+import type { ProducerSnapshot } from "../partition/producers.ts";
 
 /*
  * manifest/<number>.<a|b>.manifest, in frames (see frame.ts). Each entry is one JSON list of

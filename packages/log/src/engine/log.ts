@@ -1,11 +1,11 @@
 // The log as its users have it: topics, append, read, housekeeping, close.
 import { checkConfig, type Catalogue, type Topic } from "../catalogue/catalogue.ts";
 import type { Manifest } from "../catalogue/manifest.ts";
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import type { Clock, Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { Journal } from "../journal/journal.ts";
-import { DamageRegistry } from "../segment/damage.ts";
+import { DamageRegistry } from "../damage/damage-registry.ts";
 import { Reader } from "../segment/read.ts";
 import type { Segments } from "../segment/segments.ts";
 import {
@@ -21,15 +21,15 @@ import {
   type TopicConfig,
   type TopicView,
 } from "../types.ts";
-import type { Checkpointer } from "./checkpoint.ts";
-import { CheckpointSchedule } from "./checkpoint-schedule.ts";
-import type { Committer } from "./commit.ts";
-import { compactPartition, type CompactionResult } from "./compaction.ts";
-import type { FreeSpace } from "./free-space.ts";
+import type { Checkpointer } from "../upkeep/checkpoint.ts";
+import { CheckpointSchedule } from "../upkeep/checkpoint-schedule.ts";
+import type { Committer } from "../commit/committer.ts";
+import { compactPartition, type CompactionResult } from "../upkeep/compaction.ts";
+import type { FreeSpace } from "../disk/free-space.ts";
 import type { Limits } from "./limits.ts";
-import type { QuarantineStore } from "./quarantine.ts";
-import { applyRetention } from "./retention.ts";
-import { setDamageAside } from "./set-damage-aside.ts";
+import type { QuarantineStore } from "../damage/quarantine.ts";
+import { applyRetention } from "../upkeep/retention.ts";
+import { setDamageAside } from "../damage/set-damage-aside.ts";
 
 /** Longest topic name, in bytes of UTF-8; Kafka's own limit is 249. */
 const nameBytesMax = 1024;

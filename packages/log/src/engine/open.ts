@@ -8,16 +8,16 @@ import { fileHeaderBytes } from "../frame/frame.ts";
 import { Journal, journalFolder } from "../journal/journal.ts";
 import { Segments } from "../segment/segments.ts";
 import type { LogEvent, LogOptions, Quarantine, RecoveryReport } from "../types.ts";
-import { Checkpointer } from "./checkpoint.ts";
-import { Committer } from "./commit.ts";
-import { isDiskFull } from "./disk-error.ts";
-import { FreeSpace } from "./free-space.ts";
+import { Checkpointer } from "../upkeep/checkpoint.ts";
+import { Committer } from "../commit/committer.ts";
+import { isDiskFull } from "../disk/disk-error.ts";
+import { FreeSpace } from "../disk/free-space.ts";
 import { limitsOf } from "./limits.ts";
 import { Log, type DurableListener } from "./log.ts";
-import { clearLeftovers } from "./leftovers.ts";
-import { QuarantineStore } from "./quarantine.ts";
-import { isHealthy, type Recovered } from "./recovered.ts";
-import { recover } from "./recovery.ts";
+import { clearLeftovers } from "../recovery/leftovers.ts";
+import { QuarantineStore } from "../damage/quarantine.ts";
+import { isHealthy, type Recovered } from "../recovery/recovered.ts";
+import { recover } from "../recovery/recovery.ts";
 
 /** Problems that an error names at most. */
 const problemsNamedMax = 5;

@@ -1,6 +1,6 @@
 // What a journal entry says: its operations, to and from bytes.
 import { batchHeaderBytes, readInt64, writeInt64 } from "../batch/header.ts";
-import type { PartitionDescription } from "../catalogue/description.ts";
+import type { PartitionDescription } from "../partition/description.ts";
 import { LogError } from "../errors.ts";
 import type { TopicConfig } from "../types.ts";
 

@@ -1,9 +1,9 @@
 // Reading extents that are about to be moved: only what is whole and intact may be.
 import { splitBatches } from "../batch/compression.ts";
 import { areBatchesIntact, readBatchHeader } from "../batch/header.ts";
-import { extentPath, type Extent, type Partition, type TailBatch } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
-import { isDamage } from "./damage.ts";
+import { isDamage } from "../damage/damage-registry.ts";
 import type { Segments } from "./segments.ts";
 
 /**

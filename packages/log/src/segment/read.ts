@@ -1,13 +1,13 @@
 // Reading whole batches of a partition, by offset and by time, from files and from memory.
 import { batchHeaderBytes, isBatchIntact, readBatchHeader } from "../batch/header.ts";
-import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError, LogError } from "../errors.ts";
 import type { Damage, ReadResult } from "../types.ts";
 import { BatchWindow } from "./batch-window.ts";
 import { OffsetOrder } from "./offset-order.ts";
-import { isDamage, type DamageRegistry } from "./damage.ts";
+import { isDamage, type DamageRegistry } from "../damage/damage-registry.ts";
 import { exploreDamage } from "./explore-damage.ts";
-import { indexIntervalBytes } from "./sparse-index.ts";
+import { indexIntervalBytes } from "../partition/sparse-index.ts";
 import type { Segments } from "./segments.ts";
 import { findFirstCandidate, searchBatches } from "./time-search.ts";
 import { VerifiedRanges } from "./verified-ranges.ts";

@@ -1,6 +1,6 @@
 // The first bytes of a segment of its own: whose batches follow.
-import { describePartition, type PartitionDescription } from "../catalogue/description.ts";
-import type { Partition } from "../catalogue/partition.ts";
+import { describePartition, type PartitionDescription } from "../partition/description.ts";
+import type { Partition } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
 import { decodeFileHeader, encodeFileHeader, encodeFrame, scanFrames } from "../frame/frame.ts";
 

@@ -8,11 +8,11 @@ import {
   type Extent,
   type Partition,
   type TailBatch,
-} from "../catalogue/partition.ts";
+} from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { encodeSegmentHeader, segmentHeaderBytes, type HeaderSource } from "./segment-header.ts";
-import { SparseIndex } from "./sparse-index.ts";
+import { SparseIndex } from "../partition/sparse-index.ts";
 
 /** Bytes read at once when a segment is scanned for its index. */
 const scanBytes = 256 * 1024;

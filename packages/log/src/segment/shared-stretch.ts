@@ -1,6 +1,6 @@
 // A stretch of a shared segment: the batches of one partition in a frame that says whose they are.
-import { describePartition } from "../catalogue/description.ts";
-import type { Partition, TailBatch } from "../catalogue/partition.ts";
+import { describePartition } from "../partition/description.ts";
+import type { Partition, TailBatch } from "../partition/partition.ts";
 import { encodeFrame, entryHeaderBytes, frameHeaderBytes } from "../frame/frame.ts";
 import { encodeDescription } from "./segment-header.ts";
 

@@ -1,7 +1,7 @@
 // Searching batches for the first record at or after a time.
 import { decodeBatch } from "../batch/compression.ts";
 import { readBatchHeader } from "../batch/header.ts";
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
 import type { Segments } from "./segments.ts";
 

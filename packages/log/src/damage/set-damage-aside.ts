@@ -1,5 +1,5 @@
 // What happens to damage that a reader has found.
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import type { Damage, LogEvent } from "../types.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 

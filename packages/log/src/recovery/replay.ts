@@ -1,8 +1,8 @@
 // What the journal says after the last checkpoint, done again.
 import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
-import { extentPath, type Partition } from "../catalogue/partition.ts";
-import { Producers } from "../catalogue/producers.ts";
+import { extentPath, type Partition } from "../partition/partition.ts";
+import { Producers } from "../partition/producers.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";

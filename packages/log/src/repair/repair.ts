@@ -1,14 +1,14 @@
 // Offline check and repair of a log's folder.
-import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { journalPath, listJournal } from "../journal/journal.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { CheckReport, LogOptions, Quarantine } from "../types.ts";
-import { buildLog } from "./open.ts";
-import { isHealthy, type Recovered } from "./recovered.ts";
-import { recover } from "./recovery.ts";
-import { limitsOf } from "./limits.ts";
+import { buildLog } from "../engine/open.ts";
+import { isHealthy, type Recovered } from "../recovery/recovered.ts";
+import { recover } from "../recovery/recovery.ts";
+import { limitsOf } from "../engine/limits.ts";
 import { verifyExtents, type VerifiedExtent } from "./verify.ts";
 
 /**

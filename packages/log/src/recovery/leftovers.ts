@@ -1,10 +1,10 @@
 // Files that nothing refers to: removed where that is provably right, otherwise moved to the quarantine.
-import { extentPath, partitionFolder, sharedPath, type Partition } from "../catalogue/partition.ts";
+import { extentPath, partitionFolder, sharedPath, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { decodeFileHeader, fileHeaderBytes } from "../frame/frame.ts";
 import { indexPath } from "../segment/segments.ts";
-import type { QuarantineStore } from "./quarantine.ts";
+import type { QuarantineStore } from "../damage/quarantine.ts";
 import { isHealthy, type Recovered } from "./recovered.ts";
 
 /*

@@ -1,10 +1,10 @@
 // Reading everything that the catalogue refers to: which stretches of segments hold intact batches.
 import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
-import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
-import { walkBatches } from "./segment-walk.ts";
+import { walkBatches } from "../segment/walk-batches.ts";
 
 /** Bytes behind a damaged place that are searched for the next intact batch. */
 const searchBytesMax = 64 * 1024 * 1024;

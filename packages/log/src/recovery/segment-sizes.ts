@@ -1,5 +1,5 @@
 // A first look at segments: each file that the catalogue refers to is there and long enough.
-import { extentPath } from "../catalogue/partition.ts";
+import { extentPath } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Recovered } from "./recovered.ts";
 

@@ -1,15 +1,15 @@
 // A catalogue without a manifest: from what segments and journal say about themselves.
-import type { PartitionDescription } from "../catalogue/description.ts";
-import type { Extent, Partition } from "../catalogue/partition.ts";
-import { extentPath } from "../catalogue/partition.ts";
-import { Producers } from "../catalogue/producers.ts";
+import type { PartitionDescription } from "../partition/description.ts";
+import type { Extent, Partition } from "../partition/partition.ts";
+import { extentPath } from "../partition/partition.ts";
+import { Producers } from "../partition/producers.ts";
 import { readFileIfThere } from "../disk/files.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
 import { decodeEntry, type Operation } from "../journal/entry.ts";
 import { journalPath } from "../journal/journal.ts";
 import type { Recovered, RecoveryParts } from "./recovered.ts";
 import { scanSegments, type FoundStretch } from "./segment-scan.ts";
-import { walkBatches } from "./segment-walk.ts";
+import { walkBatches } from "../segment/walk-batches.ts";
 
 /**
  * Fills the catalogue from all segments, and from what the journal files `journals` describe; they

@@ -8,8 +8,8 @@ import {
   type PartitionDocument,
   type TopicDocument,
 } from "../catalogue/manifest.ts";
-import type { Partition } from "../catalogue/partition.ts";
-import { Producers } from "../catalogue/producers.ts";
+import type { Partition } from "../partition/partition.ts";
+import { Producers } from "../partition/producers.ts";
 
 /** Builds the catalogue that the manifest describes; returns its last checkpoint, if there is one. */
 export function applyDocuments(

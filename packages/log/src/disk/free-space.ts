@@ -1,5 +1,5 @@
 // The reserve: appends stop before the disk is full, so that deletion, retention and checkpoints still have room to free it.
-import type { Disk, DiskSpace } from "../disk/port.ts";
+import type { Disk, DiskSpace } from "./port.ts";
 import { LogError } from "../errors.ts";
 
 const RESERVE_BYTES_MAX = 1024 ** 3;

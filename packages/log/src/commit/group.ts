@@ -1,7 +1,7 @@
 // What is committed together, and how it is written down in the journal.
 import { batchHeaderBytes, type BatchHeader } from "../batch/header.ts";
-import { describePartition } from "../catalogue/description.ts";
-import type { Partition, TailBatch } from "../catalogue/partition.ts";
+import { describePartition } from "../partition/description.ts";
+import type { Partition, TailBatch } from "../partition/partition.ts";
 import {
   encodeOperation,
   type CatalogueOperation,

@@ -1,6 +1,6 @@
 // The result of a recovery: the state to go on from, and everything that was wrong.
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
 

@@ -3,9 +3,9 @@ import type { Clock } from "../disk/port.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { LogEvent } from "../types.ts";
 import type { Checkpointer } from "./checkpoint.ts";
-import type { Committer } from "./commit.ts";
-import { isDiskFull } from "./disk-error.ts";
-import type { Limits } from "./limits.ts";
+import type { Committer } from "../commit/committer.ts";
+import { isDiskFull } from "../disk/disk-error.ts";
+import type { Limits } from "../engine/limits.ts";
 
 /** In-place bytes after which a checkpoint saves the indexes, so that a restart scans little. */
 const inPlaceCheckpointBytes = 1024 * 1024 * 1024;

@@ -1,18 +1,18 @@
 // Group commit: one write and one sync for everyone who waits.
 import { readBatchHeader, stampBatch, validateBatch, type BatchHeader } from "../batch/header.ts";
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
-import type { Partition } from "../catalogue/partition.ts";
-import { Producers } from "../catalogue/producers.ts";
+import type { Partition } from "../partition/partition.ts";
+import { Producers } from "../partition/producers.ts";
 import type { Clock } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { CatalogueOperation, TrimOperation } from "../journal/entry.ts";
 import type { Journal, JournalPlace } from "../journal/journal.ts";
 import type { OwnWrite, Segments } from "../segment/segments.ts";
 import type { AppendBatch, AppendResult, LogEvent, SyncMode } from "../types.ts";
-import type { FreeSpace } from "./free-space.ts";
-import { ioError, isDiskFull } from "./disk-error.ts";
+import type { FreeSpace } from "../disk/free-space.ts";
+import { ioError, isDiskFull } from "../disk/disk-error.ts";
 import { groupEntries, takeGroup, type Fresh, type Group, type Waiting } from "./group.ts";
-import { MarkSchedule } from "./mark-schedule.ts";
+import { MarkSchedule } from "../journal/mark-schedule.ts";
 
 /*
  * An append's way: check → offsets and stamps (in call order, at once) → waits in the queue → its

@@ -1,5 +1,5 @@
 // Damage that reading found: which offsets cannot be read, and where reading can resume.
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import { DamagedError } from "../errors.ts";
 import type { Damage } from "../types.ts";
 

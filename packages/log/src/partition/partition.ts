@@ -1,6 +1,6 @@
 // One partition's state: what is on its segments, what only the journal holds, what is in flight.
 import type { EpochStart, PartitionView, TopicView } from "../types.ts";
-import type { SparseIndex } from "../segment/sparse-index.ts";
+import type { SparseIndex } from "./sparse-index.ts";
 import type { Producers } from "./producers.ts";
 
 /*

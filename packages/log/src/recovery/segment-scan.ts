@@ -1,8 +1,8 @@
 // All segments of a folder by what they say about themselves.
 import { splitBatches } from "../batch/compression.ts";
 import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
-import type { PartitionDescription } from "../catalogue/description.ts";
-import { sharedPath, type Extent } from "../catalogue/partition.ts";
+import type { PartitionDescription } from "../partition/description.ts";
+import { sharedPath, type Extent } from "../partition/partition.ts";
 import { readFileIfThere, readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
@@ -12,7 +12,7 @@ import {
   segmentHeaderBytes,
 } from "../segment/segment-header.ts";
 import type { Quarantine } from "../types.ts";
-import { walkBatches } from "./segment-walk.ts";
+import { walkBatches } from "../segment/walk-batches.ts";
 
 /** Batches of one partition, and whose they are. */
 export type FoundStretch = { extent: Extent; description: PartitionDescription };

@@ -6,7 +6,7 @@ import {
   type Manifest,
   type ManifestDocument,
 } from "../catalogue/manifest.ts";
-import { extentPath, type Extent, type Partition, type TailBatch } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -14,8 +14,8 @@ import { readIntactBatches } from "../segment/intact-batches.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { HeaderSource } from "../segment/segment-header.ts";
 import { encodeStretch } from "../segment/shared-stretch.ts";
-import type { Committer } from "./commit.ts";
-import { SharedSegments } from "./shared-segments.ts";
+import type { Committer } from "../commit/committer.ts";
+import { SharedSegments } from "../segment/shared-segments.ts";
 
 /** A partition with fewer bytes than this lives in shared segments. */
 const sharedBytesMax = 256 * 1024;

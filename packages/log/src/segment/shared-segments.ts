@@ -1,7 +1,7 @@
 // The segments that many small partitions share: what is in each of them, and which are emptied.
 import { encodeFileHeader, fileHeaderBytes } from "../frame/frame.ts";
-import type { HeaderSource } from "../segment/segment-header.ts";
-import { sharedPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import type { HeaderSource } from "./segment-header.ts";
+import { sharedPath, type Extent, type Partition } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 
 /** A shared segment is followed by a new one from this size on. */

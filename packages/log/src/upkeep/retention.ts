@@ -1,7 +1,7 @@
 // Retention: old segments are dropped whole, by age and by size, and what lies below the log start.
-import type { Partition } from "../catalogue/partition.ts";
+import type { Partition } from "../partition/partition.ts";
 import type { Checkpointer } from "./checkpoint.ts";
-import type { Committer } from "./commit.ts";
+import type { Committer } from "../commit/committer.ts";
 
 /**
  * Drops what the partition's settings no longer keep and returns the bytes dropped. The files go

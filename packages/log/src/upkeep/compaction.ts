@@ -3,13 +3,13 @@ import { createHash } from "node:crypto";
 import { decodeBatch } from "../batch/compression.ts";
 import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
 import { encodeKept, type StoredRecord } from "../batch/records.ts";
-import { extentPath, type Extent, type Partition } from "../catalogue/partition.ts";
+import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { segmentHeaderBytes } from "../segment/segment-header.ts";
 import { cleanedPath, type Segments } from "../segment/segments.ts";
 import type { Checkpointer } from "./checkpoint.ts";
-import type { Committer } from "./commit.ts";
+import type { Committer } from "../commit/committer.ts";
 
 /** Keys up to this length stand for themselves in the key map, longer ones by their SHA-256. */
 const keyBytesPlain = 32;

@@ -1,6 +1,6 @@
 // When the durable mark is moved: not with each group, but soon after the last one.
 import type { Clock } from "../disk/port.ts";
-import type { Journal, JournalPlace } from "../journal/journal.ts";
+import type { Journal, JournalPlace } from "./journal.ts";
 
 /** Time after a group until the mark follows it. */
 const delayMs = 50;
