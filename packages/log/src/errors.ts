@@ -1,5 +1,4 @@
 // The one error class of the log, with its closed list of codes.
-import type { Damage } from "./types.ts";
 
 /**
  * Why the log refused or failed.
@@ -50,19 +49,5 @@ export class LogError extends Error {
   constructor(code: LogErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
-  }
-}
-
-/** `corrupt`: the asked offset is damaged. Reading can resume at `damage.resumeOffset`. */
-export class DamagedError extends LogError {
-  readonly damage: Damage;
-
-  constructor(damage: Damage) {
-    const { topic, partition, fromOffset, resumeOffset } = damage;
-    super(
-      "corrupt",
-      `offsets ${fromOffset} to ${resumeOffset - 1} of ${topic}/${partition} are damaged`,
-    );
-    this.damage = damage;
   }
 }

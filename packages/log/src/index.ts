@@ -1,6 +1,7 @@
 // The segmented append log: one journal, one fsync for everyone who waits.
 export * from "./types.ts";
-export { DamagedError, LogError, type LogErrorCode } from "./errors.ts";
+export { DamagedError } from "./damage/damaged-error.ts";
+export { LogError, type LogErrorCode } from "./errors.ts";
 export type { Clock, Disk, DiskFile } from "./disk/port.ts";
 export { openNodeDisk, systemClock } from "./disk/node-disk.ts";
 export type { DurableListener, Log } from "./engine/log.ts";

@@ -3,7 +3,7 @@ import { readFileIfThere } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
 import type { Quarantine } from "../types.ts";
-import type { CheckpointDocument, ManifestDocument } from "./manifest.ts";
+import type { CheckpointDocument, ManifestDocument } from "./manifest-documents.ts";
 
 /** The folder of the manifest. */
 export const manifestFolder = "manifest";

@@ -1,7 +1,7 @@
 // Damage that reading found: which offsets cannot be read, and where reading can resume.
 import type { Partition } from "../partition/partition.ts";
-import { DamagedError } from "../errors.ts";
 import type { Damage } from "../types.ts";
+import { DamagedError } from "./damaged-error.ts";
 
 /** Damaged ranges remembered at most; one that was dropped is found again when it is read. */
 const RANGES_MAX = 1000;

@@ -1,6 +1,7 @@
 // Opening: recovers what a crash left, makes every part of a log and hands it on.
 import { randomBytes } from "node:crypto";
-import { Manifest, prepareManifest, type CheckpointDocument } from "../catalogue/manifest.ts";
+import type { CheckpointDocument } from "../catalogue/manifest-documents.ts";
+import { Manifest, prepareManifest } from "../catalogue/manifest.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";

@@ -7,7 +7,7 @@ import {
   type ManifestDocument,
   type PartitionDocument,
   type TopicDocument,
-} from "../catalogue/manifest.ts";
+} from "../catalogue/manifest-documents.ts";
 import type { Partition } from "../partition/partition.ts";
 import { Producers } from "../partition/producers.ts";
 

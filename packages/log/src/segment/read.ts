@@ -1,7 +1,8 @@
 // Reading whole batches of a partition, by offset and by time, from files and from memory.
 import { batchHeaderBytes, isBatchIntact, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
-import { DamagedError, LogError } from "../errors.ts";
+import { DamagedError } from "../damage/damaged-error.ts";
+import { LogError } from "../errors.ts";
 import type { Damage, ReadResult } from "../types.ts";
 import { BatchWindow } from "./batch-window.ts";
 import { OffsetOrder } from "./offset-order.ts";

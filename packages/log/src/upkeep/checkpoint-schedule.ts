@@ -5,7 +5,6 @@ import type { LogEvent } from "../types.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 import { isDiskFull } from "../disk/disk-error.ts";
-import type { Limits } from "../engine/limits.ts";
 
 /** In-place bytes after which a checkpoint saves the indexes, so that a restart scans little. */
 const inPlaceCheckpointBytes = 1024 * 1024 * 1024;
@@ -16,7 +15,7 @@ export type ScheduleParts = {
   committer: Committer;
   journal: Journal;
   clock: Clock;
-  limits: Pick<Limits, "checkpointBytes" | "checkpointMs">;
+  limits: { checkpointBytes: number; checkpointMs: number };
   onEvent: (event: LogEvent) => void;
 };
 

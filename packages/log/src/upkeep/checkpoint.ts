@@ -3,9 +3,9 @@ import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
 import {
   partitionDocument,
   topicDocument,
-  type Manifest,
   type ManifestDocument,
-} from "../catalogue/manifest.ts";
+} from "../catalogue/manifest-documents.ts";
+import type { Manifest } from "../catalogue/manifest.ts";
 import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { CatalogueOperation } from "../journal/entry.ts";
