@@ -87,6 +87,11 @@ export function readBatchHeader(bytes: Buffer, at = 0): BatchHeader | undefined 
   };
 }
 
+/** The offset after the last one of a batch. */
+export function nextOffsetOf({ baseOffset, lastOffsetDelta }: BatchHeader): number {
+  return baseOffset + lastOffsetDelta + 1;
+}
+
 /** Whether the whole batch that starts at `at` matches its own checksum. */
 export function isBatchIntact(bytes: Buffer, at = 0): boolean {
   const header = readBatchHeader(bytes, at);

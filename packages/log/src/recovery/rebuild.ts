@@ -9,7 +9,7 @@ import { decodeEntry, type Operation } from "../journal/entry.ts";
 import { journalPath } from "../journal/journal.ts";
 import type { Recovered, RecoveryParts } from "./recovered.ts";
 import { scanSegments, type FoundStretch } from "./segment-scan.ts";
-import { walkBatches } from "../segment/walk-batches.ts";
+import { walkFile } from "../segment/walk-batches.ts";
 
 /**
  * Fills the catalogue from all segments, and from what the journal files `journals` describe; they
@@ -128,7 +128,7 @@ async function readBatchState(
   for (const extent of partition.extents) {
     const path = extentPath(partition, extent);
     const end = extent.position + extent.length;
-    for await (const { header } of walkBatches(disk, path, extent.position, end)) {
+    for await (const { header } of walkFile(disk, path, extent.position, end)) {
       partition.noteEpoch(header.leaderEpoch, header.baseOffset);
       recovered.leaderEpoch = Math.max(recovered.leaderEpoch, header.leaderEpoch);
       if (header.producerId < 0) continue;

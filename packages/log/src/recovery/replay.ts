@@ -1,5 +1,5 @@
 // What the journal says after the last checkpoint, done again.
-import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { extentPath, type Partition } from "../partition/partition.ts";
 import { Producers } from "../partition/producers.ts";
@@ -7,6 +7,7 @@ import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";
 import { segmentHeaderBytes } from "../segment/segment-header.ts";
+import { walkFile } from "../segment/walk-batches.ts";
 import type { Recovered, RecoveryParts } from "./recovered.ts";
 
 /** Whether all is there that the entries refer to: above the durable end it may never have reached its segment. */
@@ -85,7 +86,7 @@ function replayAppend(
   const header = readBatchHeader(bytes);
   if (header === undefined) throw new LogError("corrupt", "a journal entry holds no batch");
   const { baseOffset, maxTimestamp } = header;
-  const nextOffset = baseOffset + header.lastOffsetDelta + 1;
+  const nextOffset = nextOffsetOf(header);
   if (header.producerId >= 0) {
     partition.producers ??= new Producers();
     partition.producers.settle(header, baseOffset, parts.nowMs, parts.producersMax);
@@ -149,29 +150,21 @@ async function isStretchWhole(
   partition: Partition,
   operation: InPlaceOperation,
 ): Promise<boolean> {
-  const bytes = Buffer.allocUnsafe(operation.bytes);
-  let file;
+  const { position, bytes, firstOffset, nextOffset } = operation;
+  const path = stretchPath(partition, operation);
+  const offsets = { first: firstOffset, end: nextOffset };
+  const batches = walkFile(disk, path, position, position + bytes, offsets);
+  let reachedOffset = firstOffset;
   try {
-    file = await disk.open(stretchPath(partition, operation), "read");
+    let step = await batches.next();
+    for (; step.done !== true; step = await batches.next()) {
+      reachedOffset = nextOffsetOf(step.value.header);
+    }
+    return step.value === position + bytes && reachedOffset === nextOffset;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
     throw error;
   }
-  try {
-    const count = await file.read(bytes, 0, bytes.length, operation.position);
-    if (count < bytes.length) return false;
-  } finally {
-    await file.close();
-  }
-  let offset = operation.firstOffset;
-  for (let at = 0; at < bytes.length;) {
-    const header = readBatchHeader(bytes, at);
-    if (header === undefined || header.baseOffset < offset || !isBatchIntact(bytes, at))
-      return false;
-    offset = header.baseOffset + header.lastOffsetDelta + 1;
-    at += header.bytes;
-  }
-  return offset === operation.nextOffset;
 }
 
 function stretchExtent(operation: InPlaceOperation) {

@@ -1,6 +1,6 @@
 // All segments of a folder by what they say about themselves.
 import { splitBatches } from "../batch/compression.ts";
-import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { PartitionDescription } from "../partition/description.ts";
 import { sharedPath, type Extent } from "../partition/partition.ts";
 import { readFileIfThere, readPart } from "../disk/files.ts";
@@ -12,7 +12,7 @@ import {
   segmentHeaderBytes,
 } from "../segment/segment-header.ts";
 import type { Quarantine } from "../types.ts";
-import { walkBatches } from "../segment/walk-batches.ts";
+import { walkFile } from "../segment/walk-batches.ts";
 
 /** Batches of one partition, and whose they are. */
 export type FoundStretch = { extent: Extent; description: PartitionDescription };
@@ -119,12 +119,12 @@ async function scanOwn(
     nextOffset: description.nextOffset ?? base,
     maxTimestamp: -1,
   };
-  const batches = walkBatches(disk, path, segmentHeaderBytes, size);
+  const batches = walkFile(disk, path, segmentHeaderBytes, size);
   let step = await batches.next();
   for (; step.done !== true; step = await batches.next()) {
     const found = step.value.header;
     extent.length += found.bytes;
-    extent.nextOffset = Math.max(extent.nextOffset, found.baseOffset + found.lastOffsetDelta + 1);
+    extent.nextOffset = Math.max(extent.nextOffset, nextOffsetOf(found));
     extent.maxTimestamp = Math.max(extent.maxTimestamp, found.maxTimestamp);
   }
   if (step.value < size) {

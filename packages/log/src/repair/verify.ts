@@ -1,10 +1,10 @@
 // Reading everything that the catalogue refers to: which stretches of segments hold intact batches.
-import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
-import { walkBatches } from "../segment/walk-batches.ts";
+import { walkFile } from "../segment/walk-batches.ts";
 
 /** Bytes behind a damaged place that are searched for the next intact batch. */
 const searchBytesMax = 64 * 1024 * 1024;
@@ -43,8 +43,8 @@ async function verifyExtent(
   while (position < end) {
     const run: Extent = { ...extent, position, length: 0, nextOffset: 0, maxTimestamp: -1 };
     const lowest = verified.intact.at(-1)?.nextOffset ?? extent.baseOffset;
-    const batches = walkBatches(disk, file, position, Math.min(end, size), {
-      min: lowest,
+    const batches = walkFile(disk, file, position, Math.min(end, size), {
+      first: lowest,
       end: extent.nextOffset,
     });
     let step = await batches.next();
@@ -52,7 +52,7 @@ async function verifyExtent(
       const { header } = step.value;
       if (run.length === 0) run.baseOffset = header.baseOffset;
       run.length += header.bytes;
-      run.nextOffset = header.baseOffset + header.lastOffsetDelta + 1;
+      run.nextOffset = nextOffsetOf(header);
       run.maxTimestamp = Math.max(run.maxTimestamp, header.maxTimestamp);
     }
     if (run.length > 0) verified.intact.push(run);

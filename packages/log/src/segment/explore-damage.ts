@@ -1,13 +1,8 @@
 // Finding where damage in a segment file begins and ends.
-import {
-  batchHeaderBytes,
-  isBatchIntact,
-  readBatchHeader,
-  type BatchHeader,
-} from "../batch/header.ts";
+import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { DiskFile } from "../disk/port.ts";
 import type { Damage } from "../types.ts";
-import { OffsetOrder } from "./offset-order.ts";
+import { walkBatches, type ReadAt } from "./walk-batches.ts";
 
 const SCAN_BYTES = 1024 * 1024;
 
@@ -21,20 +16,21 @@ export async function exploreDamage(
   offset: number,
 ): Promise<Damage | undefined> {
   const end = whole.position + whole.length;
-  const order = new OffsetOrder(whole.fromOffset, whole.resumeOffset);
-  let { position } = whole;
-  while (position < end) {
-    const header = await readIntactHeader(file, position, end);
-    if (header === undefined) break;
-    const following = await readHeader(file, position + header.bytes, end);
-    if (!order.accepts(header, following)) break;
-    position += header.bytes;
-    order.pass(header);
-    if (order.next > offset) return undefined;
+  const read: ReadAt = (into, position) => file.read(into, 0, into.length, position);
+  const offsets = { first: whole.fromOffset, end: whole.resumeOffset };
+  // In small reads, so that a sector that cannot be read does not count against the batches in front of it.
+  const batches = walkBatches(read, whole.position, end, { offsets, chunkBytes: 0 });
+  let fromOffset = whole.fromOffset;
+  let step = await batches.next();
+  for (; step.done !== true; step = await batches.next()) {
+    fromOffset = nextOffsetOf(step.value.header);
+    if (fromOffset > offset) return undefined;
   }
-  const fromOffset = order.next;
-  const offsets = { above: fromOffset - 1, below: whole.resumeOffset };
-  const next = await findIntactBatch(file, position + 1, end, offsets);
+  const position = step.value;
+  const next = await findIntactBatch(file, position + 1, end, {
+    above: fromOffset - 1,
+    below: whole.resumeOffset,
+  });
   const resumeOffset = next?.offset ?? whole.resumeOffset;
   return {
     ...whole,
@@ -71,29 +67,4 @@ async function findIntactBatch(
     start += count - batchHeaderBytes + 1;
   }
   return undefined;
-}
-
-/** The header of the batch at a position; undefined if the batch is not intact. */
-async function readIntactHeader(
-  file: DiskFile,
-  position: number,
-  end: number,
-): Promise<BatchHeader | undefined> {
-  const header = await readHeader(file, position, end);
-  if (header === undefined) return undefined;
-  const batch = Buffer.allocUnsafe(header.bytes);
-  const count = await file.read(batch, 0, batch.length, position);
-  return count === batch.length && isBatchIntact(batch) ? header : undefined;
-}
-
-/** The header at a position; undefined if no batch that ends within the extent begins there. */
-async function readHeader(
-  file: DiskFile,
-  position: number,
-  end: number,
-): Promise<BatchHeader | undefined> {
-  const head = Buffer.alloc(batchHeaderBytes);
-  if ((await file.read(head, 0, head.length, position)) < head.length) return undefined;
-  const header = readBatchHeader(head);
-  return header === undefined || position + header.bytes > end ? undefined : header;
 }

@@ -1,6 +1,6 @@
 // Reading extents that are about to be moved: only what is whole and intact may be.
 import { splitBatches } from "../batch/compression.ts";
-import { areBatchesIntact, readBatchHeader } from "../batch/header.ts";
+import { areBatchesIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
 import { isDamage } from "../damage/damage-registry.ts";
@@ -21,7 +21,7 @@ export async function readIntactBatches(
     if (bytes === undefined) return undefined;
     for (const batch of splitBatches(bytes)) {
       const header = readBatchHeader(batch)!;
-      const nextOffset = header.baseOffset + header.lastOffsetDelta + 1;
+      const nextOffset = nextOffsetOf(header);
       if (nextOffset <= partition.logStart) continue;
       const { baseOffset, maxTimestamp } = header;
       batches.push({ baseOffset, nextOffset, maxTimestamp, bytes: batch });

@@ -1,5 +1,5 @@
 // The order of offsets in an extent: checksums do not cover the base offset of a batch.
-import type { BatchHeader } from "../batch/header.ts";
+import { nextOffsetOf, type BatchHeader } from "../batch/header.ts";
 
 /**
  * Offsets ascend, and mostly without a gap: compaction leaves gaps, and so does a repair. A wrong base offset shows in
@@ -19,17 +19,13 @@ export class OffsetOrder {
   /** Whether the batch can be the next one, with `following` behind it if that is known. */
   accepts(header: BatchHeader, following: BatchHeader | undefined): boolean {
     const { baseOffset } = header;
-    const nextOffset = endOf(header);
+    const nextOffset = nextOffsetOf(header);
     if (baseOffset < this.next || nextOffset <= baseOffset || nextOffset > this.#end) return false;
     const hasGap = baseOffset > this.next;
     return !hasGap || following === undefined || following.baseOffset >= nextOffset;
   }
 
   pass(header: BatchHeader): void {
-    this.next = endOf(header);
+    this.next = nextOffsetOf(header);
   }
-}
-
-function endOf({ baseOffset, lastOffsetDelta }: BatchHeader): number {
-  return baseOffset + lastOffsetDelta + 1;
 }

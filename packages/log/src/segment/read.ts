@@ -1,5 +1,5 @@
 // Reading whole batches of a partition, by offset and by time, from files and from memory.
-import { batchHeaderBytes, isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
 import { LogError } from "../errors.ts";
@@ -334,7 +334,7 @@ function endOffset(batches: Buffer): number {
   let end = -1;
   for (let at = 0; at + batchHeaderBytes <= batches.length;) {
     const header = readBatchHeader(batches, at)!;
-    end = header.baseOffset + header.lastOffsetDelta + 1;
+    end = nextOffsetOf(header);
     at += header.bytes;
   }
   return end;

@@ -1,54 +1,82 @@
-// Reading the batches of a segment one after another with their checksums, for checks and repair.
-import { isBatchIntact, readBatchHeader, type BatchHeader } from "../batch/header.ts";
+// Walks the batches of a segment one after another, with their checksums and the order of their offsets.
+import {
+  batchHeaderBytes,
+  isBatchIntact,
+  readBatchHeader,
+  type BatchHeader,
+} from "../batch/header.ts";
 import type { Disk } from "../disk/port.ts";
+import { OffsetOrder } from "./offset-order.ts";
 
-/** Bytes read at once. */
-const readBytes = 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 
-/** A whole batch of a segment and where it lies. */
-export type FoundBatch = { header: BatchHeader; position: number; bytes: Buffer };
+/** An intact batch and its position in the file. */
+export interface FoundBatch {
+  header: BatchHeader;
+  position: number;
+  bytes: Buffer;
+}
+
+/** Fills a buffer from a position of a file and returns the bytes read; fewer only at the end of the file. */
+export type ReadAt = (into: Buffer, position: number) => Promise<number>;
+
+/** Options of a walk. */
+export interface WalkOptions {
+  /** Offsets that batches may have: from `first` on, ending at or below `end`. All by default. */
+  offsets?: { first: number; end: number };
+  /** Bytes read at once at least. 1 MiB by default; 0 reads no further than the header after each batch. */
+  chunkBytes?: number;
+}
 
 /**
- * Yields the intact batches from `start` on in ascending order of offsets, and returns where the
- * first thing that is not one begins: `end` if there is none.
+ * Yields the intact batches from `start` on and returns the position of the first bytes that are not one, or `end`.
+ * A batch with the wrong offset is not intact: checksums do not cover the base offset.
  */
 export async function* walkBatches(
+  read: ReadAt,
+  start: number,
+  end: number,
+  { offsets = { first: 0, end: Infinity }, chunkBytes = CHUNK_BYTES }: WalkOptions = {},
+): AsyncGenerator<FoundBatch, number> {
+  const order = new OffsetOrder(offsets.first, offsets.end);
+  let position = start;
+  let needed = batchHeaderBytes;
+  while (position < end) {
+    const chunk = Buffer.allocUnsafe(Math.min(Math.max(chunkBytes, needed), end - position));
+    const count = await read(chunk, position);
+    const bytes = chunk.subarray(0, count);
+    const isLast = count < chunk.length || position + count >= end;
+    let at = 0;
+    for (;;) {
+      const header = readBatchHeader(bytes, at);
+      needed = header === undefined ? batchHeaderBytes : header.bytes + batchHeaderBytes;
+      if (header !== undefined && position + at + header.bytes > end) return position + at;
+      // The order of offsets is judged with the header of the following batch.
+      if (!isLast && at + needed > count) break;
+      if (header === undefined || !isBatchIntact(bytes, at)) return position + at;
+      const next = at + header.bytes;
+      if (!order.accepts(header, readBatchHeader(bytes, next))) return position + at;
+      yield { header, position: position + at, bytes: bytes.subarray(at, next) };
+      order.pass(header);
+      at = next;
+    }
+    position += at;
+  }
+  return position;
+}
+
+/** Walks the batches of a file that is opened for it; see `walkBatches`. */
+export async function* walkFile(
   disk: Disk,
   path: string,
   start: number,
   end: number,
-  offsets = { min: 0, end: Number.POSITIVE_INFINITY },
+  offsets?: WalkOptions["offsets"],
 ): AsyncGenerator<FoundBatch, number> {
   const file = await disk.open(path, "read");
   try {
-    let position = start;
-    let nextOffset = offsets.min;
-    let wanted = readBytes;
-    while (position < end) {
-      const chunk = Buffer.allocUnsafe(Math.min(wanted, end - position));
-      const count = await file.read(chunk, 0, chunk.length, position);
-      const bytes = chunk.subarray(0, count);
-      wanted = readBytes;
-      let at = 0;
-      for (let header = readBatchHeader(bytes); header !== undefined;) {
-        if (at + header.bytes > count) {
-          wanted = Math.max(readBytes, header.bytes);
-          break;
-        }
-        const following = header.baseOffset + header.lastOffsetDelta + 1;
-        // The checksum does not cover the base offset.
-        const isPlaced = header.baseOffset >= nextOffset && following <= offsets.end;
-        if (!isPlaced || !isBatchIntact(bytes, at)) return position + at;
-        yield { header, position: position + at, bytes: bytes.subarray(at, at + header.bytes) };
-        nextOffset = following;
-        at += header.bytes;
-        header = readBatchHeader(bytes, at);
-      }
-      const isStuck = at === 0 && (wanted <= chunk.length || position + count >= end);
-      if (isStuck || (count < chunk.length && at === 0)) return position;
-      position += at;
-    }
-    return position;
+    const read: ReadAt = (into, position) => file.read(into, 0, into.length, position);
+    return yield* walkBatches(read, start, end, offsets === undefined ? {} : { offsets });
   } finally {
     await file.close();
   }

@@ -1,13 +1,14 @@
 // Key compaction: of each key the last record stays; offsets never change.
 import { createHash } from "node:crypto";
 import { decodeBatch } from "../batch/compression.ts";
-import { isBatchIntact, readBatchHeader } from "../batch/header.ts";
+import { readBatchHeader } from "../batch/header.ts";
 import { encodeKept, type StoredRecord } from "../batch/records.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { segmentHeaderBytes } from "../segment/segment-header.ts";
 import { cleanedPath, type Segments } from "../segment/segments.ts";
+import { walkBatches, type FoundBatch, type ReadAt } from "../segment/walk-batches.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 
@@ -15,8 +16,6 @@ import type { Committer } from "../commit/committer.ts";
 const keyBytesPlain = 32;
 /** Bytes gathered before they are written to a cleaned segment. */
 const writeBytes = 1024 * 1024;
-/** Bytes read at once. */
-const readBytes = 1024 * 1024;
 
 /** What compaction works with. */
 export type CompactionParts = {
@@ -91,11 +90,10 @@ async function collectKeys(
   for (const extent of extents) {
     // Below the cleaned end each key has one record at most; later ones can only replace it.
     if (extent.nextOffset <= partition.cleanedEnd) continue;
-    for await (const batch of walkExtent(parts.segments, partition, extent)) {
-      const header = readBatchHeader(batch)!;
+    for await (const { header, bytes } of walkExtent(parts.segments, partition, extent)) {
       if (header.baseOffset + header.lastOffsetDelta < partition.cleanedEnd) continue;
       if (offsets.size >= parts.keysMax) return { offsets, end: header.baseOffset };
-      for (const record of (await decodeBatch(batch)).records) {
+      for (const record of (await decodeBatch(bytes)).records) {
         if (record.key !== null) offsets.set(keyName(record.key), record.offset);
       }
     }
@@ -179,7 +177,7 @@ async function writeKept(
   const tombstonesBefore = nowMs - partition.topic.config.deleteRetentionMs;
   for (const extent of group) {
     for await (const batch of walkExtent(parts.segments, partition, extent)) {
-      const kept = await keepOf(batch, keys, partition.logStart, tombstonesBefore);
+      const kept = await keepOf(batch.bytes, keys, partition.logStart, tombstonesBefore);
       if (kept === undefined) continue;
       pieces.push(kept);
       bytes += kept.length;
@@ -218,44 +216,26 @@ function isKept(
   return record.value !== null || record.timestamp >= tombstonesBefore;
 }
 
-/** The batches of an extent one after another. Throws `corrupt` where there is none. */
+/** Yields the batches of an extent. Throws `corrupt` at damage: a smaller batch would get a new checksum, which would hide it. */
 async function* walkExtent(
   segments: Segments,
   partition: Partition,
   extent: Extent,
-): AsyncGenerator<Buffer> {
-  const end = extent.position + extent.length;
-  let position = extent.position;
-  let wanted = readBytes;
-  while (position < end) {
-    const chunk = Buffer.allocUnsafe(Math.min(wanted, end - position));
-    const lease = await segments.files.use(extentPath(partition, extent));
-    let count;
+): AsyncGenerator<FoundBatch> {
+  const path = extentPath(partition, extent);
+  // Leased for each read, so that a long pass does not keep a file open.
+  const read: ReadAt = async (into, position) => {
+    const lease = await segments.files.use(path);
     try {
-      count = await lease.file.read(chunk, 0, chunk.length, position);
+      return await lease.file.read(into, 0, into.length, position);
     } finally {
       lease.release();
     }
-    let at = 0;
-    wanted = readBytes;
-    for (;;) {
-      const header = readBatchHeader(chunk.subarray(0, count), at);
-      if (header === undefined) break;
-      if (at + header.bytes > count) {
-        wanted = Math.max(readBytes, header.bytes);
-        break;
-      }
-      // A smaller batch would get a new checksum, which would hide the damage.
-      if (!isBatchIntact(chunk, at)) break;
-      yield chunk.subarray(at, at + header.bytes);
-      at += header.bytes;
-    }
-    if (at === 0 && (wanted <= chunk.length || chunk.length === end - position)) {
-      const path = extentPath(partition, extent);
-      throw new LogError("corrupt", `no batch at ${position} in ${path}`);
-    }
-    position += at;
-  }
+  };
+  const end = extent.position + extent.length;
+  const offsets = { first: extent.baseOffset, end: extent.nextOffset };
+  const reached = yield* walkBatches(read, extent.position, end, { offsets });
+  if (reached < end) throw new LogError("corrupt", `no intact batch at ${reached} in ${path}`);
 }
 
 function keyName(key: Buffer): string {
