@@ -1,12 +1,15 @@
 // The house rules that no other tool checks. Each failure names the file that breaks the rule.
 import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { test } from "node:test";
+import { findCommentOpenings } from "./comment-openings.ts";
 import { findImports as findSpecifiers, readAllModules } from "./modules.ts";
 
 const SOURCE_LINES_MAX = 400;
-// What packages of each kind may import of the platform; see ARCHITECTURE.md.
+const COMMIT_SUBJECT_CHARACTERS_MAX = 72;
+// The platform's packages that each kind of package may import; see ARCHITECTURE.md.
 const LAYERS: [folder: RegExp, allowed: RegExp][] = [
   [/^packages\/kernel$/, /^$/],
   [/^packages\/(?:console|service)$/, /^packages\/(?:kernel|http1)$/],
@@ -20,6 +23,10 @@ const allowances = JSON.parse(readFileSync("tools/house-allowances.json", "utf8"
   linesMax: Record<string, number>;
   /** Packages whose modules have no declared order yet. */
   withoutOrder: string[];
+  /** Numbers of comments that open with What, Who, Where, Whoever or How; they may only fall. */
+  commentOpenings: Record<string, number>;
+  /** The length of commit subjects is checked after this commit. */
+  commitSubjectsAfter: string;
 };
 const packages = globSync("{packages,services,apps}/*/package.json")
   .map((path) => dirname(path))
@@ -163,6 +170,35 @@ test("source files stay short, and those with an allowance do not grow past it",
     const max = allowances.linesMax[path] ?? SOURCE_LINES_MAX;
     return lines > max ? [`${path}: ${lines} lines, ${max} allowed`] : [];
   });
+  assert.deepEqual(bad, []);
+});
+
+test("comments open with a noun or a verb, not with What, Who, Where, Whoever or How", (t) => {
+  const bad: string[] = [];
+  for (const folder of [...packages, "bench", "tests", "tools", "examples", "bin"]) {
+    const openings = findCommentOpenings(folder);
+    const max = allowances.commentOpenings[folder] ?? 0;
+    if (openings.length > max) {
+      bad.push(
+        `${folder}: ${openings.length}, ${max} allowed; node tools/comment-openings.ts ${folder} lists them`,
+      );
+    }
+    if (openings.length < max) {
+      t.diagnostic(`lower commentOpenings of ${folder} from ${max} to ${openings.length}`);
+    }
+  }
+  assert.deepEqual(bad, []);
+});
+
+test("commit subjects have at most 72 characters", (t) => {
+  const base = allowances.commitSubjectsAfter;
+  if (spawnSync("git", ["merge-base", "--is-ancestor", base, "HEAD"]).status !== 0) {
+    return t.skip(`there is no git history that contains ${base.slice(0, 12)}`);
+  }
+  const log = execFileSync("git", ["log", "--format=%h %s", `${base}..HEAD`], { encoding: "utf8" });
+  const bad = log
+    .split("\n")
+    .filter((line) => line.replace(/^\w+ /, "").length > COMMIT_SUBJECT_CHARACTERS_MAX);
   assert.deepEqual(bad, []);
 });
 

@@ -1,22 +1,22 @@
-// Whether what is installed is what package-lock.json names: else types, lint and tests fail for reasons that mislead.
+// Compares node_modules with package-lock.json: a stale installation makes types, lint and tests fail with misleading errors.
 import { existsSync, readFileSync } from "node:fs";
 
 interface Lock {
   packages: Record<string, { version?: string; link?: boolean; optional?: boolean }>;
 }
 
-/** What to do about packages that are missing or of another version; undefined where there are none. */
+/** Names packages that are missing or of another version; undefined if the installation is complete. */
 export function explainStaleInstallation(): string | undefined {
   const path = "node_modules/.package-lock.json";
   const installed = existsSync(path) ? readLock(path).packages : {};
   const stale = Object.entries(readLock("package-lock.json").packages)
-    // Optional ones may be for another machine.
+    // Optional packages may be for another platform.
     .filter(([name, { link, optional }]) => name.includes("node_modules/") && !link && !optional)
     .filter(([name, { version }]) => installed[name]?.version !== version)
     .map(([name]) => name.slice(name.lastIndexOf("node_modules/") + "node_modules/".length));
   if (stale.length === 0) return undefined;
   const more = stale.length > 3 ? ` and ${stale.length - 3} more` : "";
-  return `not installed as package-lock.json has them: ${stale.slice(0, 3).join(", ")}${more}; run npm ci`;
+  return `node_modules does not match package-lock.json: ${stale.slice(0, 3).join(", ")}${more}; run npm ci`;
 }
 
 function readLock(path: string): Lock {
