@@ -26,7 +26,7 @@ const SLOW_FILES: readonly string[] = [
   "services/vault/test/drive/drives.test.ts",
   "services/vault/test/crash/kill.test.ts",
   "services/gate/test/process/start.test.ts",
-  "services/auth/test/bad-input.test.ts",
+  "services/auth/test/api/bad-input.test.ts",
   "services/pulse/test/http/publish.test.ts",
   "services/pulse/test/dispatch/delay-expiry.test.ts",
   "services/gate/test/process/change.test.ts",

@@ -1,7 +1,7 @@
 // `argon2-loop.ts SECONDS`: argon2id alone, as many at a time as the service would run; the limit of password logins.
 import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/argon2";
-import { owaspCost } from "../../services/auth/src/password/hasher.ts";
+import { owaspCost } from "../../services/auth/src/sign-in/password-hasher.ts";
 
 /** What the loop prints as one JSON line. */
 export interface Argon2Summary {

@@ -14,7 +14,7 @@ export async function main(): Promise<void> {
   await runProgram(authDefinition, {
     "": ({ config }) => serve(config),
     "admin reset": async ({ config, positionals: [username = ""] }) => {
-      const { resetAdministrator } = await import("./user/reset-administrator.ts");
+      const { resetAdministrator } = await import("./sign-in/reset-administrator.ts");
       process.stdout.write(`${await resetAdministrator(config, username, systemClock)}\n`);
     },
   });

@@ -1,8 +1,8 @@
 // The audit log: who did what, in a chain of keyed hashes, so that a row that was changed or removed shows.
 import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
-import type { AuthDatabase } from "../schema.ts";
-import type { AuditRow } from "./schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { AuditRow } from "../database/audit.ts";
 
 const waitingMax = 10_000;
 const batchMax = 500;

@@ -5,7 +5,7 @@ import { isUniqueViolation } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
-import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "./schema.ts";
+import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "../database/key.ts";
 import type { SecretBox } from "./secret-box.ts";
 import { generateSigningKey, readSigningKey } from "./signing-key.ts";
 import type { PublicJwk, SigningKey } from "./signing-key.ts";

@@ -10,7 +10,7 @@ import {
   type webcrypto,
 } from "node:crypto";
 import { promisify } from "node:util";
-import type { SigningAlgorithm } from "./schema.ts";
+import type { SigningAlgorithm } from "../database/key.ts";
 
 const rsaBits = 2048;
 const rsaBitsMax = 8192;

@@ -1,6 +1,6 @@
 // Proving once more that it is you: before delicate changes, and where an application asks for a fresh or stronger sign-in.
 import { PlatformError } from "@platform/kernel/errors";
-import type { SignedIn } from "../login/login.ts";
+import type { SignedIn } from "../sign-in/login.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import { admit, attempt, carryCsrf, keepPending, passkeyForm, showPage } from "./page-parts.ts";

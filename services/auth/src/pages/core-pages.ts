@@ -1,6 +1,6 @@
 // The pages that the OAuth core asks for, in the frame of all the others.
 import type { IncomingMessage } from "node:http";
-import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/pages.ts";
+import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/provider/pages.ts";
 import type { PageContent, PageFrame } from "./document.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";

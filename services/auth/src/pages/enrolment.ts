@@ -1,5 +1,5 @@
 // Setting up a second factor: the QR code, the codes that are sent, the backup codes that are shown once.
-import type { FactorSetup } from "../mfa/factors.ts";
+import type { FactorSetup } from "../factor/factors.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Part } from "./html.ts";

@@ -1,5 +1,5 @@
 // An application waits: the page that signs in for it, and the one that asks whether to allow it.
-import { reachesAcr } from "../oauth/prompt-policy.ts";
+import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
 import { html } from "./html.ts";

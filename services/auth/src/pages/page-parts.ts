@@ -1,15 +1,15 @@
 // What the pages work with, and what most of them do: show a page, let somebody in.
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { deviceMarkMs, type Cookies } from "../http/cookies.ts";
-import type { Credentials } from "../login/credentials.ts";
-import type { Login, SignedIn } from "../login/login.ts";
-import type { SecondFactor } from "../login/second-factor.ts";
-import type { SecurityNotices } from "../login/security-notices.ts";
-import type { Factors } from "../mfa/factors.ts";
-import type { MfaPolicies } from "../mfa/policies.ts";
+import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { Login, SignedIn } from "../sign-in/login.ts";
+import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import type { Factors } from "../factor/factors.ts";
+import type { MfaPolicies } from "../factor/policies.ts";
 import type { OAuth } from "../oauth/port.ts";
-import type { Passkeys } from "../passkey/passkeys.ts";
+import type { Passkeys } from "../factor/passkeys.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import { OAuthError, readForm } from "../oauth/endpoint.ts";
+import { OAuthError, readForm } from "../oauth/endpoint/endpoint.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { ErrorPage } from "./error-page.ts";
 import type { Answer, Form, PageRoute, SignedInVisit, Sources } from "./route.ts";

@@ -1,5 +1,5 @@
 // Links that come by mail: to set a new password, and to confirm an address.
-import { deviceMarkMs } from "../http/cookies.ts";
+import { deviceMarkMs } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import { attempt, carryCsrf, showPage } from "./page-parts.ts";

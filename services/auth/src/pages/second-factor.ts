@@ -1,7 +1,7 @@
 // The second step of a sign-in: which factor, its code, or setting one up where a policy asks for it.
 import { PlatformError } from "@platform/kernel/errors";
-import type { PendingSignIn } from "../login/second-factor.ts";
-import type { FactorItem } from "../mfa/factors.ts";
+import type { PendingSignIn } from "../sign-in/second-factor.ts";
+import type { FactorItem } from "../factor/factors.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "./enrolment.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";

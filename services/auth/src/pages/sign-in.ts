@@ -1,6 +1,6 @@
 // Signing in: with a password or a passkey, alone or on the way to an application.
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
-import { assertion } from "../passkey/credential.ts";
+import { assertion } from "../factor/credential.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import {

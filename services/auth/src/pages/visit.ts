@@ -2,8 +2,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Peer } from "@platform/kernel/http";
-import type { ClientAddress } from "../http/client-address.ts";
-import type { Cookies } from "../http/cookies.ts";
+import type { ClientAddress } from "../web/client-address.ts";
+import type { Cookies } from "../web/cookies.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account, Accounts } from "../user/account.ts";

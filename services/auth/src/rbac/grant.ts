@@ -1,7 +1,7 @@
 // Who may hand out which rights, and that somebody is left who may hand out all.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Kysely } from "kysely";
-import type { AuthTables } from "../schema.ts";
+import type { AuthTables } from "../database/schema.ts";
 import { hasPermission } from "./permission.ts";
 import { inheritRoles } from "./rights.ts";
 

@@ -1,5 +1,5 @@
 // What a user or a client may do: bound roles, their ancestors, and all of their permissions.
-import type { AuthDatabase } from "../schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
 
 /** Whose rights. */
 export type Subject = { kind: "user" | "client"; id: string };

@@ -1,6 +1,6 @@
 // What the other rooms and the OAuth core see of a session.
-import type { AuthDatabase } from "../schema.ts";
-import type { SessionRow } from "./schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { SessionRow } from "../database/session.ts";
 
 /** A live session. Times are in ms. */
 export interface SessionInfo {

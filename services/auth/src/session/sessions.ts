@@ -1,9 +1,9 @@
 // Sessions: opened by a sign-in, renewed while they are used, ended by their owner, an administrator or time.
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
-import type { AuthDatabase } from "../schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
 import { nameDevice } from "./device.ts";
-import type { SessionRow } from "./schema.ts";
+import type { SessionRow } from "../database/session.ts";
 import { isExpired, toSessionInfo } from "./session.ts";
 import type { SessionInfo, SessionLookup } from "./session.ts";
 import type { SessionTokens } from "./token.ts";

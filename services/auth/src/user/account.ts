@@ -1,6 +1,6 @@
 // What the other rooms and the OAuth core see of a user.
-import type { AuthDatabase } from "../schema.ts";
-import type { UserRow } from "./schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { UserRow } from "../database/user.ts";
 
 /** A user without secrets. */
 export interface Account {

@@ -7,8 +7,8 @@ import { requireGrantable } from "../rbac/grant.ts";
 import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import { requireGroupDutyLiftable } from "../rbac/second-factor-duty.ts";
-import type { AuthDatabase } from "../schema.ts";
-import type { GroupRow } from "./schema.ts";
+import type { AuthDatabase } from "../database/schema.ts";
+import type { GroupRow } from "../database/user.ts";
 
 /** Groups in the database. */
 export class Groups {

@@ -7,10 +7,10 @@ import { sql, type Kysely } from "kysely";
 import { adminRole, requireGrantable } from "../rbac/grant.ts";
 import type { Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
-import type { AuthDatabase, AuthTables } from "../schema.ts";
+import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import { toAccount } from "./account.ts";
 import type { Account, Accounts } from "./account.ts";
-import type { UserRow } from "./schema.ts";
+import type { UserRow } from "../database/user.ts";
 import { foldEmail, foldUsername } from "./username.ts";
 
 /** What a user is made of; texts are normalised already. */

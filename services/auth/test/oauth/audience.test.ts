@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
-import { oauthMigrations } from "../../src/oauth/schema.ts";
-import type { AuthTables } from "../../src/schema.ts";
-import { userMigrations } from "../../src/user/schema.ts";
+import { oauthMigrations } from "../../src/database/oauth.ts";
+import type { AuthTables } from "../../src/database/schema.ts";
+import { userMigrations } from "../../src/database/user.ts";
 import { onEachDatabase } from "../databases.ts";
 import { addRole, bindClient, startHost, type Host } from "./host.ts";
 import {

@@ -6,14 +6,14 @@ import { createEgress } from "@platform/kernel/egress";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { KeyRing } from "../../src/key/key-ring.ts";
-import type { SigningAlgorithm } from "../../src/key/schema.ts";
+import type { SigningAlgorithm } from "../../src/database/key.ts";
 import { createSecretBox } from "../../src/key/secret-box.ts";
 import { createOAuth } from "../../src/oauth/oauth.ts";
 import type { OAuth } from "../../src/oauth/port.ts";
 import { createCorePages } from "../../src/pages/core-pages.ts";
 import { createFrame } from "../../src/pages/create-pages.ts";
 import { createRbac } from "../../src/rbac/rights.ts";
-import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/schema.ts";
+import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import { createSessionLookup, type SessionInfo } from "../../src/session/session.ts";
 import { createAccounts, type Account } from "../../src/user/account.ts";
 

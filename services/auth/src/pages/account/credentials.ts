@@ -1,9 +1,9 @@
 // Forms of the security page: passkeys are added, renamed, removed; second factors set up and removed.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
-import type { SignedIn } from "../../login/login.ts";
-import type { SecurityEvent } from "../../login/security-notices.ts";
-import { registration } from "../../passkey/credential.ts";
+import type { SignedIn } from "../../sign-in/login.ts";
+import type { SecurityEvent } from "../../sign-in/security-notices.ts";
+import { registration } from "../../factor/credential.ts";
 import { nameDevice } from "../../session/device.ts";
 import { readEmail } from "../../user/username.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "../enrolment.ts";

@@ -1,6 +1,6 @@
 // What somebody signs in with: password, passkeys, second factors, backup codes.
-import type { FactorItem } from "../../mfa/factors.ts";
-import type { PasskeyItem } from "../../passkey/passkeys.ts";
+import type { FactorItem } from "../../factor/factors.ts";
+import type { PasskeyItem } from "../../factor/passkeys.ts";
 import { button, field, hidden } from "../form.ts";
 import { html } from "../html.ts";
 import type { Html } from "../html.ts";

@@ -1,0 +1,330 @@
+// Operations of people on their own account: register, sign in and out, password, address, recovery.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { Login, SignedIn } from "../sign-in/login.ts";
+import { createFactorRequired, createPasskeyRequired } from "../sign-in/second-factor.ts";
+import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { OAuth } from "../oauth/port.ts";
+import { formatTime } from "../session/sessions.ts";
+import type { Account } from "../user/account.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
+import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import { nameActor, platformClient } from "./principal.ts";
+import type { Identification } from "./principal.ts";
+
+const text = (max: number) => z.string().min(1).max(max);
+/** Longer passwords are refused by the policy, in its own words; this bounds what is hashed. */
+const password = text(1024);
+const token = text(256);
+
+/** What these operations work with. */
+export interface AccountsApiParts {
+  identification: Identification;
+  login: Login;
+  secondFactor: SecondFactor;
+  credentials: Credentials;
+  oauth: OAuth;
+  audit: AuditLog;
+  cookies: Cookies;
+}
+
+/** The operations. */
+export function listAccountOperations(parts: AccountsApiParts): ApiRoute[] {
+  return [...listPublicOperations(parts), ...listOwnOperations(parts)];
+}
+
+/** A user as the API shows it. */
+export function showUser(account: Account) {
+  return {
+    id: account.id,
+    username: account.username,
+    ...(account.email === undefined
+      ? {}
+      : { email: account.email, email_verified: account.email_verified }),
+    ...(account.name === undefined ? {} : { name: account.name }),
+    ...(account.picture === undefined ? {} : { picture: account.picture }),
+    ...(account.tenant === undefined ? {} : { tenant: account.tenant }),
+    ...(account.disabled ? { disabled: true } : {}),
+    created_at: formatTime(account.created_at),
+  };
+}
+
+/** What a login answers; the cookies go into `headers`. */
+export function answerSignedIn(
+  signedIn: SignedIn,
+  headers: Headers,
+  identification: Identification,
+  cookies: Cookies,
+) {
+  identification.setSessionCookie(headers, signedIn.sessionToken);
+  headers.append(
+    "Set-Cookie",
+    cookies.format("platform_device", signedIn.deviceMark, deviceMarkMs),
+  );
+  const { tokens } = signedIn;
+  return {
+    ...(tokens === undefined ? {} : { ...tokens, token: tokens.access_token }),
+    session_token: signedIn.sessionToken,
+    user: showUser(signedIn.account),
+  };
+}
+
+function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
+  const { identification, login, secondFactor, credentials, cookies } = parts;
+  const common = { tag: "Accounts", access: "public" } as const;
+  return [
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/register",
+      summary: "Make an account",
+      status: 201,
+      body: z.strictObject({
+        username: text(256),
+        password,
+        email: text(254).optional(),
+        name: text(256).optional(),
+        invitation: token.optional(),
+      }),
+      problems: { 409: "The name is taken", 403: "Registration is not open" },
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        return { user: showUser(await credentials.register(exchange.body, origin)) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/login",
+      summary: "Sign in with a password",
+      body: z.strictObject({ username: text(256), password, scope: text(4096).optional() }),
+      problems: {
+        401: "The name or the password is wrong",
+        403: "A second factor is needed: `mfa_token`, `factors`; or a passkey: `passkey_required`",
+        429: "Too many failed attempts",
+      },
+      answer: signedIn,
+      handle: async (exchange) => {
+        const { body, headers, answerHeaders } = exchange;
+        const origin = identification.readOrigin(exchange);
+        const mark = cookies.read(headers, "platform_device");
+        const account = await login.checkPassword(body.username, body.password, origin, mark);
+        const outcome = await secondFactor.proceed(account, origin, {
+          scope: body.scope,
+          clientId: platformClient,
+        });
+        if (outcome.kind === "passkey") throw createPasskeyRequired();
+        if (outcome.kind === "factor") throw createFactorRequired(outcome.challenge);
+        return answerSignedIn(outcome.signedIn, answerHeaders, identification, cookies);
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/setup",
+      summary: "Make the first administrator, with the link that the first start has printed",
+      status: 201,
+      body: z.strictObject({ token, username: text(256), password, email: text(254).optional() }),
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        const { token: link, ...registration } = exchange.body;
+        return { user: showUser(await credentials.setUp(link, registration, origin)) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/email/verify/finish",
+      summary: "Verify an address by the link that was sent to it",
+      body: z.strictObject({ token }),
+      answer: z.object({ verified: z.boolean() }),
+      handle: async (exchange) => {
+        await credentials.finishVerification(
+          exchange.body.token,
+          identification.readOrigin(exchange),
+        );
+        return { verified: true };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/recovery/begin",
+      summary: "Send a link to set a new password to a verified address, if it is one",
+      status: 202,
+      body: z.strictObject({ email: text(254) }),
+      problems: { 409: "No notification service is configured" },
+      answer: z.object({ status: z.string() }),
+      handle: async (exchange) => {
+        await credentials.beginRecovery(
+          exchange.body.email,
+          identification.readOrigin(exchange),
+          cookies.read(exchange.headers, "platform_device"),
+        );
+        return { status: "accepted" };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/recovery/finish",
+      summary: "Set a new password by the link that was sent",
+      body: z.strictObject({ token, new_password: password }),
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const { body } = exchange;
+        const origin = identification.readOrigin(exchange);
+        const { account, deviceMark } = await credentials.finishRecovery(
+          body.token,
+          body.new_password,
+          origin,
+        );
+        exchange.answerHeaders.append(
+          "Set-Cookie",
+          cookies.format("platform_device", deviceMark, deviceMarkMs),
+        );
+        return { user: showUser(account) };
+      },
+    }),
+  ];
+}
+
+function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
+  const { identification, credentials, oauth, cookies } = parts;
+  const record = createAuditRecorder(parts);
+  const common = { tag: "Accounts" } as const;
+  return [
+    defineRoute({
+      ...common,
+      method: "GET",
+      path: "/api/v1/auth/account",
+      summary: "Who I am and what I may do",
+      answer: whoAnswer,
+      handle: (exchange) => {
+        const caller = identification.require(exchange);
+        // An application's token says who its user is at userinfo, as far as its scope goes.
+        const principal = caller.kind === "client" ? caller : identification.requireUser(exchange);
+        const { account, rights } = principal;
+        return {
+          actor: nameActor(principal),
+          ...(account === undefined ? {} : { user: showUser(account) }),
+          roles: rights.roles,
+          effective_permissions: rights.permissions,
+        };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "PATCH",
+      path: "/api/v1/auth/account",
+      summary:
+        "Change my profile; for another address, which is to be verified anew, sign in freshly",
+      body: z.strictObject({
+        email: text(254).nullable().optional(),
+        name: text(256).nullable().optional(),
+        picture: z
+          .url({ protocol: /^https$/ })
+          .max(2048)
+          .nullable()
+          .optional(),
+      }),
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const { account } =
+          exchange.body.email === undefined
+            ? identification.requireUser(exchange)
+            : identification.requireFreshUser(exchange);
+        return { user: showUser(await credentials.change(account, exchange.body)) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "GET",
+      path: "/api/v1/auth/grants",
+      summary: "What I have granted to applications",
+      answer: grantsAnswer,
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        const grants = await oauth.listGrants(account.id);
+        return {
+          grants: grants.map(({ client, scopes, grantedAt, expiresAt }) => ({
+            client_id: client.id,
+            client_name: client.name,
+            ...(client.uri === undefined ? {} : { client_uri: client.uri }),
+            scopes,
+            granted_at: formatTime(grantedAt),
+            expires_at: formatTime(expiresAt),
+          })),
+        };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "DELETE",
+      path: "/api/v1/auth/grants/{client_id}",
+      summary: "Take back what I have granted to an application; its tokens end",
+      params: z.object({ client_id: text(255) }),
+      handle: async (exchange) => {
+        const principal = identification.requireUser(exchange);
+        const { client_id: clientId } = exchange.params;
+        if (!(await oauth.revokeGrants(principal.account.id, clientId))) {
+          throw new PlatformError("not_found", "Nothing is granted to such an application.");
+        }
+        await record(exchange, principal, "grant.revoke", `client:${clientId}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/password/change",
+      summary: "Change my password; other sessions end",
+      body: z.strictObject({ current_password: password.optional(), new_password: password }),
+      answer: z.object({ changed: z.boolean() }),
+      handle: async (exchange) => {
+        const { current_password: current = "", new_password: next } = exchange.body;
+        // Whoever has no password yet proves themselves by a fresh sign-in instead.
+        const { account, session } =
+          current === ""
+            ? identification.requireFreshUser(exchange)
+            : identification.requireUser(exchange);
+        const origin = identification.readOrigin(exchange);
+        await credentials.changePassword(account, current, next, session?.id, origin);
+        return { changed: true };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/email/verify/begin",
+      summary: "Send a link to my address that verifies it",
+      status: 202,
+      answer: sentAnswer,
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        await credentials.beginVerification(account);
+        return { sent_to: account.email };
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/logout",
+      summary: "Sign out: the session and its tokens end",
+      handle: async (exchange) => {
+        const { session } = identification.requireUser(exchange);
+        if (session !== undefined) await credentials.endSession(session.id);
+        exchange.answerHeaders.delete("Set-Cookie");
+        exchange.answerHeaders.append("Set-Cookie", cookies.format("platform_session", "", 0));
+        return undefined;
+      },
+    }),
+  ];
+}

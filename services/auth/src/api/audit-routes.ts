@@ -1,0 +1,61 @@
+// Operations on the audit log.
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import { formatTime } from "../session/sessions.ts";
+import { eventsAnswer } from "./responses.ts";
+import type { Identification } from "./principal.ts";
+
+/** What these operations work with. */
+export interface AuditApiParts {
+  identification: Identification;
+  audit: AuditLog;
+}
+
+/** The operations. */
+export function listAuditOperations({ identification, audit }: AuditApiParts): ApiRoute[] {
+  const tag = "Audit";
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/audit",
+      summary: "The audit log, newest first",
+      query: pageQuery.extend({
+        target: z.string().max(512).optional(),
+        action: z.string().max(64).optional(),
+      }),
+      answer: eventsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "audit:read");
+        const { target, action } = exchange.query;
+        const page = await readPage(exchange.query, {
+          key: z.int(),
+          read: (limit, before) => audit.list({ before, limit, target, action }),
+          keyOf: ({ seq }) => seq,
+        });
+        const events = page.items.map(({ at, detail, ...row }) => ({
+          ...row,
+          at: formatTime(at),
+          detail: JSON.parse(detail) as unknown,
+        }));
+        return { events, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/audit/verification",
+      summary: "Whether the chain of the audit log is whole",
+      answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "audit:read");
+        const { events, ...verdict } = await audit.verify();
+        return verdict.intact
+          ? { intact: true, events }
+          : { intact: false, events, broken_at: verdict.brokenAt };
+      },
+    }),
+  ];
+}

@@ -1,0 +1,184 @@
+// Operations of administrators on OAuth clients and signing keys.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import { initialAccessSecondsMax } from "../oauth/client/client-registry.ts";
+import type { OAuth } from "../oauth/port.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { client, clientsAnswer, keysAnswer } from "./responses.ts";
+import type { Identification } from "./principal.ts";
+
+const sortKey = z.string().max(512);
+const clientId = z.string().min(1).max(255);
+const metadata = z.record(z.string().max(128), z.unknown());
+const forbidden = { 403: "You lack something that the client has or would have" };
+
+/** What these operations work with. */
+export interface ClientsApiParts {
+  identification: Identification;
+  oauth: OAuth;
+  audit: AuditLog;
+}
+
+/** The operations. */
+export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
+  const { identification, oauth } = parts;
+  const record = createAuditRecorder(parts);
+  const clients = "OAuth clients";
+  const keys = "Signing keys";
+  return [
+    defineRoute({
+      tag: clients,
+      method: "GET",
+      path: "/api/v1/auth/clients",
+      summary: "Clients, by id, without their secrets",
+      query: pageQuery,
+      answer: clientsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "clients:read");
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after = "") => oauth.listClients(after, limit),
+          keyOf: (item) => String(item["client_id"]),
+        });
+        return { clients: page.items, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "POST",
+      path: "/api/v1/auth/clients",
+      summary: "Register a client (metadata of RFC 7591); the answer holds its secret",
+      status: 201,
+      body: metadata,
+      problems: forbidden,
+      answer: client,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const client = await oauth.addClient(exchange.body, principal.rights);
+        await record(exchange, principal, "client.create", `client:${String(client["client_id"])}`);
+        return client;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "GET",
+      path: "/api/v1/auth/clients/{id}",
+      summary: "One client, without its secret",
+      params: z.object({ id: clientId }),
+      answer: client,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "clients:read");
+        const found = await oauth.findClient(exchange.params.id);
+        if (found === undefined) throw noSuchClient();
+        return found;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "PATCH",
+      path: "/api/v1/auth/clients/{id}",
+      summary: "Change metadata of a client; null removes a member",
+      params: z.object({ id: clientId }),
+      body: metadata,
+      problems: {
+        ...forbidden,
+        409: "It registered itself, and can be neither first-party nor have the platform's audience",
+      },
+      answer: client,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { id } = exchange.params;
+        const changed = await oauth.changeClient(id, exchange.body, principal.rights);
+        const fields = Object.keys(exchange.body);
+        await record(exchange, principal, "client.change", `client:${id}`, { fields });
+        return changed;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "POST",
+      path: "/api/v1/auth/clients/{id}/secret",
+      summary: "Replace the secret of a client; the one of before is void at once",
+      params: z.object({ id: clientId }),
+      problems: { ...forbidden, 409: "It has no secret" },
+      answer: client,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { id } = exchange.params;
+        const changed = await oauth.rotateClientSecret(id, principal.rights);
+        await record(exchange, principal, "client.secret", `client:${id}`);
+        return changed;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "DELETE",
+      path: "/api/v1/auth/clients/{id}",
+      summary: "Remove a client with all of its tokens",
+      params: z.object({ id: clientId }),
+      problems: forbidden,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { id } = exchange.params;
+        if (!(await oauth.deleteClient(id, principal.rights))) throw noSuchClient();
+        await record(exchange, principal, "client.delete", `client:${id}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag: clients,
+      method: "POST",
+      path: "/api/v1/auth/clients/initial-access-tokens",
+      summary:
+        "A token that lets its holder register clients for a time, which convey no more than you have",
+      status: 201,
+      body: z.strictObject({
+        expires_in: z.int().min(60).max(initialAccessSecondsMax).default(3600),
+      }),
+      answer: z.object({ token: z.string(), expires_in: z.int() }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "clients:write");
+        const { expires_in } = exchange.body;
+        const token = await oauth.createInitialAccessToken(expires_in, principal.rights);
+        await record(exchange, principal, "client.initial_access_token", undefined);
+        return { token, expires_in };
+      },
+    }),
+    defineRoute({
+      tag: keys,
+      method: "GET",
+      path: "/api/v1/auth/keys",
+      summary: "Signing keys, the newest first",
+      answer: keysAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "keys:write");
+        return { keys: await oauth.listKeys() };
+      },
+    }),
+    defineRoute({
+      tag: keys,
+      method: "POST",
+      path: "/api/v1/auth/keys/rotate",
+      summary: "Rotate the signing keys: as scheduled, or at once, dropping the old one everywhere",
+      body: z.strictObject({
+        mode: z.enum(["scheduled", "immediate"]).default("scheduled"),
+        revoke_kid: z.string().min(1).max(128).optional(),
+      }),
+      answer: z.object({ kid: z.string() }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "keys:write");
+        const { mode, revoke_kid: revokeKid } = exchange.body;
+        const rotated = await oauth.rotateKeys({ mode, revokeKid });
+        await record(exchange, principal, "key.rotate", `key:${rotated.kid}`, { mode });
+        return rotated;
+      },
+    }),
+  ];
+}
+
+function noSuchClient(): PlatformError {
+  return new PlatformError("not_found", "There is no such client.");
+}

@@ -1,0 +1,61 @@
+// The service's API: the shared frame of every service's API around the service's own operations.
+import { createApi } from "@platform/kernel/http";
+import type { Api, ApiOptions, ApiRoute } from "@platform/kernel/http";
+import { PlatformError } from "@platform/kernel/errors";
+import type { Caller } from "@platform/kernel/identity";
+import { hasPermission } from "../rbac/permission.ts";
+import type { Principal } from "./principal.ts";
+import { authVersion } from "../config.ts";
+import { documentOAuth } from "../oauth/endpoint/openapi.ts";
+
+/** What the API works with. */
+export type AuthApiParts = Pick<
+  ApiOptions,
+  "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "guard"
+> & { routes: readonly ApiRoute[] };
+
+/** Builds the API. */
+export function createAuthApi(parts: AuthApiParts): Api {
+  return createApi({
+    ...parts,
+    routes: parts.routes.map(refuseNul),
+    service: "auth",
+    title: "Identity",
+    version: authVersion,
+    bodyBytesMax: 65_536,
+    docsAccess: "public",
+    extendOpenApi: documentOAuth,
+    metricsAccess: requireMetricsAccess,
+  });
+}
+
+// PostgreSQL cannot keep U+0000 in a text, and nobody means it.
+function refuseNul(route: ApiRoute): ApiRoute {
+  const { params, query, body } = route;
+  const problem = "a text holds the character U+0000";
+  return {
+    ...route,
+    ...(params === undefined ? {} : { params: params.refine(hasNoNul, problem) }),
+    ...(query === undefined ? {} : { query: query.refine(hasNoNul, problem) }),
+    ...(body === undefined ? {} : { body: body.refine(hasNoNul, problem) }),
+  };
+}
+
+function hasNoNul(input: unknown): boolean {
+  const open = [input];
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value === "string" && value.includes("\0")) return false;
+    if (typeof value === "object" && value !== null) open.push(...Object.entries(value).flat());
+  }
+  return true;
+}
+
+function requireMetricsAccess(caller: Caller): void {
+  if (caller.kind === "operator") return;
+  const isAllowed =
+    caller.kind === "user" &&
+    "principal" in caller &&
+    hasPermission((caller.principal as Principal).rights.permissions, "metrics:read");
+  if (!isAllowed) throw new PlatformError("forbidden", "The permission metrics:read is required.");
+}

@@ -1,0 +1,313 @@
+// Operations on second factors: set up, verify, step up, remove, backup codes, policies.
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute } from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import type { Factors } from "../factor/factors.ts";
+import type { MfaPolicies } from "../factor/policies.ts";
+import type { OAuth } from "../oauth/port.ts";
+import type { Account } from "../user/account.ts";
+import { readEmail } from "../user/username.ts";
+import {
+  codeAnswer,
+  factorSetup,
+  factorsAnswer,
+  policiesAnswer,
+  policyAnswer,
+  sentAnswer,
+  stepUpAnswer,
+} from "./responses.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { answerSignedIn } from "./account-routes.ts";
+import type { Cookies } from "../web/cookies.ts";
+import type { Identification, Principal } from "./principal.ts";
+
+const id = z.string().min(1).max(64);
+const mfaToken = z.string().min(1).max(128);
+const code = z.string().min(1).max(32);
+const scope = z.enum(["group", "role", "client"]);
+const subject = z.string().min(1).max(255);
+
+/** What these operations work with. */
+export interface MfaApiParts {
+  identification: Identification;
+  factors: Factors;
+  policies: MfaPolicies;
+  oauth: OAuth;
+  secondFactor: SecondFactor;
+  notices: SecurityNotices;
+  audit: AuditLog;
+  cookies: Cookies;
+  now: () => number;
+}
+
+/** The operations. */
+export function listMfaOperations(parts: MfaApiParts): ApiRoute[] {
+  return [
+    ...listSignInOperations(parts),
+    ...listFactorOperations(parts),
+    ...listPolicyOperations(parts),
+  ];
+}
+
+function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, factors, secondFactor, cookies } = parts;
+  // They decide themselves whether an mfa_token or a session speaks for the user.
+  const common = { tag: "Second factors", access: "public" } as const;
+  return [
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/setup",
+      summary: "Begin to set up a factor; it counts after the first right code",
+      body: z.strictObject({
+        type: z.enum(["totp", "email", "sms"]),
+        name: z.string().min(1).max(64).optional(),
+        email: z.string().max(254).optional(),
+        phone: z
+          .string()
+          .regex(/^\+[1-9]\d{6,14}$/, "a number such as +4915112345678")
+          .optional(),
+        mfa_token: mfaToken.optional(),
+      }),
+      problems: { 409: "`channel_unavailable`: no notification service is configured" },
+      answer: factorSetup,
+      handle: async (exchange) => {
+        const { body } = exchange;
+        const account =
+          body.mfa_token === undefined
+            ? (await identifyStrong(parts, exchange)).account
+            : await secondFactor.findEnrolling(body.mfa_token);
+        const name =
+          body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
+        if (body.type === "totp") return factors.setUpTotp(account, name);
+        const to =
+          body.type === "email" ? readEmail(body.email ?? account.email ?? "") : body.phone;
+        if (to === undefined) {
+          const path = body.type === "email" ? "email" : "phone";
+          throw createValidationError([{ in: "body", path, message: "where codes are sent" }]);
+        }
+        return factors.setUpSent(account, body.type, to, name);
+      },
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/send",
+      summary: "Send a code of an email or SMS factor",
+      body: z.strictObject({ mfa_token: mfaToken, factor_id: id }),
+      answer: sentAnswer,
+      handle: async ({ body }) => ({
+        sent_to: await secondFactor.send(body.mfa_token, body.factor_id),
+      }),
+    }),
+    defineRoute({
+      ...common,
+      method: "POST",
+      path: "/api/v1/auth/mfa/verify",
+      summary: "Verify a code: with an mfa_token signs in, with a factor_id confirms a new factor",
+      body: z.strictObject({
+        mfa_token: mfaToken.optional(),
+        factor_id: id.optional(),
+        code: code.optional(),
+        password: z.string().min(1).max(1024).optional(),
+      }),
+      answer: codeAnswer,
+      handle: async (exchange) => {
+        const { body, answerHeaders } = exchange;
+        const origin = identification.readOrigin(exchange);
+        if (body.mfa_token !== undefined) {
+          const proof = {
+            code: body.code,
+            password: body.password,
+            factorId: body.factor_id,
+            deviceMark: cookies.read(exchange.headers, "platform_device"),
+          };
+          const signedIn = await secondFactor.verify(body.mfa_token, proof, origin);
+          return answerSignedIn(signedIn, answerHeaders, identification, cookies);
+        }
+        if (body.factor_id === undefined || body.code === undefined) {
+          const missing = {
+            in: "body",
+            path: "mfa_token",
+            message: "it, or factor_id and code",
+          } as const;
+          throw createValidationError([missing]);
+        }
+        const { account, session, scope: granted } = await identifyStrong(parts, exchange);
+        if (session === undefined) throw noSession();
+        const { kind, amr } = await factors.confirm(account.id, body.factor_id, body.code);
+        await parts.audit.record({
+          action: "mfa.enrol",
+          actor: `user:${account.id}`,
+          target: `factor:${body.factor_id}`,
+          ip: origin.ip,
+          detail: { kind },
+        });
+        parts.notices.tell(account, "mfa.enrol");
+        const elevated = await secondFactor.completeEnrolment(account, session.id, amr, {
+          scope: granted?.join(" "),
+        });
+        return {
+          verified: true,
+          ...answerSignedIn(elevated, answerHeaders, identification, cookies),
+        };
+      },
+    }),
+  ];
+}
+
+function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, factors, secondFactor, notices, now } = parts;
+  const record = createAuditRecorder(parts);
+  const tag = "Second factors";
+  return [
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/auth/mfa/step-up",
+      summary: "Ask for a stronger or fresher sign-in (RFC 9470)",
+      body: z.strictObject({
+        acr_values: z.string().max(256).default("2"),
+        max_age: z.int().min(0).max(31_536_000).optional(),
+      }),
+      problems: { 409: "There is no second factor" },
+      answer: stepUpAnswer,
+      handle: async (exchange) => {
+        const { account, session } = identification.requireUser(exchange);
+        if (session === undefined) throw noSession();
+        const { acr_values: acrValues, max_age: maxAge } = exchange.body;
+        const wanted = {
+          acrValues: acrValues.split(" "),
+          maxAgeMs: maxAge === undefined ? undefined : maxAge * 1000,
+        };
+        const challenge = await secondFactor.stepUp(account, session, wanted, now());
+        return challenge === undefined ? { satisfied: true } : { satisfied: false, challenge };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/auth/mfa/factors",
+      summary: "My factors",
+      answer: factorsAnswer,
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        return { factors: await factors.list(account.id) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/auth/mfa/factors/{id}",
+      summary: "Remove a factor of mine",
+      params: z.object({ id }),
+      handle: async (exchange) => {
+        const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
+        const { account } = principal;
+        if (!(await factors.remove(account.id, exchange.params.id))) {
+          throw new PlatformError("not_found", "There is no such factor.");
+        }
+        await record(exchange, principal, "mfa.remove", `factor:${exchange.params.id}`);
+        notices.tell(account, "mfa.remove");
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/auth/mfa/backup-codes",
+      summary: "New backup codes; those of before are void",
+      answer: z.object({ backup_codes: z.array(z.string()) }),
+      handle: async (exchange) => {
+        const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
+        const { account } = principal;
+        const codes = await factors.renewBackupCodes(account.id);
+        await record(exchange, principal, "mfa.backup_codes", `user:${account.id}`);
+        notices.tell(account, "mfa.backup_codes");
+        return { backup_codes: codes };
+      },
+    }),
+  ];
+}
+
+function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
+  const { identification, policies, oauth } = parts;
+  const record = createAuditRecorder(parts);
+  const tag = "Second factors";
+  const path = "/api/v1/auth/mfa/policies";
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path,
+      summary: "Who must have a second factor",
+      answer: policiesAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "rbac:read");
+        return { policies: await policies.list() };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path,
+      summary: "Make or replace a policy",
+      status: 201,
+      body: z.strictObject({ scope, subject, required: z.boolean() }),
+      answer: policyAnswer,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "rbac:write");
+        const { scope: kind, subject: name } = exchange.body;
+        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        await policies.put(exchange.body, principal.rights);
+        await record(
+          exchange,
+          principal,
+          "mfa.policy",
+          `${exchange.body.scope}:${exchange.body.subject}`,
+          { required: exchange.body.required },
+        );
+        return exchange.body;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: `${path}/{scope}/{subject}`,
+      summary: "Remove a policy",
+      params: z.object({ scope, subject }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "rbac:write");
+        const { scope: kind, subject: name } = exchange.params;
+        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        if (!(await policies.delete(kind, name, principal.rights))) {
+          throw new PlatformError("not_found", "There is no such policy.");
+        }
+        await record(exchange, principal, "mfa.policy.remove", `${kind}:${name}`);
+        return undefined;
+      },
+    }),
+  ];
+}
+
+// A factor is added by somebody who has just signed in, with a factor where there is one, not by whoever finds an open
+// session.
+async function identifyStrong(
+  { identification }: MfaApiParts,
+  exchange: Exchange<unknown, unknown, unknown>,
+): Promise<Principal & { account: Account }> {
+  const caller = await identification.guard(exchange);
+  const principal = identification.requireFreshUser({ ...exchange, caller });
+  await identification.requireSecondFactor(principal);
+  return principal;
+}
+
+function noSession(): PlatformError {
+  return createUnauthorizedError("The token belongs to no session: sign in again.");
+}

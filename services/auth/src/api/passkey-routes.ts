@@ -1,0 +1,234 @@
+// Operations on passkeys: begin and finish registration and sign-in, list, rename, remove.
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { createValidationError, defineRoute } from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials, Registration } from "../sign-in/credentials.ts";
+import type { Login } from "../sign-in/login.ts";
+import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import { assertion, credentialId, registration } from "../factor/credential.ts";
+import type { Passkeys } from "../factor/passkeys.ts";
+import { nameDevice } from "../session/device.ts";
+import type { Sessions } from "../session/sessions.ts";
+import type { Account } from "../user/account.ts";
+import type { Users } from "../user/users.ts";
+import {
+  challengeAnswer,
+  newPasskeyAnswer,
+  passkeyAnswer,
+  passkeysAnswer,
+  signedIn,
+} from "./responses.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { answerSignedIn, showUser } from "./account-routes.ts";
+import type { Cookies } from "../web/cookies.ts";
+import type { Identification, Principal } from "./principal.ts";
+
+/** What a registration for oneself is begun with: the session that it is for, and the scope of its token. */
+interface OwnRegistration {
+  sid: string;
+  scope: string | undefined;
+}
+
+/** What these operations work with. */
+export interface PasskeysApiParts {
+  identification: Identification;
+  passkeys: Passkeys;
+  login: Login;
+  secondFactor: SecondFactor;
+  sessions: Sessions;
+  credentials: Credentials;
+  users: Users;
+  notices: SecurityNotices;
+  audit: AuditLog;
+  cookies: Cookies;
+}
+
+/** The operations. */
+export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
+  return [...listCeremonies(parts), ...listOwnPasskeys(parts)];
+}
+
+function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
+  const { identification, passkeys, login, credentials, users, notices, audit, cookies } = parts;
+  const { secondFactor, sessions } = parts;
+  const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
+  return [
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/register/begin",
+      summary:
+        "Options to make a passkey: for oneself after a fresh sign-in, or with an invitation",
+      body: z.strictObject({
+        user_id: z.string().min(1).max(64).optional(),
+        invitation: z.string().min(1).max(128).optional(),
+        username: z.string().min(1).max(256).optional(),
+      }),
+      problems: { 403: "It is not your account" },
+      answer: challengeAnswer,
+      handle: async (exchange) => {
+        const { user_id: userId, invitation, username } = exchange.body;
+        if (invitation !== undefined) {
+          if (username === undefined) {
+            throw createValidationError([{ in: "body", path: "username", message: "required" }]);
+          }
+          const invited = await credentials.checkInvitation(invitation, username);
+          const payload = { invitation, username: invited.username, id: invited.id };
+          return {
+            challenge: await passkeys.beginRegistration(invited, payload, false),
+          };
+        }
+        const { account, session, scope } = await identifyStrong(parts, exchange);
+        if (userId !== undefined && userId !== account.id) {
+          throw new PlatformError("forbidden", "Passkeys are registered for one's own account.");
+        }
+        if (session === undefined) throw noSession();
+        const payload: OwnRegistration = { sid: session.id, scope: scope?.join(" ") };
+        return { challenge: await passkeys.beginRegistration(account, payload, true) };
+      },
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/register/finish",
+      summary: "The new credential, as the browser gives it",
+      status: 201,
+      body: registration,
+      answer: newPasskeyAnswer,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        const response = exchange.body as unknown as RegistrationResponseJSON;
+        const { ticket, amr, keep } = await passkeys.finishRegistration(response);
+        let account = ticket.userId === undefined ? undefined : await users.find(ticket.userId);
+        if (ticket.userId === undefined) {
+          const invited = ticket.payload as Required<
+            Pick<Registration, "id" | "invitation" | "username">
+          >;
+          account = await credentials.register(invited, origin);
+        }
+        if (account === undefined || account.disabled) {
+          throw new PlatformError("forbidden", "The account cannot have passkeys.");
+        }
+        const own =
+          ticket.userId === undefined ? undefined : (ticket.payload as OwnRegistration | null);
+        // What the user has ended meanwhile does not add a way to sign in.
+        if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
+          throw noSession();
+        const passkey = await keep(account.id, nameDevice(origin.userAgent));
+        await audit.record({
+          action: "passkey.register",
+          actor: `user:${account.id}`,
+          target: `passkey:${passkey.id}`,
+          ip: origin.ip,
+        });
+        notices.tell(account, "passkey.register");
+        if (own === undefined || own === null) return { passkey, user: showUser(account) };
+        const elevated = await secondFactor.completeEnrolment(account, own.sid, amr, {
+          scope: own.scope,
+        });
+        return {
+          passkey,
+          ...answerSignedIn(elevated, exchange.answerHeaders, identification, cookies),
+        };
+      },
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/login/begin",
+      summary: "Options to sign in with a passkey, without a name",
+      body: z.object({ username: z.string().max(256).optional() }).optional(),
+      answer: challengeAnswer,
+      handle: async () => ({ challenge: await passkeys.beginLogin() }),
+    }),
+    defineRoute({
+      ...common,
+      path: "/api/v1/auth/passkey/login/finish",
+      summary: "The signed challenge, as the browser gives it; answers as a login does",
+      body: assertion,
+      answer: signedIn,
+      handle: async (exchange) => {
+        const origin = identification.readOrigin(exchange);
+        const response = exchange.body as unknown as AuthenticationResponseJSON;
+        const account = await login.checkPasskey(response, origin);
+        const proof = { amr: account.amr, acr: "2" };
+        const signedIn = await login.open(account.account, proof, origin, {});
+        return answerSignedIn(signedIn, exchange.answerHeaders, identification, cookies);
+      },
+    }),
+  ];
+}
+
+function listOwnPasskeys(parts: PasskeysApiParts): ApiRoute[] {
+  const { identification, passkeys, notices } = parts;
+  const record = createAuditRecorder(parts);
+  const tag = "Passkeys";
+  const path = "/api/v1/auth/passkeys/{id}";
+  const params = z.object({ id: credentialId });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/auth/passkeys",
+      summary: "My passkeys",
+      answer: passkeysAnswer,
+      handle: async (exchange) => {
+        const { account } = identification.requireUser(exchange);
+        return { passkeys: await passkeys.list(account.id) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "PATCH",
+      path,
+      summary: "Rename a passkey of mine",
+      params,
+      body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
+      answer: passkeyAnswer,
+      handle: async (exchange) => {
+        const principal = identification.requireUser(exchange);
+        await identification.requireSecondFactor(principal);
+        const { account } = principal;
+        const item = await passkeys.rename(account.id, exchange.params.id, exchange.body.name);
+        if (item === undefined) throw noSuchPasskey();
+        return { passkey: item };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path,
+      summary: "Remove a passkey of mine",
+      params,
+      problems: { 409: "It is the only way to sign in" },
+      handle: async (exchange) => {
+        const principal = identification.requireFreshUser(exchange);
+        await identification.requireSecondFactor(principal);
+        const { account } = principal;
+        if (!(await passkeys.remove(account, exchange.params.id))) throw noSuchPasskey();
+        await record(exchange, principal, "passkey.remove", `passkey:${exchange.params.id}`);
+        notices.tell(account, "passkey.remove");
+        return undefined;
+      },
+    }),
+  ];
+}
+
+function noSuchPasskey(): PlatformError {
+  return new PlatformError("not_found", "There is no such passkey.");
+}
+
+function noSession(): PlatformError {
+  return createUnauthorizedError("The session has ended: sign in again.");
+}
+
+async function identifyStrong(
+  { identification }: PasskeysApiParts,
+  exchange: Exchange<unknown, unknown, unknown>,
+): Promise<Principal & { account: Account }> {
+  const caller = await identification.guard(exchange);
+  const principal = identification.requireFreshUser({ ...exchange, caller });
+  await identification.requireSecondFactor(principal);
+  return principal;
+}

@@ -1,0 +1,265 @@
+// Who is asking, by which credential, and what they may do at this moment.
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import { checkLoopback } from "@platform/kernel/http";
+import type { Exchange, Guard, GuardedRequest } from "@platform/kernel/http";
+import type { Caller, Claims } from "@platform/kernel/identity";
+import type { OAuth } from "../oauth/port.ts";
+import { hasPermission } from "../rbac/permission.ts";
+import type { Rbac, Rights } from "../rbac/rights.ts";
+import type { SessionInfo } from "../session/session.ts";
+import type { Origin, Sessions } from "../session/sessions.ts";
+import { isSessionToken } from "../session/token.ts";
+import type { Account, Accounts } from "../user/account.ts";
+import type { ClientAddress } from "../web/client-address.ts";
+import type { Cookies } from "../web/cookies.ts";
+
+const bearer = /^bearer +([A-Za-z0-9._~+/=-]{1,16384}) *$/i;
+/** A sign-in this recent counts as fresh. */
+const freshMs = 600_000;
+/** The built-in client that logins are for: its tokens stand for the user, those of others for what was consented to. */
+export const platformClient = "platform";
+
+/** An identified caller. */
+export interface Principal {
+  kind: "user" | "client";
+  /** Of the user or the client. */
+  id: string;
+  account: Account | undefined;
+  session: SessionInfo | undefined;
+  /** As far as the credential conveys them: what the caller does with it, and hands out, stays within. */
+  rights: Rights;
+  /** Of an access token; undefined for sessions. */
+  scope: readonly string[] | undefined;
+  /** Undefined for sessions. */
+  clientId: string | undefined;
+  /** In ms; 0 where it is not known. */
+  authTime: number;
+  /** Strength of the sign-in that the credential stands for. */
+  acr: string;
+  /** To be handed to the caller: the session's token was renewed. */
+  renewedToken: string | undefined;
+}
+
+/** What identification works with. */
+export interface PrincipalParts {
+  publicUrl: string;
+  accounts: Accounts;
+  sessions: Sessions;
+  rbac: Rbac;
+  oauth: OAuth;
+  cookies: Cookies;
+  addresses: ClientAddress;
+  now: () => number;
+  /** Longest life of a session, in ms: the cookie's as well. */
+  sessionAbsoluteMs: number;
+  /** True if the user has a second factor or a passkey. */
+  hasFactor: (userId: string) => Promise<boolean>;
+}
+
+type IdentifiedCaller = Extract<Caller, { kind: "user" }> & { principal: Principal };
+type AnyExchange = Exchange<unknown, unknown, unknown>;
+
+/** Identifies callers. */
+export class Identification {
+  readonly #parts: PrincipalParts;
+
+  constructor(parts: PrincipalParts) {
+    this.#parts = parts;
+  }
+
+  /** For the API: 401 without valid credentials. Metrics are also shown to programs on this machine. */
+  readonly guard: Guard = async (request) => {
+    if (request.path === "/metrics" && isLocal(request)) return { kind: "operator" };
+    const principal = await this.identify(request);
+    if (principal === undefined) {
+      const hasTried = request.headers.has("authorization");
+      throw createUnauthorizedError(
+        hasTried ? "The token is not valid." : "A bearer token or a session is required.",
+        hasTried ? 'Bearer error="invalid_token"' : "Bearer",
+      );
+    }
+    return toCaller(principal);
+  };
+
+  /** The caller; undefined without valid credentials. A cookie counts for pages of our own origin only. */
+  async identify(request: GuardedRequest): Promise<Principal | undefined> {
+    const header = request.headers.get("authorization");
+    if (header !== null) {
+      const token = bearer.exec(header)?.[1];
+      if (token === undefined) return undefined;
+      return isSessionToken(token) ? this.#bySession(token) : this.#byAccessToken(token);
+    }
+    const cookie = this.#parts.cookies.read(request.headers, "platform_session");
+    if (cookie === undefined) return undefined;
+    const isRead = request.method === "GET" || request.method === "HEAD";
+    if (!isRead && request.headers.get("origin") !== this.#parts.publicUrl) {
+      throw new PlatformError("forbidden", "The page that asks is of another origin.");
+    }
+    return this.#bySession(cookie);
+  }
+
+  /** The caller of a guarded operation; hands a renewed token on. */
+  require(exchange: AnyExchange): Principal {
+    const { caller } = exchange;
+    if (caller.kind !== "user" || !("principal" in caller)) {
+      throw createUnauthorizedError("A bearer token or a session is required.");
+    }
+    const { principal } = caller as IdentifiedCaller;
+    if (principal.renewedToken !== undefined) {
+      exchange.answerHeaders.set("X-Session-Token", principal.renewedToken);
+      this.setSessionCookie(exchange.answerHeaders, principal.renewedToken);
+    }
+    return principal;
+  }
+
+  /** The caller, who must be a user acting for themselves: by a session, or by a token that a login has given. */
+  requireUser(exchange: AnyExchange): Principal & { account: Account } {
+    const principal = this.require(exchange);
+    const isOwn = principal.clientId === undefined || principal.clientId === platformClient;
+    if (principal.account === undefined || !isOwn) {
+      throw new PlatformError("forbidden", "This is for users who have signed in here themselves.");
+    }
+    return principal as Principal & { account: Account };
+  }
+
+  /** As `requireUser`, signed in within the last ten minutes. RFC 9470 section 3 */
+  requireFreshUser(exchange: AnyExchange): Principal & { account: Account } {
+    const principal = this.requireUser(exchange);
+    if (this.#parts.now() - principal.authTime > freshMs) {
+      throw createUnauthorizedError(
+        "Sign in again: this needs a sign-in of the last ten minutes.",
+        `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${freshMs / 1000}"`,
+      );
+    }
+    return principal;
+  }
+
+  /**
+   * Throws 401 unless a user who has a second factor or a passkey has signed in with one (RFC 9470 section 3): a password
+   * alone does not change factors.
+   */
+  async requireSecondFactor({ id, acr }: Principal): Promise<void> {
+    if (acr === "2" || !(await this.#parts.hasFactor(id))) return;
+    throw createUnauthorizedError(
+      "Sign in with your second factor or passkey: this changes what you sign in with.",
+      'Bearer error="insufficient_user_authentication", error_description="A stronger authentication is required", acr_values="2"',
+    );
+  }
+
+  /** The caller, who must have the permission now, and by this credential. */
+  async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
+    const principal = this.require(exchange);
+    if (this.may(principal, permission)) return principal;
+    throw new PlatformError("forbidden", `The permission ${permission} is required.`, {
+      headers: {
+        "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${permission}"`,
+      },
+    });
+  }
+
+  /** Whether the caller has the permission now, and by this credential. */
+  may(principal: Principal, permission: string): boolean {
+    return hasPermission(principal.rights.permissions, permission);
+  }
+
+  /** Where a request comes from. */
+  readOrigin(exchange: Pick<GuardedRequest, "headers" | "peer">): Origin {
+    const { headers, peer } = exchange;
+    return {
+      ip: this.#parts.addresses.read(peer, headers.get("x-forwarded-for")),
+      userAgent: headers.get("user-agent") ?? "",
+    };
+  }
+
+  /** Gives the session's token to the browser. */
+  setSessionCookie(headers: Headers, token: string): void {
+    headers.append(
+      "Set-Cookie",
+      this.#parts.cookies.format("platform_session", token, this.#parts.sessionAbsoluteMs),
+    );
+  }
+
+  async #bySession(token: string): Promise<Principal | undefined> {
+    const found = await this.#parts.sessions.use(token);
+    if (found === undefined) return undefined;
+    const account = await this.#parts.accounts.find(found.session.userId);
+    if (account === undefined || account.disabled) return undefined;
+    return {
+      kind: "user",
+      id: account.id,
+      account,
+      session: found.session,
+      rights: await this.#parts.rbac.findRights({ kind: "user", id: account.id }),
+      scope: undefined,
+      clientId: undefined,
+      authTime: found.session.authTime,
+      acr: found.session.acr,
+      renewedToken: found.token,
+    };
+  }
+
+  async #byAccessToken(token: string): Promise<Principal | undefined> {
+    const claims = await this.#parts.oauth.verifyAccessToken(token);
+    if (claims?.sub === undefined) return undefined;
+    const clientId = readText(claims, "client_id");
+    const base = { scope: claims.scope, clientId, renewedToken: undefined };
+    const { oauth, rbac } = this.#parts;
+    if (claims.sub === clientId) {
+      const all = await rbac.findRights({ kind: "client", id: clientId });
+      const rights = oauth.limitRights(claims, all);
+      const none = { account: undefined, session: undefined, authTime: 0, acr: "" };
+      return { ...base, ...none, kind: "client", id: clientId, rights };
+    }
+    const account = await this.#parts.accounts.find(claims.sub);
+    if (account === undefined || account.disabled) return undefined;
+    const session =
+      claims.sid === undefined ? undefined : await this.#parts.sessions.find(claims.sid);
+    if (claims.sid !== undefined && session?.userId !== account.id) return undefined;
+    const authTime = claims.all["auth_time"];
+    const all = await rbac.findRights({ kind: "user", id: account.id });
+    return {
+      ...base,
+      kind: "user",
+      id: account.id,
+      account,
+      session,
+      rights: oauth.limitRights(claims, all),
+      authTime: typeof authTime === "number" ? authTime * 1000 : 0,
+      acr: readText(claims, "acr") ?? "",
+    };
+  }
+}
+
+/** As the audit log names the caller. */
+export function nameActor(principal: Principal): string {
+  return `${principal.kind}:${principal.id}`;
+}
+
+function isLocal(request: GuardedRequest): boolean {
+  return checkLoopback({
+    peer: request.peer,
+    getHeader: (name) => request.headers.get(name),
+  }).allowed;
+}
+
+function readText(claims: Claims, name: string): string | undefined {
+  const value = claims.all[name];
+  return typeof value === "string" ? value : undefined;
+}
+
+function toCaller(principal: Principal): IdentifiedCaller {
+  const { rights, account } = principal;
+  return {
+    kind: "user",
+    claims: {
+      sub: principal.id,
+      exp: 0,
+      ...(principal.session === undefined ? {} : { sid: principal.session.id }),
+      ...(account === undefined ? {} : { username: account.username }),
+      scope: principal.scope ?? [],
+      roles: rights.roles,
+      all: {},
+    },
+    principal,
+  };
+}

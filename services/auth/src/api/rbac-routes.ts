@@ -1,0 +1,298 @@
+// Operations on roles, bindings and scopes.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiMethod, ApiRoute, Exchange } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import { PERMISSION } from "../rbac/permission.ts";
+import { policyLimits } from "../rbac/policy-store.ts";
+import type { ListChange, PolicyStore } from "../rbac/policy-store.ts";
+import type { Rbac, Scope } from "../rbac/rights.ts";
+import type { SubjectKind } from "../database/rbac.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { bindingAnswer, role, rolesAnswer, scope, scopesAnswer } from "./responses.ts";
+import type { Identification } from "./principal.ts";
+
+const roleName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, "lower-case letters, digits and . _ -");
+const permission = z.string().regex(PERMISSION, "<resource>:<action>, * on either side");
+const permissions = z.array(permission).max(policyLimits.permissionsPerRole);
+const roles = z.array(roleName).max(policyLimits.parentsPerRole);
+const description = z.string().max(512).default("");
+const id = z.string().min(1).max(255);
+// RFC 6749 section 3.3: printable, without blank, quote and backslash.
+const scopeName = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, "1 to 128 printable characters");
+
+const changes: readonly (readonly [ApiMethod, ListChange, string])[] = [
+  ["POST", "add", "Add"],
+  ["PUT", "replace", "Replace"],
+  ["DELETE", "remove", "Remove"],
+];
+const subjects: readonly (readonly [string, SubjectKind])[] = [
+  ["users", "user"],
+  ["groups", "group"],
+  ["clients", "client"],
+];
+
+/** What these operations work with. */
+export interface RbacApiParts {
+  identification: Identification;
+  policy: PolicyStore;
+  rbac: Rbac;
+  audit: AuditLog;
+}
+
+/** The operations. */
+export function listRbacOperations(parts: RbacApiParts): ApiRoute[] {
+  return [
+    ...listRoleOperations(parts),
+    ...subjects.flatMap(([path, kind]) => listBindingOperations(parts, path, kind)),
+    ...listScopeOperations(parts),
+  ];
+}
+
+function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
+  const { identification, policy } = parts;
+  const tag = "Roles";
+  const write = createWriter(parts);
+  const params = z.object({ role: roleName });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/rbac/roles",
+      summary: "All roles",
+      answer: rolesAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "rbac:read");
+        return { roles: await policy.listRoles() };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/rbac/roles",
+      summary: "Make a role",
+      status: 201,
+      body: z.strictObject({
+        name: roleName,
+        permissions: permissions.default([]),
+        parents: roles.default([]),
+        description,
+      }),
+      problems: { 409: "It exists, or would inherit from itself" },
+      answer: role,
+      handle: (exchange) =>
+        write(exchange, "role.create", `role:${exchange.body.name}`, async (grantor) => {
+          await policy.createRole(exchange.body, grantor);
+          return policy.findRole(exchange.body.name);
+        }),
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/rbac/roles/{role}",
+      summary: "One role",
+      params,
+      answer: role,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "rbac:read");
+        return policy.findRole(exchange.params.role);
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/rbac/roles/{role}",
+      summary: "Remove a role and its bindings",
+      params,
+      problems: { 409: "A role inherits from it, or a scope maps to it" },
+      handle: (exchange) =>
+        write(exchange, "role.delete", `role:${exchange.params.role}`, (grantor) =>
+          policy.deleteRole(exchange.params.role, grantor),
+        ),
+    }),
+    ...changes.flatMap(([method, change, verb]) => [
+      defineRoute({
+        tag,
+        method,
+        path: "/api/v1/rbac/roles/{role}/permissions",
+        summary: `${verb} permissions of a role`,
+        params,
+        body: z.strictObject({ permissions }),
+        answer: role,
+        handle: (exchange) => {
+          const { role } = exchange.params;
+          return write(exchange, `role.permissions.${change}`, `role:${role}`, async (grantor) => {
+            await policy.changePermissions(role, change, exchange.body.permissions, grantor);
+            return policy.findRole(role);
+          });
+        },
+      }),
+      defineRoute({
+        tag,
+        method,
+        path: "/api/v1/rbac/roles/{role}/parents",
+        summary: `${verb} roles that a role inherits from`,
+        params,
+        body: z.strictObject({ parents: roles }),
+        problems: { 409: "It would inherit from itself" },
+        answer: role,
+        handle: (exchange) => {
+          const { role } = exchange.params;
+          return write(exchange, `role.parents.${change}`, `role:${role}`, async (grantor) => {
+            await policy.changeParents(role, change, exchange.body.parents, grantor);
+            return policy.findRole(role);
+          });
+        },
+      }),
+    ]),
+  ];
+}
+
+function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectKind): ApiRoute[] {
+  const { identification, policy, rbac } = parts;
+  const tag = "Roles";
+  const write = createWriter(parts);
+  const params = z.object({ id });
+  const show = async (subject: string) => ({
+    [`${kind}_id`]: subject,
+    roles: await policy.listBindings(kind, subject),
+    ...(kind === "group"
+      ? {}
+      : { effective_permissions: (await rbac.findRights({ kind, id: subject })).permissions }),
+  });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: `/api/v1/rbac/${path}/{id}/roles`,
+      summary: `Roles of a ${kind}`,
+      params,
+      answer: bindingAnswer,
+      handle: async (exchange) => {
+        const principal = identification.require(exchange);
+        const isOwn = principal.kind === kind && principal.id === exchange.params.id;
+        if (!isOwn) await identification.requirePermission(exchange, "rbac:read");
+        else if (kind === "user") identification.requireUser(exchange);
+        return show(exchange.params.id);
+      },
+    }),
+    ...changes.map(([method, change, verb]) =>
+      defineRoute({
+        tag,
+        method,
+        path: `/api/v1/rbac/${path}/{id}/roles`,
+        summary: `${verb} roles of a ${kind}`,
+        params,
+        body: z.strictObject({ roles }),
+        problems: {
+          403: "You lack what you would give or take",
+          409: "No administrator would be left",
+        },
+        answer: bindingAnswer,
+        handle: (exchange) => {
+          const subject = exchange.params.id;
+          return write(exchange, `binding.${change}`, `${kind}:${subject}`, async (grantor) => {
+            await policy.changeBindings(
+              { kind, id: subject },
+              change,
+              exchange.body.roles,
+              grantor,
+            );
+            return show(subject);
+          });
+        },
+      }),
+    ),
+  ];
+}
+
+function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
+  const { identification, policy, rbac } = parts;
+  const tag = "Scopes";
+  const write = createWriter(parts);
+  // At least one of permissions and roles: a scope without either conveys nothing.
+  const definition = {
+    permissions: permissions.default([]),
+    roles: roles.default([]),
+    description,
+    first_party: z.boolean().default(false),
+  };
+  const problems = {
+    403: "You lack a permission that it conveys or conveyed, or are no administrator and it is first-party",
+    404: "There is no role of one of the names",
+    409: "It is a scope of OpenID Connect",
+  };
+  const put = (exchange: Exchange<unknown, unknown, unknown>, item: Scope): Promise<Scope> =>
+    write(exchange, "scope.put", `scope:${item.name}`, async (grantor) => {
+      await policy.putScope(item, grantor);
+      return item;
+    });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/auth/scopes",
+      summary: "Scopes, and the permissions and roles of which one is enough to be given each",
+      answer: scopesAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "rbac:read");
+        return { scopes: await rbac.listScopes() };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/auth/scopes",
+      summary: "Make or replace a scope",
+      status: 201,
+      body: z.strictObject({ name: scopeName, ...definition }),
+      problems,
+      answer: scope,
+      handle: (exchange) => put(exchange, exchange.body),
+    }),
+    defineRoute({
+      tag,
+      method: "PUT",
+      path: "/api/v1/auth/scopes/{name}",
+      summary: "Make or replace a scope",
+      params: z.object({ name: scopeName }),
+      body: z.strictObject(definition),
+      problems,
+      answer: scope,
+      handle: (exchange) => put(exchange, { name: exchange.params.name, ...exchange.body }),
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/auth/scopes/{name}",
+      summary: "Remove a scope",
+      params: z.object({ name: scopeName }),
+      handle: (exchange) =>
+        write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
+          if (await policy.deleteScope(exchange.params.name, grantor)) return;
+          throw new PlatformError("not_found", "There is no such scope.");
+        }),
+    }),
+  ];
+}
+
+// Every change of the policy asks for the same permission and leaves the same trace.
+function createWriter(parts: RbacApiParts) {
+  const record = createAuditRecorder(parts);
+  return async <T>(
+    exchange: Exchange<unknown, unknown, unknown>,
+    action: string,
+    target: string,
+    work: (grantor: { permissions: readonly string[] }) => Promise<T>,
+  ): Promise<T> => {
+    const principal = await parts.identification.requirePermission(exchange, "rbac:write");
+    const result = await work(principal.rights);
+    await record(exchange, principal, action, target, { change: exchange.body });
+    return result;
+  };
+}

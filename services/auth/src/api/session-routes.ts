@@ -1,0 +1,97 @@
+// Operations on sessions: list, end one, end all.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute } from "@platform/kernel/http";
+import type { ApiRoute } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { Sessions } from "../session/sessions.ts";
+import type { Users } from "../user/users.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { sessionsAnswer } from "./responses.ts";
+import type { Identification } from "./principal.ts";
+
+const id = z.string().min(1).max(64);
+
+/** What these operations work with. */
+export interface SessionsApiParts {
+  identification: Identification;
+  sessions: Sessions;
+  credentials: Credentials;
+  users: Users;
+  audit: AuditLog;
+}
+
+/** The operations. */
+export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
+  const { identification, sessions, credentials, users } = parts;
+  const record = createAuditRecorder(parts);
+  const tag = "Sessions";
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/sessions",
+      summary: "Live sessions: mine, or with sessions:read those of a user",
+      query: z.strictObject({ user_id: id.optional() }),
+      answer: sessionsAnswer,
+      handle: async (exchange) => {
+        const principal = identification.require(exchange);
+        const userId = exchange.query.user_id;
+        if (userId !== undefined && userId !== principal.account?.id) {
+          await identification.requirePermission(exchange, "sessions:read");
+          return { sessions: await sessions.list(userId, undefined) };
+        }
+        const { account, session } = identification.requireUser(exchange);
+        return { sessions: await sessions.list(account.id, session?.id) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/sessions/{id}",
+      summary: "End a session: mine, or with sessions:write anybody's",
+      params: z.object({ id }),
+      handle: async (exchange) => {
+        const principal = identification.require(exchange);
+        const sid = exchange.params.id;
+        const found = await sessions.find(sid);
+        if (found === undefined || found.userId !== principal.account?.id) {
+          if (!identification.may(principal, "sessions:write") || found === undefined) {
+            throw new PlatformError("not_found", "There is no such session.");
+          }
+          await users.requireManageable(found.userId, principal.rights);
+        } else {
+          identification.requireUser(exchange);
+        }
+        await credentials.endSession(sid);
+        await record(exchange, principal, "session.end", `session:${sid}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/sessions/invalidate",
+      summary: "End all sessions, grants and tokens of a user",
+      body: z.strictObject({ user_id: id.optional() }),
+      answer: z.object({ invalidated: z.int() }),
+      handle: async (exchange) => {
+        const principal = identification.require(exchange);
+        const userId = exchange.body.user_id ?? principal.account?.id;
+        if (userId === undefined || userId !== principal.account?.id) {
+          await identification.requirePermission(exchange, "sessions:write");
+          if (userId === undefined || (await users.find(userId)) === undefined) {
+            throw new PlatformError("not_found", "There is no such user.");
+          }
+          await users.requireManageable(userId, principal.rights);
+        } else {
+          identification.requireUser(exchange);
+        }
+        const invalidated = await credentials.invalidate(userId);
+        await record(exchange, principal, "session.invalidate", `user:${userId}`, { invalidated });
+        return { invalidated };
+      },
+    }),
+  ];
+}

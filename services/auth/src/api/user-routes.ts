@@ -1,0 +1,354 @@
+// Operations of administrators on users, groups and invitations.
+import { PlatformError } from "@platform/kernel/errors";
+import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
+import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import { z } from "zod";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Credentials } from "../sign-in/credentials.ts";
+import type { SecurityNotices } from "../sign-in/security-notices.ts";
+import type { Factors } from "../factor/factors.ts";
+import type { OAuth } from "../oauth/port.ts";
+import { formatTime } from "../session/sessions.ts";
+import type { Groups } from "../user/groups.ts";
+import { foldUsername } from "../user/username.ts";
+import type { Users } from "../user/users.ts";
+import {
+  groupAnswer,
+  groupsAnswer,
+  invitationsAnswer,
+  membersAnswer,
+  sentAnswer,
+  userAnswer,
+  usersAnswer,
+} from "./responses.ts";
+import { createAuditRecorder } from "./audit-recorder.ts";
+import { showUser } from "./account-routes.ts";
+import type { Identification, Principal } from "./principal.ts";
+
+const id = z.string().min(1).max(64);
+const text = (max: number) => z.string().min(1).max(max);
+const sortKey = z.string().max(512);
+
+/** What these operations work with. */
+export interface UsersApiParts {
+  identification: Identification;
+  users: Users;
+  groups: Groups;
+  credentials: Credentials;
+  factors: Factors;
+  notices: SecurityNotices;
+  oauth: OAuth;
+  audit: AuditLog;
+  publicUrl: string;
+}
+
+/** The operations. */
+export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
+  return [...listUserRecordOperations(parts), ...listGroupOperations(parts)];
+}
+
+function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
+  const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
+  const tag = "Users";
+  const record = createAuditRecorder(parts);
+  const params = z.object({ id });
+  // A permission does not spare administrators what everybody needs to change how they sign in themselves.
+  const requireFreshForSelf = (
+    exchange: Exchange<unknown, unknown, unknown>,
+    principal: Principal,
+    userId: string,
+  ): void => {
+    if (principal.account?.id === userId) identification.requireFreshUser(exchange);
+  };
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/users",
+      summary: "Users, by name; those whose name, address or display name holds `search`",
+      query: pageQuery.extend({ search: z.string().trim().min(1).max(256).optional() }),
+      answer: usersAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => users.list(limit, after, exchange.query.search),
+          keyOf: (user) => foldUsername(user.username),
+        });
+        return { users: page.items.map(showUser), next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/users",
+      summary: "Make a user",
+      status: 201,
+      body: z.strictObject({
+        username: text(256),
+        password: text(1024).optional(),
+        email: text(254).optional(),
+        name: text(256).optional(),
+      }),
+      problems: { 409: "The name is taken" },
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const account = await credentials.create(exchange.body);
+        await record(exchange, principal, "user.create", `user:${account.id}`);
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/users/{id}",
+      summary: "One user",
+      params,
+      answer: userAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const account = await users.find(exchange.params.id);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "PATCH",
+      path: "/api/v1/users/{id}",
+      summary: "Change a user; one who is disabled loses every session and token at once",
+      params,
+      body: z.strictObject({
+        email: text(254).nullable().optional(),
+        name: text(256).nullable().optional(),
+        tenant: text(128).nullable().optional(),
+        disabled: z.boolean().optional(),
+      }),
+      problems: { 409: "No administrator would be left" },
+      answer: userAnswer,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        const { body } = exchange;
+        if (body.email !== undefined) requireFreshForSelf(exchange, principal, userId);
+        await users.requireManageable(userId, principal.rights);
+        const before = await users.find(userId);
+        if (before === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const account = await credentials.change(before, body);
+        if (body.disabled === true) await oauth.revokeUser(userId);
+        await record(exchange, principal, "user.change", `user:${userId}`, {
+          fields: Object.keys(body),
+          ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
+        });
+        return { user: showUser(account) };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/users/{id}",
+      summary: "Remove a user with everything that is theirs",
+      params,
+      problems: { 409: "No administrator would be left" },
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        await users.delete(userId);
+        await oauth.revokeUser(userId);
+        await record(exchange, principal, "user.delete", `user:${userId}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/users/{id}/recovery",
+      summary: "Send a user the link to set a new password; whoever asks for it does not see it",
+      status: 202,
+      params,
+      problems: { 409: "The user has no address, or no notification service is configured" },
+      answer: sentAnswer,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        await users.requireManageable(userId, principal.rights);
+        const account = await users.find(userId);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const sentTo = await credentials.sendRecoveryTo(account);
+        await record(exchange, principal, "user.recovery", `user:${userId}`);
+        return { sent_to: sentTo };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/users/{id}/factors",
+      summary:
+        "Remove the second factors and backup codes of a user who has lost them; their sessions end",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const userId = exchange.params.id;
+        requireFreshForSelf(exchange, principal, userId);
+        if (principal.account?.id === userId) await identification.requireSecondFactor(principal);
+        await users.requireManageable(userId, principal.rights);
+        const account = await users.find(userId);
+        if (account === undefined) throw new PlatformError("not_found", "There is no such user.");
+        const removed = await factors.removeAll(userId);
+        await credentials.invalidate(userId);
+        await record(exchange, principal, "mfa.reset", `user:${userId}`, { removed });
+        notices.tell(account, "mfa.remove");
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/invitations",
+      summary: "Issue an invitation for one registration within a week",
+      status: 201,
+      answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const { id: invitation, token } = await credentials.issueInvitation();
+        await record(exchange, principal, "invitation.issue", `invitation:${invitation}`);
+        return { id: invitation, token, url: `${publicUrl}/sign-up?invitation=${token}` };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/invitations",
+      summary: "Invitations that nobody has used yet, without their tokens",
+      query: pageQuery,
+      answer: invitationsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => credentials.listInvitations(limit, after),
+          keyOf: (item) => item.id,
+        });
+        const invitations = page.items.map(({ createdAt, expiresAt, ...item }) => ({
+          ...item,
+          created_at: formatTime(createdAt),
+          expires_at: formatTime(expiresAt),
+        }));
+        return { invitations, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/invitations/{id}",
+      summary: "Take an invitation back",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const invitation = exchange.params.id;
+        if (!(await credentials.revokeInvitation(invitation))) {
+          throw new PlatformError("not_found", "There is no such invitation.");
+        }
+        await record(exchange, principal, "invitation.revoke", `invitation:${invitation}`);
+        return undefined;
+      },
+    }),
+  ];
+}
+
+function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
+  const { identification, groups } = parts;
+  const tag = "Groups";
+  const record = createAuditRecorder(parts);
+  const params = z.object({ id });
+  const memberParams = z.object({ id, user_id: id });
+  return [
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/groups",
+      summary: "Groups, by name",
+      query: pageQuery,
+      answer: groupsAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => groups.list(limit, after),
+          keyOf: ({ name }) => name,
+        });
+        const items = page.items.map(({ created_at, ...group }) => ({
+          ...group,
+          created_at: formatTime(created_at),
+        }));
+        return { groups: items, next_cursor: page.next_cursor };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "POST",
+      path: "/api/v1/groups",
+      summary: "Make a group",
+      status: 201,
+      body: z.strictObject({ name: z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,127}$/u) }),
+      answer: groupAnswer,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        const group = await groups.create(exchange.body.name);
+        await record(exchange, principal, "group.create", `group:${group.id}`);
+        return { group: { ...group, created_at: formatTime(group.created_at) } };
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "DELETE",
+      path: "/api/v1/groups/{id}",
+      summary: "Remove a group",
+      params,
+      handle: async (exchange) => {
+        const principal = await identification.requirePermission(exchange, "users:write");
+        await groups.delete(exchange.params.id, principal.rights);
+        await record(exchange, principal, "group.delete", `group:${exchange.params.id}`);
+        return undefined;
+      },
+    }),
+    defineRoute({
+      tag,
+      method: "GET",
+      path: "/api/v1/groups/{id}/members",
+      summary: "Members of a group, by id",
+      params,
+      query: pageQuery,
+      answer: membersAnswer,
+      handle: async (exchange) => {
+        await identification.requirePermission(exchange, "users:read");
+        const page = await readPage(exchange.query, {
+          key: sortKey,
+          read: (limit, after) => groups.listMembers(exchange.params.id, limit, after),
+          keyOf: (member) => member,
+        });
+        return { members: page.items, next_cursor: page.next_cursor };
+      },
+    }),
+    ...(["PUT", "DELETE"] as const).map((method) =>
+      defineRoute({
+        tag,
+        method,
+        path: "/api/v1/groups/{id}/members/{user_id}",
+        summary: method === "PUT" ? "Put a user into a group" : "Take a user out of a group",
+        params: memberParams,
+        handle: async (exchange) => {
+          const principal = await identification.requirePermission(exchange, "users:write");
+          const { id: groupId, user_id: userId } = exchange.params;
+          if (method === "PUT") await groups.addMember(groupId, userId, principal.rights);
+          else await groups.removeMember(groupId, userId, principal.rights);
+          const action = method === "PUT" ? "group.member.add" : "group.member.remove";
+          await record(exchange, principal, action, `group:${groupId}`, { user_id: userId });
+          return undefined;
+        },
+      }),
+    ),
+  ];
+}

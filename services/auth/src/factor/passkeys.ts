@@ -1,0 +1,306 @@
+// Passkeys (WebAuthn): registered by a user who has just signed in or was invited, and enough to sign in by themselves.
+import { createValidationError } from "@platform/kernel/http";
+import { isDeceptive } from "../user/deceptive-name.ts";
+import { isUniqueViolation } from "@platform/kernel/db";
+import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
+import {
+  generateAuthenticationOptions,
+  generateRegistrationOptions,
+  verifyAuthenticationResponse,
+  verifyRegistrationResponse,
+} from "@simplewebauthn/server";
+import type {
+  AuthenticationResponseJSON,
+  RegistrationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/server";
+import type { AuthDatabase } from "../database/schema.ts";
+import { formatTime } from "../session/sessions.ts";
+import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
+import type { Account } from "../user/account.ts";
+import type { PasskeyRow } from "../database/passkey.ts";
+
+const challengeMs = 300_000;
+const passkeysMax = 30;
+/** EdDSA, ES256, RS256, by their COSE numbers. */
+const algorithms = [-8, -7, -257];
+
+/** A passkey as its owner sees it. */
+export interface PasskeyItem {
+  id: string;
+  name: string;
+  /** Synchronised between devices by its maker. */
+  synced: boolean;
+  created_at: string;
+  last_used_at: string | null;
+}
+
+/** What passkeys work with. */
+export interface PasskeyParts {
+  database: AuthDatabase;
+  clock: Clock;
+  tickets: Tickets;
+  publicUrl: string;
+  /** Shown by browsers. */
+  rpName: string;
+}
+
+/** Passkeys in the database. */
+export class Passkeys {
+  readonly #parts: PasskeyParts;
+  readonly #rpId: string;
+
+  constructor(parts: PasskeyParts) {
+    this.#parts = parts;
+    this.#rpId = new URL(parts.publicUrl).hostname;
+  }
+
+  async list(userId: string): Promise<PasskeyItem[]> {
+    return (await this.#findRows(userId)).map(show);
+  }
+
+  /**
+   * Options for `navigator.credentials.create`. The challenge is good once and for five minutes; `payload` comes back
+   * when it is redeemed.
+   */
+  async beginRegistration(
+    user: { id: string; username: string; name: string | undefined },
+    payload: unknown,
+    isKnown: boolean,
+  ): Promise<{ publicKey: PublicKeyCredentialCreationOptionsJSON }> {
+    const { tickets, rpName } = this.#parts;
+    const rows = isKnown ? await this.#findRows(user.id) : [];
+    if (rows.length >= passkeysMax) {
+      throw new PlatformError("conflict", `An account has at most ${passkeysMax} passkeys.`);
+    }
+    const challenge = await tickets.issue("passkey-registration", {
+      ...(isKnown ? { userId: user.id } : {}),
+      payload,
+      ttlMs: challengeMs,
+    });
+    const publicKey = await generateRegistrationOptions({
+      rpName,
+      rpID: this.#rpId,
+      userID: new TextEncoder().encode(user.id),
+      userName: user.username,
+      userDisplayName: user.name ?? user.username,
+      challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
+      timeout: challengeMs,
+      attestationType: "none",
+      excludeCredentials: rows.map(({ id, transports }) => ({
+        id,
+        transports: JSON.parse(transports) as string[],
+      })),
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+      supportedAlgorithmIDs: algorithms,
+    });
+    return { publicKey };
+  }
+
+  /** Redeems the challenge and checks the new credential, which `keep` then stores. */
+  async finishRegistration(response: RegistrationResponseJSON): Promise<{
+    ticket: Ticket;
+    /** How the new credential proves its user, as at a sign-in. */
+    amr: readonly string[];
+    keep: (userId: string, name: string) => Promise<PasskeyItem>;
+  }> {
+    const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
+    if (isFramed) throw new PlatformError("bad_request", "The credential is not valid.");
+    const ticket = await this.#parts.tickets.take("passkey-registration", challenge);
+    if (ticket === undefined) throw badChallenge();
+    const result = await verifyRegistrationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: this.#parts.publicUrl,
+      expectedRPID: this.#rpId,
+      requireUserVerification: true,
+      supportedAlgorithmIDs: algorithms,
+    }).catch((cause: unknown) => {
+      throw new PlatformError("bad_request", "The credential is not valid.", { cause });
+    });
+    if (!result.verified) throw new PlatformError("bad_request", "The credential is not valid.");
+    const { credential, credentialDeviceType, credentialBackedUp } = result.registrationInfo;
+    return {
+      ticket,
+      amr: listMethods(credentialDeviceType),
+      keep: async (userId, name) => {
+        const row: PasskeyRow = {
+          id: credential.id,
+          user_id: userId,
+          public_key: credential.publicKey,
+          counter: credential.counter,
+          transports: JSON.stringify(
+            (credential.transports ?? [])
+              .filter((item) => /^[a-z-]{1,20}$/.test(item))
+              .slice(0, 10),
+          ),
+          device_type: credentialDeviceType,
+          backed_up: credentialBackedUp ? 1 : 0,
+          name,
+          created_at: this.#parts.clock.now(),
+          last_used_at: null,
+        };
+        try {
+          await this.#parts.database.db.insertInto("auth_passkeys").values(row).execute();
+        } catch (error) {
+          if (!isUniqueViolation(error)) throw error;
+          throw new PlatformError("conflict", "This passkey is registered already.");
+        }
+        return show(row);
+      },
+    };
+  }
+
+  /** Options for `navigator.credentials.get`: the same for everybody, so that they tell nothing about who exists. */
+  async beginLogin(): Promise<{ publicKey: PublicKeyCredentialRequestOptionsJSON }> {
+    const challenge = this.#parts.tickets.sign("passkey-login", challengeMs);
+    const publicKey = await generateAuthenticationOptions({
+      rpID: this.#rpId,
+      challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
+      timeout: challengeMs,
+      userVerification: "required",
+    });
+    return { publicKey };
+  }
+
+  /** The user whose passkey has signed the challenge, and how; 401 otherwise. */
+  async finishLogin(
+    response: AuthenticationResponseJSON,
+  ): Promise<{ userId: string; amr: readonly string[] }> {
+    const { database, tickets, publicUrl, clock } = this.#parts;
+    const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
+    if (isFramed) throw badPasskey();
+    if (!tickets.isSigned("passkey-login", challenge)) throw badChallenge();
+    const row = await database.db
+      .selectFrom("auth_passkeys")
+      .selectAll()
+      .where("id", "=", response.id)
+      .executeTakeFirst();
+    if (row === undefined) throw badPasskey();
+    // Nobody has said who they are: the credential has to (WebAuthn Level 3, section 7.2, step 6).
+    const handle = response.response.userHandle ?? "";
+    if (Buffer.from(handle, "base64url").toString() !== row.user_id) throw badPasskey();
+    const result = await verifyAuthenticationResponse({
+      response,
+      expectedChallenge: challenge,
+      expectedOrigin: publicUrl,
+      expectedRPID: this.#rpId,
+      requireUserVerification: true,
+      credential: {
+        id: row.id,
+        publicKey: new Uint8Array(row.public_key),
+        counter: row.counter,
+      },
+    }).catch((cause: unknown) => {
+      throw badPasskey(cause);
+    });
+    if (!result.verified) throw badPasskey();
+    // Only now, so that nobody uses up the challenge who has not signed it.
+    if (!(await tickets.redeem("passkey-login", challenge))) throw badChallenge();
+    const { newCounter, credentialBackedUp } = result.authenticationInfo;
+    await database.db
+      .updateTable("auth_passkeys")
+      .set({
+        counter: newCounter,
+        backed_up: credentialBackedUp ? 1 : 0,
+        last_used_at: clock.now(),
+      })
+      .where("id", "=", row.id)
+      .execute();
+    return { userId: row.user_id, amr: listMethods(row.device_type) };
+  }
+
+  /** Gives it another name; whether there was one. */
+  async rename(userId: string, id: string, name: string): Promise<PasskeyItem | undefined> {
+    if (isDeceptive(name)) {
+      const message = "it holds characters that show it as something else";
+      throw createValidationError([{ in: "body", path: "name", message }]);
+    }
+    const row = await this.#parts.database.db
+      .updateTable("auth_passkeys")
+      .set({ name })
+      .where("id", "=", id)
+      .where("user_id", "=", userId)
+      .returningAll()
+      .executeTakeFirst();
+    return row === undefined ? undefined : show(row);
+  }
+
+  /** Removes it; 409 where the user would have nothing left to sign in with. */
+  async remove(account: Account, id: string): Promise<boolean> {
+    return this.#parts.database.transaction(async (trx) => {
+      // The update is a lock: of two that remove the last two, one has to see the other.
+      const user = await trx
+        .updateTable("auth_users")
+        .set({ updated_at: this.#parts.clock.now() })
+        .where("id", "=", account.id)
+        .returning("password_hash")
+        .executeTakeFirst();
+      const { numDeletedRows } = await trx
+        .deleteFrom("auth_passkeys")
+        .where("id", "=", id)
+        .where("user_id", "=", account.id)
+        .executeTakeFirst();
+      const left = await trx
+        .selectFrom("auth_passkeys")
+        .select("id")
+        .where("user_id", "=", account.id)
+        .executeTakeFirst();
+      if (numDeletedRows > 0n && left === undefined && user?.password_hash === null) {
+        throw new PlatformError(
+          "conflict",
+          "It is the only way to sign in to this account: set a password or add another first.",
+        );
+      }
+      return numDeletedRows > 0n;
+    });
+  }
+
+  #findRows(userId: string): Promise<PasskeyRow[]> {
+    return this.#parts.database.db
+      .selectFrom("auth_passkeys")
+      .selectAll()
+      .where("user_id", "=", userId)
+      .orderBy("created_at")
+      .execute();
+  }
+}
+
+function show(row: PasskeyRow): PasskeyItem {
+  return {
+    id: row.id,
+    name: row.name,
+    synced: row.device_type === "multiDevice",
+    created_at: formatTime(row.created_at),
+    last_used_at: row.last_used_at === null ? null : formatTime(row.last_used_at),
+  };
+}
+
+// `isFramed`: made in a page of another origin that has ours in a frame, where we are never.
+function readClientData(clientDataJson: string): { challenge: string; isFramed: boolean } {
+  try {
+    const data: unknown = JSON.parse(Buffer.from(clientDataJson, "base64url").toString());
+    if (typeof data === "object" && data !== null && "challenge" in data) {
+      const isFramed = "crossOrigin" in data && data.crossOrigin === true;
+      return { challenge: String(data.challenge), isFramed };
+    }
+  } catch {
+    // What cannot be read has no challenge of ours.
+  }
+  return { challenge: "", isFramed: false };
+}
+
+function badChallenge(): PlatformError {
+  return createUnauthorizedError("The challenge is used, expired or none.");
+}
+
+function badPasskey(cause?: unknown): PlatformError {
+  return createUnauthorizedError("The passkey is not valid.", "Bearer", cause);
+}
+
+// RFC 8176: a key in hardware or one that is synchronised, after its user was verified.
+function listMethods(deviceType: string): readonly string[] {
+  return [deviceType === "singleDevice" ? "hwk" : "swk", "user", "mfa"];
+}

@@ -1,0 +1,64 @@
+// What users have granted to clients, as they see it.
+import type { AdapterPayload, Provider } from "oidc-provider";
+import type { Consents } from "./consents.ts";
+import type { ItemStore } from "../token/item-store.ts";
+import type { ClientCard, ClientGrant } from "../port.ts";
+import { platformClientId } from "../provider/provider.ts";
+
+type Client = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>>;
+
+/** A client as pages show it. */
+export function describeClient(client: Client): ClientCard {
+  return {
+    id: client.clientId,
+    name: client.clientName ?? client.clientId,
+    uri: client.clientUri,
+    logoUri: client.logoUri,
+    policyUri: client.policyUri,
+    tosUri: client.tosUri,
+  };
+}
+
+/**
+ * The user's grants, one for each client, by name, with those that are remembered only. Those to the service's own login
+ * are sessions, and left out.
+ */
+export async function listGrants(
+  provider: Provider,
+  items: ItemStore,
+  consents: Consents,
+  userId: string,
+): Promise<ClientGrant[]> {
+  const remembered = (await consents.list(userId)).map((row) => ({
+    clientId: row.client_id,
+    openid: { scope: row.scopes },
+    iat: row.agreed_at / 1_000,
+    exp: row.expires_at / 1_000,
+  }));
+  const payloads: AdapterPayload[] = [...(await items.readGrantsOf(userId)), ...remembered];
+  const byClient = Map.groupBy(payloads, ({ clientId }) => clientId ?? "");
+  const grants: ClientGrant[] = [];
+  for (const [clientId, given] of byClient) {
+    if (clientId === platformClientId) continue;
+    const client = await provider.Client.find(clientId);
+    if (client === undefined) continue;
+    grants.push({
+      client: describeClient(client),
+      scopes: [...new Set(given.flatMap(readScopes))].toSorted(),
+      grantedAt: Math.min(...given.map(({ iat = 0 }) => iat)) * 1_000,
+      expiresAt: Math.max(...given.map(({ exp = 0 }) => exp)) * 1_000,
+    });
+  }
+  return grants.toSorted((a, b) => a.client.name.localeCompare(b.client.name));
+}
+
+function readScopes({ openid, resources, rejected }: AdapterPayload): string[] {
+  const words = (text: string | undefined): string[] => text?.split(" ") ?? [];
+  // The core's types know it as an object and no more: it has the form of the grant itself.
+  const { openid: refusals } = (rejected ?? {}) as { openid?: { scope?: string } };
+  const refused = new Set(words(refusals?.scope));
+  const { scope: oidc } = (openid ?? {}) as { scope?: string };
+  return [oidc, ...Object.values(resources ?? {})]
+    .flatMap(words)
+    .filter((scope) => scope !== "" && !refused.has(scope));
+}

@@ -1,0 +1,291 @@
+// Authorization requests that wait for the user: what the pages see of them, and how they end.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { PlatformError } from "@platform/kernel/errors";
+import {
+  errors,
+  type Grant,
+  type InteractionResults,
+  type KoaContextWithOIDC,
+  type Provider,
+} from "oidc-provider";
+import type { SessionInfo } from "../../session/session.ts";
+import type { Consents } from "./consents.ts";
+import { firstParty } from "../core/client-metadata.ts";
+import { describeClient } from "./grants.ts";
+import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
+import type { TokenPolicy } from "../token/policy.ts";
+import { claimsOfScope } from "../token/user-claims.ts";
+import type { Interaction, InteractionOutcome } from "../port.ts";
+
+const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
+
+type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
+
+/** The interactions of all browsers. */
+export class Interactions {
+  readonly #getProvider: () => Provider;
+  readonly #policy: TokenPolicy;
+  readonly #acrValues: readonly string[];
+  readonly #consents: Consents;
+
+  constructor(parts: {
+    getProvider: () => Provider;
+    policy: TokenPolicy;
+    consents: Consents;
+    /** Values of `acr` that sign-ins can reach. */
+    acrValues: readonly string[];
+  }) {
+    this.#getProvider = parts.getProvider;
+    this.#policy = parts.policy;
+    this.#acrValues = parts.acrValues;
+    this.#consents = parts.consents;
+  }
+
+  /** The one that the browser's cookie names. */
+  async find(request: IncomingMessage, response: ServerResponse): Promise<Interaction | undefined> {
+    const details = await this.#read(request, response);
+    if (details === undefined) return undefined;
+    const { uid, prompt, params, session } = details;
+    const client = await this.#getProvider().Client.find(String(params["client_id"]));
+    if (client === undefined) return undefined;
+    const asked = readText(params["scope"])?.split(" ") ?? [];
+    const missing = readMissing(details);
+    const permitted = await this.#permit(client.scope, session?.accountId);
+    // Whoever would have consented is signed out by now.
+    const isOrphan = prompt.name === "consent" && session === undefined;
+    const isConsent = prompt.name === "consent" && !isOrphan;
+    const wanted = [
+      ...missing.oidc,
+      ...missing.resources.flatMap(([, names]) => names),
+      ...scopesOf(missing.claims),
+    ];
+    const scopes = (isConsent ? [...new Set(wanted)] : asked).filter((scope) =>
+      permitted.has(scope),
+    );
+    return {
+      uid,
+      prompt: isOrphan ? "login" : readPrompt(prompt.name),
+      reasons: isOrphan ? ["session_ended"] : prompt.reasons,
+      client: describeClient(client),
+      scopes,
+      loginHint: readText(params["login_hint"]),
+      acrValues:
+        (prompt.details as Partial<AcrDetails>).acrValues ??
+        (readReachable(params["acr_values"], this.#acrValues) || undefined),
+      uiLocales: readText(params["ui_locales"]),
+      accountId: session?.accountId,
+      startedAt: (prompt.details as Partial<StartDetails>).startedAt ?? (details.iat ?? 0) * 1_000,
+      redirectUri: readText(params["redirect_uri"]),
+      isAgreed: isConsent && (await this.#isAgreed(details, client, scopes)),
+    };
+  }
+
+  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked; the operator's
+  // own clients have without asking what an administrator has marked so.
+  async #isAgreed(
+    { prompt, session }: CoreInteraction,
+    client: { clientId: string; [name: string]: unknown },
+    scopes: readonly string[],
+  ): Promise<boolean> {
+    if (session?.accountId === undefined || !prompt.reasons.every((name) => rememberable.has(name)))
+      return false;
+    const isOwn = client[firstParty] === true;
+    if (!isOwn && readMissingClaims(prompt).length > 0) return false;
+    return this.#isEachAgreed(session.accountId, client, scopes);
+  }
+
+  /**
+   * A grant of what a request asks for, where the user may not be asked and need not be, because all of it was agreed
+   * before; undefined otherwise.
+   */
+  async agreeSilently({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
+    const { client, account, requestParamScopes, requestParamOIDCScopes } = oidc;
+    if (client === undefined || account === undefined) return undefined;
+    if (oidc.params?.["prompt"] !== "none") return undefined;
+    const { accountId } = account;
+    const permitted = await this.#permit(client.scope, accountId);
+    const asked = [...requestParamScopes].filter((scope) => permitted.has(scope));
+    // Claims that are requested by name are consented to as the scopes that they belong to.
+    const claims = [...oidc.requestParamClaims];
+    const wanted = [...new Set([...asked, ...scopesOf(claims)])];
+    const isAgreed = asked.length > 0 && (await this.#isEachAgreed(accountId, client, wanted));
+    if (!isAgreed) return undefined;
+    const provider = this.#getProvider();
+    const grant = new provider.Grant({ accountId, clientId: client.clientId });
+    for (const scope of requestParamOIDCScopes) {
+      if (permitted.has(scope)) grant.addOIDCScope(scope);
+      else grant.rejectOIDCScope(scope);
+    }
+    if (claims.length > 0) grant.addOIDCClaims(claims);
+    const resources = (oidc.resourceServers ?? {}) as Record<string, { scopes: Set<string> }>;
+    for (const [indicator, { scopes }] of Object.entries(resources)) {
+      const ofResource = asked.filter((scope) => scopes.has(scope));
+      if (ofResource.length > 0) grant.addResourceScope(indicator, ofResource.join(" "));
+    }
+    await grant.save();
+    return grant;
+  }
+
+  async #isEachAgreed(
+    userId: string,
+    client: { clientId: string; [name: string]: unknown },
+    scopes: readonly string[],
+  ): Promise<boolean> {
+    const isOwn = client[firstParty] === true;
+    const agreed = await this.#consents.find(userId, client.clientId);
+    return scopes.every(
+      (scope) => agreed.has(scope) || (isOwn && this.#policy.isFirstParty(scope)),
+    );
+  }
+
+  /** Ends it; the returned URL goes on with the authorization. */
+  async finish(
+    request: IncomingMessage,
+    response: ServerResponse,
+    outcome: InteractionOutcome,
+  ): Promise<string> {
+    const details = await this.#read(request, response);
+    if (details === undefined) {
+      throw new PlatformError(
+        "not_found",
+        "The sign-in has expired. Start again at the application.",
+      );
+    }
+    const result = await this.#buildResult(details, outcome);
+    return this.#getProvider().interactionResult(request, response, result, {
+      mergeWithLastSubmission: outcome.kind === "consent",
+    });
+  }
+
+  async #buildResult(
+    details: CoreInteraction,
+    outcome: InteractionOutcome,
+  ): Promise<InteractionResults> {
+    switch (outcome.kind) {
+      case "denied":
+        return { error: "access_denied", error_description: "the user did not agree" };
+      case "login": {
+        // Once chosen, the account is not to be chosen again after its sign-in.
+        const isSelected = details.lastSubmission?.["select_account"] !== undefined;
+        return { ...describeLogin(outcome.session), ...(isSelected ? { select_account: {} } : {}) };
+      }
+      case "selected": {
+        const known = details.session?.accountId;
+        const isOther = known !== undefined && known !== outcome.session.userId;
+        return { ...(isOther ? describeLogin(outcome.session) : {}), select_account: {} };
+      }
+      case "consent":
+        return { consent: { grantId: await this.#grant(details, outcome.isAsked) } };
+      default:
+        return outcome satisfies never;
+    }
+  }
+
+  async #grant(details: CoreInteraction, isAsked: boolean): Promise<string> {
+    const provider = this.#getProvider();
+    const { grantId, session, params } = details;
+    if (session?.accountId === undefined) {
+      throw new PlatformError("conflict", "Nobody is signed in who could agree.");
+    }
+    const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
+    const grant =
+      known ??
+      new provider.Grant({ accountId: session.accountId, clientId: String(params["client_id"]) });
+    const { oidc, claims, resources } = readMissing(details);
+    const client = await provider.Client.find(String(params["client_id"]));
+    const permitted = await this.#permit(client?.scope, session.accountId);
+    // What the user may not have was not shown: agreeing to the rest is no consent to it, should roles change.
+    for (const scope of oidc) {
+      if (permitted.has(scope)) grant.addOIDCScope(scope);
+      else grant.rejectOIDCScope(scope);
+    }
+    if (claims.length > 0) grant.addOIDCClaims(claims);
+    for (const [indicator, scopes] of resources)
+      grant.addResourceScope(indicator, scopes.join(" "));
+    if (isAsked) {
+      const asked = [...oidc, ...scopesOf(claims), ...resources.flatMap(([, scopes]) => scopes)];
+      const agreed = [...new Set(asked)].filter((scope) => permitted.has(scope));
+      await this.#consents.remember(session.accountId, String(params["client_id"]), agreed);
+    }
+    return grant.save();
+  }
+
+  async #permit(
+    clientScope: string | undefined,
+    userId: string | undefined,
+  ): Promise<ReadonlySet<string>> {
+    const rights = userId === undefined ? undefined : await this.#policy.findUserRights(userId);
+    return new Set(this.#policy.permit(clientScope, rights));
+  }
+
+  async #read(
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<CoreInteraction | undefined> {
+    const provider = this.#getProvider();
+    try {
+      return await provider.interactionDetails(request, response);
+    } catch (error) {
+      if (!(error instanceof errors.SessionNotFound)) throw error;
+      return releaseSession(provider, request, response);
+    }
+  }
+}
+
+// The core goes on in the session that a request began in, and nowhere else. Where that has ended, because the user went on
+// with another account or signed out meanwhile, the request goes on without one: a sign-in is what it needs now.
+async function releaseSession(
+  provider: Provider,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<CoreInteraction | undefined> {
+  const { cookies } = provider.createContext(request, response);
+  const uid = cookies.get(provider.cookieName("interaction"), { signed: true });
+  const details = uid === undefined ? undefined : await provider.Interaction.find(uid);
+  if (details === undefined) return undefined;
+  Object.assign(details, { session: undefined, accountId: undefined, grantId: undefined });
+  await details.persist();
+  return details;
+}
+
+function describeLogin({ id, userId, authTime, acr, amr }: SessionInfo): InteractionResults {
+  const ts = Math.floor(authTime / 1_000);
+  return { login: { accountId: userId, sid: id, ts, acr, amr: [...amr] } };
+}
+
+function readPrompt(name: string): Interaction["prompt"] {
+  return name === "consent" || name === "select_account" ? name : "login";
+}
+
+function readMissingClaims(prompt: CoreInteraction["prompt"]): readonly string[] {
+  return (prompt.details as { missingOIDCClaims?: string[] }).missingOIDCClaims ?? [];
+}
+
+function readMissing({ prompt }: CoreInteraction): {
+  oidc: string[];
+  claims: string[];
+  resources: [indicator: string, scopes: string[]][];
+} {
+  const { missingOIDCScope, missingOIDCClaims, missingResourceScopes } = prompt.details as {
+    missingOIDCScope?: string[];
+    missingOIDCClaims?: string[];
+    missingResourceScopes?: Record<string, string[]>;
+  };
+  const oidc = missingOIDCScope ?? [];
+  return {
+    oidc,
+    claims: missingOIDCClaims ?? [],
+    resources: Object.entries(missingResourceScopes ?? {}),
+  };
+}
+
+// Claims that are asked for by name are shown as the scopes that they belong to.
+function scopesOf(claims: readonly string[]): string[] {
+  return Object.entries(claimsOfScope)
+    .filter(([, names]) => names.some((name) => claims.includes(name)))
+    .map(([scope]) => scope);
+}
+
+function readText(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

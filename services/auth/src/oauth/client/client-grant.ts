@@ -1,0 +1,78 @@
+// Permissions that a client can convey, which whoever registers or changes it must have.
+import { requireAdministrator, requireHeld } from "../../rbac/grant.ts";
+import type { Grantor } from "../../rbac/grant.ts";
+import { hasPermission } from "../../rbac/permission.ts";
+import { firstParty, platformAudience } from "../core/client-metadata.ts";
+import { exchangePermission, tokenExchangeGrant } from "../token/token-exchange.ts";
+
+/** Permissions of each scope, by name. */
+export type ScopePermissions = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Throws 403 unless the grantor has every permission that the client can have through its scopes, grant types and roles;
+ * whatever stands for the platform itself is for administrators.
+ */
+export function requireClientGrantable(
+  metadata: Readonly<Record<string, unknown>>,
+  rolePermissions: readonly string[],
+  scopes: ScopePermissions,
+  grantor: Grantor,
+): void {
+  if (metadata[firstParty] === true) requireAdministrator(grantor, "manage first-party clients");
+  if (metadata[platformAudience] !== undefined)
+    requireAdministrator(grantor, "manage clients with the platform's audience");
+  requireHeld([...listConveyed(metadata, scopes), ...rolePermissions], grantor);
+}
+
+/** Permissions that a client can have through its scopes and grant types. */
+export function listConveyed(
+  metadata: Readonly<Record<string, unknown>>,
+  scopes: ScopePermissions,
+): string[] {
+  return [
+    ...readScope(metadata).flatMap((name) => scopes.get(name) ?? []),
+    ...(hasGrant(metadata, tokenExchangeGrant) ? [exchangePermission] : []),
+  ];
+}
+
+/** The first scope or grant type of the metadata that conveys more than `granted`; undefined if there is none. */
+export function findExcess(
+  metadata: Readonly<Record<string, unknown>>,
+  scopes: ScopePermissions,
+  granted: readonly string[],
+): string | undefined {
+  if (hasGrant(metadata, tokenExchangeGrant) && !hasPermission(granted, exchangePermission))
+    return tokenExchangeGrant;
+  return readScope(metadata).find((name) => !isGranted(scopes.get(name), granted));
+}
+
+/** Scopes of the metadata that exist and convey no more than `granted`, in their order. */
+export function limitScope(
+  scope: string,
+  scopes: ScopePermissions,
+  granted: readonly string[],
+): string {
+  return scope
+    .split(" ")
+    .filter((name) => scopes.has(name) && isGranted(scopes.get(name), granted))
+    .join(" ");
+}
+
+// A scope that does not exist conveys nothing; the core refuses to register it.
+function isGranted(
+  permissions: readonly string[] | undefined,
+  granted: readonly string[],
+): boolean {
+  return permissions?.every((permission) => hasPermission(granted, permission)) ?? true;
+}
+
+function hasGrant(
+  { grant_types: types }: Readonly<Record<string, unknown>>,
+  type: string,
+): boolean {
+  return Array.isArray(types) && types.includes(type);
+}
+
+function readScope({ scope }: Readonly<Record<string, unknown>>): string[] {
+  return typeof scope === "string" ? scope.split(" ").filter((name) => name !== "") : [];
+}

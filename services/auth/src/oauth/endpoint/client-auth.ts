@@ -1,0 +1,84 @@
+// Client authentication by secret, without the core's detour: resource servers ask about tokens at every request.
+import type { IncomingMessage } from "node:http";
+import type { Provider } from "oidc-provider";
+import { findCoreClient, type CoreClient } from "../core/core-client.ts";
+import { OAuthError } from "./endpoint.ts";
+
+/** Who asks. `assertion` is for the core, which knows how to verify those. */
+export type Asker =
+  | { kind: "client"; client: CoreClient }
+  | { kind: "bearer"; token: string }
+  | { kind: "assertion" };
+
+const secretMethods = new Set(["client_secret_basic", "client_secret_post"]);
+const basicPattern = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+const bearerPattern = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
+
+/** Finds out who asks. Throws 401 `invalid_client` where nobody does, or the credentials are wrong. */
+export async function identifyAsker(
+  provider: Provider,
+  request: IncomingMessage,
+  form: ReadonlyMap<string, string>,
+): Promise<Asker> {
+  const { authorization } = request.headers;
+  const bearer = authorization === undefined ? null : bearerPattern.exec(authorization);
+  if (bearer !== null) return { kind: "bearer", token: bearer[1]! };
+  const count = [authorization, form.get("client_secret"), form.get("client_assertion")].filter(
+    (given) => given !== undefined,
+  ).length;
+  if (count > 1) {
+    throw new OAuthError(400, "invalid_request", "client authentication must use one mechanism");
+  }
+  if (form.has("client_assertion")) return { kind: "assertion" };
+  const { id, secret } = readCredentials(authorization, form);
+  if (id === undefined) throw refuse(authorization);
+  const client = await findCoreClient(provider, id);
+  if (client === undefined) throw refuse(authorization);
+  const method = client.clientAuthMethod ?? "";
+  if (secret === undefined) {
+    if (method !== "none") throw refuse(authorization);
+    return { kind: "client", client };
+  }
+  if (!secretMethods.has(method) || client.clientSecret === undefined) throw refuse(authorization);
+  client.checkClientSecretExpiration("the client's secret has expired");
+  if (!(await client.compareClientSecret(secret))) throw refuse(authorization);
+  return { kind: "client", client };
+}
+
+function readCredentials(
+  authorization: string | undefined,
+  form: ReadonlyMap<string, string>,
+): { id: string | undefined; secret: string | undefined } {
+  if (authorization === undefined) {
+    return { id: form.get("client_id"), secret: form.get("client_secret") };
+  }
+  const encoded = basicPattern.exec(authorization)?.[1];
+  const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
+  const colon = text.indexOf(":");
+  if (colon < 1) throw refuse(authorization);
+  const id = decodeFormText(text.slice(0, colon));
+  const secret = decodeFormText(text.slice(colon + 1));
+  if (id === undefined || !secret) throw refuse(authorization);
+  if (form.has("client_id") && form.get("client_id") !== id) {
+    throw new OAuthError(400, "invalid_request", "client_id differs from the authenticated client");
+  }
+  return { id, secret };
+}
+
+// RFC 6749 section 2.3.1: id and secret are form-encoded before they are joined.
+function decodeFormText(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll("+", "%20"));
+  } catch {
+    return undefined;
+  }
+}
+
+function refuse(authorization: string | undefined): OAuthError {
+  return new OAuthError(
+    401,
+    "invalid_client",
+    "client authentication failed",
+    authorization === undefined ? undefined : 'Basic realm="oauth", error="invalid_client"',
+  );
+}

@@ -1,0 +1,340 @@
+// The front of the core: its requests made to fit the issuer, our own endpoints beside it, and the provider in force.
+import type { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import type { KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { CoreClient } from "../core/core-client.ts";
+import { DevicePolls, pollSeconds } from "./device-polls.ts";
+import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
+import {
+  coreRoutes,
+  discoveryRoutes,
+  findOAuthRoute,
+  listMethods,
+  ownRoutes,
+} from "../core/routes.ts";
+import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
+import { serveUserinfo } from "./userinfo.ts";
+import type { UserinfoParts } from "./userinfo.ts";
+
+/** What it works with. */
+export interface FrontHandlerParts {
+  issuer: string;
+  endpoints: TokenEndpoints;
+  userinfo: UserinfoParts;
+  log: Logger;
+  clock: Clock;
+  /** Scopes that exist now. */
+  getScopes: () => ReadonlySet<string>;
+  /** Makes a provider from the keys and scopes of this moment. */
+  build: () => Provider;
+  onTokenIssued: (grant: string) => void;
+  /** A user has signed out of this session at the core. */
+  onSignOut: (sid: string) => Promise<void>;
+}
+
+interface Face {
+  provider: Provider;
+  callback: ReturnType<Provider["callback"]>;
+  /** Documents that are the same for everyone, as they were first answered. */
+  documents: Map<string, Buffer>;
+}
+
+// A request line and its headers have 16 KiB together.
+const queryCharactersMax = 8_192;
+const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
+// Pages of the core have no script but that which posts a form, whose digest the core adds.
+const contentPolicy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+/** Serves the core's paths. */
+export class FrontHandler {
+  readonly #parts: FrontHandlerParts;
+  readonly #host: string;
+  readonly #scheme: string;
+  readonly #polls: DevicePolls;
+  readonly #pending = new WeakMap<IncomingMessage, Pending>();
+  #face: Face;
+
+  constructor(parts: FrontHandlerParts) {
+    this.#parts = parts;
+    this.#polls = new DevicePolls(parts.clock);
+    const { host, protocol } = new URL(parts.issuer);
+    this.#host = host;
+    this.#scheme = protocol.slice(0, -1);
+    this.#face = this.#open();
+  }
+
+  /** The provider in force. */
+  get provider(): Provider {
+    return this.#face.provider;
+  }
+
+  /** Takes a new provider into force; requests under way end on the one they began with. */
+  rebuild(): void {
+    this.#face = this.#open();
+  }
+
+  /** Takes over the requests of the core's paths. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean {
+    const { url = "/" } = request;
+    const query = url.indexOf("?");
+    const path = query === -1 ? url : url.slice(0, query);
+    if (findOAuthRoute(path) === undefined) return false;
+    this.#serve(path, request, response).catch((error: unknown) => {
+      this.#fail(error, request, response);
+    });
+    return true;
+  }
+
+  async #serve(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const face = this.#face;
+    const { method } = request;
+    const document = method === "GET" || method === "HEAD" ? face.documents.get(path) : undefined;
+    if (document !== undefined) {
+      sendDocument(response, path, document);
+      return;
+    }
+    response.setHeader("X-Content-Type-Options", "nosniff");
+    response.setHeader("Referrer-Policy", "no-referrer");
+    this.#adoptIssuer(request);
+    const { endpoints, userinfo } = this.#parts;
+    switch (path) {
+      case coreRoutes.introspection:
+      case coreRoutes.revocation:
+        if (method !== "POST") break;
+        return this.#serveTokenEndpoint(
+          path === coreRoutes.introspection ? "introspect" : "revoke",
+          face,
+          request,
+          response,
+        );
+      case coreRoutes.authorization:
+      case coreRoutes.end_session:
+        if (method !== "POST") break;
+        return redirectForm(path, request, response);
+      case coreRoutes.userinfo:
+        if (method === "OPTIONS") break;
+        if (method !== "GET" && method !== "POST") throw refuseMethod(response, path);
+        return serveUserinfo(userinfo, request, response);
+      case ownRoutes.revocations:
+        if (method !== "GET") throw refuseMethod(response, path);
+        return endpoints.serveFeed(request, response);
+      default:
+    }
+    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", contentPolicy);
+    if (!documentPaths.has(path)) {
+      response.setHeader("Cache-Control", "no-store");
+      response.setHeader("Pragma", "no-cache");
+    }
+    await face.callback(request, response);
+  }
+
+  // Whatever proxy a request came through: URLs, cookies and DPoP targets are the issuer's.
+  #adoptIssuer({ headers }: IncomingMessage): void {
+    headers.host = this.#host;
+    headers["x-forwarded-proto"] = this.#scheme;
+    delete headers["x-forwarded-host"];
+  }
+
+  async #serveTokenEndpoint(
+    endpoint: TokenEndpoint,
+    face: Face,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<void> {
+    const left = await this.#parts.endpoints.serve(endpoint, request, response);
+    if (left === undefined) return;
+    this.#pending.set(request, left.pending);
+    replaceBody(request, left.body);
+    await face.callback(request, response);
+  }
+
+  #fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+    if (!(error instanceof OAuthError)) {
+      this.#parts.log.error("an OAuth request failed", {
+        path: request.url?.split("?", 1)[0],
+        error,
+      });
+    }
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    sendError(response, toOAuthError(error));
+  }
+
+  #open(): Face {
+    const provider = this.#parts.build();
+    const documents = new Map<string, Buffer>();
+    provider.use(async (ctx, next) => {
+      // The core would post a code in the address by a script; our page has it filled in instead.
+      if (ctx.method === "GET" && ctx.path === coreRoutes.code_verification) ctx.search = "";
+      await next();
+      await this.#complete(ctx as KoaContextWithOIDC, documents);
+    });
+    provider.on("server_error", (ctx, error) => {
+      this.#parts.log.error("the OAuth core failed", { path: ctx.path, error });
+      answerUnavailable(ctx, toOAuthError(error));
+    });
+    (provider as EventEmitter).on("error", (error: unknown) => {
+      this.#parts.log.error("the OAuth core failed", { error });
+    });
+    provider.on("grant.success", (ctx) => {
+      this.#parts.onTokenIssued(String(ctx.oidc.params?.["grant_type"]));
+    });
+    return { provider, callback: provider.callback(), documents };
+  }
+
+  async #answerPending(ctx: KoaContextWithOIDC, pending: Pending): Promise<void> {
+    try {
+      ctx.body = await this.#parts.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
+    } catch (error) {
+      const failure = toOAuthError(error);
+      if (failure.status === 500) throw error;
+      ctx.status = failure.status;
+      if (failure.retryAfter !== undefined) ctx.set("Retry-After", failure.retryAfter);
+      ctx.body = { error: failure.code, error_description: failure.message };
+    }
+  }
+
+  async #complete(ctx: KoaContextWithOIDC, documents: Map<string, Buffer>): Promise<void> {
+    const pending = this.#pending.get(ctx.req);
+    if (pending !== undefined && ctx.status === 200) {
+      await this.#answerPending(ctx, pending);
+      return;
+    }
+    correctError(ctx, this.#polls, this.#parts.getScopes());
+    if (ctx.path === coreRoutes.device_authorization && ctx.status === 200)
+      Object.assign(ctx.body as object, { interval: pollSeconds });
+    if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
+      ctx.status = 405;
+      ctx.set("Allow", listMethods(findOAuthRoute(ctx.path) ?? ""));
+      ctx.body = {
+        error: "invalid_request",
+        error_description: "the method is not supported here",
+      };
+      return;
+    }
+    if (ctx.status === 200 && ctx.method !== "OPTIONS" && documentPaths.has(ctx.path)) {
+      const document = Buffer.from(JSON.stringify(ctx.body));
+      documents.set(ctx.path, document);
+      for (const name of ["Content-Security-Policy", "Referrer-Policy", "Vary"]) ctx.remove(name);
+      ctx.body = document;
+      ctx.set(describeDocument(ctx.path));
+      return;
+    }
+    const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
+    if (ctx.path === `${coreRoutes.end_session}/confirm` && session?.destroyed === true) {
+      await this.#parts.onSignOut(session.uid);
+    }
+  }
+}
+
+// Where the core says `invalid_request`, RFC 6749 section 5.2 has codes of its own, and it never says `slow_down`.
+function correctError(
+  ctx: KoaContextWithOIDC,
+  polls: DevicePolls,
+  scopes: ReadonlySet<string>,
+): void {
+  if (ctx.status !== 400) return;
+  const body = ctx.body as { error?: string; error_description?: string } | undefined;
+  if (body?.error === "authorization_pending") {
+    if (!polls.note(String(ctx.oidc.params?.["device_code"]))) return;
+    body.error = "slow_down";
+    body.error_description = `the device must wait ${pollSeconds} seconds longer between two requests`;
+  }
+  nameScope(ctx, body, scopes);
+  if (body?.error !== "invalid_request") return;
+  if (body.error_description === "no client authentication mechanism provided") {
+    body.error = "invalid_client";
+    ctx.status = 401;
+  } else if (body.error_description?.endsWith(" is not allowed for this client") === true) {
+    body.error = "unauthorized_client";
+  }
+}
+
+// The core says that a scope is not allowed, and in a member beside it which.
+function nameScope(
+  ctx: KoaContextWithOIDC,
+  body: { error?: string; error_description?: string; scope?: string } | undefined,
+  scopes: ReadonlySet<string>,
+): void {
+  if (body?.error === "invalid_scope" && typeof body.scope === "string")
+    body.error_description = `${body.error_description}: ${body.scope}`;
+  const asked: unknown = ctx.oidc?.body?.["scope"];
+  const isUnnamed = body?.error_description?.startsWith("scope must only contain ") === true;
+  if (body !== undefined && isUnnamed && typeof asked === "string") {
+    const unknown = asked.split(" ").find((name) => !scopes.has(name));
+    if (unknown !== undefined) body.error_description = `scope: there is no scope ${unknown}`;
+  }
+}
+
+// The core answers 500 for every error that is not its own. Where it shows a page, that is made after this.
+function answerUnavailable(ctx: KoaContextWithOIDC, error: OAuthError): void {
+  if (error.status !== 503) return;
+  ctx.status = 503;
+  ctx.set("Retry-After", error.retryAfter ?? "1");
+  if (ctx.type !== "text/html") {
+    ctx.body = { error: error.code, error_description: error.message };
+  }
+}
+
+function sendDocument(response: ServerResponse, path: string, document: Buffer): void {
+  response
+    .writeHead(200, { ...describeDocument(path), "Content-Length": document.length })
+    .end(document);
+}
+
+function describeDocument(path: string): Record<string, string> {
+  return {
+    "Content-Type":
+      path === coreRoutes.jwks
+        ? "application/jwk-set+json; charset=utf-8"
+        : "application/json; charset=utf-8",
+    "Access-Control-Allow-Origin": "*",
+    "Cache-Control": "public, max-age=60",
+    "X-Content-Type-Options": "nosniff",
+  };
+}
+
+// OpenID Connect asks for POST at these pages as well. Cookies do not come along with a form of another site, but they do
+// with the redirect that follows it.
+async function redirectForm(
+  path: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const query = (await readPairs(request)).toString();
+  if (query.length > queryCharactersMax) {
+    throw new OAuthError(413, "invalid_request", `more than ${queryCharactersMax} characters`);
+  }
+  response
+    .writeHead(303, {
+      Location: `${path}?${query}`,
+      "Cache-Control": "no-store",
+      "Content-Length": 0,
+    })
+    .end();
+}
+
+function refuseMethod(response: ServerResponse, path: string): OAuthError {
+  response.setHeader("Allow", listMethods(path));
+  return new OAuthError(405, "invalid_request", "the method is not supported here");
+}
+
+// The body has been read; the core reads the one that stands in for it.
+function replaceBody(request: IncomingMessage, body: string): void {
+  const bytes = Buffer.from(body);
+  request.headers["content-length"] = String(bytes.length);
+  delete request.headers["transfer-encoding"];
+  Object.defineProperties(request, {
+    readable: { value: true },
+    iterator: {
+      value: async function* readOnce() {
+        yield bytes;
+      },
+    },
+  });
+}

@@ -1,0 +1,223 @@
+// The endpoints of OAuth and OpenID Connect in the API's documentation: their specifications describe them.
+import type { JsonObject } from "@platform/kernel/http";
+import { tokenExchangeParameters } from "../token/token-exchange.ts";
+import { coreRoutes, discoveryRoutes, ownRoutes } from "../core/routes.ts";
+
+interface Endpoint {
+  method: "get" | "post" | "put" | "delete";
+  path: string;
+  summary: string;
+  /** Where it is specified. */
+  source: string;
+  /** Parameters of its form or query, as the specification names them; `…` stands for those of the grant. */
+  parameters?: readonly string[];
+  /** Sends and takes JSON instead of a form. */
+  isJson?: true;
+  /** Shows a page or redirects a browser. */
+  isPage?: true;
+}
+
+const tag = "OAuth 2.0 and OpenID Connect";
+const clientParameters = [
+  "client_id",
+  "client_secret",
+  "client_assertion_type",
+  "client_assertion",
+];
+const authorizationParameters = [
+  "client_id",
+  "response_type",
+  "redirect_uri",
+  "scope",
+  "state",
+  "nonce",
+  "code_challenge",
+  "code_challenge_method",
+  "prompt",
+  "max_age",
+  "acr_values",
+  "login_hint",
+  "claims",
+];
+
+const endpoints: readonly Endpoint[] = [
+  ...discoveryRoutes.map(
+    (path) =>
+      ({
+        method: "get",
+        path,
+        summary: "Where everything is and what is supported",
+        source: path.endsWith("openid-configuration") ? "OpenID Connect Discovery 1.0" : "RFC 8414",
+      }) as const,
+  ),
+  { method: "get", path: coreRoutes.jwks, summary: "Public signing keys", source: "RFC 7517" },
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: coreRoutes.authorization,
+        summary: "Ask a user, in their browser, to authorize a client: code with PKCE (S256)",
+        source: "RFC 6749 section 3.1, RFC 7636",
+        parameters: [...authorizationParameters, "request_uri"],
+        isPage: true,
+      }) as const,
+  ),
+  {
+    method: "post",
+    path: coreRoutes.pushed_authorization_request,
+    summary: "Push an authorization request",
+    source: "RFC 9126",
+    parameters: [...authorizationParameters, ...clientParameters],
+  },
+  {
+    method: "post",
+    path: coreRoutes.token,
+    summary:
+      "Get tokens for a code, a refresh token, a device code, another token or the client itself",
+    source: "RFC 6749 section 3.2, RFC 8628, RFC 8693, RFC 9449",
+    parameters: [
+      "grant_type",
+      "code",
+      "code_verifier",
+      "redirect_uri",
+      "refresh_token",
+      "device_code",
+      ...tokenExchangeParameters.filter((name) => name !== "scope"),
+      "scope",
+      ...clientParameters,
+    ],
+  },
+  {
+    method: "post",
+    path: coreRoutes.introspection,
+    summary: "What a token says, if it is good",
+    source: "RFC 7662",
+    parameters: ["token", "token_type_hint", ...clientParameters],
+  },
+  {
+    method: "post",
+    path: coreRoutes.revocation,
+    summary: "End a token",
+    source: "RFC 7009",
+    parameters: ["token", "token_type_hint", ...clientParameters],
+  },
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: coreRoutes.userinfo,
+        summary: "Claims about the user of an access token",
+        source: "OpenID Connect Core 1.0 section 5.3",
+      }) as const,
+  ),
+  {
+    method: "post",
+    path: coreRoutes.device_authorization,
+    summary: "Begin to sign in on a device without a browser",
+    source: "RFC 8628 section 3.1",
+    parameters: ["client_id", "scope"],
+  },
+  {
+    method: "get",
+    path: coreRoutes.code_verification,
+    summary: "Where users enter a device's code",
+    source: "RFC 8628 section 3.3",
+    parameters: ["user_code"],
+    isPage: true,
+  },
+  {
+    method: "post",
+    path: coreRoutes.registration,
+    summary: "Register a client with an initial access token",
+    source: "RFC 7591",
+    isJson: true,
+  },
+  ...(["get", "put", "delete"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: `${coreRoutes.registration}/{client_id}`,
+        summary: { get: "A registered client", put: "Change it", delete: "Remove it" }[method],
+        source: "RFC 7592",
+        ...(method === "put" ? { isJson: true as const } : {}),
+      }) as const,
+  ),
+  ...(["get", "post"] as const).map(
+    (method) =>
+      ({
+        method,
+        path: coreRoutes.end_session,
+        summary: "Sign a user out on behalf of a client",
+        source: "OpenID Connect RP-Initiated Logout 1.0",
+        parameters: ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"],
+        isPage: true,
+      }) as const,
+  ),
+  {
+    method: "get",
+    path: ownRoutes.revocations,
+    summary: "What was revoked since a place in the feed, for verifiers that check signatures only",
+    source: "README of the service",
+    parameters: ["since"],
+  },
+];
+
+/** The API's document with these endpoints in it; `x-protocol` says where each is specified. */
+export function documentOAuth(document: JsonObject): JsonObject {
+  const paths = { ...(document["paths"] as Record<string, JsonObject>) };
+  for (const endpoint of endpoints) {
+    const { path, method } = endpoint;
+    paths[path] = { ...paths[path], [method]: describeEndpoint(endpoint) };
+  }
+  return { ...document, paths };
+}
+
+function describeEndpoint(endpoint: Endpoint): JsonObject {
+  const { method, path, summary, source, parameters = [], isJson, isPage } = endpoint;
+  const text = { schema: { type: "string" } };
+  const inPath = path.endsWith("}")
+    ? [{ name: "client_id", in: "path", required: true, ...text }]
+    : [];
+  const inQuery =
+    method === "get" ? parameters.map((name) => ({ name, in: "query", ...text })) : [];
+  const properties = Object.fromEntries(parameters.map((name) => [name, { type: "string" }]));
+  const media = isJson === true ? "application/json" : "application/x-www-form-urlencoded";
+  const hasBody = isJson === true || (method !== "get" && parameters.length > 0);
+  const error = {
+    description: "RFC 6749 section 5.2",
+    content: {
+      "application/json": {
+        schema: {
+          type: "object",
+          required: ["error"],
+          properties: { error: { type: "string" }, error_description: { type: "string" } },
+        },
+      },
+    },
+  };
+  return {
+    operationId: `${method}${path.replaceAll(/[^A-Za-z]+(\w)/g, (_all, letter: string) => letter.toUpperCase()).replaceAll(/\W/g, "")}`,
+    summary,
+    tags: [tag],
+    "x-protocol": source,
+    security: [],
+    parameters: [...inPath, ...inQuery],
+    ...(hasBody
+      ? {
+          requestBody: {
+            required: true,
+            content: { [media]: { schema: { type: "object", properties } } },
+          },
+        }
+      : {}),
+    responses: {
+      [method === "delete" ? 204 : 200]: {
+        description: "Success",
+        ...(method === "delete"
+          ? {}
+          : { content: { [isPage === true ? "text/html" : "application/json"]: { schema: {} } } }),
+      },
+      default: error,
+    },
+  };
+}

@@ -1,0 +1,222 @@
+// Introspection (RFC 7662) and revocation (RFC 7009) of all our tokens; the core refuses JWTs at both.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "@platform/kernel/time";
+import type { Provider } from "oidc-provider";
+import { hasPermission } from "../../rbac/permission.ts";
+import { isJwt } from "../token/access-token.ts";
+import type { AccessTokenVerifier } from "../token/access-token.ts";
+import type { Audiences } from "../token/audience.ts";
+import { identifyAsker } from "./client-auth.ts";
+import type { CoreClient } from "../core/core-client.ts";
+import { keepToClient, openToOrigin } from "../client/cors.ts";
+import { OAuthError, readForm, sendJson } from "./endpoint.ts";
+import type { Item, ItemStore } from "../token/item-store.ts";
+import type { TokenPolicy } from "../token/policy.ts";
+import type { RevocationList } from "../token/revocation-list.ts";
+
+/** What the endpoints work with. */
+export interface TokenEndpointsParts {
+  getProvider: () => Provider;
+  verifier: AccessTokenVerifier;
+  items: ItemStore;
+  revocations: RevocationList;
+  policy: TokenPolicy;
+  audiences: Audiences;
+  clock: Clock;
+}
+
+const badClient = "client authentication failed";
+const introspectPermission = "tokens:introspect";
+
+/** Which of the two. */
+export type TokenEndpoint = "introspect" | "revoke";
+
+/** A request that the core authenticates first, because its client signs assertions. */
+export interface Pending {
+  endpoint: TokenEndpoint;
+  token: string;
+}
+
+/** Who may do what with a token: a client with its own alone, or somebody with the permission with all. */
+type Asking = { client: CoreClient } | { client: undefined };
+
+/** The endpoints. */
+export class TokenEndpoints {
+  readonly #parts: TokenEndpointsParts;
+
+  constructor(parts: TokenEndpointsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Answers a request, or returns what is to be done once the core has authenticated its client, with the body to show
+   * the core: without the token, for it would refuse a JWT.
+   */
+  async serve(
+    endpoint: TokenEndpoint,
+    request: IncomingMessage,
+    response: ServerResponse,
+  ): Promise<{ pending: Pending; body: string } | undefined> {
+    // Pages sign people out; what tokens say is for servers.
+    if (endpoint === "revoke") openToOrigin(request, response);
+    const form = await readForm(request);
+    const token = form.get("token");
+    const asker = await identifyAsker(this.#parts.getProvider(), request, form);
+    if (token === undefined)
+      throw new OAuthError(400, "invalid_request", "missing parameter token");
+    if (asker.kind === "assertion") {
+      form.set("token", "-");
+      form.delete("token_type_hint");
+      response.removeHeader("Access-Control-Allow-Origin");
+      return { pending: { endpoint, token }, body: new URLSearchParams([...form]).toString() };
+    }
+    const asking: Asking =
+      asker.kind === "client"
+        ? { client: asker.client }
+        : await this.#admitBearer(endpoint, asker.token);
+    if (endpoint === "revoke" && asking.client !== undefined)
+      await keepToClient(this.#parts.getProvider(), asking.client.clientId, request, response);
+    sendJson(response, 200, await this.#answer({ endpoint, token }, asking));
+    return undefined;
+  }
+
+  /** The answer to a request whose client the core has authenticated. */
+  answerFor(pending: Pending, client: CoreClient): Promise<object> {
+    return this.#answer(pending, { client });
+  }
+
+  /** The deny-list's feed; `?since=` is the last place the caller has seen. */
+  async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const asker = await identifyAsker(this.#parts.getProvider(), request, new Map());
+    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", badClient);
+    if (asker.kind === "bearer") await this.#admitBearer("introspect", asker.token);
+    else await this.#admitClient(asker.client);
+    const since = new URL(request.url ?? "/", "http://-").searchParams.get("since") ?? "0";
+    if (!/^\d{1,15}$/.test(since)) {
+      throw new OAuthError(400, "invalid_request", "since must be a place in the feed");
+    }
+    sendJson(response, 200, await this.#parts.revocations.readFeed(Number(since)));
+  }
+
+  // The feed names sessions and users of every client.
+  async #admitClient(client: CoreClient): Promise<void> {
+    if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", badClient);
+    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    if (hasPermission(permissions, introspectPermission)) return;
+    const needed = `the permission ${introspectPermission} is needed`;
+    throw new OAuthError(403, "insufficient_scope", needed);
+  }
+
+  async #admitBearer(endpoint: TokenEndpoint, token: string): Promise<Asking> {
+    const { verifier, policy, audiences } = this.#parts;
+    const verified = await verifier.verify(token);
+    if (
+      verified === undefined ||
+      verified.claims.cnf !== undefined ||
+      verified.claims.aud !== audiences.platform
+    ) {
+      throw new OAuthError(401, "invalid_token", "the bearer token is not valid", bearerChallenge);
+    }
+    const { sub, client_id, sid, scope } = verified.claims;
+    const rights =
+      sid === undefined
+        ? await policy.findClientRights(client_id)
+        : await policy.findUserRights(sub);
+    const needed = `tokens:${endpoint}`;
+    if (!hasPermission(rights.permissions, needed) || !policy.conveys(scope, needed)) {
+      throw new OAuthError(403, "insufficient_scope", `the permission ${needed} is needed`);
+    }
+    return { client: undefined };
+  }
+
+  async #answer({ endpoint, token }: Pending, asking: Asking): Promise<object> {
+    if (endpoint === "introspect") return this.#introspect(token, asking);
+    await this.#revoke(token, asking);
+    return {};
+  }
+
+  async #introspect(token: string, { client }: Asking): Promise<object> {
+    const described = isJwt(token)
+      ? await this.#describeAccessToken(token)
+      : await this.#describeRefreshToken(token);
+    if (described === undefined) return { active: false };
+    // RFC 7662 section 2.2: whoever is not entitled to know learns as much as about a token that does not exist.
+    const isKnown = client === undefined || (await this.#mayKnow(client, described.client_id));
+    return isKnown ? described : { active: false };
+  }
+
+  // Tokens of its own, or those of all with the permission, which public clients cannot prove to have.
+  async #mayKnow(client: CoreClient, ownerId: string): Promise<boolean> {
+    if (client.clientId === ownerId) return true;
+    if (client.clientAuthMethod === "none") return false;
+    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    return hasPermission(permissions, introspectPermission);
+  }
+
+  async #describeAccessToken(token: string): Promise<Described | undefined> {
+    const verified = await this.#parts.verifier.verify(token);
+    if (verified === undefined) return undefined;
+    const { claims } = verified;
+    return {
+      active: true,
+      ...claims,
+      token_type: claims.cnf?.jkt === undefined ? "Bearer" : "DPoP",
+    };
+  }
+
+  async #describeRefreshToken(token: string): Promise<Described | undefined> {
+    const { items, clock, audiences } = this.#parts;
+    const item = await items.read("RefreshToken", token);
+    const now = clock.now() / 1_000;
+    if (item === undefined || item.consumedAt !== undefined) return undefined;
+    const { clientId, accountId, scope, exp, iat, grantId, sessionUid } = item.payload;
+    if (exp === undefined || exp <= now || clientId === undefined) return undefined;
+    if (grantId === undefined || (await items.read("Grant", grantId)) === undefined)
+      return undefined;
+    return {
+      active: true,
+      client_id: clientId,
+      iss: audiences.issuer,
+      sub: accountId,
+      sid: sessionUid,
+      scope,
+      exp,
+      iat,
+    };
+  }
+
+  async #revoke(token: string, asking: Asking): Promise<void> {
+    const { items, verifier, revocations } = this.#parts;
+    if (!isJwt(token)) {
+      const item = await items.read("RefreshToken", token);
+      if (item === undefined) return;
+      requireOwner(asking, item.payload.clientId);
+      await this.#revokeFamily(item);
+      return;
+    }
+    const signed = await verifier.verifySignature(token);
+    if (signed === undefined) return;
+    const { jti, exp, client_id } = signed.claims;
+    requireOwner(asking, client_id);
+    await revocations.add([{ kind: "jti", value: jti, expiresAt: exp * 1_000 }]);
+  }
+
+  // RFC 7009 section 2.1: with a refresh token go the access tokens of the same grant.
+  async #revokeFamily({ payload }: Item): Promise<void> {
+    if (payload.grantId !== undefined) await this.#parts.items.revokeGrant(payload.grantId);
+  }
+}
+
+interface Described {
+  active: true;
+  client_id: string;
+  [member: string]: unknown;
+}
+
+const bearerChallenge = 'Bearer error="invalid_token"';
+
+function requireOwner({ client }: Asking, owner: string | undefined): void {
+  if (client === undefined || client.clientId === owner) return;
+  // Whoever proved nothing learns nothing, not even that the token exists: the core says the same of a foreign one.
+  throw new OAuthError(400, "invalid_request", "the token was issued to another client");
+}

@@ -1,0 +1,149 @@
+// UserInfo (OpenID Connect Core section 5.3) for JWT access tokens, bearer or DPoP-bound.
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "@platform/kernel/time";
+import type { Provider } from "oidc-provider";
+import type { Accounts } from "../../user/account.ts";
+import type { AccessTokenClaims, AccessTokenVerifier } from "../token/access-token.ts";
+import type { Audiences } from "../token/audience.ts";
+import { keepToClient, openToOrigin } from "../client/cors.ts";
+import { checkProof } from "../token/dpop-proof.ts";
+import { isForm, OAuthError, readForm, sendJson } from "./endpoint.ts";
+import type { ItemStore } from "../token/item-store.ts";
+import type { RevocationList } from "../token/revocation-list.ts";
+import { coreRoutes } from "../core/routes.ts";
+import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
+
+/** What the endpoint works with. */
+export interface UserinfoParts {
+  verifier: AccessTokenVerifier;
+  accounts: Accounts;
+  items: ItemStore;
+  revocations: RevocationList;
+  clock: Clock;
+  audiences: Audiences;
+  getProvider: () => Provider;
+}
+
+const dpopAlgorithms = "ES256 Ed25519 EdDSA";
+const credentialsPattern = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i;
+
+/** Answers with the claims of the token's scope, and those that were asked for by name when it was authorized. */
+export async function serveUserinfo(
+  parts: UserinfoParts,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  openToOrigin(request, response);
+  const claims = await authenticate(parts, request);
+  await keepToClient(parts.getProvider(), claims.client_id, request, response);
+  const scopes = claims.scope?.split(" ") ?? [];
+  if (!scopes.includes("openid")) {
+    throw new OAuthError(
+      403,
+      "insufficient_scope",
+      "the access token lacks the scope openid",
+      `${schemeOf(claims)} realm="${parts.audiences.issuer}", error="insufficient_scope", scope="openid"`,
+    );
+  }
+  const account = await parts.accounts.find(claims.sub);
+  if (account === undefined || account.disabled) throw refuse(parts, schemeOf(claims));
+  const known = describeAccount(account);
+  const names = new Set([
+    ...scopes.flatMap((scope) => claimsOfScope[scope] ?? []),
+    ...(await parts.revocations.findClaimsOf(claims.jti)),
+  ]);
+  sendJson(
+    response,
+    200,
+    Object.fromEntries(Object.entries(known).filter(([name]) => names.has(name))),
+  );
+}
+
+async function authenticate(
+  parts: UserinfoParts,
+  request: IncomingMessage,
+): Promise<AccessTokenClaims> {
+  const { scheme, token } = await readCredentials(parts, request);
+  const verified = await parts.verifier.verify(token);
+  // A resource that a token was sent to does not learn about its user with it.
+  const { issuer, platform } = parts.audiences;
+  if (verified === undefined || ![issuer, platform].includes(verified.claims.aud))
+    throw refuse(parts, scheme);
+  const jkt = verified.claims.cnf?.jkt;
+  // A bound token is worth nothing without its key, and a free one is not to be passed off as bound.
+  if ((jkt === undefined) !== (scheme === "Bearer")) throw refuse(parts, scheme);
+  if (jkt !== undefined) await requireProof(parts, request, token, jkt);
+  return verified.claims;
+}
+
+// RFC 6750 section 2: in the header, or in a form, but not in both.
+async function readCredentials(
+  { audiences: { issuer } }: UserinfoParts,
+  request: IncomingMessage,
+): Promise<{ scheme: Scheme; token: string }> {
+  const { authorization } = request.headers;
+  const sent =
+    request.method === "POST" && isForm(request)
+      ? (await readForm(request)).get("access_token")
+      : undefined;
+  if (sent !== undefined) {
+    if (authorization === undefined) return { scheme: "Bearer", token: sent };
+    const text = "the access token must be given in one place";
+    throw new OAuthError(
+      400,
+      "invalid_request",
+      text,
+      `Bearer realm="${issuer}", error="invalid_request"`,
+    );
+  }
+  const given = credentialsPattern.exec(authorization ?? "");
+  if (given === null) {
+    // Section 3.1: whoever brought nothing is told what to bring, and of no error.
+    const challenge = `Bearer realm="${issuer}", DPoP realm="${issuer}", algs="${dpopAlgorithms}"`;
+    throw new OAuthError(401, "invalid_token", "an access token is required", challenge);
+  }
+  return { scheme: given[1]!.toLowerCase() === "dpop" ? "DPoP" : "Bearer", token: given[2]! };
+}
+
+async function requireProof(
+  { clock, audiences: { issuer }, items }: UserinfoParts,
+  request: IncomingMessage,
+  accessToken: string,
+  jkt: string,
+): Promise<void> {
+  const proof = request.headers["dpop"];
+  const target = {
+    method: request.method ?? "GET",
+    url: `${issuer}${coreRoutes.userinfo}`,
+    accessToken,
+    jkt,
+  };
+  const accepted = typeof proof === "string" ? checkProof(proof, target, clock) : undefined;
+  if (
+    accepted === undefined ||
+    !(await items.acceptOnce(`dpop ${jkt} ${accepted.jti}`, accepted.expiresAt))
+  ) {
+    throw new OAuthError(
+      401,
+      "invalid_dpop_proof",
+      "the DPoP proof is missing or not valid",
+      `DPoP realm="${issuer}", error="invalid_dpop_proof", algs="${dpopAlgorithms}"`,
+    );
+  }
+}
+
+type Scheme = "Bearer" | "DPoP";
+
+function schemeOf({ cnf }: AccessTokenClaims): Scheme {
+  return cnf?.jkt === undefined ? "Bearer" : "DPoP";
+}
+
+function refuse({ audiences: { issuer } }: UserinfoParts, scheme: Scheme): OAuthError {
+  const algs = scheme === "DPoP" ? `, algs="${dpopAlgorithms}"` : "";
+  return new OAuthError(
+    401,
+    "invalid_token",
+    "the access token is not valid",
+    `${scheme} realm="${issuer}", error="invalid_token"${algs}`,
+  );
+}

@@ -1,0 +1,342 @@
+// The core, configured: one provider for each set of keys and scopes, all on the same stores.
+import { createHmac } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+import {
+  errors,
+  ExternalSigningKey,
+  Provider,
+  type Account,
+  type AdapterFactory,
+  type Grant,
+  type Configuration,
+  type KoaContextWithOIDC,
+} from "oidc-provider";
+import type { KeySet } from "../../key/key-ring.ts";
+import type { SigningAlgorithm } from "../../database/key.ts";
+import type { SigningKey } from "../../key/signing-key.ts";
+import type { SessionLookup } from "../../session/session.ts";
+import type { Account as User, Accounts } from "../../user/account.ts";
+import {
+  firstParty,
+  platformAudience,
+  signedUserinfo,
+  validateClientMetadata,
+} from "../core/client-metadata.ts";
+import type { Audiences } from "../token/audience.ts";
+import { adaptModels, requireProof, type ModelParts } from "./core-models.ts";
+import { isOriginOf } from "../client/cors.ts";
+import { restoreOfflineAccess } from "./offline-access.ts";
+import type { CoreForm, OAuthPages } from "./pages.ts";
+import type { TokenPolicy } from "../token/policy.ts";
+import { buildPromptPolicy } from "../authorization/prompt-policy.ts";
+import type { NeedsSecondFactor } from "../authorization/prompt-policy.ts";
+import { coreRoutes } from "../core/routes.ts";
+import { adoptOwnSession, type FindOwnSession } from "./silent-sign-in.ts";
+import type { TokenClaimsSource } from "../token/token-claims.ts";
+import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
+import { tokenExchangeGrant, tokenExchangeParameters } from "../token/token-exchange.ts";
+import type { TokenExchange } from "../token/token-exchange.ts";
+
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** Lives of tokens and what stands behind them, in seconds. */
+export const ttlSeconds = {
+  accessToken: 15 * minute,
+  idToken: hour,
+  code: minute,
+  deviceCode: 10 * minute,
+  refreshIdle: 30 * day,
+  refreshAbsolute: 90 * day,
+  session: 14 * day,
+  // A grant is reused by later authorizations of one session and must outlive the last of their refresh tokens.
+  grant: (90 + 14 + 1) * day,
+  interaction: hour,
+} as const;
+
+/** The public client that the service's own login issues tokens for. */
+export const platformClientId = "platform";
+
+const clientAuthMethods = [
+  "client_secret_basic",
+  "client_secret_post",
+  "client_secret_jwt",
+  "private_key_jwt",
+  "none",
+] as const;
+const clientAuthAlgorithms = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
+
+/** What providers are made of. */
+export interface ProviderParts extends ModelParts {
+  /** Issuer and base of all URLs; no path. */
+  issuer: string;
+  algorithm: SigningAlgorithm;
+  adapter: AdapterFactory;
+  policy: TokenPolicy;
+  accounts: Accounts;
+  sessions: SessionLookup;
+  findOwnSession: FindOwnSession;
+  /** The grant for a request that must not ask, if all of it was agreed before. */
+  agreeSilently: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
+  claims: TokenClaimsSource;
+  exchange: TokenExchange;
+  pages: OAuthPages;
+  /** Values of `acr` that sign-ins can reach. */
+  acrValues: readonly string[];
+  /** Whether a policy asks that the user has a second factor for this client. */
+  needsSecondFactor: NeedsSecondFactor;
+  /** Path of the page that signs a user in or asks for consent. */
+  interactionPath: (uid: string) => string;
+  /** Signs cookies. */
+  cookieSecret: Uint8Array;
+  audiences: Audiences;
+  /** Which clients must use PKCE. */
+  pkce: "all" | "public";
+  fetch: (url: string | URL, options: RequestInit) => Promise<Response>;
+}
+
+class RingKey extends ExternalSigningKey {
+  readonly #key: SigningKey;
+
+  constructor(key: SigningKey) {
+    super();
+    this.#key = key;
+    Object.assign(this, { kid: key.kid, alg: key.algorithm });
+  }
+
+  override keyObject(): SigningKey["publicKey"] {
+    return this.#key.publicKey;
+  }
+
+  override sign(data: Uint8Array): Buffer | Promise<Buffer> {
+    return this.#key.sign(data);
+  }
+}
+
+/** Makes a provider, in about a millisecond. */
+export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
+  const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
+  provider.proxy = true;
+  adaptModels(provider, parts);
+  provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
+    ...tokenExchangeParameters,
+  ]);
+  return provider;
+}
+
+function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
+  const { issuer, policy, claims, audiences } = parts;
+  const isHttps = issuer.startsWith("https:");
+  return {
+    adapter: parts.adapter,
+    jwks: { keys: keys.published.map((key) => new RingKey(key)) },
+    routes: coreRoutes,
+    clients: [
+      {
+        client_id: platformClientId,
+        token_endpoint_auth_method: "none",
+        grant_types: ["refresh_token"],
+        response_types: [],
+        redirect_uris: [],
+        scope: [...policy.scopeNames].join(" "),
+      },
+    ],
+    extraClientMetadata: {
+      properties: [firstParty, platformAudience, signedUserinfo],
+      validator: validateClientMetadata,
+    },
+    clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
+    scopes: [...policy.scopeNames],
+    claims: {
+      ...claimsOfScope,
+      acr: null,
+      amr: null,
+      auth_time: null,
+      iss: null,
+      sid: null,
+    },
+    extraParams: {
+      scope: async (ctx, scope, client) => {
+        await restoreOfflineAccess(ctx, scope, client);
+        await adoptOwnSession(ctx, parts.sessions, parts.findOwnSession);
+      },
+    },
+    acrValues: parts.acrValues,
+    responseTypes: ["code"],
+    pkce: {
+      required: (_ctx, client) =>
+        parts.pkce === "all" ||
+        client.clientAuthMethod === "none" ||
+        client.applicationType === "native",
+    },
+    conformIdTokenClaims: false,
+    // Programs that are no pages send an origin, too: they are served, and only pages do not get to read the answer.
+    clientBasedCORS: (ctx, origin, client) => {
+      if (!isOriginOf(client, origin, issuer)) ctx.remove("Access-Control-Allow-Origin");
+      return true;
+    },
+    loadExistingGrant: async (ctx) => {
+      const { result, session, client, provider } = ctx.oidc;
+      const consent = result?.consent as { grantId?: string } | undefined;
+      const grantId = consent?.grantId ?? session?.grantIdFor(client?.clientId ?? "");
+      return grantId === undefined ? parts.agreeSilently(ctx) : provider.Grant.find(grantId);
+    },
+    rotateRefreshToken: (ctx) => {
+      requireProof(ctx);
+      return true;
+    },
+    issueRefreshToken: (_ctx, client, source) =>
+      client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
+    findAccount: async (_ctx, id) => toCoreAccount(await parts.accounts.find(id)),
+    clientAuthMethods: [...clientAuthMethods],
+    enabledJWA: {
+      idTokenSigningAlgValues: ["RS256", "ES256"],
+      clientAuthSigningAlgValues: [...clientAuthAlgorithms],
+    },
+    ttl: {
+      AccessToken: ttlSeconds.accessToken,
+      ClientCredentials: ttlSeconds.accessToken,
+      AuthorizationCode: ttlSeconds.code,
+      DeviceCode: ttlSeconds.deviceCode,
+      IdToken: ttlSeconds.idToken,
+      Interaction: ttlSeconds.interaction,
+      Session: ttlSeconds.session,
+      Grant: ttlSeconds.grant,
+      RefreshToken: (_ctx, token) => getRefreshTtl(token, parts.clock),
+    },
+    cookies: {
+      keys: [createHmac("sha256", parts.cookieSecret).update("oauth cookies").digest("base64url")],
+      names: {
+        session: isHttps ? "__Host-oauth_session" : "oauth_session",
+        interaction: isHttps ? "__Secure-oauth_interaction" : "oauth_interaction",
+        resume: isHttps ? "__Secure-oauth_resume" : "oauth_resume",
+      },
+      long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
+      short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
+    },
+    discovery: describeMore(parts.pages),
+    interactions: {
+      url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
+      policy: buildPromptPolicy(
+        parts.sessions,
+        parts.needsSecondFactor,
+        parts.acrValues,
+        parts.clock,
+      ),
+    },
+    formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: true },
+      clientCredentials: { enabled: true },
+      // Both endpoints are ours; the core authenticates clients there that sign assertions.
+      introspection: { enabled: true, allowedPolicy: () => false },
+      revocation: { enabled: true, allowedPolicy: () => false },
+      registration: { enabled: true, initialAccessToken: true },
+      registrationManagement: { enabled: true, rotateRegistrationAccessToken: true },
+      pushedAuthorizationRequests: { enabled: true },
+      dPoP: { enabled: true },
+      backchannelLogout: { enabled: true },
+      claimsParameter: { enabled: true },
+      externalSigningSupport: { enabled: true, ack: "experimental-01" },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => issuer,
+        useGrantedResource: () => true,
+        getResourceServerInfo: async (ctx, indicator, client) => {
+          const audience = audiences.choose(client, indicator);
+          if (audience === undefined)
+            throw new errors.InvalidTarget("the client may not have tokens for the resource");
+          return {
+            scope: (await claims.permitScopes(ctx, client.clientId, client.scope)).join(" "),
+            audience,
+            accessTokenTTL: ttlSeconds.accessToken,
+            accessTokenFormat: "jwt",
+            jwt: { sign: { alg: keys.active.algorithm } },
+          };
+        },
+      },
+      ...buildPageFeatures(parts.pages),
+    },
+    renderError: (ctx, out, error) => {
+      ctx.type = "html";
+      const isExpired = error instanceof errors.SessionNotFound;
+      const kind = isExpired ? "expired" : out.error === "server_error" ? "failed" : "refused";
+      ctx.body = parts.pages.error(ctx.req, {
+        kind,
+        code: out.error,
+        detail: out.error_description ?? "",
+      });
+    },
+    fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
+    fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
+  };
+}
+
+// Discovery's members that the core leaves out.
+function describeMore({ languages }: OAuthPages): Record<string, unknown> {
+  return {
+    prompt_values_supported: ["none", "login", "consent", "select_account"],
+    ui_locales_supported: languages,
+    introspection_endpoint_auth_methods_supported: clientAuthMethods,
+    introspection_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
+    revocation_endpoint_auth_methods_supported: clientAuthMethods,
+    revocation_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
+  };
+}
+
+function buildPageFeatures(
+  pages: OAuthPages,
+): Pick<NonNullable<Configuration["features"]>, "rpInitiatedLogout" | "deviceFlow"> {
+  const show = (ctx: KoaContextWithOIDC, page: string): void => {
+    ctx.type = "html";
+    ctx.body = page;
+  };
+  const nameClient = (ctx: KoaContextWithOIDC): string =>
+    ctx.oidc.client?.clientName ?? ctx.oidc.client?.clientId ?? "";
+  // The core's own forms have no labels, and scripts in their attributes.
+  const readForm = (ctx: KoaContextWithOIDC, route: string): CoreForm => ({
+    action: ctx.oidc.urlFor(route),
+    xsrf: (ctx.oidc.session as unknown as { state: { secret: string } }).state.secret,
+  });
+  return {
+    rpInitiatedLogout: {
+      enabled: true,
+      logoutSource: (ctx) =>
+        show(ctx, pages.signOut(ctx.req, readForm(ctx, "end_session_confirm"))),
+      postLogoutSuccessSource: (ctx) => show(ctx, pages.signedOut(ctx.req)),
+    },
+    deviceFlow: {
+      enabled: true,
+      charset: "base-20",
+      mask: "****-****",
+      userCodeInputSource: (ctx, _form, _out, problem) => {
+        const asked = new URL(ctx.originalUrl, "http://localhost").searchParams.get("user_code");
+        const entered = {
+          code: (problem as { userCode?: string } | undefined)?.userCode ?? asked ?? undefined,
+          isWrong: problem !== undefined,
+        };
+        show(ctx, pages.deviceCode(ctx.req, readForm(ctx, "code_verification"), entered));
+      },
+      userCodeConfirmSource: (ctx, _form, _client, _info, code) => {
+        const entered = String(ctx.oidc.params?.["user_code"]);
+        const device = { client: nameClient(ctx), code, entered };
+        show(ctx, pages.confirmDevice(ctx.req, readForm(ctx, "code_verification"), device));
+      },
+      successSource: (ctx) => show(ctx, pages.deviceDone(ctx.req, nameClient(ctx))),
+    },
+  };
+}
+
+// Each use extends a refresh token, but never past the absolute end that began with the first of its family.
+function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): number {
+  const now = Math.floor(clock.now() / 1_000);
+  const left = (token.iiat ?? now) + ttlSeconds.refreshAbsolute - now;
+  return Math.max(1, Math.min(ttlSeconds.refreshIdle, left));
+}
+
+function toCoreAccount(account: User | undefined): Account | undefined {
+  if (account === undefined || account.disabled) return undefined;
+  return { accountId: account.id, claims: () => describeAccount(account) };
+}

@@ -1,0 +1,140 @@
+// Access tokens of our own, verified with the key ring.
+import { hash, verify, type KeyObject } from "node:crypto";
+import type { Clock } from "@platform/kernel/time";
+import type { KeyRing } from "../../key/key-ring.ts";
+import type { SigningAlgorithm } from "../../database/key.ts";
+import type { RevocationList } from "./revocation-list.ts";
+
+/** The claims of an access token (RFC 9068) as they are signed. */
+export interface AccessTokenClaims {
+  iss: string;
+  sub: string;
+  aud: string;
+  /** Seconds since 1970. */
+  exp: number;
+  iat: number;
+  jti: string;
+  client_id: string;
+  scope?: string;
+  sid?: string;
+  username?: string;
+  roles: string[];
+  tenant?: string;
+  policy_version: number;
+  /** The user's epoch when it was issued. */
+  epoch?: number;
+  auth_time?: number;
+  acr?: string;
+  amr?: string[];
+  cnf?: { jkt?: string };
+  act?: Actor;
+}
+
+/** Who acts for the subject (RFC 8693 section 4.1), and on whose behalf they were called. */
+export interface Actor {
+  sub: string;
+  act?: Actor;
+}
+
+/** A token that is good now. */
+export interface VerifiedAccessToken {
+  readonly claims: AccessTokenClaims;
+  readonly kid: string;
+}
+
+const tokenCharactersMax = 16_384;
+const cacheMax = 10_000;
+const segmentsPattern = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+
+/** Whether a token could be one of ours, rather than a refresh token. */
+export function isJwt(token: string): boolean {
+  return segmentsPattern.test(token);
+}
+
+/** Verifies access tokens and says whether they have been revoked. */
+export class AccessTokenVerifier {
+  readonly #keys: KeyRing;
+  readonly #revocations: RevocationList;
+  readonly #issuer: string;
+  readonly #clock: Clock;
+  /** Digest of the token → what it says; the signature is checked once, everything else at each use. */
+  readonly #verified = new Map<string, VerifiedAccessToken>();
+
+  constructor(options: {
+    keys: KeyRing;
+    revocations: RevocationList;
+    issuer: string;
+    clock: Clock;
+  }) {
+    this.#keys = options.keys;
+    this.#revocations = options.revocations;
+    this.#issuer = options.issuer;
+    this.#clock = options.clock;
+  }
+
+  /** The token's claims while it is good; undefined for any other text. */
+  async verify(token: string): Promise<VerifiedAccessToken | undefined> {
+    const signed = await this.verifySignature(token);
+    if (signed === undefined) return undefined;
+    const { claims, kid } = signed;
+    if (claims.exp <= this.#clock.now() / 1_000) return undefined;
+    const { jti, client_id, sid, sub, epoch } = claims;
+    if (await this.#revocations.isRevoked({ jti, kid, client_id, sid, sub, epoch }))
+      return undefined;
+    return signed;
+  }
+
+  /** The claims of a token that we signed with a key that is still published, expired and revoked ones included. */
+  async verifySignature(token: string): Promise<VerifiedAccessToken | undefined> {
+    if (token.length > tokenCharactersMax) return undefined;
+    const digest = hash("sha256", token, "base64");
+    const known = this.#verified.get(digest);
+    if (known !== undefined) return this.#keys.peek(known.kid) === undefined ? undefined : known;
+    const found = await this.#check(token);
+    if (found === undefined) return undefined;
+    if (this.#verified.size >= cacheMax) {
+      const oldest = this.#verified.keys().next();
+      if (oldest.done !== true) this.#verified.delete(oldest.value);
+    }
+    this.#verified.set(digest, found);
+    return found;
+  }
+
+  async #check(token: string): Promise<VerifiedAccessToken | undefined> {
+    if (!isJwt(token)) return undefined;
+    const [head = "", body = "", signature = ""] = token.split(".");
+    const header = parseSegment(head);
+    const kid = header?.["kid"];
+    if (header?.["typ"] !== "at+jwt" || typeof kid !== "string") return undefined;
+    const key = await this.#keys.find(kid);
+    if (key === undefined || header["alg"] !== key.algorithm) return undefined;
+    if (!isSignature(`${head}.${body}`, signature, key.publicKey, key.algorithm)) return undefined;
+    const claims = parseSegment(body) as unknown as AccessTokenClaims | undefined;
+    // What we signed has the shape that we sign; only the issuer can have been another one.
+    return claims?.iss === this.#issuer ? { claims, kid } : undefined;
+  }
+}
+
+function parseSegment(segment: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(segment, "base64url").toString("utf8"));
+    return typeof value === "object" && value !== null
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isSignature(
+  signed: string,
+  signature: string,
+  key: KeyObject,
+  algorithm: SigningAlgorithm,
+): boolean {
+  const bytes = Buffer.from(signature, "base64url");
+  const data = Buffer.from(signed);
+  return algorithm === "RS256"
+    ? verify("sha256", data, key, bytes)
+    : verify("sha256", data, { key, dsaEncoding: "ieee-p1363" }, bytes);
+}

@@ -1,0 +1,60 @@
+// Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo alone.
+import { PlatformError } from "@platform/kernel/errors";
+import { firstParty, platformAudience } from "../core/client-metadata.ts";
+
+const resourceCharactersMax = 512;
+
+/** The members of a client that decide. */
+export type AudienceClient = Readonly<Record<string, unknown>> & { readonly clientId: string };
+
+/** Chooses audiences. */
+export class Audiences {
+  /** The audience of tokens for the platform's services. */
+  readonly platform: string;
+  /** The audience of tokens for userinfo, and the resource of requests that name none. */
+  readonly issuer: string;
+  /** The resource by which clients ask for the platform's audience, which must be a URI: `urn:` and the audience if it is none. */
+  readonly platformResource: string;
+  readonly #ownClientId: string;
+
+  /** Throws `validation_failed` if the tokens of all clients would be good for the platform's services. */
+  constructor(options: { issuer: string; platform: string; ownClientId: string }) {
+    const { issuer, platform, ownClientId } = options;
+    if (normalize(platform) === normalize(issuer)) {
+      throw new PlatformError(
+        "validation_failed",
+        `PLATFORM_AUTH_AUDIENCE is ${platform}, as the public URL is: tokens of third-party clients have that audience. Choose another one.`,
+      );
+    }
+    this.issuer = issuer;
+    this.platform = platform;
+    this.platformResource = URL.canParse(platform) ? platform : `urn:${platform}`;
+    this.#ownClientId = ownClientId;
+  }
+
+  /** The audience of a token of the client for a resource; undefined if the client may not have one. */
+  choose(client: AudienceClient, resource: string): string | undefined {
+    const isOwn = client.clientId === this.#ownClientId || client[firstParty] === true;
+    const allowance = client[platformAudience];
+    if (resource === this.issuer)
+      return isOwn || allowance === "always" ? this.platform : this.issuer;
+    if (this.#isPlatform(resource))
+      return isOwn || allowance !== undefined ? this.platform : undefined;
+    return resource.length <= resourceCharactersMax &&
+      normalize(resource) !== normalize(this.issuer)
+      ? resource
+      : undefined;
+  }
+
+  // However it is written: services compare audiences by characters, but nobody should depend on it.
+  #isPlatform(resource: string): boolean {
+    const normalized = normalize(resource);
+    return (
+      normalized === normalize(this.platformResource) || normalized === normalize(this.platform)
+    );
+  }
+}
+
+function normalize(resource: string): string {
+  return (URL.canParse(resource) ? new URL(resource).href : resource).toLowerCase();
+}

@@ -1,0 +1,98 @@
+// Tokens for the service's own login: the core's models, for the built-in public client.
+import { PlatformError } from "@platform/kernel/errors";
+import type { Provider } from "oidc-provider";
+import type { SigningAlgorithm } from "../../database/key.ts";
+import type { SessionInfo } from "../../session/session.ts";
+import type { Account } from "../../user/account.ts";
+import type { ItemStore } from "./item-store.ts";
+import type { TokenPolicy } from "./policy.ts";
+import type { LoginTokens } from "../port.ts";
+import { platformClientId, ttlSeconds } from "../provider/provider.ts";
+import type { RevocationList } from "./revocation-list.ts";
+import type { TokenClaimsSource } from "./token-claims.ts";
+
+/** What it works with. */
+export interface LoginTokenMintParts {
+  getProvider: () => Provider;
+  policy: TokenPolicy;
+  claims: TokenClaimsSource;
+  items: ItemStore;
+  revocations: RevocationList;
+  issuer: string;
+  audience: string;
+  getAlgorithm: () => SigningAlgorithm;
+}
+
+/** Mints. */
+export class LoginTokenMint {
+  readonly #parts: LoginTokenMintParts;
+
+  constructor(parts: LoginTokenMintParts) {
+    this.#parts = parts;
+  }
+
+  /** An access and a refresh token of the session. Throws 401 where it has been revoked meanwhile. */
+  async mint(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens> {
+    const { getProvider, policy, claims, items, revocations, issuer, audience } = this.#parts;
+    const provider = getProvider();
+    const client = await provider.Client.find(platformClientId);
+    if (client === undefined) throw new Error("the built-in client is missing");
+    const rights = await policy.findUserRights(account.id);
+    const asked = scope?.split(" ");
+    const scopes = policy
+      .permitAll(rights)
+      .filter((name) => asked === undefined || asked.includes(name))
+      .join(" ");
+
+    const grant = new provider.Grant({ accountId: account.id, clientId: client.clientId });
+    grant.addOIDCScope(scopes);
+    grant.addResourceScope(issuer, scopes);
+    const grantId = await grant.save();
+
+    const shared = { accountId: account.id, client, grantId, gty: "login", sessionUid: session.id };
+    const authTime = Math.floor(session.authTime / 1_000);
+    const access = new provider.AccessToken({ ...shared, sid: session.id });
+    access.resourceServer = new provider.ResourceServer(issuer, {
+      scope: scopes,
+      audience,
+      accessTokenTTL: ttlSeconds.accessToken,
+      accessTokenFormat: "jwt",
+      jwt: { sign: { alg: this.#parts.getAlgorithm() } },
+    });
+    access.scope = scopes;
+    const { acr, amr } = session;
+    claims.setAuthentication(access, { sid: session.id, authTime, acr, amr }, rights);
+    const refresh = new provider.RefreshToken({
+      ...shared,
+      acr,
+      amr: [...amr],
+      authTime,
+      resource: issuer,
+      rotations: 0,
+      scope: scopes,
+      sid: session.id,
+    });
+    const [access_token, refresh_token] = await Promise.all([access.save(), refresh.save()]);
+
+    // Whoever ended the session while this went on has deleted what was there then.
+    const isVoid = await revocations.isRevoked({
+      jti: access.jti,
+      kid: "",
+      client_id: client.clientId,
+      sid: session.id,
+      sub: account.id,
+      epoch: account.epoch,
+    });
+    if (isVoid) {
+      await items.revokeGrant(grantId);
+      throw new PlatformError("unauthorized", "The session has ended.");
+    }
+    return {
+      access_token,
+      token_type: "Bearer",
+      expires_in: ttlSeconds.accessToken,
+      refresh_token,
+      scope: scopes,
+    };
+  }
+}

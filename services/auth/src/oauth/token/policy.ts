@@ -1,0 +1,136 @@
+// Which scopes exist, and which of them a user or a client is permitted.
+import type { Clock } from "@platform/kernel/time";
+import { hasPermission, intersectPermissions } from "../../rbac/permission.ts";
+import { openidScopes, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
+import { managementScopes } from "../../database/rbac.ts";
+
+const clientRightsMs = 1_000;
+const clientsMax = 10_000;
+
+/** The policy as tokens need it. */
+export class TokenPolicy {
+  readonly #rbac: Rbac;
+  readonly #clock: Clock;
+  readonly #clientRights = new Map<string, { rights: Rights; until: number }>();
+  #scopes: ReadonlyMap<string, readonly string[]> = new Map();
+  #requirements: ReadonlyMap<string, ScopeRights> = new Map();
+  #names: ReadonlySet<string> = new Set(openidScopes);
+  #firstParty: ReadonlySet<string> = new Set(openidScopes);
+
+  constructor(rbac: Rbac, clock: Clock) {
+    this.#rbac = rbac;
+    this.#clock = clock;
+  }
+
+  /** All scopes, those of OpenID Connect among them. */
+  get scopeNames(): ReadonlySet<string> {
+    return this.#names;
+  }
+
+  /** Permissions that each scope conveys, those of its roles included; none for those of OpenID Connect. */
+  get scopePermissions(): ReadonlyMap<string, readonly string[]> {
+    return this.#scopes;
+  }
+
+  /** True if first-party clients get the scope without the user's consent. */
+  isFirstParty(scope: string): boolean {
+    return this.#firstParty.has(scope);
+  }
+
+  /** Reads the scopes; whether there are others than before. */
+  async refresh(): Promise<boolean> {
+    const scopes = await this.#rbac.listScopeRights();
+    const before = [...this.#names].join(" ");
+    this.#scopes = new Map([
+      ...scopes.map((scope) => [scope.name, listConveyed(scope)] as const),
+      ...openidScopes.map((name) => [name, []] as const),
+    ]);
+    this.#requirements = new Map(scopes.map((scope) => [scope.name, scope]));
+    this.#firstParty = new Set([
+      ...openidScopes,
+      ...scopes.filter(({ first_party }) => first_party).map(({ name }) => name),
+    ]);
+    this.#names = new Set([...openidScopes, ...this.#scopes.keys()]);
+    return before !== [...this.#names].join(" ");
+  }
+
+  /** A user's rights, as they are now. */
+  findUserRights(userId: string): Promise<Rights> {
+    return this.#rbac.findRights({ kind: "user", id: userId });
+  }
+
+  /** A client's rights, at most a second old: machines ask for tokens often. */
+  async findClientRights(clientId: string): Promise<Rights> {
+    const now = this.#clock.monotonicMs();
+    const known = this.#clientRights.get(clientId);
+    if (known !== undefined && now < known.until) return known.rights;
+    const rights = await this.#rbac.findRights({ kind: "client", id: clientId });
+    if (this.#clientRights.size >= clientsMax) this.#clientRights.clear();
+    this.#clientRights.set(clientId, { rights, until: now + clientRightsMs });
+    return rights;
+  }
+
+  /**
+   * The scopes that may be issued to a client for someone with these rights. A client without a list of its own has
+   * those of OpenID Connect only. Without `rights`, which is before anyone has signed in, roles are left out of account.
+   */
+  permit(clientScope: string | undefined, rights: Rights | undefined): string[] {
+    const allowed = clientScope === undefined ? openidScopes : clientScope.split(" ");
+    return allowed.filter((name) => this.#isPermitted(name, rights));
+  }
+
+  #isPermitted(name: string, rights: Rights | undefined): boolean {
+    if (openidScopes.includes(name)) return true;
+    const needed = this.#requirements.get(name);
+    if (needed === undefined) return false;
+    if (rights === undefined) return true;
+    return (
+      needed.permissions.some((permission) => hasPermission(rights.permissions, permission)) ||
+      needed.roles.some((role) => hasRole(rights, role))
+    );
+  }
+
+  /** Every scope that someone with these rights may have, those of OpenID Connect among them. */
+  permitAll(rights: Rights): string[] {
+    return [...this.#names].filter((name) => this.#isPermitted(name, rights));
+  }
+
+  /** True if a token with this scope conveys the permission, provided that its subject has it. */
+  conveys(scope: string | undefined, permission: string): boolean {
+    return hasPermission(this.#listConveyed(scope?.split(" ") ?? []), permission);
+  }
+
+  /**
+   * The rights of a token's subject as far as the token conveys them. Tokens of the service's own login stand for the user
+   * and convey permissions that no scope names, unless they were asked for with less than what the roles permit.
+   */
+  limit(rights: Rights, scope: readonly string[], isOwnLogin: boolean): Rights {
+    const isWhole =
+      isOwnLogin &&
+      [...managementScopes].every(
+        (name) =>
+          !this.#scopes.has(name) || scope.includes(name) || !this.#isPermitted(name, rights),
+      );
+    if (isWhole) return rights;
+    const conveyed = this.#listConveyed(scope);
+    return { ...rights, permissions: intersectPermissions(rights.permissions, conveyed) };
+  }
+
+  #listConveyed(scope: readonly string[]): readonly string[] {
+    return scope.flatMap((name) => this.#scopes.get(name) ?? []);
+  }
+}
+
+function listConveyed({ permissions, roles }: ScopeRights): readonly string[] {
+  if (roles.length === 0) return permissions;
+  return [...new Set([...permissions, ...roles.flatMap((role) => role.permissions)])];
+}
+
+// Having all that a role permits is as good as having the role: administrators need not bind themselves to each.
+function hasRole(rights: Rights, { name, permissions }: ScopeRights["roles"][number]): boolean {
+  if (rights.roles.includes(name)) return true;
+  return (
+    permissions.length > 0 &&
+    permissions.every((permission) => hasPermission(rights.permissions, permission))
+  );
+}

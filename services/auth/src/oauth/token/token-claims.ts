@@ -1,0 +1,173 @@
+// What access tokens say and which scopes they carry: asked by the core while it issues one.
+import type { Clock } from "@platform/kernel/time";
+import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
+import { createGoneError } from "../core/core-errors.ts";
+import type { TokenPolicy } from "./policy.ts";
+import { openidScopes, type Rights } from "../../rbac/rights.ts";
+import type { Accounts } from "../../user/account.ts";
+import type { Actor } from "./access-token.ts";
+import type { RevocationList } from "./revocation-list.ts";
+import { claimsOfScope } from "./user-claims.ts";
+
+/** How and when the user of a token proved who they are. */
+export interface Authentication {
+  sid: string | undefined;
+  /** Seconds since 1970. */
+  authTime: number | undefined;
+  acr?: string | undefined;
+  amr?: readonly string[] | undefined;
+  /** Who acts for the user, where it is not the client by itself. */
+  act?: Actor;
+}
+
+/** The core's token as far as it matters here. */
+interface IssuedToken {
+  kind: string;
+  jti: string;
+  exp?: number;
+  clientId?: string;
+  accountId?: string;
+  grantId?: string;
+  sessionUid?: string;
+}
+
+interface TokenSource {
+  authTime?: number | undefined;
+  acr?: string | undefined;
+  amr?: readonly string[] | undefined;
+  /** The parameter `claims` of the authorization request. */
+  claims?: { userinfo?: Record<string, unknown> | undefined } | undefined;
+}
+
+/** Completes tokens. One for all providers. */
+export class TokenClaimsSource {
+  readonly #policy: TokenPolicy;
+  readonly #accounts: Accounts;
+  readonly #revocations: RevocationList;
+  readonly #clock: Clock;
+  readonly #hasGrant: (grantId: string) => Promise<boolean>;
+  readonly #authentications = new WeakMap<object, Authentication>();
+  readonly #rights = new WeakMap<object, Promise<Rights>>();
+
+  constructor(options: {
+    policy: TokenPolicy;
+    accounts: Accounts;
+    revocations: RevocationList;
+    clock: Clock;
+    hasGrant: (grantId: string) => Promise<boolean>;
+  }) {
+    this.#policy = options.policy;
+    this.#accounts = options.accounts;
+    this.#revocations = options.revocations;
+    this.#clock = options.clock;
+    this.#hasGrant = options.hasGrant;
+  }
+
+  /**
+   * Says how the user of a token signed in that is issued outside of a request, and what they may do where that has been
+   * looked up.
+   */
+  setAuthentication(token: object, authentication: Authentication, rights?: Rights): void {
+    this.#authentications.set(token, authentication);
+    if (rights !== undefined) this.#rights.set(token, Promise.resolve(rights));
+  }
+
+  /**
+   * Scopes that may be issued in this request: those of the client, as far as the roles of whoever it acts for permit. A
+   * machine that names none gets all of them.
+   */
+  async permitScopes(
+    ctx: KoaContextWithOIDC,
+    clientId: string,
+    clientScope: string | undefined,
+  ): Promise<string[]> {
+    const { params } = ctx.oidc;
+    if (params?.["grant_type"] === "client_credentials") {
+      const rights = await this.#policy.findClientRights(clientId);
+      // OpenID Connect is about people.
+      const permitted = this.#policy
+        .permit(clientScope, rights)
+        .filter((scope) => !openidScopes.includes(scope));
+      if (params["scope"] === undefined && permitted.length > 0)
+        params["scope"] = permitted.join(" ");
+      return permitted;
+    }
+    const userId = ctx.oidc.entities.Account?.accountId ?? ctx.oidc.session?.accountId;
+    const rights = userId === undefined ? undefined : await this.#findUserRights(ctx, userId);
+    return this.#policy.permit(clientScope, rights);
+  }
+
+  /** Adds our claims to a token that is about to be signed, and notes it under its grant. */
+  async complete(
+    ctx: KoaContextWithOIDC | undefined,
+    token: object,
+    jwt: JWTStructured,
+  ): Promise<void> {
+    const issued = token as IssuedToken;
+    if (issued.accountId === undefined) {
+      const { roles, policyVersion } = await this.#policy.findClientRights(issued.clientId!);
+      Object.assign(jwt.payload, { roles, policy_version: policyVersion });
+      return;
+    }
+    const account = await this.#accounts.find(issued.accountId);
+    if (account === undefined || account.disabled) throw createGoneError();
+    const { roles, policyVersion } = await this.#findUserRights(ctx ?? token, account.id);
+    const { sid, authTime, acr, amr, act } = this.#readAuthentication(ctx, issued);
+    Object.assign(jwt.payload, {
+      sid,
+      username: account.username,
+      roles,
+      tenant: account.tenant,
+      policy_version: policyVersion,
+      epoch: account.epoch,
+      auth_time: authTime,
+      acr,
+      amr,
+      act,
+    });
+    await this.#noteIssued(issued, Object.keys(findSource(ctx).claims?.userinfo ?? {}));
+  }
+
+  #readAuthentication(
+    ctx: KoaContextWithOIDC | undefined,
+    token: IssuedToken,
+  ): Partial<Authentication> {
+    const given = this.#authentications.get(token);
+    if (given !== undefined) return given;
+    const { authTime, acr, amr } = findSource(ctx);
+    return {
+      ...(token.sessionUid === undefined ? {} : { sid: token.sessionUid }),
+      ...(authTime === undefined ? {} : { authTime }),
+      acr,
+      amr,
+    };
+  }
+
+  // First noted, then looked whether the grant is still there: whoever revokes it deletes it before reading the notes.
+  async #noteIssued({ jti, grantId, exp }: IssuedToken, claims: readonly string[]): Promise<void> {
+    if (grantId === undefined) return;
+    await this.#revocations.noteIssued({
+      jti,
+      grantId,
+      claims: claims.filter((name) => knownClaims.has(name)),
+      expiresAt: exp === undefined ? this.#clock.now() + 3_600_000 : exp * 1_000,
+    });
+    if (!(await this.#hasGrant(grantId))) throw createGoneError();
+  }
+
+  #findUserRights(request: object, userId: string): Promise<Rights> {
+    const known = this.#rights.get(request);
+    if (known !== undefined) return known;
+    const rights = this.#policy.findUserRights(userId);
+    this.#rights.set(request, rights);
+    return rights;
+  }
+}
+
+// What the token is issued for.
+function findSource(ctx: KoaContextWithOIDC | undefined): TokenSource {
+  const { AuthorizationCode, RefreshToken, DeviceCode } = ctx?.oidc.entities ?? {};
+  return AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
+}
+
+const knownClaims: ReadonlySet<string> = new Set(Object.values(claimsOfScope).flat());

@@ -1,0 +1,197 @@
+// Token exchange (RFC 8693): a service that was called with a user's token gets one of its own for the same user, to call on.
+import type { Clock } from "@platform/kernel/time";
+import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
+import { hasPermission } from "../../rbac/permission.ts";
+import type { Accounts } from "../../user/account.ts";
+import type { AccessTokenClaims, AccessTokenVerifier, Actor } from "./access-token.ts";
+import type { AudienceClient, Audiences } from "./audience.ts";
+import type { CoreClient } from "../core/core-client.ts";
+import type { TokenPolicy } from "./policy.ts";
+import type { RevocationList } from "./revocation-list.ts";
+import type { TokenClaimsSource } from "./token-claims.ts";
+
+/** Its grant type. */
+export const tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange";
+/** What clients need beside the grant type: acting for users is given by administrators, not by registering. */
+export const exchangePermission = "tokens:exchange";
+/** Its parameters. */
+export const tokenExchangeParameters: readonly string[] = [
+  "subject_token",
+  "subject_token_type",
+  "actor_token",
+  "actor_token_type",
+  "requested_token_type",
+  "audience",
+  "resource",
+  "scope",
+];
+
+const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
+const badSubject = "the subject token is not valid";
+const jwtType = "urn:ietf:params:oauth:token-type:jwt";
+/** A chain of services that act for each other ends somewhere. */
+const actorsMax = 4;
+
+/** What it works with. */
+export interface TokenExchangeParts {
+  verifier: AccessTokenVerifier;
+  policy: TokenPolicy;
+  accounts: Accounts;
+  claims: TokenClaimsSource;
+  revocations: RevocationList;
+  clock: Clock;
+  audiences: Audiences;
+  accessTokenSeconds: number;
+  getAlgorithm: () => "RS256" | "ES256";
+}
+
+/**
+ * Exchanges. The new token says no more than the old one (scope, time, how the user signed in), names who acts (`act`), and
+ * ends with the session, the user's epoch and the grant of the old one.
+ */
+export class TokenExchange {
+  readonly #parts: TokenExchangeParts;
+
+  constructor(parts: TokenExchangeParts) {
+    this.#parts = parts;
+  }
+
+  /** Answers a request of the token endpoint whose client the core has authenticated. */
+  async handle(provider: Provider, ctx: KoaContextWithOIDC): Promise<void> {
+    const client = ctx.oidc.client as CoreClient;
+    const params = readParams(ctx.oidc.params ?? {});
+    await this.#requireAllowed(client, ctx);
+    requireSupported(params);
+    const subject = await this.#verifySubject(params);
+    const audience = this.#chooseAudience(client, params, subject.aud);
+    const scope = await this.#narrowScope(client, subject, params.get("scope"));
+    const actors = subject.act === undefined ? {} : { act: subject.act };
+    const act: Actor = { sub: client.clientId, ...actors };
+    if (countActors(act) > actorsMax)
+      throw new errors.InvalidRequest("the chain of actors is too long");
+
+    const { claims, revocations, clock, audiences, accessTokenSeconds } = this.#parts;
+    // Every token of a user has one for as long as it lives.
+    const grantId = await revocations.findGrantOf(subject.jti);
+    if (grantId === undefined) throw new errors.InvalidRequest(badSubject);
+    const nowSeconds = Math.floor(clock.now() / 1_000);
+    const expiresIn = Math.min(accessTokenSeconds, subject.exp - nowSeconds);
+    const token = new provider.AccessToken({
+      accountId: subject.sub,
+      client,
+      gty: tokenExchangeGrant,
+      expiresIn,
+      grantId,
+      ...(subject.sid === undefined ? {} : { sessionUid: subject.sid, sid: subject.sid }),
+    });
+    token.resourceServer = new provider.ResourceServer(audiences.issuer, {
+      scope,
+      audience,
+      accessTokenTTL: expiresIn,
+      accessTokenFormat: "jwt",
+      jwt: { sign: { alg: this.#parts.getAlgorithm() } },
+    });
+    token.scope = scope;
+    // The core would count from when it signs, a moment later, and pass the end of the subject token.
+    Object.assign(token, { exp: nowSeconds + expiresIn });
+    claims.setAuthentication(token, {
+      sid: subject.sid,
+      authTime: subject.auth_time,
+      acr: subject.acr,
+      amr: subject.amr,
+      act,
+    });
+    ctx.body = {
+      access_token: await token.save(),
+      issued_token_type: accessTokenType,
+      token_type: "Bearer",
+      expires_in: expiresIn,
+      scope,
+    };
+  }
+
+  async #requireAllowed(client: CoreClient, ctx: KoaContextWithOIDC): Promise<void> {
+    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    if (client.clientAuthMethod === "none" || !hasPermission(permissions, exchangePermission)) {
+      throw new errors.UnauthorizedClient(`the client lacks the permission ${exchangePermission}`);
+    }
+    if (ctx.get("DPoP") !== "" || client.dpopBoundAccessTokens === true) {
+      throw new errors.InvalidRequest("exchanged tokens cannot be bound to a key");
+    }
+  }
+
+  // The audience of before, or, of a token for the platform, a resource that the client names: never a wider one.
+  #chooseAudience(
+    client: AudienceClient,
+    params: ReadonlyMap<string, string>,
+    before: string,
+  ): string {
+    const { audiences } = this.#parts;
+    const resource = params.get("resource");
+    const chosen = resource === undefined ? before : audiences.choose(client, resource);
+    const isWider = chosen !== before && before !== audiences.platform;
+    const isUnallowed =
+      chosen === audiences.platform &&
+      audiences.choose(client, audiences.platformResource) === undefined;
+    if (chosen === undefined || isWider || isUnallowed) throw new errors.InvalidTarget();
+    if ((params.get("audience") ?? chosen) !== chosen) throw new errors.InvalidTarget();
+    return chosen;
+  }
+
+  async #verifySubject(params: ReadonlyMap<string, string>): Promise<AccessTokenClaims> {
+    const type = params.get("subject_token_type");
+    if (type !== accessTokenType && type !== jwtType) {
+      throw new errors.InvalidRequest("subject_token_type must be that of access tokens");
+    }
+    const verified = await this.#parts.verifier.verify(params.get("subject_token") ?? "");
+    const claims = verified?.claims;
+    // Whoever holds a key-bound token without its key has stolen it.
+    if (claims === undefined || claims.cnf !== undefined) {
+      throw new errors.InvalidRequest(badSubject);
+    }
+    const account = await this.#parts.accounts.find(claims.sub);
+    if (account === undefined || account.disabled) {
+      throw new errors.InvalidRequest("the subject token is not that of a user");
+    }
+    return claims;
+  }
+
+  async #narrowScope(
+    client: CoreClient,
+    subject: AccessTokenClaims,
+    asked: string | undefined,
+  ): Promise<string> {
+    const held = new Set(subject.scope?.split(" "));
+    const rights = await this.#parts.policy.findUserRights(subject.sub);
+    const possible = this.#parts.policy
+      .permit(client.scope, rights)
+      .filter((name) => held.has(name));
+    const wanted = asked === undefined ? possible : asked.split(" ");
+    const granted = possible.filter((name) => wanted.includes(name) && name !== "offline_access");
+    if (granted.length === 0)
+      throw new errors.InvalidScope("nothing of the scope may be exchanged", asked ?? "");
+    return granted.join(" ");
+  }
+}
+
+function requireSupported(params: ReadonlyMap<string, string>): void {
+  if (params.has("actor_token") || params.has("actor_token_type")) {
+    throw new errors.InvalidRequest("the client itself is the actor: actor_token is not supported");
+  }
+  const wanted = params.get("requested_token_type") ?? accessTokenType;
+  if (wanted !== accessTokenType && wanted !== jwtType) {
+    throw new errors.InvalidRequest("requested_token_type must be that of access tokens");
+  }
+}
+
+function readParams(params: Readonly<Record<string, unknown>>): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(params).flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value] as const] : [],
+    ),
+  );
+}
+
+function countActors(actor: Actor | undefined): number {
+  return actor === undefined ? 0 : 1 + countActors(actor.act);
+}

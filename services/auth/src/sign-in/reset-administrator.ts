@@ -1,0 +1,65 @@
+// The way back for operators who have locked themselves out: whoever holds the database and its secrets may do this.
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { openDatabase } from "@platform/kernel/db";
+import { createIdSource } from "@platform/kernel/ids";
+import type { Clock } from "@platform/kernel/time";
+import { AuditLog } from "../audit/audit-log.ts";
+import type { AuthConfig } from "../config.ts";
+import { recoveryMs } from "./credentials.ts";
+import { clearGuesses } from "./guessing.ts";
+import { adminRole } from "../rbac/grant.ts";
+import { PolicyStore } from "../rbac/policy-store.ts";
+import { migrateRooms } from "../database/schema.ts";
+import type { AuthTables } from "../database/schema.ts";
+import { loadSecrets } from "../key/secrets.ts";
+import { Throttle } from "../guard/throttle.ts";
+import { Tickets } from "../guard/one-time-tokens.ts";
+import { Users } from "../user/users.ts";
+
+/**
+ * Makes the user an enabled administrator without second factors and waits, and returns the link by which they set a
+ * password within an hour; setting it ends every session of before. Throws where there is no such user or no database.
+ * A service that runs on the database need not be stopped.
+ */
+export async function resetAdministrator(
+  config: AuthConfig,
+  username: string,
+  clock: Clock,
+): Promise<string> {
+  const file = join(config.data_dir, "auth.db");
+  if (config.database_url === undefined && !existsSync(file)) {
+    throw new Error(`there is no database in ${config.data_dir}`);
+  }
+  const url = config.database_url ?? `sqlite:${file}`;
+  const database = openDatabase<AuthTables>({ url, service: "auth" });
+  try {
+    const secrets = loadSecrets(config, database.kind);
+    await migrateRooms(database, clock.now());
+    const policy = new PolicyStore(database, clock);
+    const users = new Users({ database, clock, ids: createIdSource({ clock }), policy });
+    const user = await users.findRowByUsername(username);
+    if (user === undefined) throw new Error(`there is no user ${username}`);
+
+    await users.change(user.id, { disabled: false });
+    await policy.changeBindings({ kind: "user", id: user.id }, "add", [adminRole], undefined);
+    await database.db.deleteFrom("auth_factors").where("user_id", "=", user.id).execute();
+    await database.db.deleteFrom("auth_backup_codes").where("user_id", "=", user.id).execute();
+    await new Throttle(database, clock).clear(`mfa:code:${user.id}`);
+    await clearGuesses(database, user.username_key);
+    const token = await new Tickets(database, clock, secrets.session).issue("recovery", {
+      userId: user.id,
+      ttlMs: recoveryMs,
+    });
+    await new AuditLog(database, clock, secrets.session).record({
+      action: "admin.reset",
+      actor: "machine",
+      target: `user:${user.id}`,
+      ip: "",
+    });
+    const base = config.public_url ?? `http://localhost:${config.addr.port}`;
+    return `${base}/recover?token=${token}`;
+  } finally {
+    await database.close();
+  }
+}

@@ -1,0 +1,86 @@
+// What tokens of applications are worth at the service's own API, and clients from before audiences were told apart.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { PageBrowser } from "../pages/page-browser.ts";
+import { startApplication } from "../pages/relying-party.ts";
+import { stageKinds, startStage } from "../stage.ts";
+
+const account = "/api/v1/auth/account";
+
+test("an application's token does not read the account, whatever its audience", async () => {
+  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  const ada = await join(stage, "ada");
+  for (const [name, metadata, status] of [
+    ["Stranger", {}, 401],
+    ["Own", { first_party: true }, 403],
+    ["Allowed", { platform_audience: "always" }, 403],
+  ] as const) {
+    const application = await startApplication(stage, name, metadata);
+    const browser = new PageBrowser(stage);
+    const { username, password } = ada;
+    await browser.submit(await browser.open("/sign-in"), { username, password }, "/sign-in");
+    let page = await browser.open(await application.begin({ scope: "openid" }));
+    if (page.status !== 0) page = await browser.submit(page, { decision: "allow" });
+    const { access_token: token } = await application.finish(page.url);
+    for (const path of [
+      account,
+      "/api/v1/sessions",
+      "/api/v1/auth/passkeys",
+      "/api/v1/auth/mfa/factors",
+      "/api/v1/auth/grants",
+      `/api/v1/rbac/users/${ada.id}/roles`,
+    ]) {
+      await expectStatus(status, stage, "GET", path, { token });
+    }
+    application.close();
+  }
+  await expectStatus(200, stage, "GET", account, { token: ada.token });
+  await stage.close();
+});
+
+test("a start lists clients that keep the platform's audience until an administrator decides", async () => {
+  const settings = await stageKinds[0]!.prepare();
+  const first = await startWithAdmin(settings);
+  const { token } = await signIn(first, admin);
+  const made = await expectStatus(201, first, "POST", "/api/v1/auth/clients", {
+    token,
+    body: { redirect_uris: ["https://old.example/callback"] },
+  });
+  const { client_id: id } = made.body as unknown as Record<string, string>;
+  await first.database.db.updateTable("auth_oauth_clients").set({ keeps_audience: 1 }).execute();
+  await first.close();
+  const findWarning = (log: readonly string[]): string | undefined =>
+    log.find((line) => line.includes("until an administrator sets"));
+
+  const second = await startStage(settings);
+  assert.ok(findWarning(second.log)?.includes(id!));
+  const root = await signIn(second, admin);
+  const path = `/api/v1/auth/clients/${id}`;
+  const renamed = await expectStatus(200, second, "PATCH", path, {
+    token: root.token,
+    body: { client_name: "Old" },
+  });
+  assert.equal((renamed.body as Record<string, unknown>)["platform_audience"], "always");
+  const decided = await expectStatus(200, second, "PATCH", path, {
+    token: root.token,
+    body: { platform_audience: null },
+  });
+  assert.equal((decided.body as Record<string, unknown>)["platform_audience"], undefined);
+  await second.close();
+
+  const third = await startStage(settings);
+  assert.equal(findWarning(third.log), undefined);
+  await third.close();
+});
+
+test("a start refuses an audience that tokens of third-party clients would have", async () => {
+  await assert.rejects(
+    startStage({
+      ...(await stageKinds[0]!.prepare()),
+      public_url: "https://id.example",
+      audience: "https://id.example/",
+    }),
+    /PLATFORM_AUTH_AUDIENCE/,
+  );
+});

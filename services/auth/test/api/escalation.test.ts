@@ -1,0 +1,377 @@
+// Holders of `clients:write` and `rbac:write` who try to get more than they have: by clients, scopes, policies, tokens.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import type { Person } from "../client.ts";
+import { PageBrowser, readText } from "../pages/page-browser.ts";
+import { startApplication } from "../pages/relying-party.ts";
+import { stageKinds } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+
+const clients = "/api/v1/auth/clients";
+const scopes = "/api/v1/auth/scopes";
+const roles = "/api/v1/rbac/roles";
+const policies = "/api/v1/auth/mfa/policies";
+const callback = "https://eve.example/callback";
+const exchange = "urn:ietf:params:oauth:grant-type:token-exchange";
+
+interface Cast {
+  stage: Stage;
+  root: Person;
+  /** Holds the permissions of `begin`. */
+  eve: Person;
+}
+
+async function begin(
+  settings: Record<string, unknown>,
+  permissions: readonly string[],
+): Promise<Cast> {
+  const stage = await startWithAdmin(settings);
+  const root = await signIn(stage, admin);
+  const { id } = await join(stage, "eve");
+  await expectStatus(201, stage, "POST", roles, {
+    token: root.session,
+    body: { name: "deputy", permissions },
+  });
+  await expectStatus(200, stage, "POST", `/api/v1/rbac/users/${id}/roles`, {
+    token: root.session,
+    body: { roles: ["deputy"] },
+  });
+  const eve = await signIn(stage, { username: "eve", password: "eve has a long password" });
+  return { stage, root, eve };
+}
+
+async function register(
+  stage: Stage,
+  { session: token }: Person,
+  body: Record<string, unknown>,
+): Promise<Record<string, string>> {
+  const made = await expectStatus(201, stage, "POST", clients, {
+    token,
+    body: { redirect_uris: [callback], ...body },
+  });
+  return made.body;
+}
+
+for (const { kind, skip, prepare } of stageKinds) {
+  describe(`escalation on ${kind}`, { skip }, () => {
+    test("nobody registers a client that can do more than they can", async () => {
+      const { stage, eve } = await begin(await prepare(), ["clients:*", "users:read"]);
+      const attempts: Record<string, unknown>[] = [
+        { scope: "openid users:write" },
+        { scope: "rbac:write" },
+        { scope: "openid", first_party: true },
+        { first_party: true },
+        { platform_audience: "requested" },
+        { platform_audience: "always" },
+        { grant_types: ["authorization_code", exchange] },
+      ];
+      for (const body of attempts) {
+        await expectStatus(403, stage, "POST", clients, {
+          token: eve.session,
+          body: { redirect_uris: [callback], ...body },
+        });
+      }
+      const { client_id: id } = await register(stage, eve, { scope: "openid users:read" });
+      for (const body of attempts) {
+        await expectStatus(403, stage, "PATCH", `${clients}/${id}`, { token: eve.session, body });
+      }
+      const kept = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+        token: eve.session,
+      });
+      assert.equal((kept.body as Record<string, unknown>)["scope"], "openid users:read");
+      await stage.close();
+    });
+
+    test("nobody takes over or removes a client that can do more than they can", async () => {
+      const { stage, root, eve } = await begin(await prepare(), ["clients:*"]);
+      const machine = await register(stage, root, { grant_types: ["client_credentials"] });
+      await expectStatus(200, stage, "PUT", `/api/v1/rbac/clients/${machine["client_id"]}/roles`, {
+        token: root.session,
+        body: { roles: ["admin"] },
+      });
+      const powerful = [
+        machine,
+        await register(stage, root, { first_party: true }),
+        await register(stage, root, { platform_audience: "requested" }),
+        await register(stage, root, { scope: "openid keys:write" }),
+        await register(stage, root, { grant_types: ["authorization_code", exchange] }),
+      ];
+      for (const { client_id: id, client_secret: secret } of powerful) {
+        const path = `${clients}/${id}`;
+        const token = eve.session;
+        for (const [method, at, body] of [
+          ["PATCH", path, { redirect_uris: [callback] }],
+          ["PATCH", path, { token_endpoint_auth_method: "none" }],
+          ["PATCH", path, { scope: "openid", first_party: null }],
+          ["POST", `${path}/secret`, undefined],
+          ["DELETE", path, undefined],
+        ] as const) {
+          const answer = await expectStatus(403, stage, method, at, { token, body });
+          assert.ok(!JSON.stringify(answer.body).includes(secret!));
+        }
+        await expectStatus(403, stage, "POST", policies, {
+          token: eve.session,
+          body: { scope: "client", subject: id, required: false },
+        });
+      }
+      const own = await register(stage, eve, {});
+      const path = `${clients}/${own["client_id"]}`;
+      const rotated = await expectStatus(200, stage, "POST", `${path}/secret`, {
+        token: eve.session,
+      });
+      const { client_secret: next } = rotated.body as unknown as Record<string, string>;
+      assert.notEqual(next, own["client_secret"]);
+      const ask = async (secret: string): Promise<number> =>
+        (
+          await fetch(`${stage.url}/api/v1/auth/token/introspect`, {
+            method: "POST",
+            headers: { Authorization: `Basic ${btoa(`${own["client_id"]}:${secret}`)}` },
+            body: new URLSearchParams({ token: "x" }),
+          })
+        ).status;
+      assert.deepEqual([await ask(own["client_secret"]!), await ask(next!)], [401, 200]);
+      const changed = await expectStatus(200, stage, "PATCH", path, {
+        token: eve.session,
+        body: { client_name: "Mine" },
+      });
+      assert.equal((changed.body as Record<string, unknown>)["client_name"], "Mine");
+      assert.equal((changed.body as Record<string, unknown>)["client_secret"], undefined);
+      assert.equal(await ask(next!), 200, "another name is no other secret");
+      await expectStatus(204, stage, "DELETE", path, { token: eve.session });
+      await stage.close();
+    });
+
+    test("a client that registers itself conveys no more than whoever let it, then and later", async () => {
+      const { stage, root, eve } = await begin(await prepare(), ["clients:write", "users:read"]);
+      const invite = async ({ session: token }: Person): Promise<string> => {
+        const { body } = await expectStatus(
+          201,
+          stage,
+          "POST",
+          `${clients}/initial-access-tokens`,
+          { token, body: {} },
+        );
+        return String((body as Record<string, unknown>)["token"]);
+      };
+      const token = await invite(eve);
+      const path = "/api/v1/auth/oauth/register";
+      const metadata = { redirect_uris: [callback] };
+      for (const more of [
+        { scope: "openid rbac:write" },
+        { grant_types: ["authorization_code", exchange] },
+        { first_party: true },
+        { platform_audience: "always" },
+      ]) {
+        await expectStatus(400, stage, "POST", path, { token, body: { ...metadata, ...more } });
+      }
+      const made = await expectStatus(201, stage, "POST", path, {
+        token,
+        body: { ...metadata, scope: "openid users:read" },
+      });
+      const { client_id: id, registration_access_token: manage } = made.body as Record<
+        string,
+        string
+      >;
+      const own = { ...metadata, client_id: id, scope: "openid users:read" };
+      for (const more of [{ scope: "openid rbac:write" }, { first_party: true }]) {
+        await expectStatus(400, stage, "PUT", `${path}/${id}`, {
+          token: manage,
+          body: { ...own, ...more },
+        });
+      }
+      // An administrator's change of it is no room for the client's own next change.
+      await expectStatus(200, stage, "PATCH", `${clients}/${id}`, {
+        token: root.session,
+        body: { client_name: "Known" },
+      });
+      await expectStatus(400, stage, "PUT", `${path}/${id}`, {
+        token: manage,
+        body: { ...own, scope: "openid rbac:write" },
+      });
+      for (const body of [{ first_party: true }, { platform_audience: "requested" }]) {
+        await expectStatus(409, stage, "PATCH", `${clients}/${id}`, { token: root.session, body });
+      }
+      await expectStatus(200, stage, "PUT", `${path}/${id}`, { token: manage, body: own });
+      const byRoot = await expectStatus(201, stage, "POST", path, {
+        token: await invite(root),
+        body: { ...metadata, scope: "openid rbac:write" },
+      });
+      assert.equal((byRoot.body as Record<string, unknown>)["scope"], "openid rbac:write");
+      await stage.close();
+    });
+
+    test("a scope that is widened later is not conveyed by clients whose maker could not give it", async () => {
+      const { stage, root, eve } = await begin(await prepare(), ["clients:*", "orders:read"]);
+      const put = (permissions: string[]) =>
+        expectStatus(201, stage, "POST", scopes, {
+          token: root.session,
+          body: { name: "orders", permissions },
+        });
+      await put(["orders:read"]);
+      const read = async (id: string): Promise<unknown> => {
+        const { body } = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+          token: root.session,
+        });
+        return (body as Record<string, unknown>)["scope"];
+      };
+      await waitUntil(async () => {
+        const { status } = await call(stage, "POST", clients, {
+          token: root.session,
+          body: { redirect_uris: [callback], scope: "orders" },
+        });
+        return status === 201;
+      });
+      const { client_id: id } = await register(stage, eve, { scope: "openid orders" });
+      assert.equal(await read(id!), "openid orders");
+      await put(["orders:read", "users:write"]);
+      await waitUntil(async () => (await read(id!)) === "openid");
+      await expectStatus(403, stage, "PATCH", `${clients}/${id}`, {
+        token: eve.session,
+        body: { scope: "openid orders" },
+      });
+      await stage.close();
+    });
+
+    test("rbac:write does not redefine or remove scopes, nor lift second factors, of what its holder lacks", async () => {
+      const { stage, root, eve } = await begin(await prepare(), [
+        "rbac:*",
+        "users:*",
+        "orders:read",
+      ]);
+      const token = root.session;
+      const put = (body: Record<string, unknown>) =>
+        expectStatus(201, stage, "POST", scopes, { token, body });
+      await put({ name: "orders", permissions: ["orders:read"] });
+      await put({ name: "cash", permissions: ["cash:take"] });
+      await put({ name: "easy", permissions: ["orders:read"], first_party: true });
+      const group = await expectStatus(201, stage, "POST", "/api/v1/groups", {
+        token,
+        body: { name: "careful" },
+      });
+      const { id: groupId } = (group.body as never as { group: { id: string } }).group;
+      await expectStatus(204, stage, "PUT", `/api/v1/groups/${groupId}/members/${root.id}`, {
+        token,
+      });
+      await expectStatus(201, stage, "POST", roles, {
+        token,
+        body: { name: "employee", permissions: ["orders:read"] },
+      });
+      await expectStatus(200, stage, "POST", `/api/v1/rbac/users/${root.id}/roles`, {
+        token,
+        body: { roles: ["employee"] },
+      });
+      for (const [scope, subject] of [
+        ["group", groupId],
+        ["role", "employee"],
+        ["role", "admin"],
+      ]) {
+        await expectStatus(201, stage, "POST", policies, {
+          token,
+          body: { scope, subject, required: true },
+        });
+      }
+      const member = `/api/v1/groups/${groupId}/members/${root.id}`;
+      const attempts: [string, string, unknown?][] = [
+        ["POST", scopes, { name: "cash", permissions: ["orders:read"] }],
+        ["POST", scopes, { name: "keys:write", permissions: ["orders:read"] }],
+        ["POST", scopes, { name: "cash:give", permissions: ["orders:read"] }],
+        ["POST", scopes, { name: "orders", permissions: ["orders:read"], first_party: true }],
+        ["POST", scopes, { name: "easy", permissions: ["orders:read"] }],
+        ["DELETE", `${scopes}/cash`],
+        ["DELETE", `${scopes}/easy`],
+        ["DELETE", `${scopes}/keys:write`],
+        ["POST", policies, { scope: "role", subject: "admin", required: false }],
+        ["POST", policies, { scope: "role", subject: "employee", required: false }],
+        ["POST", policies, { scope: "group", subject: groupId, required: false }],
+        ["POST", policies, { scope: "client", subject: "platform", required: false }],
+        ["DELETE", `${policies}/role/employee`],
+        ["DELETE", `${policies}/group/${groupId}`],
+        ["DELETE", member],
+        ["DELETE", `/api/v1/groups/${groupId}`],
+        ["DELETE", `/api/v1/rbac/users/${root.id}/roles`, { roles: ["employee"] }],
+        ["DELETE", `${roles}/employee`],
+      ];
+      for (const [method, path, body] of attempts) {
+        await expectStatus(403, stage, method, path, { token: eve.session, body });
+      }
+      for (const name of ["openid", "offline_access", "profile", "email"]) {
+        await expectStatus(409, stage, "POST", scopes, {
+          token: eve.session,
+          body: { name, permissions: ["rbac:write"] },
+        });
+      }
+      await expectStatus(201, stage, "POST", scopes, {
+        token: eve.session,
+        body: { name: "orders", permissions: ["orders:read"], description: "Mine to describe" },
+      });
+      await expectStatus(204, stage, "DELETE", `${scopes}/orders`, { token: eve.session });
+      await expectStatus(204, stage, "DELETE", member, { token });
+      await stage.close();
+    });
+
+    test("a token does not hand out more than its scope conveys, whoever it is issued for", async () => {
+      const { stage, root, eve } = await begin(await prepare(), ["users:read"]);
+      const narrowed = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
+        body: { ...admin, scope: "rbac:write clients:write" },
+      });
+      const { access_token: token } = narrowed.body as unknown as Record<string, string>;
+      const bindings = `/api/v1/rbac/users/${eve.id}/roles`;
+      const attempts: [string, string, unknown][] = [
+        ["POST", bindings, { roles: ["admin"] }],
+        ["DELETE", bindings, { roles: ["deputy"] }],
+        ["POST", roles, { name: "more", permissions: ["audit:read"] }],
+        ["POST", clients, { redirect_uris: [callback], first_party: true }],
+        ["POST", clients, { redirect_uris: [callback], scope: "keys:write" }],
+      ];
+      for (const [method, path, body] of attempts) {
+        await expectStatus(403, stage, method, path, { token, body });
+      }
+      await expectStatus(403, stage, "GET", "/metrics", {
+        token,
+        headers: { "X-Forwarded-For": "192.0.2.1" },
+      });
+      await expectStatus(200, stage, "POST", bindings, {
+        token: root.token,
+        body: { roles: ["admin"] },
+      });
+      await stage.close();
+    });
+  });
+}
+
+test("a first-party client has without consent only what administrators marked so", async () => {
+  const stage = await startWithAdmin(await stageKinds[0]!.prepare());
+  const root = await signIn(stage, admin);
+  const application = await startApplication(stage, "Backoffice", {
+    first_party: true,
+    scope: "openid profile users:read audit:read",
+  });
+  const browser = new PageBrowser(stage);
+  await browser.submit(await browser.open("/sign-in"), admin, "/sign-in");
+  const scope = "openid profile users:read";
+  const asked = await browser.open(await application.begin({ scope }));
+  assert.match(readText(asked), /Allow Backoffice/);
+  const usual = await browser.open(await application.begin({ scope: "openid profile" }));
+  assert.equal(usual.status, 0, "identity alone needs no consent");
+  await expectStatus(201, stage, "POST", scopes, {
+    token: root.token,
+    body: { name: "users:read", permissions: ["users:read"], first_party: true },
+  });
+  await waitUntil(
+    async () => (await browser.open(await application.begin({ scope }))).status === 0,
+  );
+  const other = await browser.open(await application.begin({ scope: `${scope} audit:read` }));
+  assert.match(readText(other), /Allow Backoffice/);
+  application.close();
+  await stage.close();
+});
+
+// Scopes are read once a second.
+async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await isDone())) {
+    assert.ok(Date.now() < deadline, "it did not come to pass");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,186 @@
+// Guessing, flooding and registering in masses slow down those who do it, and keep nobody else out.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { call, expectStatus, join } from "../client.ts";
+import type { Answer, Person } from "../client.ts";
+import { readLink, startMailbox } from "../mailbox.ts";
+import { stageKinds, startStage } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+
+const login = "/api/v1/auth/login";
+const register = "/api/v1/auth/register";
+const password = "a long password of theirs";
+
+for (const { kind, skip, prepare } of stageKinds) {
+  describe(`lockout on ${kind}`, { skip }, () => {
+    const start = async (settings: Record<string, unknown> = {}): Promise<Stage> => {
+      const stage = await startStage({
+        ...(await prepare()),
+        trusted_proxies: ["127.0.0.1"],
+        ...settings,
+      });
+      stage.clock.stop();
+      return stage;
+    };
+    const from = (ip: string, cookie?: string): { headers: Record<string, string> } => ({
+      headers: { "X-Forwarded-For": ip, ...(cookie === undefined ? {} : { Cookie: cookie }) },
+    });
+    const guess = (stage: Stage, username: string, ip: string): Promise<Answer> =>
+      call(stage, "POST", login, { body: { username, password: "wrong wrong" }, ...from(ip) });
+    const signInFrom = (stage: Stage, who: Person, ip: string, cookie?: string): Promise<Answer> =>
+      call(stage, "POST", login, {
+        body: { username: who.username, password: who.password },
+        ...from(ip, cookie),
+      });
+    const readDevice = ({ headers }: Answer): string =>
+      headers
+        .getSetCookie()
+        .find((cookie) => cookie.startsWith("platform_device="))!
+        .split(";")[0]!;
+
+    test("who guesses in one network makes nobody wait in another", async () => {
+      const stage = await start();
+      const owner = await join(stage, "owner");
+      for (let i = 0; i < 10; i += 1) {
+        assert.equal((await guess(stage, "owner", `203.0.113.${i}`)).status, 401);
+      }
+      assert.equal((await guess(stage, "owner", "203.0.113.99")).status, 429);
+      assert.equal((await signInFrom(stage, owner, "198.51.100.1")).status, 200);
+      for (let i = 0; i < 11; i += 1) await guess(stage, "owner", `2001:db8:1:2::${i}`);
+      assert.equal((await guess(stage, "owner", "2001:db8:1:2:ffff::1")).status, 429);
+      assert.equal((await signInFrom(stage, owner, "2001:db8:1:3::1")).status, 200);
+      await stage.close();
+    });
+
+    test("guesses from many networks are held up, but not the owner's device, nor whoever recovers by mail", async () => {
+      const mailbox = await startMailbox();
+      const stage = await start({ platform_notify_url: mailbox.url });
+      const owner = await joinVerified(stage, mailbox);
+      const device = readDevice(await signInFrom(stage, owner, "198.51.100.1"));
+      for (let network = 0; network < 10; network += 1) {
+        for (let i = 0; i < 10; i += 1) await guess(stage, "owner", `203.0.${network}.1`);
+      }
+      assert.equal((await guess(stage, "owner", "192.0.2.1")).status, 429, "the 101st guess waits");
+      assert.equal((await signInFrom(stage, owner, "198.51.100.1")).status, 429);
+      assert.equal((await signInFrom(stage, owner, "198.51.100.1", device)).status, 200);
+
+      const sent = mailbox.mails.length;
+      await expectStatus(202, stage, "POST", "/api/v1/auth/recovery/begin", {
+        body: { email: "owner@example.org" },
+        ...from("198.51.100.1"),
+      });
+      await mailbox.waitFor(sent + 1);
+      const recovered = await expectStatus(200, stage, "POST", "/api/v1/auth/recovery/finish", {
+        body: { token: readLink(mailbox), new_password: password },
+        ...from("198.51.100.1"),
+      });
+      assert.equal(
+        (await signInFrom(stage, { ...owner, password }, "198.51.100.1")).status,
+        200,
+        "the guesses of others are forgotten",
+      );
+      assert.ok(readDevice(recovered), "the browser that recovered is known from here on");
+      await stage.close();
+      mailbox.close();
+    });
+
+    test("guesses from many networks do not keep a known device from confirming the password", async () => {
+      const stage = await start({});
+      const owner = await join(stage, "owner");
+      const ip = "198.51.100.1";
+      const first = await signInFrom(stage, owner, ip);
+      const device = readDevice(first);
+      const { access_token: token } = first.body as never as Record<string, string>;
+      for (let network = 0; network < 10; network += 1) {
+        for (let i = 0; i < 10; i += 1) await guess(stage, "owner", `203.0.${network}.1`);
+      }
+      assert.equal((await guess(stage, "owner", "192.0.2.1")).status, 429);
+      stage.clock.advance(5_000);
+      for (let i = 0; i < 3; i += 1) await guess(stage, "owner", "192.0.2.1");
+      const confirm = async (cookie: Record<string, string>): Promise<number> => {
+        const asked = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/step-up", {
+          token: token!,
+          body: { acr_values: "1", max_age: 0 },
+        });
+        const { challenge } = asked.body as never as { challenge: { mfa_token: string } };
+        const { status } = await call(stage, "POST", "/api/v1/auth/mfa/verify", {
+          body: { mfa_token: challenge.mfa_token, password: owner.password },
+          headers: { ...from(ip).headers, ...cookie },
+        });
+        return status;
+      };
+      assert.equal(await confirm({}), 429);
+      assert.equal(await confirm({ Cookie: device }), 200);
+      await stage.close();
+    });
+
+    test("others that ask for recovery links do not keep the owner from one", async () => {
+      const mailbox = await startMailbox();
+      const stage = await start({ platform_notify_url: mailbox.url });
+      const owner = await joinVerified(stage, mailbox);
+      const sent = mailbox.mails.length;
+      const begin = (ip: string): Promise<Answer> =>
+        call(stage, "POST", "/api/v1/auth/recovery/begin", {
+          body: { email: "owner@example.org" },
+          ...from(ip),
+        });
+      for (let i = 0; i < 5; i += 1) assert.equal((await begin("203.0.113.1")).status, 202);
+      assert.equal((await begin("203.0.113.2")).status, 429, "the network that asks waits");
+      assert.equal((await begin("198.51.100.1")).status, 202, "the owner does not");
+      for (let i = 0; i < 20; i += 1) await begin(`192.0.${i}.1`);
+      await mailbox.waitFor(sent + 5);
+      assert.ok(mailbox.mails.length <= sent + 6, "the mailbox is not flooded");
+      await expectStatus(200, stage, "POST", "/api/v1/auth/recovery/finish", {
+        body: { token: readLink(mailbox), new_password: password },
+      });
+      assert.equal((await signInFrom(stage, { ...owner, password }, "198.51.100.1")).status, 200);
+      await stage.close();
+      mailbox.close();
+    });
+
+    test("registrations are bounded by address and by network, and begin anew after an hour", async () => {
+      const stage = await start({
+        registrations_per_address_hourly: 2,
+        registrations_per_network_hourly: 3,
+      });
+      let count = 0;
+      const add = async (ip: string): Promise<Answer> =>
+        call(stage, "POST", register, {
+          body: { username: `person-${(count += 1)}`, password },
+          ...from(ip),
+        });
+      assert.equal((await add("203.0.113.1")).status, 201);
+      assert.equal((await add("203.0.113.1")).status, 201);
+      const refused = await add("203.0.113.1");
+      assert.equal(refused.status, 429);
+      assert.equal(refused.headers.get("retry-after"), "3600");
+      assert.equal((await add("203.0.113.2")).status, 201);
+      assert.equal((await add("203.0.113.3")).status, 429, "the /24 is used up");
+      assert.equal((await add("203.0.114.1")).status, 201);
+      for (let i = 0; i < 3; i += 1) assert.equal((await add(`2001:db8::${i}`)).status, 201);
+      assert.equal((await add("2001:db8::ffff")).status, 429, "the /64 is used up");
+      assert.equal((await add("2001:db8:0:1::1")).status, 201);
+      stage.clock.advance(3_600_001);
+      assert.equal((await add("203.0.113.1")).status, 201);
+      await stage.close();
+    });
+  });
+}
+
+async function joinVerified(
+  stage: Stage,
+  mailbox: Awaited<ReturnType<typeof startMailbox>>,
+): Promise<Person> {
+  const owner = await join(stage, "owner");
+  const { token } = owner;
+  await expectStatus(200, stage, "PATCH", "/api/v1/auth/account", {
+    token,
+    body: { email: "owner@example.org" },
+  });
+  await expectStatus(202, stage, "POST", "/api/v1/auth/email/verify/begin", { token });
+  await mailbox.waitFor(1);
+  await call(stage, "POST", "/api/v1/auth/email/verify/finish", {
+    body: { token: readLink(mailbox) },
+  });
+  return owner;
+}

@@ -1,0 +1,104 @@
+// Names that deceive their readers, whoever they are the names of.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { isDeceptive, isDeceptiveIdentifier } from "../../src/user/deceptive-name.ts";
+import { stageKinds } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+
+let stage: Stage;
+before(async () => {
+  stage = await startWithAdmin(await stageKinds[0]!.prepare());
+});
+after(() => stage.close());
+
+// A Cyrillic a and p, a right-to-left override, a zero-width space, an isolate.
+const deceptive = [
+  "\u0440\u0430ypal",
+  "gnp.\u202Eeciovni",
+  "pay\u200Bpal",
+  "a\u2066b\u2069",
+  "\u03BFpen",
+];
+const honest = [
+  "Zoë",
+  "Иван",
+  "Ἀθηνᾶ",
+  "山田 Taro",
+  "김 Kim",
+  "Иван Smith",
+  "O’Brien",
+  "محمد",
+  "שרה",
+  "José-María",
+];
+
+test("names of one script per word are honest, look-alike mixtures and controls are not", () => {
+  for (const name of deceptive) assert.ok(isDeceptive(name), name);
+  for (const name of honest) assert.ok(!isDeceptive(name), name);
+  assert.ok(isDeceptiveIdentifier("\u0438\u0432\u0430\u043D.admin"));
+  assert.ok(!isDeceptiveIdentifier("ivan.admin"));
+});
+
+test("they are refused as usernames, display names, names of clients and of passkeys", async () => {
+  const password = "a long password of theirs";
+  const person = await join(stage, "person");
+  const { token } = await signIn(stage, admin);
+  for (const [index, name] of deceptive.entries()) {
+    const register = "/api/v1/auth/register";
+    await expectStatus(400, stage, "POST", register, { body: { username: name, password } });
+    await expectStatus(400, stage, "POST", register, {
+      body: { username: `person-${index}`, password, name },
+    });
+    await expectStatus(400, stage, "PATCH", "/api/v1/auth/account", {
+      token: person.token,
+      body: { name },
+    });
+    await expectStatus(400, stage, "PATCH", `/api/v1/users/${person.id}`, {
+      token,
+      body: { name },
+    });
+    await expectStatus(400, stage, "POST", "/api/v1/auth/clients", {
+      token,
+      body: { client_name: name, redirect_uris: ["https://app.example/back"] },
+    });
+    await expectStatus(400, stage, "PATCH", "/api/v1/auth/passkeys/some-passkey", {
+      token: person.token,
+      body: { name },
+    });
+  }
+  for (const name of honest) {
+    await expectStatus(200, stage, "PATCH", "/api/v1/auth/account", {
+      token: person.token,
+      body: { name },
+    });
+  }
+});
+
+test("users are searched by parts of their names and addresses, page by page", async () => {
+  const { token } = await signIn(stage, admin);
+  for (const name of ["search-anna", "search-bert", "other_100%"]) {
+    await call(stage, "POST", "/api/v1/users", {
+      token,
+      body: {
+        username: name.replace("%", ""),
+        email: `${name.slice(-4, -1)}x@mail.example`,
+        name: `${name} Dotted`,
+      },
+    });
+  }
+  const find = async (search: string, more = ""): Promise<string[]> => {
+    const path = `/api/v1/users?search=${encodeURIComponent(search)}${more}`;
+    const { body } = await expectStatus(200, stage, "GET", path, { token });
+    return (body as unknown as { users: { username: string }[] }).users.map(
+      ({ username }) => username,
+    );
+  };
+  assert.deepEqual(await find("SEARCH"), ["search-anna", "search-bert"]);
+  assert.deepEqual(await find("search", "&limit=1"), ["search-anna"]);
+  assert.deepEqual(await find("berx@"), ["search-bert"]);
+  assert.deepEqual(await find("anna dotted"), ["search-anna"]);
+  assert.deepEqual(await find("100%"), ["other_100"], "signs of patterns stand for themselves");
+  assert.deepEqual(await find("h_a"), []);
+  await expectStatus(400, stage, "GET", "/api/v1/users?search=", { token });
+});

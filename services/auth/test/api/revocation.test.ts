@@ -1,0 +1,140 @@
+// Every way in which access ends: at once, on the node that was not asked as well, and still after a restart.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { admin, call, expectStatus, startWithAdmin } from "../client.ts";
+import type { Ask } from "../client.ts";
+import { stageKinds, startStage } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+
+const account = "/api/v1/auth/account";
+const password = "a fine long password";
+
+/** What somebody holds after signing in. */
+interface Holder {
+  id: string;
+  access: string;
+  refresh: string;
+  session: string;
+}
+
+interface Way {
+  name: string;
+  /** What is done, by the holder or by an administrator. */
+  end: (stage: Stage, holder: Holder, root: string) => Promise<unknown>;
+  /** What is left: the session goes on after a token was revoked or the password was changed with it. */
+  isSessionLeft?: true;
+}
+
+const send = (stage: Stage, status: number, method: string, path: string, ask: Ask) =>
+  expectStatus(status, stage, method, path, ask);
+
+const ways: readonly Way[] = [
+  {
+    name: "signing out",
+    end: (stage, { session: token }) => send(stage, 204, "POST", "/api/v1/auth/logout", { token }),
+  },
+  {
+    name: "ending the session",
+    end: async (stage, { session: token }) => {
+      const { body } = await send(stage, 200, "GET", "/api/v1/sessions", { token });
+      const { sessions } = body as never as { sessions: { id: string; current: boolean }[] };
+      const { id } = sessions.find(({ current }) => current)!;
+      return send(stage, 204, "DELETE", `/api/v1/sessions/${id}`, { token });
+    },
+  },
+  {
+    name: "ending all sessions of a user",
+    end: (stage, { id }, token) =>
+      send(stage, 200, "POST", "/api/v1/sessions/invalidate", { token, body: { user_id: id } }),
+  },
+  {
+    name: "changing the password",
+    isSessionLeft: true,
+    end: (stage, { session: token }) =>
+      send(stage, 200, "POST", "/api/v1/auth/password/change", {
+        token,
+        body: { current_password: password, new_password: "another long password" },
+      }),
+  },
+  {
+    name: "disabling the user",
+    end: (stage, { id }, token) =>
+      send(stage, 200, "PATCH", `/api/v1/users/${id}`, { token, body: { disabled: true } }),
+  },
+  {
+    name: "removing the user",
+    end: (stage, { id }, token) => send(stage, 204, "DELETE", `/api/v1/users/${id}`, { token }),
+  },
+  {
+    name: "revoking the refresh token",
+    isSessionLeft: true,
+    end: (stage, { refresh }) => post(stage, "token/revoke", { token: refresh }),
+  },
+];
+
+async function post(stage: Stage, path: string, form: Record<string, string>) {
+  return fetch(`${stage.url}/api/v1/auth/${path}`, {
+    method: "POST",
+    body: new URLSearchParams({ client_id: "platform", ...form }),
+  });
+}
+
+async function signIn(stage: Stage, username: string, secret = password): Promise<Holder> {
+  const { body } = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
+    body: { username, password: secret },
+  });
+  const answer = body as never as Record<string, string> & { user: never };
+  const { access_token: access, refresh_token: refresh, session_token: session } = answer;
+  return {
+    id: (answer.user as { id: string }).id,
+    access: access!,
+    refresh: refresh!,
+    session: session!,
+  };
+}
+
+async function requireEnded(stage: Stage, holder: Holder, way: Way): Promise<void> {
+  const statusOf = async (token: string) => (await call(stage, "GET", account, { token })).status;
+  assert.equal(await statusOf(holder.access), 401, `${way.name}: the access token`);
+  const isLeft = way.isSessionLeft === true;
+  assert.equal(await statusOf(holder.session), isLeft ? 200 : 401, `${way.name}: the session`);
+  const refreshed = await post(stage, "token", {
+    grant_type: "refresh_token",
+    refresh_token: holder.refresh,
+  });
+  const { error } = (await refreshed.json()) as { error?: string };
+  assert.equal(error, "invalid_grant", `${way.name}: the refresh token`);
+}
+
+for (const { kind, skip, prepare } of stageKinds) {
+  describe(`access on ${kind}`, { skip }, () => {
+    test("ends at once on every node, by whatever way, and a restart resurrects nothing", async () => {
+      const settings = { ...(await prepare()), public_url: "http://localhost:8086" };
+      const one = await startWithAdmin(settings);
+      const two = kind === "postgres" ? await startStage(settings) : one;
+      const { access: root } = await signIn(one, admin.username, admin.password);
+      const ended: (readonly [Holder, Way])[] = [];
+      for (const [index, way] of ways.entries()) {
+        const username = `holder-${index}`;
+        await expectStatus(201, two, "POST", "/api/v1/auth/register", {
+          body: { username, password },
+        });
+        const holder = await signIn(two, username);
+        const other = await signIn(two, username);
+        // Warm: what a node remembers of a token must not outlive it.
+        await expectStatus(200, two, "GET", account, { token: holder.access });
+        await way.end(one, holder, root);
+        await requireEnded(two, holder, way);
+        const isOne = /^(?:signing out|ending the session|revoking)/.test(way.name);
+        const { status } = await call(two, "GET", account, { token: other.access });
+        assert.equal(status, isOne ? 200 : 401, `${way.name}: another sign-in`);
+        ended.push([holder, way]);
+      }
+      await one.close();
+      if (two !== one) await two.close();
+      const again = await startStage(settings);
+      for (const [holder, way] of ended) await requireEnded(again, holder, way);
+      await again.close();
+    });
+  });
+}

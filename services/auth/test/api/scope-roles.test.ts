@@ -1,0 +1,257 @@
+// Scopes that map to roles: issued to their holders, conveying what the roles permit now, and no way to gain more.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import type { Person } from "../client.ts";
+import { stageKinds } from "../stage.ts";
+import type { Stage } from "../stage.ts";
+
+const scopes = "/api/v1/auth/scopes";
+const roles = "/api/v1/rbac/roles";
+const clients = "/api/v1/auth/clients";
+const callback = "https://app.example/callback";
+
+interface Cast {
+  stage: Stage;
+  root: Person;
+}
+
+async function begin(settings: Record<string, unknown>): Promise<Cast> {
+  const stage = await startWithAdmin(settings);
+  const root = await signIn(stage, admin);
+  return { stage, root };
+}
+
+async function makeRole(
+  { stage, root }: Cast,
+  name: string,
+  permissions: readonly string[],
+  parents: readonly string[] = [],
+): Promise<void> {
+  const body = { name, permissions, parents };
+  await expectStatus(201, stage, "POST", roles, { token: root.session, body });
+}
+
+async function bind(
+  { stage, root }: Cast,
+  id: string,
+  names: readonly string[],
+  kind = "users",
+): Promise<void> {
+  await expectStatus(200, stage, "PUT", `/api/v1/rbac/${kind}/${id}/roles`, {
+    token: root.session,
+    body: { roles: names },
+  });
+}
+
+async function issue(
+  stage: Stage,
+  person: Pick<Person, "username" | "password">,
+  scope: string,
+): Promise<{ token: string; granted: string[] }> {
+  const { username, password } = person;
+  const { body } = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
+    body: { username, password, scope },
+  });
+  const { access_token: token } = body as unknown as { access_token: string };
+  const claims = JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString("utf8")) as {
+    scope?: string;
+  };
+  return { token, granted: claims.scope?.split(" ") ?? [] };
+}
+
+// Scopes and roles are read once a second.
+async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!(await isDone())) {
+    assert.ok(Date.now() < deadline, "it did not come to pass");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+for (const { kind, skip, prepare } of stageKinds) {
+  describe(`scopes of roles on ${kind}`, { skip }, () => {
+    test("a scope is given to holders of its roles, and conveys what these permit now", async () => {
+      const cast = await begin(await prepare());
+      const { stage, root } = cast;
+      const carol = await join(stage, "carol");
+      const dave = await join(stage, "dave");
+      await makeRole(cast, "reader", ["users:read"]);
+      await makeRole(cast, "keeper", ["sessions:read"], ["reader"]);
+      await makeRole(cast, "lookalike", ["sessions:read"]);
+      await bind(cast, carol.id, ["keeper"]);
+      await bind(cast, dave.id, ["lookalike"]);
+      const item = { name: "keeping", roles: ["keeper"] };
+      const made = await expectStatus(201, stage, "POST", scopes, {
+        token: root.session,
+        body: item,
+      });
+      const expected = { ...item, permissions: [], description: "", first_party: false };
+      assert.deepEqual(made.body, expected);
+      const { body } = await expectStatus(200, stage, "GET", scopes, { token: root.session });
+      const listed = (body as never as { scopes: { name: string }[] }).scopes;
+      assert.deepEqual(
+        listed.find(({ name }) => name === "keeping"),
+        expected,
+      );
+
+      await waitUntil(async () =>
+        (await issue(stage, carol, "openid keeping")).granted.includes("keeping"),
+      );
+      const others = await issue(stage, dave, "openid keeping");
+      assert.ok(!others.granted.includes("keeping"), "one permission of the role is not the role");
+      assert.ok((await issue(stage, root, "openid keeping")).granted.includes("keeping"));
+
+      const { token } = await issue(stage, carol, "openid keeping");
+      const ask = async (path: string): Promise<number> =>
+        (await call(stage, "GET", path, { token })).status;
+      assert.deepEqual(
+        [await ask("/api/v1/users"), await ask(roles)],
+        [200, 403],
+        "inherited permissions are conveyed, others are not",
+      );
+      const change = (method: string, permissions: string[]) =>
+        expectStatus(200, stage, method, `${roles}/reader/permissions`, {
+          token: root.session,
+          body: { permissions },
+        });
+      await change("POST", ["rbac:read"]);
+      await waitUntil(async () => (await ask(roles)) === 200);
+      await change("PUT", ["rbac:read"]);
+      assert.equal(await ask("/api/v1/users"), 403, "taken from the role, taken from the token");
+      await stage.close();
+    });
+
+    test("a machine is given the scope by its role, and the scope can be replaced", async () => {
+      const cast = await begin(await prepare());
+      const { stage, root } = cast;
+      await makeRole(cast, "robot", ["orders:read"]);
+      await expectStatus(201, stage, "POST", scopes, {
+        token: root.session,
+        body: { name: "robotics", permissions: ["cash:take"] },
+      });
+      await expectStatus(200, stage, "PUT", `${scopes}/robotics`, {
+        token: root.session,
+        body: { roles: ["robot"] },
+      });
+      const body = {
+        grant_types: ["client_credentials"],
+        redirect_uris: [],
+        response_types: [],
+        scope: "robotics",
+      };
+      await waitUntil(
+        async () =>
+          (await call(stage, "POST", clients, { token: root.session, body })).status === 201,
+      );
+      const made = await expectStatus(201, stage, "POST", clients, { token: root.session, body });
+      const { client_id: id, client_secret: secret } = made.body as never as Record<string, string>;
+      const ask = async (): Promise<Record<string, unknown>> => {
+        const response = await fetch(`${stage.url}/api/v1/auth/token`, {
+          method: "POST",
+          headers: { Authorization: `Basic ${btoa(`${id}:${secret}`)}` },
+          body: new URLSearchParams({ grant_type: "client_credentials", scope: "robotics" }),
+        });
+        return (await response.json()) as Record<string, unknown>;
+      };
+      assert.equal((await ask())["scope"], undefined, "without the role there is no such scope");
+      await bind(cast, id!, ["robot"], "clients");
+      await waitUntil(async () => (await ask())["scope"] === "robotics");
+      await stage.close();
+    });
+
+    test("nobody gains rights by a scope of roles that they do not hold", async () => {
+      const cast = await begin(await prepare());
+      const { stage, root } = cast;
+      const eve = await join(stage, "eve");
+      await makeRole(cast, "clerk", ["orders:read"]);
+      await makeRole(cast, "cashier", ["cash:take"], ["clerk"]);
+      await makeRole(cast, "deputy", ["rbac:*", "clients:*", "orders:read", "orders:write"]);
+      await bind(cast, eve.id, ["deputy"]);
+      const byRoot = { token: root.session };
+      for (const body of [
+        { name: "cash", roles: ["cashier"] },
+        { name: "easy", roles: ["clerk"], first_party: true },
+        { name: "plain", roles: ["clerk"] },
+      ]) {
+        await expectStatus(201, stage, "POST", scopes, { ...byRoot, body });
+      }
+      const token = eve.session;
+      const attempts: [string, string, unknown?][] = [
+        ["POST", scopes, { name: "mine", roles: ["admin"] }],
+        ["POST", scopes, { name: "mine", roles: ["cashier"] }],
+        ["PUT", `${scopes}/mine`, { permissions: ["orders:read"], roles: ["cashier"] }],
+        ["POST", scopes, { name: "cash", roles: ["clerk"] }],
+        ["DELETE", `${scopes}/cash`],
+        ["PUT", `${scopes}/easy`, { roles: ["clerk"] }],
+        ["POST", `${roles}/clerk/permissions`, { permissions: ["cash:take"] }],
+        // Within eve's rights, but what first-party clients have without consent is not hers to widen.
+        ["POST", `${roles}/clerk/permissions`, { permissions: ["orders:write"] }],
+        ["POST", `${roles}/clerk/parents`, { parents: ["deputy"] }],
+      ];
+      for (const [method, path, body] of attempts) {
+        await expectStatus(403, stage, method, path, { token, body });
+      }
+      await expectStatus(404, stage, "POST", scopes, {
+        ...byRoot,
+        body: { name: "mine", roles: ["nowhere"] },
+      });
+      for (const body of [{ name: "mine" }, { name: "mine", roles: [], permissions: [] }]) {
+        const { status } = await call(stage, "POST", scopes, { ...byRoot, body });
+        assert.equal(status, 400);
+      }
+      const used = await expectStatus(409, stage, "DELETE", `${roles}/cashier`, byRoot);
+      assert.match(JSON.stringify(used.body), /cash/);
+      await expectStatus(403, stage, "DELETE", `${roles}/cashier`, { token });
+      await waitUntil(async () => {
+        const made = await call(stage, "POST", clients, {
+          token,
+          body: { redirect_uris: [callback], scope: "plain" },
+        });
+        return made.status === 201;
+      });
+      await expectStatus(403, stage, "POST", clients, {
+        token,
+        body: { redirect_uris: [callback], scope: "cash" },
+      });
+      await stage.close();
+    });
+
+    test("a role that is widened later is not conveyed by clients whose maker lacked it", async () => {
+      const cast = await begin(await prepare());
+      const { stage, root } = cast;
+      const eve = await join(stage, "eve");
+      await makeRole(cast, "clerk", ["orders:read"]);
+      await makeRole(cast, "deputy", ["clients:*", "orders:read"]);
+      await bind(cast, eve.id, ["deputy"]);
+      await expectStatus(201, stage, "POST", scopes, {
+        token: root.session,
+        body: { name: "clerking", roles: ["clerk"] },
+      });
+      let id = "";
+      await waitUntil(async () => {
+        const { status, body } = await call(stage, "POST", clients, {
+          token: eve.session,
+          body: { redirect_uris: [callback], scope: "openid clerking" },
+        });
+        id = String((body as Record<string, unknown>)["client_id"]);
+        return status === 201;
+      });
+      const read = async (): Promise<unknown> => {
+        const { body } = await expectStatus(200, stage, "GET", `${clients}/${id}`, {
+          token: root.session,
+        });
+        return (body as Record<string, unknown>)["scope"];
+      };
+      assert.equal(await read(), "openid clerking");
+      await expectStatus(200, stage, "POST", `${roles}/clerk/permissions`, {
+        token: root.session,
+        body: { permissions: ["users:write"] },
+      });
+      await waitUntil(async () => (await read()) === "openid");
+      await expectStatus(204, stage, "DELETE", `${scopes}/clerking`, { token: root.session });
+      await expectStatus(204, stage, "DELETE", `${roles}/clerk`, { token: root.session });
+      await stage.close();
+    });
+  });
+}

@@ -1,0 +1,130 @@
+// What an attacker could learn about who is there, from answers and from how long they take.
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
+import { readLink, startMailbox } from "../mailbox.ts";
+import { stageKinds, startStage } from "../stage.ts";
+
+const login = "/api/v1/auth/login";
+const rounds = 5;
+/** Dear enough to stand out from everything else that a login does, on a busy machine as well. */
+const passwordCost = { memoryCost: 19_456, timeCost: 12, parallelism: 1 };
+
+test("an unknown name takes as long as a wrong password, a disabled user and one without a password", async () => {
+  const stage = await startWithAdmin(await stageKinds[0]!.prepare(), { passwordCost });
+  const { token } = await signIn(stage, admin);
+  const ada = await join(stage, "ada");
+  const off = await join(stage, "off");
+  await expectStatus(200, stage, "PATCH", `/api/v1/users/${off.id}`, {
+    token,
+    body: { disabled: true },
+  });
+  await expectStatus(201, stage, "POST", "/api/v1/users", { token, body: { username: "keyed" } });
+  const cases = {
+    unknown: { username: "nobody", password: ada.password },
+    wrong: { username: "ada", password: "something else" },
+    disabled: { username: "off", password: off.password },
+    keyed: { username: "keyed", password: "something else" },
+  };
+  const times = new Map(Object.keys(cases).map((name) => [name, [] as number[]]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, body] of Object.entries(cases)) {
+      const start = performance.now();
+      await expectStatus(401, stage, "POST", login, { body });
+      times.get(name)!.push(performance.now() - start);
+    }
+  }
+  // The least of each is what the work takes; whatever else runs on the machine only adds to it.
+  const least = Array.from(times.values(), (values) => Math.min(...values));
+  const said = JSON.stringify(Object.fromEntries(times));
+  assert.ok(Math.max(...least) < 2.5 * Math.min(...least), said);
+  await stage.close();
+});
+
+test("a recovery is answered before its mail is sent, and alike for an address that nobody has", async () => {
+  const mailbox = await startMailbox();
+  const held: (() => void)[] = [];
+  let isHolding = false;
+  const slow = createServer((request, response) => {
+    request.resume();
+    if (isHolding) {
+      held.push(() => response.end("{}"));
+      return;
+    }
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      mailbox.mails.push(JSON.parse(Buffer.concat(chunks).toString()) as never);
+      response.end("{}");
+    });
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => slow.once("listening", resolve));
+  slow.unref().on("connection", (socket) => socket.unref());
+  const stage = await startStage({
+    ...(await stageKinds[0]!.prepare()),
+    platform_notify_url: `http://127.0.0.1:${(slow.address() as AddressInfo).port}`,
+  });
+  const ada = await join(stage, "ada");
+  await expectStatus(200, stage, "PATCH", "/api/v1/auth/account", {
+    token: ada.token,
+    body: { email: "ada@example.org" },
+  });
+  await expectStatus(202, stage, "POST", "/api/v1/auth/email/verify/begin", { token: ada.token });
+  await expectStatus(200, stage, "POST", "/api/v1/auth/email/verify/finish", {
+    body: { token: readLink(mailbox) },
+  });
+  isHolding = true;
+  const answers = [];
+  for (const email of ["ada@example.org", "nobody@example.org"]) {
+    answers.push(
+      await expectStatus(202, stage, "POST", "/api/v1/auth/recovery/begin", { body: { email } }),
+    );
+  }
+  assert.deepEqual(answers[0]!.body, answers[1]!.body);
+  const deadline = Date.now() + 20_000;
+  while (held.length === 0) {
+    assert.ok(Date.now() < deadline, "no mail was begun");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(held.length, 1);
+  for (const release of held) release();
+  await stage.close();
+  slow.close();
+  mailbox.close();
+});
+
+test("registering with an address that somebody else has proved is answered as with any other", async () => {
+  const mailbox = await startMailbox();
+  const stage = await startStage({
+    ...(await stageKinds[0]!.prepare()),
+    platform_notify_url: mailbox.url,
+  });
+  const ada = await join(stage, "ada");
+  const account = "/api/v1/auth/account";
+  const verify = "/api/v1/auth/email/verify";
+  const take = async (token: string) => {
+    await expectStatus(200, stage, "PATCH", account, { token, body: { email: "ada@example.org" } });
+    await expectStatus(202, stage, "POST", `${verify}/begin`, { token });
+    return call(stage, "POST", `${verify}/finish`, { body: { token: readLink(mailbox) } });
+  };
+  assert.equal((await take(ada.token)).status, 200);
+  const shapes = [];
+  for (const [username, email] of [
+    ["eve", "ada@example.org"],
+    ["bob", "bob@example.org"],
+  ] as const) {
+    const { body } = await expectStatus(201, stage, "POST", "/api/v1/auth/register", {
+      body: { username, email, password: "a fine long password" },
+    });
+    const { user } = body as never as { user: Record<string, unknown> };
+    shapes.push([Object.keys(user), user["email_verified"]]);
+  }
+  assert.deepEqual(shapes[0], shapes[1]);
+  // Only who has read the mail learns that the address is taken: it is their own.
+  const eve = await signIn(stage, { username: "eve", password: "a fine long password" });
+  assert.equal((await take(eve.token)).status, 409);
+  await stage.close();
+  mailbox.close();
+});

@@ -1,0 +1,42 @@
+// Which passwords are refused.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PasswordPolicy } from "../../src/sign-in/password-policy.ts";
+
+const policy = new PasswordPolicy(["Acme Cloud", "login.acme.example"]);
+const names = ["grace", "grace@acme.example", undefined];
+
+test("any composition is accepted from 8 to 128 characters", () => {
+  for (const password of [
+    "zkqwvbnm",
+    "ZKQWVBNM",
+    "82736451",
+    " ".repeat(8),
+    "päßwörtlich",
+    "🐎🔋📎✂️🐎🔋📎✂️",
+    "x".repeat(64),
+    "x".repeat(128),
+  ]) {
+    assert.equal(policy.findProblem(password, names), undefined, password);
+  }
+  assert.match(policy.findProblem("zkqwvbn", names)!, /at least 8/);
+  assert.match(policy.findProblem("🐎🔋📎✂", names)!, /at least 8/, "characters, not code units");
+  assert.match(policy.findProblem("x".repeat(129), names)!, /at most 128/);
+});
+
+test("what is tried first is refused: common passwords, names, and the service's own words", () => {
+  for (const password of ["password1", "PASSWORD1", "iloveyou", "qwertyuiop"]) {
+    assert.match(policy.findProblem(password, names)!, /most common/, password);
+  }
+  for (const password of [
+    "grace@acme.example",
+    "GRACE@acme.example",
+    "grace1234!",
+    "12-Grace-34",
+  ]) {
+    assert.match(policy.findProblem(password, names)!, /your name or address/, password);
+  }
+  for (const password of ["AcmeCloud!", "acme cloud 2026", "login.acme.example"]) {
+    assert.match(policy.findProblem(password, names)!, /name of this service/, password);
+  }
+});
