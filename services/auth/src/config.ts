@@ -5,8 +5,8 @@ import {
   defineConfig,
   key,
   networkSchema,
+  type ConfigOf,
 } from "@platform/kernel/config";
-import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
 
 /** The identity service's version: in health answers, `--version` and metrics. */

@@ -3,8 +3,7 @@ import { availableParallelism } from "node:os";
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
-import { authDefinition, authVersion } from "./config.ts";
-import type { AuthConfig } from "./config.ts";
+import { authDefinition, authVersion, type AuthConfig } from "./config.ts";
 import type { AuthOptions, AuthService } from "./service.ts";
 
 const threadsBesideHashing = 3;

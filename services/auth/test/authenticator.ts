@@ -1,6 +1,11 @@
 // A passkey authenticator in software, for tests: ES256, user verified, "none" attestation (WebAuthn level 3).
-import { createHash, createSign, generateKeyPairSync, randomBytes } from "node:crypto";
-import type { KeyObject } from "node:crypto";
+import {
+  createHash,
+  createSign,
+  generateKeyPairSync,
+  randomBytes,
+  type KeyObject,
+} from "node:crypto";
 
 /** What may be wrong with an answer, for tests of refusals. */
 export interface Flaws {

@@ -1,7 +1,6 @@
 // A client of the service for tests: JSON in, JSON out, cookies by hand.
 import assert from "node:assert/strict";
-import { startStage } from "./stage.ts";
-import type { Stage } from "./stage.ts";
+import { startStage, type Stage } from "./stage.ts";
 
 /** An answer, read. */
 export interface Answer {

@@ -13,8 +13,7 @@ import { createLogger } from "@platform/kernel/log";
 import type { DrainHook } from "@platform/kernel/lifecycle";
 import { systemClock } from "@platform/kernel/time";
 import { authDefinition } from "../src/config.ts";
-import { startAuth } from "../src/service.ts";
-import type { AuthOptions, AuthService } from "../src/service.ts";
+import { startAuth, type AuthOptions, type AuthService } from "../src/service.ts";
 
 /** A clock that runs with the system's until it is stopped, and can be moved forward. */
 export interface MovableClock {

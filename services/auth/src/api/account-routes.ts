@@ -1,21 +1,22 @@
 // Operations of people on their own account: register, sign in and out, password, address, recovery.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { Login, SignedIn } from "../sign-in/login.ts";
-import { createFactorRequired, createPasskeyRequired } from "../sign-in/second-factor.ts";
-import type { SecondFactor } from "../sign-in/second-factor.ts";
+import {
+  createFactorRequired,
+  createPasskeyRequired,
+  type SecondFactor,
+} from "../sign-in/second-factor.ts";
 import type { OAuth } from "../oauth/port.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
 import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
-import { nameActor, platformClient } from "./principal.ts";
-import type { Identification } from "./principal.ts";
+import { nameActor, platformClient, type Identification } from "./principal.ts";
 
 const text = (max: number) => z.string().min(1).max(max);
 /** Longer passwords are refused by the policy, in its own words; this bounds what is hashed. */

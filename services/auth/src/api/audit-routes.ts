@@ -1,6 +1,5 @@
 // Operations on the audit log.
-import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { formatTime } from "../session/sessions.ts";

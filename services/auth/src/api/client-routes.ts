@@ -1,7 +1,6 @@
 // Operations of administrators on OAuth clients and signing keys.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { initialAccessSecondsMax } from "../oauth/client/client-registry.ts";

@@ -1,6 +1,5 @@
 // The service's API: the shared frame of every service's API around the service's own operations.
-import { createApi } from "@platform/kernel/http";
-import type { Api, ApiOptions, ApiRoute } from "@platform/kernel/http";
+import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
 import { hasPermission } from "../rbac/permission.ts";

@@ -1,7 +1,11 @@
 // Operations on second factors: set up, verify, step up, remove, backup codes, policies.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { createValidationError, defineRoute } from "@platform/kernel/http";
-import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import {
+  createValidationError,
+  defineRoute,
+  type ApiRoute,
+  type Exchange,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { SecondFactor } from "../sign-in/second-factor.ts";

@@ -1,7 +1,11 @@
 // Operations on passkeys: begin and finish registration and sign-in, list, rename, remove.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { createValidationError, defineRoute } from "@platform/kernel/http";
-import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import {
+  createValidationError,
+  defineRoute,
+  type ApiRoute,
+  type Exchange,
+} from "@platform/kernel/http";
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";

@@ -1,7 +1,11 @@
 // Who is asking, by which credential, and what they may do at this moment.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
-import { checkLoopback } from "@platform/kernel/http";
-import type { Exchange, Guard, GuardedRequest } from "@platform/kernel/http";
+import {
+  checkLoopback,
+  type Exchange,
+  type Guard,
+  type GuardedRequest,
+} from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
 import type { OAuth } from "../oauth/port.ts";
 import { hasPermission } from "../rbac/permission.ts";

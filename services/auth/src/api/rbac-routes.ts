@@ -1,12 +1,10 @@
 // Operations on roles, bindings and scopes.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiMethod, ApiRoute, Exchange } from "@platform/kernel/http";
+import { defineRoute, type ApiMethod, type ApiRoute, type Exchange } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { PERMISSION } from "../rbac/permission.ts";
-import { policyLimits } from "../rbac/policy-store.ts";
-import type { ListChange, PolicyStore } from "../rbac/policy-store.ts";
+import { policyLimits, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac, Scope } from "../rbac/rights.ts";
 import type { SubjectKind } from "../database/rbac.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";

@@ -1,7 +1,6 @@
 // Operations on sessions: list, end one, end all.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";

@@ -1,7 +1,12 @@
 // Operations of administrators on users, groups and invitations.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
-import type { ApiRoute, Exchange } from "@platform/kernel/http";
+import {
+  defineRoute,
+  pageQuery,
+  readPage,
+  type ApiRoute,
+  type Exchange,
+} from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";

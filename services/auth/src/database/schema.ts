@@ -1,25 +1,15 @@
 // All tables of the service, and their migrations, one history per room.
 import type { Database, Migration } from "@platform/kernel/db";
-import type { AuditTables } from "./audit.ts";
-import { auditMigrations } from "./audit.ts";
-import { keyMigrations } from "./key.ts";
-import type { KeyTables } from "./key.ts";
-import { oauthMigrations } from "./oauth.ts";
-import type { OAuthTables } from "./oauth.ts";
-import type { MfaTables } from "./factor.ts";
-import { mfaMigrations } from "./factor.ts";
-import type { PasskeyTables } from "./passkey.ts";
-import { passkeyMigrations } from "./passkey.ts";
-import type { RbacTables } from "./rbac.ts";
-import { rbacMigrations } from "./rbac.ts";
-import type { SessionTables } from "./session.ts";
-import { sessionMigrations } from "./session.ts";
-import type { ThrottleTables } from "./throttle.ts";
-import { throttleMigrations } from "./throttle.ts";
-import type { TicketTables } from "./one-time-token.ts";
-import { ticketMigrations } from "./one-time-token.ts";
-import type { UserTables } from "./user.ts";
-import { userMigrations } from "./user.ts";
+import { auditMigrations, type AuditTables } from "./audit.ts";
+import { keyMigrations, type KeyTables } from "./key.ts";
+import { oauthMigrations, type OAuthTables } from "./oauth.ts";
+import { mfaMigrations, type MfaTables } from "./factor.ts";
+import { passkeyMigrations, type PasskeyTables } from "./passkey.ts";
+import { rbacMigrations, type RbacTables } from "./rbac.ts";
+import { sessionMigrations, type SessionTables } from "./session.ts";
+import { throttleMigrations, type ThrottleTables } from "./throttle.ts";
+import { ticketMigrations, type TicketTables } from "./one-time-token.ts";
+import { userMigrations, type UserTables } from "./user.ts";
 
 /** The tables of every room. */
 export type AuthTables = UserTables &

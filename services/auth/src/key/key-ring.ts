@@ -1,14 +1,17 @@
 // The signing keys of all nodes: which one signs, which are published, and their roll-over.
 import { readFileSync } from "node:fs";
-import type { Database } from "@platform/kernel/db";
-import { isUniqueViolation } from "@platform/kernel/db";
+import { isUniqueViolation, type Database } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "../database/key.ts";
 import type { SecretBox } from "./secret-box.ts";
-import { generateSigningKey, readSigningKey } from "./signing-key.ts";
-import type { PublicJwk, SigningKey } from "./signing-key.ts";
+import {
+  generateSigningKey,
+  readSigningKey,
+  type PublicJwk,
+  type SigningKey,
+} from "./signing-key.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;

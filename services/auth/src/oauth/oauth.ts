@@ -27,9 +27,13 @@ import type { OAuthPages } from "./provider/pages.ts";
 import { TokenPolicy } from "./token/policy.ts";
 import type { OAuth } from "./port.ts";
 import type { NeedsSecondFactor } from "./authorization/prompt-policy.ts";
-import { buildProvider, platformClientId, ttlSeconds } from "./provider/provider.ts";
+import {
+  buildProvider,
+  platformClientId,
+  ttlSeconds,
+  type ProviderParts,
+} from "./provider/provider.ts";
 import type { ClientCache } from "./provider/core-models.ts";
-import type { ProviderParts } from "./provider/provider.ts";
 import { createRefreshRotation } from "./token/refresh-rotation.ts";
 import { RevocationList } from "./token/revocation-list.ts";
 import { Revoker } from "./token/revoker.ts";

@@ -3,11 +3,24 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { SignedIn } from "../sign-in/login.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { admit, attempt, carryCsrf, keepPending, passkeyForm, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
+import {
+  admit,
+  attempt,
+  carryCsrf,
+  keepPending,
+  passkeyForm,
+  showPage,
+  type PageParts,
+} from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute, SignedInVisit } from "./route.ts";
+import {
+  readContinue,
+  withQuery,
+  type Answer,
+  type Form,
+  type PageRoute,
+  type SignedInVisit,
+} from "./route.ts";
 import { askForCode } from "./second-factor.ts";
 import { checkPasskey } from "./sign-in.ts";
 

@@ -4,8 +4,7 @@ import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/provider/pages.
 import type { PageContent, PageFrame } from "./document.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { chooseLanguage, findLanguage, languageTags } from "./language/language.ts";
-import type { Language } from "./language/language.ts";
+import { chooseLanguage, findLanguage, languageTags, type Language } from "./language/language.ts";
 import type { Messages } from "./language/en.ts";
 import { createFieldProblem } from "./problem.ts";
 

@@ -9,16 +9,14 @@ import { PageFrame } from "./document.ts";
 import { ErrorPage } from "./error-page.ts";
 import { listInteractionRoutes } from "./interaction.ts";
 import type { PageParts } from "./page-parts.ts";
-import { Pages } from "./pages.ts";
-import type { PagesParts } from "./pages.ts";
+import { Pages, type PagesParts } from "./pages.ts";
 import type { PageRoute } from "./route.ts";
 import { listRecoveryRoutes } from "./recovery.ts";
 import { listSecondFactorRoutes } from "./second-factor.ts";
 import { listSignInRoutes } from "./sign-in.ts";
 import { listSignOutRoutes } from "./sign-out.ts";
 import { listSignUpRoutes } from "./sign-up.ts";
-import { VisitReader } from "./visit.ts";
-import type { VisitParts } from "./visit.ts";
+import { VisitReader, type VisitParts } from "./visit.ts";
 
 /** The frame of all pages; `brand` is the name that people know the service by. */
 export function createFrame(brand: string): PageFrame {

@@ -1,7 +1,6 @@
 // The frame of every page: head, brand, navigation, and what is said above the content.
 import type { Assets } from "./assets.ts";
-import { html } from "./html.ts";
-import type { Html, Part } from "./html.ts";
+import { html, type Html, type Part } from "./html.ts";
 import type { Language } from "./language/language.ts";
 import type { Problem } from "./problem.ts";
 

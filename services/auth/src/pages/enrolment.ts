@@ -1,10 +1,8 @@
 // Setting up a second factor: the QR code, the codes that are sent, the backup codes that are shown once.
 import type { FactorSetup } from "../factor/factors.ts";
 import { button, field, hidden } from "./form.ts";
-import { html } from "./html.ts";
-import type { Part } from "./html.ts";
-import { carryCsrf, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
+import { html, type Part } from "./html.ts";
+import { carryCsrf, showPage, type PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
 import type { Answer } from "./route.ts";
 import type { Visit } from "./visit.ts";

@@ -1,6 +1,5 @@
 // The parts of forms: labelled fields with hints and errors, buttons, and forms that carry their CSRF token.
-import { html } from "./html.ts";
-import type { Html, Part } from "./html.ts";
+import { html, type Html, type Part } from "./html.ts";
 import type { Messages } from "./language/en.ts";
 import type { Problem } from "./problem.ts";
 

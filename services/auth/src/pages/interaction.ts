@@ -2,13 +2,10 @@
 import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
 import { button, hidden } from "./form.ts";
-import { html } from "./html.ts";
+import { html, type Html } from "./html.ts";
 import { chooseLanguage, findLanguage } from "./language/language.ts";
-import type { Html } from "./html.ts";
-import { carryCsrf, goOn, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
-import { withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute } from "./route.ts";
+import { carryCsrf, goOn, showPage, type PageParts } from "./page-parts.ts";
+import { withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
 import type { Visit, Visitor } from "./visit.ts";
 

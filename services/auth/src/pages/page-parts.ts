@@ -16,10 +16,8 @@ import type { Users } from "../user/users.ts";
 import type { AccountTab, PageContent, PageFrame } from "./document.ts";
 import type { ErrorPage } from "./error-page.ts";
 import { button, hidden } from "./form.ts";
-import { html } from "./html.ts";
-import type { Html } from "./html.ts";
-import { explainError } from "./problem.ts";
-import type { Meanings, Problem } from "./problem.ts";
+import { html, type Html } from "./html.ts";
+import { explainError, type Meanings, type Problem } from "./problem.ts";
 import type { Answer, SignedInVisit, Sources } from "./route.ts";
 import type { Visit } from "./visit.ts";
 

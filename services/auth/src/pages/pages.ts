@@ -5,8 +5,15 @@ import type { Logger } from "@platform/kernel/log";
 import { OAuthError, readForm } from "../oauth/endpoint/endpoint.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { ErrorPage } from "./error-page.ts";
-import type { Answer, Form, PageRoute, SignedInVisit, Sources } from "./route.ts";
-import { readContinue, withQuery } from "./route.ts";
+import {
+  readContinue,
+  withQuery,
+  type Answer,
+  type Form,
+  type PageRoute,
+  type SignedInVisit,
+  type Sources,
+} from "./route.ts";
 import type { Visit, VisitReader } from "./visit.ts";
 
 const yearSeconds = 31_536_000;

@@ -2,12 +2,9 @@
 import { deviceMarkMs } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { attempt, carryCsrf, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
-import { createFieldProblem } from "./problem.ts";
-import type { Problem } from "./problem.ts";
-import { withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute } from "./route.ts";
+import { attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { createFieldProblem, type Problem } from "./problem.ts";
+import { withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 /** The routes. */

@@ -4,13 +4,10 @@ import type { PendingSignIn } from "../sign-in/second-factor.ts";
 import type { FactorItem } from "../factor/factors.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "./enrolment.ts";
 import { button, field, hidden } from "./form.ts";
-import { html } from "./html.ts";
-import type { Html, Part } from "./html.ts";
-import { admit, attempt, carryCsrf, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
+import { html, type Html, type Part } from "./html.ts";
+import { admit, attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute } from "./route.ts";
+import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 /** How a code is asked for. */

@@ -12,11 +12,10 @@ import {
   passkeyForm,
   readCredential,
   showPage,
+  type PageParts,
 } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute } from "./route.ts";
+import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 const passkeyOptionsPath = "/sign-in/passkey/options";

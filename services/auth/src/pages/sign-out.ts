@@ -1,10 +1,8 @@
 // Signing out of the account pages.
 import { button } from "./form.ts";
 import { html } from "./html.ts";
-import { carryCsrf, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
-import { withQuery } from "./route.ts";
-import type { PageRoute } from "./route.ts";
+import { carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { withQuery, type PageRoute } from "./route.ts";
 
 /** The routes. */
 export function listSignOutRoutes(parts: PageParts): PageRoute[] {

@@ -2,11 +2,17 @@
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Messages } from "./language/en.ts";
-import { admit, attempt, carryCsrf, goOn, keepPending, showPage } from "./page-parts.ts";
-import type { PageParts } from "./page-parts.ts";
+import {
+  admit,
+  attempt,
+  carryCsrf,
+  goOn,
+  keepPending,
+  showPage,
+  type PageParts,
+} from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery } from "./route.ts";
-import type { Answer, Form, PageRoute } from "./route.ts";
+import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 /** What the two forms have in common. */

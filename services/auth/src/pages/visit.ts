@@ -7,8 +7,7 @@ import type { Cookies } from "../web/cookies.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Account, Accounts } from "../user/account.ts";
-import { chooseLanguage, findLanguage } from "./language/language.ts";
-import type { Language } from "./language/language.ts";
+import { chooseLanguage, findLanguage, type Language } from "./language/language.ts";
 
 const browserIdBytes = 16;
 const browserId = /^[\w-]{22}$/;

@@ -2,10 +2,14 @@
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
-import { countAdministrators, requireGrantable, requireRoles } from "./grant.ts";
-import type { Grantor, PolicyTransaction } from "./grant.ts";
-import { inheritRoles } from "./rights.ts";
-import type { Scope } from "./rights.ts";
+import {
+  countAdministrators,
+  requireGrantable,
+  requireRoles,
+  type Grantor,
+  type PolicyTransaction,
+} from "./grant.ts";
+import { inheritRoles, type Scope } from "./rights.ts";
 import { putScope, removeScope, requireConsentKept, requireUnmapped } from "./scopes.ts";
 import { requireRoleDutyLiftable } from "./second-factor-duty.ts";
 import type { SubjectKind } from "../database/rbac.ts";

@@ -1,10 +1,15 @@
 // Changes of scopes. Tokens convey what their scopes say, so that whoever changes one must have all that it conveys.
 import { PlatformError } from "@platform/kernel/errors";
-import { requireAdministrator, requireGrantable, requireHeld, requireRoles } from "./grant.ts";
-import type { Grantor, PolicyTransaction } from "./grant.ts";
+import {
+  requireAdministrator,
+  requireGrantable,
+  requireHeld,
+  requireRoles,
+  type Grantor,
+  type PolicyTransaction,
+} from "./grant.ts";
 import { PERMISSION } from "./permission.ts";
-import { inheritRoles, openidScopes } from "./rights.ts";
-import type { Scope } from "./rights.ts";
+import { inheritRoles, openidScopes, type Scope } from "./rights.ts";
 
 const scopesMax = 1000;
 

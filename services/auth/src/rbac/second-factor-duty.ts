@@ -1,6 +1,5 @@
 // Policies that ask for a second factor: whoever lifts one from users must have all that these users have.
-import { requireGrantable } from "./grant.ts";
-import type { Grantor, PolicyTransaction } from "./grant.ts";
+import { requireGrantable, type Grantor, type PolicyTransaction } from "./grant.ts";
 import { inheritRoles } from "./rights.ts";
 
 /** Users whom a change concerns: one, the members of a group, or the holders of a role. */

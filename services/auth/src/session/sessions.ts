@@ -4,8 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
 import { nameDevice } from "./device.ts";
 import type { SessionRow } from "../database/session.ts";
-import { isExpired, toSessionInfo } from "./session.ts";
-import type { SessionInfo, SessionLookup } from "./session.ts";
+import { isExpired, toSessionInfo, type SessionInfo, type SessionLookup } from "./session.ts";
 import type { SessionTokens } from "./token.ts";
 
 /** How long the token before the last renewal still counts: requests that are under way carry it. */

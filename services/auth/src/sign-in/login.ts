@@ -3,7 +3,6 @@ import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { DeviceMarks } from "./device-marks.ts";
 import { formatAccountKeys } from "./guessing.ts";
-import type { SignInPurpose } from "./second-factor.ts";
 import type { LoginTokens, OAuth } from "../oauth/port.ts";
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import type { Passkeys } from "../factor/passkeys.ts";
@@ -12,8 +11,7 @@ import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Proof, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../guard/throttle.ts";
 import { subscriberOf } from "../guard/network.ts";
-import { toAccount } from "../user/account.ts";
-import type { Account } from "../user/account.ts";
+import { toAccount, type Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 
 /** Failures that cost nothing. */
@@ -30,6 +28,15 @@ export interface SignedIn {
   tokens: LoginTokens | undefined;
   /** Marks the device as one that this account has signed in on. */
   deviceMark: string;
+}
+
+/** What a sign-in is for. */
+export interface SignInPurpose {
+  scope?: string | undefined;
+  /** The OAuth client that asks; policies may be bound to it. */
+  clientId?: string | undefined;
+  /** Whether tokens of the built-in client are wanted beside the session. Default true. */
+  mint?: boolean;
 }
 
 /** How logins are counted. */

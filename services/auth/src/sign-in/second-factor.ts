@@ -9,20 +9,11 @@ import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
-import type { Login, SignedIn } from "./login.ts";
+import type { Login, SignedIn, SignInPurpose } from "./login.ts";
 import type { SecurityNotices } from "./security-notices.ts";
 
 const ticketMs = 300_000;
 const attempts = 5;
-
-/** What a sign-in is for. */
-export interface SignInPurpose {
-  scope?: string | undefined;
-  /** The OAuth client that asks; policies may be bound to it. */
-  clientId?: string | undefined;
-  /** Whether tokens of the built-in client are wanted beside the session. Default true. */
-  mint?: boolean;
-}
 
 /** What the first factor leads to. */
 export type SignInOutcome =

@@ -4,12 +4,10 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { sql, type Kysely } from "kysely";
-import { adminRole, requireGrantable } from "../rbac/grant.ts";
-import type { Grantor } from "../rbac/grant.ts";
+import { adminRole, requireGrantable, type Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
-import { toAccount } from "./account.ts";
-import type { Account, Accounts } from "./account.ts";
+import { toAccount, type Account, type Accounts } from "./account.ts";
 import type { UserRow } from "../database/user.ts";
 import { foldEmail, foldUsername } from "./username.ts";
 

@@ -4,16 +4,24 @@ import type { Api } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { HttpMetrics } from "@platform/kernel/metrics";
 import type { Clock } from "@platform/kernel/time";
-import { parseTraceContext } from "@platform/kernel/trace";
-import type { Tracer } from "@platform/kernel/trace";
-import type { OAuth } from "../oauth/port.ts";
-import type { Pages } from "../pages/pages.ts";
+import { parseTraceContext, type Tracer } from "@platform/kernel/trace";
+
+/** A handler of requests on node's own objects. */
+export interface NodeHandler {
+  /** The route pattern of a path that `handle` answers; undefined for other paths. */
+  findRoute(path: string): string | undefined;
+  /** Answers the request; returns false if its path has no route. */
+  handle(request: IncomingMessage, response: ServerResponse): boolean;
+}
 
 /** What is behind the front once the service is composed. */
 export interface Faces {
   api: Api;
-  oauth: Pick<OAuth, "handle" | "findRoute">;
-  pages: Pick<Pages, "handle" | "findRoute" | "showMissing">;
+  oauth: NodeHandler;
+  pages: NodeHandler & {
+    /** Answers a browser that asks for a page that does not exist. */
+    showMissing(request: IncomingMessage, response: ServerResponse): void;
+  };
 }
 
 // What of the API is not below /api/.

@@ -1,10 +1,8 @@
 // What nobody should send, to every operation there is: malformed, oversized, of wrong types, without rights, twice.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { stageKinds, type Stage } from "../stage.ts";
 
 const bodyBytesMax = 65_536;
 

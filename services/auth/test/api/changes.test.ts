@@ -5,12 +5,9 @@ import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { generateSync } from "otplib";
 import { Authenticator } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { readLink, startMailbox } from "../mailbox.ts";
-import type { Mailbox } from "../mailbox.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { readLink, startMailbox, type Mailbox } from "../mailbox.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const account = "/api/v1/auth/account";
 const bin = fileURLToPath(new URL("../../../../bin/platform-auth.js", import.meta.url));

@@ -1,12 +1,10 @@
 // Holders of `clients:write` and `rbac:write` who try to get more than they have: by clients, scopes, policies, tokens.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { PageBrowser, readText } from "../pages/page-browser.ts";
 import { startApplication } from "../pages/relying-party.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, type Stage } from "../stage.ts";
 
 const clients = "/api/v1/auth/clients";
 const scopes = "/api/v1/auth/scopes";

@@ -3,11 +3,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { generateSync } from "otplib";
 import { Authenticator } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { PageBrowser } from "../pages/page-browser.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const mfa = "/api/v1/auth/mfa";
 const passkey = "/api/v1/auth/passkey";

@@ -1,11 +1,9 @@
 // Guessing, flooding and registering in masses slow down those who do it, and keep nobody else out.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { call, expectStatus, join } from "../client.ts";
-import type { Answer, Person } from "../client.ts";
+import { call, expectStatus, join, type Answer, type Person } from "../client.ts";
 import { readLink, startMailbox } from "../mailbox.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const login = "/api/v1/auth/login";
 const register = "/api/v1/auth/register";

@@ -2,11 +2,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { generateSync } from "otplib";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Answer, Person } from "../client.ts";
+import {
+  admin,
+  call,
+  expectStatus,
+  join,
+  signIn,
+  startWithAdmin,
+  type Answer,
+  type Person,
+} from "../client.ts";
 import { readCode, readLink, startMailbox } from "../mailbox.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const mfa = "/api/v1/auth/mfa";
 const login = "/api/v1/auth/login";

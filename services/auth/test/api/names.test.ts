@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { isDeceptive, isDeceptiveIdentifier } from "../../src/user/deceptive-name.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, type Stage } from "../stage.ts";
 
 let stage: Stage;
 before(async () => {

@@ -1,12 +1,9 @@
 // Passkeys: register, sign in without a name, list, rename, remove; challenges that count once; what is refused.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { Authenticator } from "../authenticator.ts";
-import type { Flaws } from "../authenticator.ts";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { Authenticator, type Flaws } from "../authenticator.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const base = "/api/v1/auth/passkey";
 type Options = Parameters<Authenticator["create"]>[0];

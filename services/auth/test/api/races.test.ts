@@ -1,12 +1,9 @@
 // 64 requests at one moment for what may happen once: on SQLite, and on two nodes that share a PostgreSQL.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Answer } from "../client.ts";
-import { readCode, readLink, startMailbox } from "../mailbox.ts";
-import type { Mailbox } from "../mailbox.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Answer } from "../client.ts";
+import { readCode, readLink, startMailbox, type Mailbox } from "../mailbox.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const attempts = 64;
 const password = "a fine long password";

@@ -1,10 +1,8 @@
 // Every way in which access ends: at once, on the node that was not asked as well, and still after a restart.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, startWithAdmin } from "../client.ts";
-import type { Ask } from "../client.ts";
-import { stageKinds, startStage } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { admin, call, expectStatus, startWithAdmin, type Ask } from "../client.ts";
+import { stageKinds, startStage, type Stage } from "../stage.ts";
 
 const account = "/api/v1/auth/account";
 const password = "a fine long password";

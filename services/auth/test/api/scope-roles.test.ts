@@ -1,10 +1,8 @@
 // Scopes that map to roles: issued to their holders, conveying what the roles permit now, and no way to gain more.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { stageKinds, type Stage } from "../stage.ts";
 
 const scopes = "/api/v1/auth/scopes";
 const roles = "/api/v1/rbac/roles";

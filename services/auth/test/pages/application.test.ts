@@ -1,14 +1,10 @@
 // What applications ask of the pages: which account, in which language, and what people read when they ask amiss.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { join, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
-import { PageBrowser, readText } from "./page-browser.ts";
-import type { Page } from "./page-browser.ts";
-import { startApplication } from "./relying-party.ts";
-import type { Application } from "./relying-party.ts";
+import { join, startWithAdmin, type Person } from "../client.ts";
+import { stageKinds, type Stage } from "../stage.ts";
+import { PageBrowser, readText, type Page } from "./page-browser.ts";
+import { startApplication, type Application } from "./relying-party.ts";
 
 let stage: Stage;
 let application: Application;

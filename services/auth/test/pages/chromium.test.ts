@@ -4,11 +4,9 @@ import { after, before, describe, test } from "node:test";
 import { generateSync } from "otplib";
 import type { Browser } from "playwright-core";
 import { startWithAdmin } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
+import { stageKinds, type Stage } from "../stage.ts";
 import { findChromiumSkip, Person, startChromium } from "./chromium.ts";
-import { findLink, openPostBox } from "./post-box.ts";
-import type { PostBox } from "./post-box.ts";
+import { findLink, openPostBox, type PostBox } from "./post-box.ts";
 import { startApplication } from "./relying-party.ts";
 
 const password = "a long enough password";

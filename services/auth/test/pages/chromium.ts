@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { chromium } from "playwright-core";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
 // No look-ups of its own: a test must not depend on the network, nor wait for it.
 const flags = [

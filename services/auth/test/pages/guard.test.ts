@@ -8,12 +8,9 @@ import { chooseLanguage } from "../../src/pages/language/language.ts";
 import { listPageRoutes } from "../../src/pages/create-pages.ts";
 import type { PageParts } from "../../src/pages/page-parts.ts";
 import { readContinue, withQuery } from "../../src/pages/route.ts";
-import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
-import type { Person } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
-import { PageBrowser, readText } from "./page-browser.ts";
-import type { Page } from "./page-browser.ts";
+import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
+import { stageKinds, type Stage } from "../stage.ts";
+import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication } from "./relying-party.ts";
 
 // Only paths and methods are looked at: nothing is called.

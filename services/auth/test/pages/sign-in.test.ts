@@ -3,12 +3,9 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateSync } from "otplib";
 import { expectStatus, join, signIn, startWithAdmin, admin } from "../client.ts";
-import { stageKinds } from "../stage.ts";
-import type { Stage } from "../stage.ts";
-import { findLink, openPostBox } from "./post-box.ts";
-import type { PostBox } from "./post-box.ts";
-import { PageBrowser, readText } from "./page-browser.ts";
-import type { Page } from "./page-browser.ts";
+import { stageKinds, type Stage } from "../stage.ts";
+import { findLink, openPostBox, type PostBox } from "./post-box.ts";
+import { PageBrowser, readText, type Page } from "./page-browser.ts";
 
 const password = "a long enough password";
 let stage: Stage;

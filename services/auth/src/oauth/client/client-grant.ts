@@ -1,6 +1,5 @@
 // Permissions that a client can convey, which whoever registers or changes it must have.
-import { requireAdministrator, requireHeld } from "../../rbac/grant.ts";
-import type { Grantor } from "../../rbac/grant.ts";
+import { requireAdministrator, requireHeld, type Grantor } from "../../rbac/grant.ts";
 import { hasPermission } from "../../rbac/permission.ts";
 import { firstParty, platformAudience } from "../core/client-metadata.ts";
 import { exchangePermission, tokenExchangeGrant } from "../token/token-exchange.ts";

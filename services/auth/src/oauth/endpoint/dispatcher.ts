@@ -15,8 +15,7 @@ import {
   ownRoutes,
 } from "../core/routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
-import { serveUserinfo } from "./userinfo.ts";
-import type { UserinfoParts } from "./userinfo.ts";
+import { serveUserinfo, type UserinfoParts } from "./userinfo.ts";
 
 /** What it works with. */
 export interface FrontHandlerParts {

@@ -1,7 +1,6 @@
 // What the core's models do differently here: its classes are public, their methods are taken over one by one.
 import type { Clock } from "@platform/kernel/time";
-import { errors, Provider } from "oidc-provider";
-import type { KoaContextWithOIDC } from "oidc-provider";
+import { errors, Provider, type KoaContextWithOIDC } from "oidc-provider";
 import { grantedMember, type CoreClient } from "../core/core-client.ts";
 import { isReplayError } from "../core/core-errors.ts";
 import { readProofId } from "../token/dpop-proof.ts";

@@ -28,14 +28,16 @@ import { isOriginOf } from "../client/cors.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "../token/policy.ts";
-import { buildPromptPolicy } from "../authorization/prompt-policy.ts";
-import type { NeedsSecondFactor } from "../authorization/prompt-policy.ts";
+import { buildPromptPolicy, type NeedsSecondFactor } from "../authorization/prompt-policy.ts";
 import { coreRoutes } from "../core/routes.ts";
 import { adoptOwnSession, type FindOwnSession } from "./silent-sign-in.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
 import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
-import { tokenExchangeGrant, tokenExchangeParameters } from "../token/token-exchange.ts";
-import type { TokenExchange } from "../token/token-exchange.ts";
+import {
+  tokenExchangeGrant,
+  tokenExchangeParameters,
+  type TokenExchange,
+} from "../token/token-exchange.ts";
 
 const minute = 60;
 const hour = 60 * minute;

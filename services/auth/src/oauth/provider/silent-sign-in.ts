@@ -1,21 +1,10 @@
 // `prompt=none` for people who have signed in on the service's own pages, which the core has not seen.
 import type { IncomingMessage } from "node:http";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { Cookies } from "../../web/cookies.ts";
 import type { SessionInfo, SessionLookup } from "../../session/session.ts";
-import type { Sessions } from "../../session/sessions.ts";
 
 /** The session that a browser has on the service's own pages; undefined if it is not signed in. */
 export type FindOwnSession = (request: IncomingMessage) => Promise<SessionInfo | undefined>;
-
-/** Finds it by the cookie of those pages, which stays as it is. */
-export function createOwnSessionFinder(cookies: Cookies, sessions: Sessions): FindOwnSession {
-  return async ({ headers: { cookie } }) => {
-    const headers = new Headers(cookie === undefined ? {} : { cookie });
-    const token = cookies.read(headers, "platform_session");
-    return token === undefined ? undefined : sessions.peek(token);
-  };
-}
 
 interface CoreSession {
   uid: string;

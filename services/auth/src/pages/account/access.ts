@@ -2,12 +2,9 @@
 import type { ClientGrant } from "../../oauth/port.ts";
 import type { SessionItem } from "../../session/sessions.ts";
 import { button, hidden } from "../form.ts";
-import { html } from "../html.ts";
-import type { Html } from "../html.ts";
-import { carryCsrf, showAccountPage } from "../page-parts.ts";
-import type { PageParts } from "../page-parts.ts";
-import { withQuery } from "../route.ts";
-import type { Answer, PageRoute, SignedInVisit } from "../route.ts";
+import { html, type Html } from "../html.ts";
+import { carryCsrf, showAccountPage, type PageParts } from "../page-parts.ts";
+import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
 
 const sessionsPath = "/account/sessions";
 const applicationsPath = "/account/applications";

@@ -1,11 +1,9 @@
 // The profile: name, address, and whether it is confirmed.
 import { button, field, hidden } from "../form.ts";
 import { html } from "../html.ts";
-import { attempt, carryCsrf, showAccountPage } from "../page-parts.ts";
-import type { PageParts } from "../page-parts.ts";
+import { attempt, carryCsrf, showAccountPage, type PageParts } from "../page-parts.ts";
 import type { Problem } from "../problem.ts";
-import { withQuery } from "../route.ts";
-import type { Answer, PageRoute, SignedInVisit } from "../route.ts";
+import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
 
 const nameCharsMax = 256;
 

@@ -2,13 +2,10 @@
 import type { FactorItem } from "../../factor/factors.ts";
 import type { PasskeyItem } from "../../factor/passkeys.ts";
 import { button, field, hidden } from "../form.ts";
-import { html } from "../html.ts";
-import type { Html } from "../html.ts";
-import { attempt, carryCsrf, passkeyForm, showAccountPage } from "../page-parts.ts";
-import type { PageParts } from "../page-parts.ts";
+import { html, type Html } from "../html.ts";
+import { attempt, carryCsrf, passkeyForm, showAccountPage, type PageParts } from "../page-parts.ts";
 import type { Problem } from "../problem.ts";
-import { withQuery } from "../route.ts";
-import type { Answer, Form, PageRoute, SignedInVisit } from "../route.ts";
+import { withQuery, type Answer, type Form, type PageRoute, type SignedInVisit } from "../route.ts";
 
 /** The page that these forms belong to. */
 export const securityPath = "/account/security";

@@ -1,7 +1,6 @@
 // The languages of the pages, and which one a browser gets.
 import { de } from "./de.ts";
-import { en } from "./en.ts";
-import type { Messages } from "./en.ts";
+import { en, type Messages } from "./en.ts";
 
 /** A language with all sentences of the pages. */
 export interface Language {
