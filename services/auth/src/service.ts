@@ -44,7 +44,7 @@ import { Factors } from "./factor/factors.ts";
 import { deriveCodeKey } from "./factor/one-time-code.ts";
 import { MfaPolicies } from "./factor/policies.ts";
 import { Notifier } from "./notify/notifier.ts";
-import { createOAuth } from "./oauth/oauth.ts";
+import { OAuth } from "./oauth/oauth.ts";
 import { createCorePages } from "./pages/core-pages.ts";
 import { createFrame, createPages } from "./pages/create-pages.ts";
 import { Passkeys } from "./factor/passkeys.ts";
@@ -181,7 +181,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const policies = new MfaPolicies({ database, rbac, policy, clock });
   const frame = createFrame(config.mfa_totp_issuer);
   const cookies = new Cookies(publicUrl);
-  const oauth = await createOAuth({
+  const oauth = await OAuth.start({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
     audience: config.audience,
@@ -192,18 +192,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     keys,
     clock,
     log,
-    accounts: users,
+    users,
     sessions,
     rbac,
     findOwnSession: createOwnSessionFinder(cookies, sessions),
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
-    interactionPath: (uid) => `/interaction/${uid}`,
-    acrValues: ["1", "2"],
     pages: createCorePages(frame),
     needsSecondFactor: (userId, clientId) => policies.requires(userId, clientId),
-    onSignOut: async (sid) => {
-      await sessions.end(sid);
-    },
     onTokenIssued: metrics.countToken,
   });
   lifecycle.onDrain("oauth", () => oauth.close());
@@ -271,7 +266,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   });
   const identification = new Identification({
     publicUrl,
-    accounts: users,
+    users,
     sessions,
     rbac,
     oauth,
@@ -323,7 +318,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         audit,
         cookies,
       }),
-      ...listClientOperations({ identification, oauth, audit }),
+      ...listClientOperations({ identification, oauth, keys, audit }),
       ...listRbacOperations({ identification, policy, rbac, audit }),
       ...listAuditOperations({ identification, audit }),
       ...listUserOperations({
@@ -350,7 +345,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     policies,
     rbac,
     users,
-    accounts: users,
     sessions,
     oauth,
     audit,
@@ -376,7 +370,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("sweeps", stopSweeping);
   // Before anybody is answered: who is told that the service is there signs in with the configured name at once.
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
-  front.open({ api, oauth, pages });
+  front.open({ api, oauth: oauth.dispatcher, pages });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });

@@ -10,7 +10,7 @@ import {
   createPasskeyRequired,
   type SecondFactor,
 } from "../sign-in/second-factor.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
@@ -253,7 +253,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       answer: grantsAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
-        const grants = await oauth.listGrants(account.id);
+        const grants = await oauth.grants.list(account.id);
         return {
           grants: grants.map(({ client, scopes, grantedAt, expiresAt }) => ({
             client_id: client.id,
@@ -275,7 +275,7 @@ function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = identification.requireUser(exchange);
         const { client_id: clientId } = exchange.params;
-        if (!(await oauth.revokeGrants(principal.account.id, clientId))) {
+        if (!(await oauth.grants.revoke(principal.account.id, clientId))) {
           throw new PlatformError("not_found", "Nothing is granted to such an application.");
         }
         await record(exchange, principal, "grant.revoke", `client:${clientId}`);

@@ -4,7 +4,8 @@ import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kerne
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { initialAccessSecondsMax } from "../oauth/client/client-registry.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { KeyRing } from "../key/key-ring.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { client, clientsAnswer, keysAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
@@ -18,15 +19,16 @@ const forbidden = { 403: "You lack something that the client has or would have" 
 export interface ClientsApiParts {
   identification: Identification;
   oauth: OAuth;
+  keys: KeyRing;
   audit: AuditLog;
 }
 
 /** The operations. */
 export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
-  const { identification, oauth } = parts;
+  const { identification, oauth, keys } = parts;
   const record = createAuditRecorder(parts);
   const clients = "OAuth clients";
-  const keys = "Signing keys";
+  const keyTag = "Signing keys";
   return [
     defineRoute({
       tag: clients,
@@ -39,7 +41,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
         await identification.requirePermission(exchange, "clients:read");
         const page = await readPage(exchange.query, {
           key: sortKey,
-          read: (limit, after = "") => oauth.listClients(after, limit),
+          read: (limit, after = "") => oauth.clients.list(after, limit),
           keyOf: (item) => String(item["client_id"]),
         });
         return { clients: page.items, next_cursor: page.next_cursor };
@@ -56,7 +58,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
-        const client = await oauth.addClient(exchange.body, principal.rights);
+        const client = await oauth.clients.add(exchange.body, principal.rights);
         await record(exchange, principal, "client.create", `client:${String(client["client_id"])}`);
         return client;
       },
@@ -70,7 +72,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       answer: client,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "clients:read");
-        const found = await oauth.findClient(exchange.params.id);
+        const found = await oauth.clients.find(exchange.params.id);
         if (found === undefined) throw noSuchClient();
         return found;
       },
@@ -90,7 +92,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
-        const changed = await oauth.changeClient(id, exchange.body, principal.rights);
+        const changed = await oauth.clients.change(id, exchange.body, principal.rights);
         const fields = Object.keys(exchange.body);
         await record(exchange, principal, "client.change", `client:${id}`, { fields });
         return changed;
@@ -107,7 +109,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
-        const changed = await oauth.rotateClientSecret(id, principal.rights);
+        const changed = await oauth.clients.rotateSecret(id, principal.rights);
         await record(exchange, principal, "client.secret", `client:${id}`);
         return changed;
       },
@@ -122,7 +124,7 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
-        if (!(await oauth.deleteClient(id, principal.rights))) throw noSuchClient();
+        if (!(await oauth.clients.delete(id, principal.rights))) throw noSuchClient();
         await record(exchange, principal, "client.delete", `client:${id}`);
         return undefined;
       },
@@ -141,24 +143,24 @@ export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { expires_in } = exchange.body;
-        const token = await oauth.createInitialAccessToken(expires_in, principal.rights);
+        const token = await oauth.clients.createInitialAccessToken(expires_in, principal.rights);
         await record(exchange, principal, "client.initial_access_token", undefined);
         return { token, expires_in };
       },
     }),
     defineRoute({
-      tag: keys,
+      tag: keyTag,
       method: "GET",
       path: "/api/v1/auth/keys",
       summary: "Signing keys, the newest first",
       answer: keysAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "keys:write");
-        return { keys: await oauth.listKeys() };
+        return { keys: await keys.list() };
       },
     }),
     defineRoute({
-      tag: keys,
+      tag: keyTag,
       method: "POST",
       path: "/api/v1/auth/keys/rotate",
       summary: "Rotate the signing keys: as scheduled, or at once, dropping the old one everywhere",

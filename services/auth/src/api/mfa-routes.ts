@@ -12,7 +12,7 @@ import type { SecondFactor } from "../sign-in/second-factor.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import type { Account } from "../user/account.ts";
 import { readEmail } from "../user/username.ts";
 import {
@@ -268,7 +268,7 @@ function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         const { scope: kind, subject: name } = exchange.body;
-        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        if (kind === "client") await oauth.clients.requireManageable(name, principal.rights);
         await policies.put(exchange.body, principal.rights);
         await record(
           exchange,
@@ -289,7 +289,7 @@ function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "rbac:write");
         const { scope: kind, subject: name } = exchange.params;
-        if (kind === "client") await oauth.requireClientManageable(name, principal.rights);
+        if (kind === "client") await oauth.clients.requireManageable(name, principal.rights);
         if (!(await policies.delete(kind, name, principal.rights))) {
           throw new PlatformError("not_found", "There is no such policy.");
         }

@@ -7,13 +7,14 @@ import {
   type GuardedRequest,
 } from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import { hasPermission } from "../rbac/permission.ts";
 import type { Rbac, Rights } from "../rbac/rights.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import { isSessionToken } from "../session/token.ts";
-import type { Account, Accounts } from "../user/account.ts";
+import type { Account } from "../user/account.ts";
+import type { Users } from "../user/users.ts";
 import type { ClientAddress } from "../web/client-address.ts";
 import type { Cookies } from "../web/cookies.ts";
 
@@ -47,7 +48,7 @@ export interface Principal {
 /** What identification works with. */
 export interface PrincipalParts {
   publicUrl: string;
-  accounts: Accounts;
+  users: Users;
   sessions: Sessions;
   rbac: Rbac;
   oauth: OAuth;
@@ -186,7 +187,7 @@ export class Identification {
   async #bySession(token: string): Promise<Principal | undefined> {
     const found = await this.#parts.sessions.use(token);
     if (found === undefined) return undefined;
-    const account = await this.#parts.accounts.find(found.session.userId);
+    const account = await this.#parts.users.find(found.session.userId);
     if (account === undefined || account.disabled) return undefined;
     return {
       kind: "user",
@@ -214,7 +215,7 @@ export class Identification {
       const none = { account: undefined, session: undefined, authTime: 0, acr: "" };
       return { ...base, ...none, kind: "client", id: clientId, rights };
     }
-    const account = await this.#parts.accounts.find(claims.sub);
+    const account = await this.#parts.users.find(claims.sub);
     if (account === undefined || account.disabled) return undefined;
     const session =
       claims.sid === undefined ? undefined : await this.#parts.sessions.find(claims.sid);

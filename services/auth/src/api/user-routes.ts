@@ -12,7 +12,7 @@ import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import type { Groups } from "../user/groups.ts";
 import { foldUsername } from "../user/username.ts";
@@ -141,7 +141,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const before = await users.find(userId);
         if (before === undefined) throw new PlatformError("not_found", "There is no such user.");
         const account = await credentials.change(before, body);
-        if (body.disabled === true) await oauth.revokeUser(userId);
+        if (body.disabled === true) await oauth.revoker.revokeUser(userId);
         await record(exchange, principal, "user.change", `user:${userId}`, {
           fields: Object.keys(body),
           ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
@@ -161,7 +161,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
         const userId = exchange.params.id;
         await users.requireManageable(userId, principal.rights);
         await users.delete(userId);
-        await oauth.revokeUser(userId);
+        await oauth.revoker.revokeUser(userId);
         await record(exchange, principal, "user.delete", `user:${userId}`);
         return undefined;
       },

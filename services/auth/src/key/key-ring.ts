@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { isUniqueViolation, type Database } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import type { Clock } from "@platform/kernel/time";
+import { every, type Clock, type RepeatingTimer } from "@platform/kernel/time";
 import type { KeyTables, SigningAlgorithm, SigningKeyRow } from "../database/key.ts";
 import type { SecretBox } from "./secret-box.ts";
 import {
@@ -76,7 +76,7 @@ export class KeyRing {
   #held: readonly Held[] = [];
   #current: KeySet | undefined;
   #signature = "";
-  #timer: NodeJS.Timeout | undefined;
+  #timer: RepeatingTimer | undefined;
   #loading: Promise<void> | undefined;
 
   constructor(options: KeyRingOptions) {
@@ -105,17 +105,16 @@ export class KeyRing {
   /** Loads the keys, makes the first one where there is none, and follows the database from now on. */
   async start(): Promise<void> {
     await this.refresh();
-    this.#timer = setInterval(() => {
-      this.refresh().catch((error: unknown) => {
-        this.#options.log.error("signing keys cannot be read", { error });
-      });
-    }, this.#options.pollMs);
-    this.#timer.unref();
+    this.#timer = every(
+      this.#options.pollMs,
+      () => this.refresh(),
+      (error) => this.#options.log.error("signing keys cannot be read", { error }),
+    );
   }
 
-  /** Stops following. */
-  stop(): void {
-    clearInterval(this.#timer);
+  /** Stops following; waits for the reading in flight. */
+  async stop(): Promise<void> {
+    await this.#timer?.stop();
   }
 
   /** Calls the listener with each new key set; the returned function ends that. */

@@ -1,6 +1,6 @@
 // An application waits: the page that signs in for it, and the one that asks whether to allow it.
 import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
-import type { Interaction, InteractionOutcome } from "../oauth/port.ts";
+import type { Interaction, InteractionOutcome } from "../oauth/authorization/interaction.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { chooseLanguage, findLanguage } from "./language/language.ts";
@@ -198,12 +198,12 @@ async function decide(parts: PageParts, visit: Visit, form: Form): Promise<Answe
 }
 
 async function find(parts: PageParts, visit: Visit): Promise<Interaction | undefined> {
-  const interaction = await parts.oauth.findInteraction(visit.request, visit.response);
+  const interaction = await parts.oauth.interactions.find(visit.request, visit.response);
   return `/interaction/${interaction?.uid}` === visit.path ? interaction : undefined;
 }
 
 function finish(parts: PageParts, visit: Visit, outcome: InteractionOutcome): Promise<string> {
-  return parts.oauth.finishInteraction(visit.request, visit.response, outcome);
+  return parts.oauth.interactions.finish(visit.request, visit.response, outcome);
 }
 
 async function describeScopes(

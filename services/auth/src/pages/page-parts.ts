@@ -8,7 +8,7 @@ import type { SecondFactor } from "../sign-in/second-factor.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
 import type { Rbac } from "../rbac/rights.ts";
 import type { Sessions } from "../session/sessions.ts";

@@ -6,7 +6,8 @@ import type { ClientAddress } from "../web/client-address.ts";
 import type { Cookies } from "../web/cookies.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
-import type { Account, Accounts } from "../user/account.ts";
+import type { Account } from "../user/account.ts";
+import type { Users } from "../user/users.ts";
 import { chooseLanguage, findLanguage, type Language } from "./language/language.ts";
 
 const browserIdBytes = 16;
@@ -42,7 +43,7 @@ export interface Visit {
 export interface VisitParts {
   cookies: Cookies;
   sessions: Sessions;
-  accounts: Accounts;
+  users: Users;
   addresses: ClientAddress;
   publicUrl: string;
   now: () => number;
@@ -111,11 +112,11 @@ export class VisitReader {
   }
 
   async #findVisitor(headers: Headers, cookies: string[]): Promise<Visitor | undefined> {
-    const { sessions, accounts, sessionAbsoluteMs } = this.#parts;
+    const { sessions, users, sessionAbsoluteMs } = this.#parts;
     const token = this.#parts.cookies.read(headers, "platform_session");
     const found = token === undefined ? undefined : await sessions.use(token);
     if (found === undefined) return undefined;
-    const account = await accounts.find(found.session.userId);
+    const account = await users.find(found.session.userId);
     if (account === undefined || account.disabled) return undefined;
     if (found.token !== undefined) {
       cookies.push(this.#parts.cookies.format("platform_session", found.token, sessionAbsoluteMs));

@@ -1,5 +1,4 @@
 // What the other rooms and the OAuth core see of a session.
-import type { AuthDatabase } from "../database/schema.ts";
 import type { SessionRow } from "../database/session.ts";
 
 /** A live session. Times are in ms. */
@@ -15,26 +14,6 @@ export interface SessionInfo {
   readonly lastSeenAt: number;
   /** The earlier of the idle and the absolute end. */
   readonly expiresAt: number;
-}
-
-/** Looks sessions up. */
-export interface SessionLookup {
-  /** The session while it lives; undefined once it has ended or expired. */
-  find(sid: string): Promise<SessionInfo | undefined>;
-}
-
-/** Sessions over the database. */
-export function createSessionLookup(database: AuthDatabase, now: () => number): SessionLookup {
-  return {
-    find: async (sid) => {
-      const row = await database.db
-        .selectFrom("auth_sessions")
-        .selectAll()
-        .where("id", "=", sid)
-        .executeTakeFirst();
-      return row === undefined || isExpired(row, now()) ? undefined : toSessionInfo(row);
-    },
-  };
 }
 
 /** Whether the session is over by time. */

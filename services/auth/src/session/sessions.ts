@@ -4,7 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
 import { nameDevice } from "./device.ts";
 import type { SessionRow } from "../database/session.ts";
-import { isExpired, toSessionInfo, type SessionInfo, type SessionLookup } from "./session.ts";
+import { isExpired, toSessionInfo, type SessionInfo } from "./session.ts";
 import type { SessionTokens } from "./token.ts";
 
 /** How long the token before the last renewal still counts: requests that are under way carry it. */
@@ -59,7 +59,7 @@ export interface SessionItem {
 }
 
 /** All sessions, in the database. */
-export class Sessions implements SessionLookup {
+export class Sessions {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
   readonly #ids: IdSource;
@@ -105,6 +105,7 @@ export class Sessions implements SessionLookup {
     return { session: toSessionInfo(row), token };
   }
 
+  /** The session while it lives; undefined once it has ended or expired. */
   async find(sid: string): Promise<SessionInfo | undefined> {
     const row = await this.#database.db
       .selectFrom("auth_sessions")

@@ -4,7 +4,7 @@ import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors"
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { Notifier } from "../notify/notifier.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import type { HashLane, PasswordHasher } from "./password-hasher.ts";
 import type { PasswordPolicy } from "./password-policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
@@ -289,14 +289,14 @@ export class Credentials {
     const { users, sessions, oauth } = this.#parts;
     await users.raiseEpoch(userId);
     const ended = await sessions.endAll(userId, exceptSid);
-    await oauth.revokeUser(userId);
+    await oauth.revoker.revokeUser(userId);
     return ended;
   }
 
   /** Ends one session and its tokens. */
   async endSession(sid: string, userId?: string): Promise<boolean> {
     const ended = await this.#parts.sessions.end(sid, userId);
-    if (ended) await this.#parts.oauth.revokeSession(sid);
+    if (ended) await this.#parts.oauth.revoker.revokeSession(sid);
     return ended;
   }
 

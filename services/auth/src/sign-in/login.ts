@@ -3,7 +3,8 @@ import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { DeviceMarks } from "./device-marks.ts";
 import { formatAccountKeys } from "./guessing.ts";
-import type { LoginTokens, OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
+import type { LoginTokens } from "../oauth/token/login-tokens.ts";
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import type { Passkeys } from "../factor/passkeys.ts";
 import type { PasswordHasher } from "./password-hasher.ts";
@@ -147,7 +148,7 @@ export class Login {
     const tokens =
       purpose.mint === false
         ? undefined
-        : await oauth.mintForLogin(account, session, purpose.scope);
+        : await oauth.loginTokens.mint(account, session, purpose.scope);
     count(proof.amr.join("+"), "success");
     await audit.record({
       action: "login",

@@ -2,7 +2,7 @@
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { FactorItem, Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
-import type { OAuth } from "../oauth/port.ts";
+import type { OAuth } from "../oauth/oauth.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
@@ -125,7 +125,7 @@ export class SecondFactor {
     const { tickets, sessions, oauth } = this.#parts;
     await tickets.revoke(userId, ["mfa", "passkey-registration"]);
     for (const sid of await sessions.endSingleFactor(userId, exceptSid))
-      await oauth.revokeSession(sid);
+      await oauth.revoker.revokeSession(sid);
   }
 
   /** Sends a code of one of the user's factors; returns where to, mostly hidden. */
@@ -232,7 +232,7 @@ export class SecondFactor {
       tokens:
         purpose.mint === false
           ? undefined
-          : await oauth.mintForLogin(account, opened.session, purpose.scope),
+          : await oauth.loginTokens.mint(account, opened.session, purpose.scope),
       deviceMark: login.createDeviceMark(account),
     };
   }

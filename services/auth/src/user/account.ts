@@ -1,5 +1,4 @@
 // What the other rooms and the OAuth core see of a user.
-import type { AuthDatabase } from "../database/schema.ts";
 import type { UserRow } from "../database/user.ts";
 
 /** A user without secrets. */
@@ -15,26 +14,6 @@ export interface Account {
   /** Tokens and grants that were issued under a lower epoch are void. */
   readonly epoch: number;
   readonly created_at: number;
-}
-
-/** Looks users up. */
-export interface Accounts {
-  /** The user as the database has it now; undefined when there is none. */
-  find(id: string): Promise<Account | undefined>;
-}
-
-/** Accounts over the database. */
-export function createAccounts(database: AuthDatabase): Accounts {
-  return {
-    find: async (id) => {
-      const row = await database.db
-        .selectFrom("auth_users")
-        .selectAll()
-        .where("id", "=", id)
-        .executeTakeFirst();
-      return row === undefined ? undefined : toAccount(row);
-    },
-  };
 }
 
 /** A row without its secrets. */

@@ -7,7 +7,7 @@ import { sql, type Kysely } from "kysely";
 import { adminRole, requireGrantable, type Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
-import { toAccount, type Account, type Accounts } from "./account.ts";
+import { toAccount, type Account } from "./account.ts";
 import type { UserRow } from "../database/user.ts";
 import { foldEmail, foldUsername } from "./username.ts";
 
@@ -34,7 +34,7 @@ export interface UserChange {
 }
 
 /** Users in the database. */
-export class Users implements Accounts {
+export class Users {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
   readonly #ids: IdSource;

@@ -195,7 +195,7 @@ onEachDatabase((makeUrl) => {
       .set({ keeps_audience: 1 })
       .where("client_id", "=", client_id)
       .execute();
-    const listed = await host.oauth.findClient(client_id);
+    const listed = await host.oauth.clients.find(client_id);
     assert.equal(listed?.["platform_audience"], "always");
   });
 });

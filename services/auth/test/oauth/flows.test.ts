@@ -18,7 +18,7 @@ onEachDatabase((makeUrl) => {
   after(() => host.close());
 
   const register = async (more: Record<string, unknown> = {}) => {
-    const registered = await host.oauth.addClient(
+    const registered = await host.oauth.clients.add(
       {
         redirect_uris: [callback],
         grant_types: ["authorization_code", "refresh_token", "client_credentials"],
@@ -167,7 +167,7 @@ onEachDatabase((makeUrl) => {
         undefined,
         {
           execute: [client.allowInsecureRequests],
-          initialAccessToken: await host.oauth.createInitialAccessToken(60, undefined),
+          initialAccessToken: await host.oauth.clients.createInitialAccessToken(60, undefined),
         },
       );
       assert.equal(config.clientMetadata().client_name, "Self");

@@ -3,19 +3,23 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { openDatabase } from "@platform/kernel/db";
 import { createEgress } from "@platform/kernel/egress";
+import { createIdSource } from "@platform/kernel/ids";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock, type Clock } from "@platform/kernel/time";
 import { KeyRing } from "../../src/key/key-ring.ts";
 import type { SigningAlgorithm } from "../../src/database/key.ts";
 import { createSecretBox } from "../../src/key/secret-box.ts";
-import { createOAuth } from "../../src/oauth/oauth.ts";
-import type { OAuth } from "../../src/oauth/port.ts";
+import { OAuth } from "../../src/oauth/oauth.ts";
 import { createCorePages } from "../../src/pages/core-pages.ts";
 import { createFrame } from "../../src/pages/create-pages.ts";
+import { PolicyStore } from "../../src/rbac/policy-store.ts";
 import { createRbac } from "../../src/rbac/rights.ts";
 import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
-import { createSessionLookup, type SessionInfo } from "../../src/session/session.ts";
-import { createAccounts, type Account } from "../../src/user/account.ts";
+import type { SessionInfo } from "../../src/session/session.ts";
+import { Sessions } from "../../src/session/sessions.ts";
+import { SessionTokens } from "../../src/session/token.ts";
+import type { Account } from "../../src/user/account.ts";
+import { Users } from "../../src/user/users.ts";
 
 /** The user that signs in. */
 export const userId = "user-1";
@@ -81,30 +85,29 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const { port } = server.address() as AddressInfo;
   const origin = `http://127.0.0.1:${port}`;
   const issuer = options.issuer ?? origin;
-  const accounts = createAccounts(database);
-  const oauth = await createOAuth({
+  const secret = Buffer.alloc(32, 9);
+  const ids = createIdSource({ clock });
+  const policy = new PolicyStore(database, clock);
+  const users = new Users({ database, clock, ids, policy });
+  const tokens = new SessionTokens(secret);
+  const oauth = await OAuth.start({
     issuer,
     algorithm,
     audience: "platform",
     pkce: options.pkce ?? "all",
-    secret: Buffer.alloc(32, 9),
+    secret,
     database,
     box,
     keys,
     clock,
     log,
-    accounts,
-    sessions: createSessionLookup(database, () => clock.now()),
+    users,
+    sessions: new Sessions({ database, clock, ids, tokens }, { idleMs: dayMs, absoluteMs: dayMs }),
     rbac: createRbac(database),
     egressFetch: createEgress({ allowedNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 }),
-    interactionPath: (uid) => `${interactionPath}${uid}`,
-    acrValues: ["1", "2"],
     findOwnSession: async () => undefined,
     pages: createCorePages(createFrame("Platform")),
     needsSecondFactor: async () => false,
-    onSignOut: async (sid) => {
-      await database.db.deleteFrom("auth_sessions").where("id", "=", sid).execute();
-    },
   });
   const host: Host = {
     oauth,
@@ -115,16 +118,16 @@ export async function startHost(options: HostOptions): Promise<Host> {
     log: lines,
     answer: "agree",
     signIn: (more) => insertSession(database, clock, more),
-    findAccount: async () => (await accounts.find(userId))!,
+    findAccount: async () => (await users.find(userId))!,
     close: async () => {
       await oauth.close();
-      keys.stop();
+      await keys.stop();
       await closeServer(server);
       await database.close();
     },
   };
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    if (oauth.handle(request, response)) return;
+    if (oauth.dispatcher.handle(request, response)) return;
     if (request.url?.startsWith(interactionPath) === true) {
       answerInteraction(host, request, response).catch((error: unknown) => {
         response.writeHead(500).end(String(error));
@@ -244,20 +247,20 @@ async function answerInteraction(
   response: ServerResponse,
 ): Promise<void> {
   const { oauth } = host;
-  const interaction = await oauth.findInteraction(request, response);
+  const interaction = await oauth.interactions.find(request, response);
   if (interaction === undefined) {
     response.writeHead(400).end("no interaction");
     return;
   }
   const location =
     host.answer === "deny"
-      ? await oauth.finishInteraction(request, response, { kind: "denied" })
+      ? await oauth.interactions.finish(request, response, { kind: "denied" })
       : interaction.prompt === "login"
-        ? await oauth.finishInteraction(request, response, {
+        ? await oauth.interactions.finish(request, response, {
             kind: "login",
             session: await host.signIn({ acr: interaction.acrValues?.split(" ")[0] ?? "1" }),
           })
-        : await oauth.finishInteraction(request, response, { kind: "consent", isAsked: true });
+        : await oauth.interactions.finish(request, response, { kind: "consent", isAsked: true });
   response.writeHead(303, { Location: location }).end();
 }
 

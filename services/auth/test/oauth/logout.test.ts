@@ -115,7 +115,7 @@ onEachDatabase((makeUrl) => {
   test("a session that is ended elsewhere tells its clients", async () => {
     const tokens = await signIn(new Browser());
     const sid = String(readClaims(tokens.access_token)["sid"]);
-    await host.oauth.revokeSession(sid);
+    await host.oauth.revoker.revokeSession(sid);
     assert.equal((await readNotice())["sid"], sid);
   });
 
@@ -123,10 +123,10 @@ onEachDatabase((makeUrl) => {
     const refused = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
     const unwell = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
     troubles.push(400);
-    await host.oauth.revokeSession(refused);
+    await host.oauth.revoker.revokeSession(refused);
     assert.equal((await readNotice())["sid"], refused);
     troubles.push(503);
-    await host.oauth.revokeSession(unwell);
+    await host.oauth.revoker.revokeSession(unwell);
     const first = await readNotice();
     const second = await readNotice();
     assert.equal(first["sid"], unwell);
@@ -184,7 +184,7 @@ onEachDatabase((makeUrl) => {
     });
     const { body } = await postToken(host, await obtainCode(host, dead), { as: dead });
     const token = String(body["access_token"]);
-    await host.oauth.revokeSession(String(readClaims(token)["sid"]));
+    await host.oauth.revoker.revokeSession(String(readClaims(token)["sid"]));
     assert.equal((await introspect(host, client, token)).active, false);
   });
 });

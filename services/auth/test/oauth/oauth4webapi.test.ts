@@ -167,7 +167,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("a client registers itself, works, and its access token is one that RFC 9068 describes", async () => {
-    const initial = await host.oauth.createInitialAccessToken(60, undefined);
+    const initial = await host.oauth.clients.createInitialAccessToken(60, undefined);
     const registered = await oauth.processDynamicClientRegistrationResponse(
       await oauth.dynamicClientRegistrationRequest(
         server,

@@ -42,7 +42,7 @@ export async function register(
   host: Host,
   more: Record<string, unknown> = {},
 ): Promise<TestClient> {
-  const registered = await host.oauth.addClient(
+  const registered = await host.oauth.clients.add(
     {
       redirect_uris: [callback],
       grant_types: ["authorization_code", "refresh_token", "client_credentials"],

@@ -102,7 +102,7 @@ onEachDatabase((makeUrl) => {
   test("an ended session takes all of its tokens along, and no others", async () => {
     const tokens = await obtainTokens(host, client);
     const another = await obtainTokens(host, client);
-    await host.oauth.revokeSession(String(readClaims(tokens.access_token)["sid"]));
+    await host.oauth.revoker.revokeSession(String(readClaims(tokens.access_token)["sid"]));
     assert.equal(await isActive(tokens.access_token), false);
     const late = await refresh(host, client, tokens.refresh_token, { at: other.origin });
     assert.equal(late.body["error"], "invalid_grant");
@@ -112,13 +112,13 @@ onEachDatabase((makeUrl) => {
 
   test("a user's new epoch voids every token of before, and none of after", async () => {
     const tokens = await obtainTokens(host, client);
-    const login = await host.oauth.mintForLogin(await host.findAccount(), await host.signIn());
+    const login = await host.oauth.loginTokens.mint(await host.findAccount(), await host.signIn());
     await host.database.db
       .updateTable("auth_users")
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
       .where("id", "=", userId)
       .execute();
-    await host.oauth.revokeUser(userId);
+    await host.oauth.revoker.revokeUser(userId);
     for (const token of [tokens.access_token, login.access_token]) {
       assert.equal(await isActive(token), false);
     }
@@ -143,7 +143,7 @@ onEachDatabase((makeUrl) => {
     const ask = (at: Host): Promise<Answer> =>
       postToken(at, { grant_type: "client_credentials" }, { as: doomed });
     assert.equal((await ask(other)).status, 200);
-    assert.equal(await host.oauth.deleteClient(doomed.client_id, undefined), true);
+    assert.equal(await host.oauth.clients.delete(doomed.client_id, undefined), true);
     assert.equal(await isActive(access_token), false);
     assert.equal((await ask(host)).status, 401);
     // Another node may know a client for a second longer; what it issues meanwhile is void.

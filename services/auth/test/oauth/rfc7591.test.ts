@@ -48,16 +48,16 @@ onEachDatabase((makeUrl) => {
     const metadata = { redirect_uris: [callback] };
     assert.equal((await register(undefined, metadata)).status, 401);
     assert.equal((await register("wrong", metadata)).status, 401);
-    await assert.rejects(host.oauth.createInitialAccessToken(0, undefined), {
+    await assert.rejects(host.oauth.clients.createInitialAccessToken(0, undefined), {
       code: "validation_failed",
     });
-    await assert.rejects(host.oauth.createInitialAccessToken(1e9, undefined), {
+    await assert.rejects(host.oauth.clients.createInitialAccessToken(1e9, undefined), {
       code: "validation_failed",
     });
   });
 
   test("3.2: a registered client has an id, a secret and a way to manage itself, and works", async () => {
-    const token = await host.oauth.createInitialAccessToken(60, undefined);
+    const token = await host.oauth.clients.createInitialAccessToken(60, undefined);
     const { status, body } = await register(token, {
       redirect_uris: [callback],
       grant_types: ["authorization_code", "client_credentials"],
@@ -93,7 +93,7 @@ onEachDatabase((makeUrl) => {
       .where("subject_id", "=", id)
       .execute();
     assert.deepEqual(left, [], "its roles are gone");
-    const reader = await host.oauth.addClient({ redirect_uris: [callback] }, undefined);
+    const reader = await host.oauth.clients.add({ redirect_uris: [callback] }, undefined);
     const watcher = reader as unknown as TestClient;
     await addRole(host, "watcher", "tokens:introspect");
     await bindClient(host, watcher.client_id, "watcher");
@@ -103,7 +103,7 @@ onEachDatabase((makeUrl) => {
   });
 
   test("3.2.2: metadata that is not allowed is refused", async () => {
-    const token = await host.oauth.createInitialAccessToken(60, undefined);
+    const token = await host.oauth.clients.createInitialAccessToken(60, undefined);
     for (const [metadata, error] of [
       [{ redirect_uris: ["javascript:alert(1)"] }, "invalid_redirect_uri"],
       [{ redirect_uris: ["https://a.example/#fragment"] }, "invalid_redirect_uri"],
@@ -126,12 +126,12 @@ onEachDatabase((makeUrl) => {
   test("operators register clients by the same rules, and choose neither ids nor secrets", async () => {
     const metadata = { redirect_uris: [callback] };
     for (const more of [{ client_id: "mine" }, { client_secret: "mine" }, { scope: "root" }]) {
-      await assert.rejects(host.oauth.addClient({ ...metadata, ...more }, undefined), {
+      await assert.rejects(host.oauth.clients.add({ ...metadata, ...more }, undefined), {
         code: "validation_failed",
       });
     }
-    const added = await host.oauth.addClient(metadata, undefined);
-    const listed = await host.oauth.listClients("", 100);
+    const added = await host.oauth.clients.add(metadata, undefined);
+    const listed = await host.oauth.clients.list("", 100);
     const found = listed.find((client) => client["client_id"] === added["client_id"]);
     assert.ok(found);
     assert.equal(found["client_secret"], undefined);
@@ -146,7 +146,7 @@ onEachDatabase((makeUrl) => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     const ask = async (jwks_uri: string): Promise<number> => {
-      const client = await host.oauth.addClient(
+      const client = await host.oauth.clients.add(
         {
           redirect_uris: [],
           grant_types: ["client_credentials"],

@@ -196,7 +196,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await swap(byGrant.access_token, service)).body["error"], "invalid_request");
 
     const bySession = await obtain();
-    await host.oauth.revokeSession(String(readClaims(bySession.access_token)["sid"]));
+    await host.oauth.revoker.revokeSession(String(readClaims(bySession.access_token)["sid"]));
     assert.equal(await isActive(bySession.swapped), false);
 
     const byUser = await obtain();
@@ -205,7 +205,7 @@ onEachDatabase((makeUrl) => {
       .set((row) => ({ epoch: row("epoch", "+", 1) }))
       .where("id", "=", userId)
       .execute();
-    await host.oauth.revokeUser(userId);
+    await host.oauth.revoker.revokeUser(userId);
     assert.equal(await isActive(byUser.swapped), false);
   });
 });

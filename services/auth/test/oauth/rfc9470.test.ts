@@ -87,7 +87,7 @@ onEachDatabase((makeUrl) => {
       amr: ["pwd", "otp"],
       authTime: 1_700_000_000_000,
     });
-    const login = await host.oauth.mintForLogin(
+    const login = await host.oauth.loginTokens.mint(
       await host.findAccount(),
       session,
       "orders.read openid",

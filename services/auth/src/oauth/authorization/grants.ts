@@ -2,13 +2,88 @@
 import type { AdapterPayload, Provider } from "oidc-provider";
 import type { Consents } from "./consents.ts";
 import type { ItemStore } from "../token/item-store.ts";
-import type { ClientCard, ClientGrant } from "../port.ts";
-import { platformClientId } from "../provider/provider.ts";
+import type { Revoker } from "../token/revoker.ts";
+import { platformClientId } from "../core/lifetimes.ts";
 
 type Client = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>>;
 
+/** A client as consent pages show it. */
+export interface ClientSummary {
+  id: string;
+  name: string;
+  uri: string | undefined;
+  logoUri: string | undefined;
+  policyUri: string | undefined;
+  tosUri: string | undefined;
+}
+
+/** What a user has granted to a client. */
+export interface ClientGrant {
+  client: ClientSummary;
+  scopes: readonly string[];
+  /** The first consent that still holds, in ms. */
+  grantedAt: number;
+  /** In ms; a later sign-in of the client does not extend it. */
+  expiresAt: number;
+}
+
+/** What the grants work with. */
+export interface GrantsOptions {
+  getProvider: () => Provider;
+  items: ItemStore;
+  consents: Consents;
+  revoker: Revoker;
+}
+
+/** The grants of users. */
+export class Grants {
+  readonly #options: GrantsOptions;
+
+  constructor(options: GrantsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * The user's grants, one for each client, by name, with those that are remembered only. Those to the service's own login
+   * are sessions, and left out.
+   */
+  async list(userId: string): Promise<ClientGrant[]> {
+    const { getProvider, items, consents } = this.#options;
+    const provider = getProvider();
+    const remembered = (await consents.list(userId)).map((row) => ({
+      clientId: row.client_id,
+      openid: { scope: row.scopes },
+      iat: row.agreed_at / 1_000,
+      exp: row.expires_at / 1_000,
+    }));
+    const payloads: AdapterPayload[] = [...(await items.readGrantsOf(userId)), ...remembered];
+    const byClient = Map.groupBy(payloads, ({ clientId }) => clientId ?? "");
+    const grants: ClientGrant[] = [];
+    for (const [clientId, given] of byClient) {
+      if (clientId === platformClientId) continue;
+      const client = await provider.Client.find(clientId);
+      if (client === undefined) continue;
+      grants.push({
+        client: describeClient(client),
+        scopes: [...new Set(given.flatMap(readScopes))].toSorted(),
+        grantedAt: Math.min(...given.map(({ iat = 0 }) => iat)) * 1_000,
+        expiresAt: Math.max(...given.map(({ exp = 0 }) => exp)) * 1_000,
+      });
+    }
+    return grants.toSorted((a, b) => a.client.name.localeCompare(b.client.name));
+  }
+
+  /** Ends what a user has granted to a client, with all tokens; false where there is nothing. */
+  async revoke(userId: string, clientId: string): Promise<boolean> {
+    const { consents, revoker } = this.#options;
+    const isForgotten = await consents.forget(userId, clientId);
+    const isRevoked = await revoker.revokeGrantsTo(clientId, userId);
+    return isForgotten || isRevoked;
+  }
+}
+
 /** A client as pages show it. */
-export function describeClient(client: Client): ClientCard {
+export function describeClient(client: Client): ClientSummary {
   return {
     id: client.clientId,
     name: client.clientName ?? client.clientId,
@@ -17,39 +92,6 @@ export function describeClient(client: Client): ClientCard {
     policyUri: client.policyUri,
     tosUri: client.tosUri,
   };
-}
-
-/**
- * The user's grants, one for each client, by name, with those that are remembered only. Those to the service's own login
- * are sessions, and left out.
- */
-export async function listGrants(
-  provider: Provider,
-  items: ItemStore,
-  consents: Consents,
-  userId: string,
-): Promise<ClientGrant[]> {
-  const remembered = (await consents.list(userId)).map((row) => ({
-    clientId: row.client_id,
-    openid: { scope: row.scopes },
-    iat: row.agreed_at / 1_000,
-    exp: row.expires_at / 1_000,
-  }));
-  const payloads: AdapterPayload[] = [...(await items.readGrantsOf(userId)), ...remembered];
-  const byClient = Map.groupBy(payloads, ({ clientId }) => clientId ?? "");
-  const grants: ClientGrant[] = [];
-  for (const [clientId, given] of byClient) {
-    if (clientId === platformClientId) continue;
-    const client = await provider.Client.find(clientId);
-    if (client === undefined) continue;
-    grants.push({
-      client: describeClient(client),
-      scopes: [...new Set(given.flatMap(readScopes))].toSorted(),
-      grantedAt: Math.min(...given.map(({ iat = 0 }) => iat)) * 1_000,
-      expiresAt: Math.max(...given.map(({ exp = 0 }) => exp)) * 1_000,
-    });
-  }
-  return grants.toSorted((a, b) => a.client.name.localeCompare(b.client.name));
 }
 
 function readScopes({ openid, resources, rejected }: AdapterPayload): string[] {

@@ -11,33 +11,60 @@ import {
 import type { SessionInfo } from "../../session/session.ts";
 import type { Consents } from "./consents.ts";
 import { firstParty } from "../core/client-metadata.ts";
-import { describeClient } from "./grants.ts";
+import { describeClient, type ClientSummary } from "./grants.ts";
 import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import { claimsOfScope } from "../token/user-claims.ts";
-import type { Interaction, InteractionOutcome } from "../port.ts";
 
 const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 
 type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
+/** An authorization request that waits for the user. */
+export interface Interaction {
+  uid: string;
+  /** What is needed: to say with which account, a sign-in, or consent by the user who is signed in. */
+  prompt: "select_account" | "login" | "consent";
+  /** Why, in the core's words: `no_session`, `max_age`, `acr_values`, `login_prompt`, `op_scopes_missing`, … */
+  reasons: readonly string[];
+  client: ClientSummary;
+  /** Scopes that are asked for; on a consent page those that the user has not granted before. */
+  scopes: readonly string[];
+  loginHint: string | undefined;
+  /** Space-separated `acr_values` that the client asks for (RFC 9470). */
+  acrValues: string | undefined;
+  /** Space-separated languages that the client knows the user to prefer. */
+  uiLocales: string | undefined;
+  /** Of the user who is signed in already. */
+  accountId: string | undefined;
+  /** When the request came, in ms: a sign-in from here on is one for it. */
+  startedAt: number;
+  /** Where the browser goes afterwards. */
+  redirectUri: string | undefined;
+  /** On a consent page: nobody has to be asked, because the client is the operator's own or was allowed as much before. */
+  isAgreed: boolean;
+}
+
+/** How an interaction ends. */
+export type InteractionOutcome =
+  /** The user signed in with this session, or has been for long enough. */
+  | { kind: "login"; session: SessionInfo }
+  /** The user goes on with the account of this session. */
+  | { kind: "selected"; session: SessionInfo }
+  /** The user grants what was asked for; `isAsked` unless that was agreed before: only what people said is remembered. */
+  | { kind: "consent"; isAsked: boolean }
+  /** The user does not want to: the client is told `access_denied`. */
+  | { kind: "denied" };
+
 /** The interactions of all browsers. */
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
-  readonly #acrValues: readonly string[];
   readonly #consents: Consents;
 
-  constructor(parts: {
-    getProvider: () => Provider;
-    policy: TokenPolicy;
-    consents: Consents;
-    /** Values of `acr` that sign-ins can reach. */
-    acrValues: readonly string[];
-  }) {
+  constructor(parts: { getProvider: () => Provider; policy: TokenPolicy; consents: Consents }) {
     this.#getProvider = parts.getProvider;
     this.#policy = parts.policy;
-    this.#acrValues = parts.acrValues;
     this.#consents = parts.consents;
   }
 
@@ -71,7 +98,7 @@ export class Interactions {
       loginHint: readText(params["login_hint"]),
       acrValues:
         (prompt.details as Partial<AcrDetails>).acrValues ??
-        (readReachable(params["acr_values"], this.#acrValues) || undefined),
+        (readReachable(params["acr_values"]) || undefined),
       uiLocales: readText(params["ui_locales"]),
       accountId: session?.accountId,
       startedAt: (prompt.details as Partial<StartDetails>).startedAt ?? (details.iat ?? 0) * 1_000,

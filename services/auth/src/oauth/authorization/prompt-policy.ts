@@ -1,7 +1,10 @@
 // When an authorization request has to wait for the user.
 import { errors, interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import type { Clock } from "@platform/kernel/time";
-import type { SessionLookup } from "../../session/session.ts";
+import type { Sessions } from "../../session/sessions.ts";
+
+/** Values of `acr` that sign-ins can reach: one factor, two factors. */
+export const reachableAcrValues: readonly string[] = ["1", "2"];
 
 /** Whether a user must have shown a second factor for a client. */
 export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
@@ -22,12 +25,15 @@ export type AcrDetails = {
  * Beside the core's own reasons to ask: `prompt=select_account`, a session that has ended, RFC 9470's `acr_values`, and
  * policies that ask for a second factor.
  */
-export function buildPromptPolicy(
-  sessions: SessionLookup,
-  needsSecondFactor: NeedsSecondFactor,
-  acrValues: readonly string[],
-  clock: Clock,
-): interactionPolicy.DefaultPolicy {
+export function buildPromptPolicy({
+  sessions,
+  needsSecondFactor,
+  clock,
+}: {
+  sessions: Sessions;
+  needsSecondFactor: NeedsSecondFactor;
+  clock: Clock;
+}): interactionPolicy.DefaultPolicy {
   const { Check, Prompt } = interactionPolicy;
   const policy = interactionPolicy.base();
   // First of all: whose sign-in it is decides whether that is good enough.
@@ -55,13 +61,13 @@ export function buildPromptPolicy(
       "the requested authentication could not be reached",
       "unmet_authentication_requirements",
       ({ oidc }) => {
-        const wanted = readAcr(oidc, acrValues);
+        const wanted = readAcr(oidc);
         if (wanted === "") return Check.NO_NEED_TO_PROMPT;
         if (oidc.session?.accountId === undefined) return Check.NO_NEED_TO_PROMPT;
         const isReached = reachesAcr(wanted, oidc.acr ?? "");
         return isReached ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT;
       },
-      ({ oidc }): AcrDetails => ({ acrValues: readAcr(oidc, acrValues) }),
+      ({ oidc }): AcrDetails => ({ acrValues: readAcr(oidc) }),
     ),
   );
   login.checks.add(
@@ -83,26 +89,23 @@ export function buildPromptPolicy(
 }
 
 /** The values of `acr_values` that sign-ins can reach; the others are voluntary (OpenID Connect Core section 3.1.2.1). */
-export function readReachable(wanted: unknown, reachable: readonly string[]): string {
+export function readReachable(wanted: unknown): string {
   if (typeof wanted !== "string") return "";
   return wanted
     .split(" ")
-    .filter((value) => reachable.includes(value))
+    .filter((value) => reachableAcrValues.includes(value))
     .join(" ");
 }
 
 // What the parameter `claims` calls essential (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
-function readAcr(
-  { claims, params }: KoaContextWithOIDC["oidc"],
-  reachable: readonly string[],
-): string {
+function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
   const asked = claims.id_token?.["acr"];
-  if (asked?.essential !== true) return readReachable(params?.["acr_values"], reachable);
+  if (asked?.essential !== true) return readReachable(params?.["acr_values"]);
   const values: unknown = asked.values ?? (asked.value === undefined ? [] : [asked.value]);
   if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
     throw new errors.InvalidRequest("values of acr must be texts");
   // Whatever the user did, it would not be what is asked for.
-  if (values.length > 0 && !values.some((value) => reachable.includes(value)))
+  if (values.length > 0 && !values.some((value) => reachableAcrValues.includes(value)))
     throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
   return values.join(" ");
 }

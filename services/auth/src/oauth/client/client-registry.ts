@@ -1,6 +1,7 @@
 // Clients as operators manage them: the same checks as for those that register themselves.
 import { createIdSource } from "@platform/kernel/ids";
 import { PlatformError } from "@platform/kernel/errors";
+import type { Logger } from "@platform/kernel/log";
 import { errors, type Provider } from "oidc-provider";
 import { everyPermission, requireAdministrator, type Grantor } from "../../rbac/grant.ts";
 import type { Rbac } from "../../rbac/rights.ts";
@@ -9,7 +10,7 @@ import { findMetadataProblem, firstParty, platformAudience } from "../core/clien
 import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts";
 import { grantedMember, type CoreClients } from "../core/core-client.ts";
 import type { TokenPolicy } from "../token/policy.ts";
-import { platformClientId } from "../provider/provider.ts";
+import { platformClientId } from "../core/lifetimes.ts";
 
 /** The longest that an initial access token lives. */
 export const initialAccessSecondsMax = 30 * 24 * 3_600;
@@ -63,6 +64,11 @@ export class ClientRegistry {
     if (record === undefined) return undefined;
     const { client_secret: _, ...metadata } = record.payload;
     return metadata;
+  }
+
+  /** Clients without their secrets, by id, after `after`. */
+  list(after: string, limit: number): Promise<Metadata[]> {
+    return this.#parts.clients.list(after, limit);
   }
 
   /** Changes members of its metadata; null removes one. The answer holds a secret only if it is a new one. */
@@ -130,6 +136,19 @@ export class ClientRegistry {
     const { InitialAccessToken } = this.#parts.getProvider();
     const token = new InitialAccessToken({ expiresIn: Math.floor(expiresInSeconds) });
     return Object.assign(token, { [grantedMember]: readPermissions(grantor) }).save();
+  }
+
+  /**
+   * Logs the clients whose tokens are good for all services because they were registered before audiences were told apart,
+   * and no administrator has decided about them since.
+   */
+  async reportKeptAudiences(log: Logger): Promise<void> {
+    const { ids, count } = await this.#parts.clients.listKeepingAudience();
+    if (count === 0) return;
+    log.warn(
+      "tokens of clients from before the upgrade are good for all services until an administrator sets first_party or platform_audience",
+      { count, clients: ids },
+    );
   }
 
   async #findManageable(clientId: string, grantor: Grantor): Promise<ClientRecord> {

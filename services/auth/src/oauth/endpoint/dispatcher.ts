@@ -18,7 +18,7 @@ import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.t
 import { serveUserinfo, type UserinfoParts } from "./userinfo.ts";
 
 /** What it works with. */
-export interface FrontHandlerParts {
+export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
   userinfo: UserinfoParts;
@@ -48,15 +48,15 @@ const contentPolicy =
   "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
 /** Serves the core's paths. */
-export class FrontHandler {
-  readonly #parts: FrontHandlerParts;
+export class OAuthDispatcher {
+  readonly #parts: OAuthDispatcherOptions;
   readonly #host: string;
   readonly #scheme: string;
   readonly #polls: DevicePolls;
   readonly #pending = new WeakMap<IncomingMessage, Pending>();
   #face: Face;
 
-  constructor(parts: FrontHandlerParts) {
+  constructor(parts: OAuthDispatcherOptions) {
     this.#parts = parts;
     this.#polls = new DevicePolls(parts.clock);
     const { host, protocol } = new URL(parts.issuer);
@@ -73,6 +73,11 @@ export class FrontHandler {
   /** Takes a new provider into force; requests under way end on the one they began with. */
   rebuild(): void {
     this.#face = this.#open();
+  }
+
+  /** The route pattern of a path that `handle` answers; undefined for other paths. */
+  findRoute(path: string): string | undefined {
+    return findOAuthRoute(path);
   }
 
   /** Takes over the requests of the core's paths. */

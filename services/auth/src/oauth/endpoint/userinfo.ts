@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
-import type { Accounts } from "../../user/account.ts";
+import type { Users } from "../../user/users.ts";
 import type { AccessTokenClaims, AccessTokenVerifier } from "../token/access-token.ts";
 import type { Audiences } from "../token/audience.ts";
 import { keepToClient, openToOrigin } from "../client/cors.ts";
@@ -16,7 +16,7 @@ import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
 /** What the endpoint works with. */
 export interface UserinfoParts {
   verifier: AccessTokenVerifier;
-  accounts: Accounts;
+  users: Users;
   items: ItemStore;
   revocations: RevocationList;
   clock: Clock;
@@ -45,7 +45,7 @@ export async function serveUserinfo(
       `${schemeOf(claims)} realm="${parts.audiences.issuer}", error="insufficient_scope", scope="openid"`,
     );
   }
-  const account = await parts.accounts.find(claims.sub);
+  const account = await parts.users.find(claims.sub);
   if (account === undefined || account.disabled) throw refuse(parts, schemeOf(claims));
   const known = describeAccount(account);
   const names = new Set([

@@ -1,5 +1,6 @@
 // The core, configured: one provider for each set of keys and scopes, all on the same stores.
 import { createHmac } from "node:crypto";
+import type { EgressFetch } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
 import {
   errors,
@@ -7,15 +8,15 @@ import {
   Provider,
   type Account,
   type AdapterFactory,
-  type Grant,
   type Configuration,
   type KoaContextWithOIDC,
 } from "oidc-provider";
 import type { KeySet } from "../../key/key-ring.ts";
 import type { SigningAlgorithm } from "../../database/key.ts";
 import type { SigningKey } from "../../key/signing-key.ts";
-import type { SessionLookup } from "../../session/session.ts";
-import type { Account as User, Accounts } from "../../user/account.ts";
+import type { Sessions } from "../../session/sessions.ts";
+import type { Account as User } from "../../user/account.ts";
+import type { Users } from "../../user/users.ts";
 import {
   firstParty,
   platformAudience,
@@ -28,7 +29,13 @@ import { isOriginOf } from "../client/cors.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
 import type { TokenPolicy } from "../token/policy.ts";
-import { buildPromptPolicy, type NeedsSecondFactor } from "../authorization/prompt-policy.ts";
+import type { Interactions } from "../authorization/interaction.ts";
+import {
+  buildPromptPolicy,
+  reachableAcrValues,
+  type NeedsSecondFactor,
+} from "../authorization/prompt-policy.ts";
+import { platformClientId, ttlSeconds } from "../core/lifetimes.ts";
 import { coreRoutes } from "../core/routes.ts";
 import { adoptOwnSession, type FindOwnSession } from "./silent-sign-in.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
@@ -38,27 +45,6 @@ import {
   tokenExchangeParameters,
   type TokenExchange,
 } from "../token/token-exchange.ts";
-
-const minute = 60;
-const hour = 60 * minute;
-const day = 24 * hour;
-
-/** Lives of tokens and what stands behind them, in seconds. */
-export const ttlSeconds = {
-  accessToken: 15 * minute,
-  idToken: hour,
-  code: minute,
-  deviceCode: 10 * minute,
-  refreshIdle: 30 * day,
-  refreshAbsolute: 90 * day,
-  session: 14 * day,
-  // A grant is reused by later authorizations of one session and must outlive the last of their refresh tokens.
-  grant: (90 + 14 + 1) * day,
-  interaction: hour,
-} as const;
-
-/** The public client that the service's own login issues tokens for. */
-export const platformClientId = "platform";
 
 const clientAuthMethods = [
   "client_secret_basic",
@@ -76,26 +62,22 @@ export interface ProviderParts extends ModelParts {
   algorithm: SigningAlgorithm;
   adapter: AdapterFactory;
   policy: TokenPolicy;
-  accounts: Accounts;
-  sessions: SessionLookup;
+  users: Users;
+  sessions: Sessions;
   findOwnSession: FindOwnSession;
-  /** The grant for a request that must not ask, if all of it was agreed before. */
-  agreeSilently: (ctx: KoaContextWithOIDC) => Promise<Grant | undefined>;
+  interactions: Interactions;
   claims: TokenClaimsSource;
   exchange: TokenExchange;
   pages: OAuthPages;
-  /** Values of `acr` that sign-ins can reach. */
-  acrValues: readonly string[];
   /** Whether a policy asks that the user has a second factor for this client. */
   needsSecondFactor: NeedsSecondFactor;
-  /** Path of the page that signs a user in or asks for consent. */
-  interactionPath: (uid: string) => string;
   /** Signs cookies. */
   cookieSecret: Uint8Array;
   audiences: Audiences;
   /** Which clients must use PKCE. */
   pkce: "all" | "public";
-  fetch: (url: string | URL, options: RequestInit) => Promise<Response>;
+  /** Fetches addresses that clients chose. */
+  egressFetch: EgressFetch;
 }
 
 class RingKey extends ExternalSigningKey {
@@ -164,7 +146,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
         await adoptOwnSession(ctx, parts.sessions, parts.findOwnSession);
       },
     },
-    acrValues: parts.acrValues,
+    acrValues: reachableAcrValues,
     responseTypes: ["code"],
     pkce: {
       required: (_ctx, client) =>
@@ -182,7 +164,9 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       const { result, session, client, provider } = ctx.oidc;
       const consent = result?.consent as { grantId?: string } | undefined;
       const grantId = consent?.grantId ?? session?.grantIdFor(client?.clientId ?? "");
-      return grantId === undefined ? parts.agreeSilently(ctx) : provider.Grant.find(grantId);
+      return grantId === undefined
+        ? parts.interactions.agreeSilently(ctx)
+        : provider.Grant.find(grantId);
     },
     rotateRefreshToken: (ctx) => {
       requireProof(ctx);
@@ -190,7 +174,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     },
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
-    findAccount: async (_ctx, id) => toCoreAccount(await parts.accounts.find(id)),
+    findAccount: async (_ctx, id) => toCoreAccount(await parts.users.find(id)),
     clientAuthMethods: [...clientAuthMethods],
     enabledJWA: {
       idTokenSigningAlgValues: ["RS256", "ES256"],
@@ -219,13 +203,8 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     },
     discovery: describeMore(parts.pages),
     interactions: {
-      url: (_ctx, interaction) => parts.interactionPath(interaction.uid),
-      policy: buildPromptPolicy(
-        parts.sessions,
-        parts.needsSecondFactor,
-        parts.acrValues,
-        parts.clock,
-      ),
+      url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
+      policy: buildPromptPolicy(parts),
     },
     formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
     features: {
@@ -271,7 +250,8 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
         detail: out.error_description ?? "",
       });
     },
-    fetch: (url, options) => parts.fetch(url instanceof Request ? url.url : url, options ?? {}),
+    fetch: (url, options = {}) =>
+      parts.egressFetch(url instanceof Request ? url.url : url, toEgressRequest(options)),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
   };
 }
@@ -341,4 +321,16 @@ function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): numb
 function toCoreAccount(account: User | undefined): Account | undefined {
   if (account === undefined || account.disabled) return undefined;
   return { accountId: account.id, claims: () => describeAccount(account) };
+}
+
+function toEgressRequest(init: RequestInit): Parameters<EgressFetch>[1] {
+  const { method, headers, body, signal } = init;
+  return {
+    ...(method === undefined ? {} : { method }),
+    headers: new Headers(headers),
+    ...(body === undefined || body === null
+      ? {}
+      : { body: String(body as string | URLSearchParams) }),
+    ...(signal === undefined ? {} : { signal }),
+  };
 }

@@ -1,7 +1,8 @@
 // `prompt=none` for people who have signed in on the service's own pages, which the core has not seen.
 import type { IncomingMessage } from "node:http";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { SessionInfo, SessionLookup } from "../../session/session.ts";
+import type { SessionInfo } from "../../session/session.ts";
+import type { Sessions } from "../../session/sessions.ts";
 
 /** The session that a browser has on the service's own pages; undefined if it is not signed in. */
 export type FindOwnSession = (request: IncomingMessage) => Promise<SessionInfo | undefined>;
@@ -17,7 +18,7 @@ interface CoreSession {
 /** For the core, before it loads the account: signs its session in where it may not ask the user to. */
 export async function adoptOwnSession(
   ctx: KoaContextWithOIDC,
-  sessions: SessionLookup,
+  sessions: Sessions,
   findOwnSession: FindOwnSession,
 ): Promise<void> {
   const { oidc } = ctx;

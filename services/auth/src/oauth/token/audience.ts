@@ -1,6 +1,7 @@
 // Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo alone.
 import { PlatformError } from "@platform/kernel/errors";
 import { firstParty, platformAudience } from "../core/client-metadata.ts";
+import { platformClientId } from "../core/lifetimes.ts";
 
 const resourceCharactersMax = 512;
 
@@ -15,11 +16,10 @@ export class Audiences {
   readonly issuer: string;
   /** The resource by which clients ask for the platform's audience, which must be a URI: `urn:` and the audience if it is none. */
   readonly platformResource: string;
-  readonly #ownClientId: string;
 
   /** Throws `validation_failed` if the tokens of all clients would be good for the platform's services. */
-  constructor(options: { issuer: string; platform: string; ownClientId: string }) {
-    const { issuer, platform, ownClientId } = options;
+  constructor(options: { issuer: string; platform: string }) {
+    const { issuer, platform } = options;
     if (normalize(platform) === normalize(issuer)) {
       throw new PlatformError(
         "validation_failed",
@@ -29,12 +29,11 @@ export class Audiences {
     this.issuer = issuer;
     this.platform = platform;
     this.platformResource = URL.canParse(platform) ? platform : `urn:${platform}`;
-    this.#ownClientId = ownClientId;
   }
 
   /** The audience of a token of the client for a resource; undefined if the client may not have one. */
   choose(client: AudienceClient, resource: string): string | undefined {
-    const isOwn = client.clientId === this.#ownClientId || client[firstParty] === true;
+    const isOwn = client.clientId === platformClientId || client[firstParty] === true;
     const allowance = client[platformAudience];
     if (resource === this.issuer)
       return isOwn || allowance === "always" ? this.platform : this.issuer;

@@ -4,12 +4,22 @@ import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../../database/key.ts";
 import type { SessionInfo } from "../../session/session.ts";
 import type { Account } from "../../user/account.ts";
+import type { Audiences } from "./audience.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { TokenPolicy } from "./policy.ts";
-import type { LoginTokens } from "../port.ts";
-import { platformClientId, ttlSeconds } from "../provider/provider.ts";
+import { platformClientId, ttlSeconds } from "../core/lifetimes.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
+
+/** What a login answers beside its session. */
+export interface LoginTokens {
+  access_token: string;
+  token_type: "Bearer";
+  /** Seconds. */
+  expires_in: number;
+  refresh_token: string;
+  scope: string;
+}
 
 /** What it works with. */
 export interface LoginTokenMintParts {
@@ -18,8 +28,7 @@ export interface LoginTokenMintParts {
   claims: TokenClaimsSource;
   items: ItemStore;
   revocations: RevocationList;
-  issuer: string;
-  audience: string;
+  audiences: Audiences;
   getAlgorithm: () => SigningAlgorithm;
 }
 
@@ -33,7 +42,8 @@ export class LoginTokenMint {
 
   /** An access and a refresh token of the session. Throws 401 where it has been revoked meanwhile. */
   async mint(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens> {
-    const { getProvider, policy, claims, items, revocations, issuer, audience } = this.#parts;
+    const { getProvider, policy, claims, items, revocations, audiences } = this.#parts;
+    const { issuer, platform: audience } = audiences;
     const provider = getProvider();
     const client = await provider.Client.find(platformClientId);
     if (client === undefined) throw new Error("the built-in client is missing");

@@ -1,7 +1,7 @@
 // Ends what was issued to a session, a user, a client or under a key, on every node at once.
 import type { Clock } from "@platform/kernel/time";
 import type { AdapterPayload, Provider } from "oidc-provider";
-import type { Accounts } from "../../user/account.ts";
+import type { Users } from "../../user/users.ts";
 import { findCoreClient } from "../core/core-client.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { LogoutNotices } from "./logout-notices.ts";
@@ -15,7 +15,7 @@ export interface RevokerParts {
   getProvider: () => Provider;
   items: ItemStore;
   revocations: RevocationList;
-  accounts: Accounts;
+  users: Users;
   clock: Clock;
   notices: LogoutNotices;
 }
@@ -40,8 +40,8 @@ export class Revoker {
 
   /** Ends everything of a user: tokens of an epoch before the user's present one are void. */
   async revokeUser(userId: string): Promise<void> {
-    const { items, revocations, accounts } = this.#parts;
-    const account = await accounts.find(userId);
+    const { items, revocations, users } = this.#parts;
+    const account = await users.find(userId);
     const epoch = account?.epoch ?? Number.MAX_SAFE_INTEGER;
     await revocations.add([{ kind: "sub", value: userId, epoch, expiresAt: this.#denyUntil() }]);
     const sessions = await items.readSessionsOf(userId);

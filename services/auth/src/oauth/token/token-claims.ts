@@ -4,7 +4,7 @@ import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
 import { createGoneError } from "../core/core-errors.ts";
 import type { TokenPolicy } from "./policy.ts";
 import { openidScopes, type Rights } from "../../rbac/rights.ts";
-import type { Accounts } from "../../user/account.ts";
+import type { Users } from "../../user/users.ts";
 import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import { claimsOfScope } from "./user-claims.ts";
@@ -42,7 +42,7 @@ interface TokenSource {
 /** Completes tokens. One for all providers. */
 export class TokenClaimsSource {
   readonly #policy: TokenPolicy;
-  readonly #accounts: Accounts;
+  readonly #users: Users;
   readonly #revocations: RevocationList;
   readonly #clock: Clock;
   readonly #hasGrant: (grantId: string) => Promise<boolean>;
@@ -51,13 +51,13 @@ export class TokenClaimsSource {
 
   constructor(options: {
     policy: TokenPolicy;
-    accounts: Accounts;
+    users: Users;
     revocations: RevocationList;
     clock: Clock;
     hasGrant: (grantId: string) => Promise<boolean>;
   }) {
     this.#policy = options.policy;
-    this.#accounts = options.accounts;
+    this.#users = options.users;
     this.#revocations = options.revocations;
     this.#clock = options.clock;
     this.#hasGrant = options.hasGrant;
@@ -109,7 +109,7 @@ export class TokenClaimsSource {
       Object.assign(jwt.payload, { roles, policy_version: policyVersion });
       return;
     }
-    const account = await this.#accounts.find(issued.accountId);
+    const account = await this.#users.find(issued.accountId);
     if (account === undefined || account.disabled) throw createGoneError();
     const { roles, policyVersion } = await this.#findUserRights(ctx ?? token, account.id);
     const { sid, authTime, acr, amr, act } = this.#readAuthentication(ctx, issued);

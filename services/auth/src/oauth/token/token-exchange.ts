@@ -2,10 +2,11 @@
 import type { Clock } from "@platform/kernel/time";
 import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { hasPermission } from "../../rbac/permission.ts";
-import type { Accounts } from "../../user/account.ts";
+import type { Users } from "../../user/users.ts";
 import type { AccessTokenClaims, AccessTokenVerifier, Actor } from "./access-token.ts";
 import type { AudienceClient, Audiences } from "./audience.ts";
 import type { CoreClient } from "../core/core-client.ts";
+import { ttlSeconds } from "../core/lifetimes.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
@@ -36,12 +37,11 @@ const actorsMax = 4;
 export interface TokenExchangeParts {
   verifier: AccessTokenVerifier;
   policy: TokenPolicy;
-  accounts: Accounts;
+  users: Users;
   claims: TokenClaimsSource;
   revocations: RevocationList;
   clock: Clock;
   audiences: Audiences;
-  accessTokenSeconds: number;
   getAlgorithm: () => "RS256" | "ES256";
 }
 
@@ -70,12 +70,12 @@ export class TokenExchange {
     if (countActors(act) > actorsMax)
       throw new errors.InvalidRequest("the chain of actors is too long");
 
-    const { claims, revocations, clock, audiences, accessTokenSeconds } = this.#parts;
+    const { claims, revocations, clock, audiences } = this.#parts;
     // Every token of a user has one for as long as it lives.
     const grantId = await revocations.findGrantOf(subject.jti);
     if (grantId === undefined) throw new errors.InvalidRequest(badSubject);
     const nowSeconds = Math.floor(clock.now() / 1_000);
-    const expiresIn = Math.min(accessTokenSeconds, subject.exp - nowSeconds);
+    const expiresIn = Math.min(ttlSeconds.accessToken, subject.exp - nowSeconds);
     const token = new provider.AccessToken({
       accountId: subject.sub,
       client,
@@ -149,7 +149,7 @@ export class TokenExchange {
     if (claims === undefined || claims.cnf !== undefined) {
       throw new errors.InvalidRequest(badSubject);
     }
-    const account = await this.#parts.accounts.find(claims.sub);
+    const account = await this.#parts.users.find(claims.sub);
     if (account === undefined || account.disabled) {
       throw new errors.InvalidRequest("the subject token is not that of a user");
     }

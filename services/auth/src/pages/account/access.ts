@@ -1,5 +1,5 @@
 // Who is in: the devices that are signed in, and the applications that were allowed something.
-import type { ClientGrant } from "../../oauth/port.ts";
+import type { ClientGrant } from "../../oauth/authorization/grants.ts";
 import type { SessionItem } from "../../session/sessions.ts";
 import { button, hidden } from "../form.ts";
 import { html, type Html } from "../html.ts";
@@ -79,7 +79,7 @@ function listApplicationRoutes(parts: PageParts): PageRoute[] {
       access: "signed-in",
       handle: async (visit, form) => {
         const clientId = form.get("client") ?? "";
-        if (await parts.oauth.revokeGrants(visit.visitor.account.id, clientId)) {
+        if (await parts.oauth.grants.revoke(visit.visitor.account.id, clientId)) {
           await record(parts, visit, "grant.revoke", `client:${clientId}`);
         }
         return back(applicationsPath, "application-revoked");
@@ -138,7 +138,7 @@ function showSession(visit: SignedInVisit, item: SessionItem): Html {
 async function showApplications(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
   const { messages } = visit.language;
   const { applications: words, account } = messages;
-  const items = await parts.oauth.listGrants(visit.visitor.account.id);
+  const items = await parts.oauth.grants.list(visit.visitor.account.id);
   const body = html`<section class="card">
     <h2>${words.title}</h2>
     ${
