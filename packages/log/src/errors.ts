@@ -1,24 +1,24 @@
-// The one error class of the log, with its closed list of codes.
+// The error class of the log and its codes.
 
 /**
- * Why the log refused or failed.
+ * The codes of `LogError`.
  *
- * - `invalid-batch`: the bytes are not one whole record batch v2 with a right checksum.
- * - `invalid-argument`: a name, count or configuration outside what the log takes.
+ * - `invalid-batch`: the bytes are not exactly one record batch v2 with a valid checksum.
+ * - `invalid-argument`: an invalid name, count or setting.
  * - `unknown-topic`: no such topic or partition (or it was deleted while the append waited).
- * - `topic-exists`: a topic of that name is there already.
+ * - `topic-exists`: a topic with that name exists.
  * - `offset-out-of-range`: below the log start offset or past the durable end.
- * - `out-of-order-sequence`, `producer-fenced`, `duplicate-sequence`: idempotent producers; the
- *   last one is a duplicate too old for its offset to be known.
- * - `overloaded`: more bytes wait for the disk than the configured bound.
- * - `disk-full`: ENOSPC, EDQUOT, or less than the reserve is free; nothing of the append was kept;
- *   writing may be tried again.
- * - `disk-failed`: an fsync failed or the journal cannot be trusted any more; no writes until restart.
+ * - `out-of-order-sequence`, `producer-fenced`, `duplicate-sequence`: errors of idempotent producers;
+ *   the last one is a duplicate whose offset is no longer known.
+ * - `overloaded`: the bound of pending bytes, topics or partitions is reached.
+ * - `disk-full`: ENOSPC, EDQUOT, or less than the reserve is free; the append was discarded and may
+ *   be retried.
+ * - `disk-failed`: an fsync failed or the journal cannot be trusted; no writes until restart.
  * - `corrupt`: stored bytes do not match their checksum.
- * - `needs-repair`: the folder is damaged so that acknowledged data would be missing if it were
- *   opened; nothing was changed (see `repairLog`).
- * - `quarantine-full`: something has to be set aside and the quarantine is at its bound.
- * - `too-large`: a batch, an entry or a decompressed batch over its bound.
+ * - `needs-repair`: opening the damaged folder would lose acknowledged data; nothing was changed
+ *   (see `repairLog`).
+ * - `quarantine-full`: a file must be quarantined and the quarantine is at its bound.
+ * - `too-large`: a batch, an entry or a decompressed batch exceeds its bound.
  * - `locked`: another process has this folder open.
  * - `closed`: the log was closed.
  */
@@ -41,7 +41,7 @@ export type LogErrorCode =
   | "locked"
   | "closed";
 
-/** Every failure that the log reports; `code` decides, the message is for people. */
+/** An error of the log. Callers decide by `code`. */
 export class LogError extends Error {
   override readonly name = "LogError";
   readonly code: LogErrorCode;

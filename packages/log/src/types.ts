@@ -1,68 +1,68 @@
-// The log's public shapes: options, topics, appends, reads and reports.
+// The public types of the log: options, topics, appends, reads and reports.
 import type { Clock, Disk } from "./disk/port.ts";
 
 /**
- * When an append counts as done.
+ * When an append is acknowledged.
  *
- * - `group`: after the fdatasync that covers it; one covers everyone who waits.
+ * - `group`: after the fdatasync that covers it; one fdatasync covers all waiting appends.
  * - `interval`: after the write; a sync follows within `ms`. A power cut loses up to that much.
- * - `os`: after the write; the operating system decides. A killed process still loses nothing.
+ * - `os`: after the write; the operating system decides when to sync. A killed process loses nothing.
  */
 export type SyncMode = { kind: "group" } | { kind: "interval"; ms: number } | { kind: "os" };
 
-/** How the log is opened. Every limit has a default; sizes in bytes, times in milliseconds. */
-export type LogOptions = {
-  /** The files; `openNodeDisk(folder)` in earnest. */
+/** Options of `openLog`. Every limit has a default; sizes in bytes, times in milliseconds. */
+export interface LogOptions {
+  /** Usually `openNodeDisk(folder)`. */
   disk: Disk;
-  /** Wall clock and timers; the system's by default. */
+  /** Wall clock and timers; the system clock by default. */
   clock?: Clock;
   /** `{ kind: "group" }` by default. */
   sync?: SyncMode;
   /** 16 random bytes for a topic id; `randomBytes` by default. */
   randomId?: () => Buffer;
-  /** Largest batch that is taken. 8 MiB by default. */
+  /** Largest accepted batch. 8 MiB by default. */
   batchBytesMax?: number;
-  /** Bytes that may wait for the disk before appends are refused as `overloaded`. 64 MiB. */
+  /** Bytes that may wait for the disk before appends fail as `overloaded`. 64 MiB. */
   pendingBytesMax?: number;
-  /** Bytes that one group write carries at most. 8 MiB. */
+  /** Largest group write. 8 MiB. */
   groupBytesMax?: number;
-  /** From this many bytes for one partition in one group, they are written in place. 128 KiB. */
+  /** Bytes of one partition in one group from which they are written in place. 128 KiB. */
   inPlaceBytesMin?: number;
-  /** A journal file is followed by a new one from this size on. 64 MiB. */
+  /** Size from which a new journal file is started. 64 MiB. */
   journalFileBytes?: number;
-  /** Journal bytes after which a checkpoint starts by itself. 64 MiB. */
+  /** Journal bytes after which a checkpoint starts. 64 MiB. */
   checkpointBytes?: number;
   /** Longest time between a write and the checkpoint that covers it. 60 s. */
   checkpointMs?: number;
-  /** Open segment files kept at most. 512. */
+  /** Maximum number of open segment files. 512. */
   openFilesMax?: number;
-  /** Bytes of loaded sparse indexes of closed segments kept at most. 32 MiB. */
+  /** Maximum size of the loaded sparse indexes of closed segments. 32 MiB. */
   indexBytesMax?: number;
-  /** Topics at most. 200 000. */
+  /** Maximum number of topics. 200 000. */
   topicsMax?: number;
-  /** Partitions of all topics at most. 400 000. */
+  /** Maximum number of partitions of all topics. 400 000. */
   partitionsMax?: number;
-  /** Idempotent producers remembered per partition at most; the oldest goes first. 1 000. */
+  /** Idempotent producers kept per partition; the least recently active one is dropped. 1 000. */
   producersMax?: number;
-  /** A producer not heard of for this long is forgotten. 24 h. */
+  /** Idle time after which a producer is forgotten. 24 h. */
   producerExpiryMs?: number;
-  /** Keys that one compaction pass remembers at most; more are done in further passes. 1 000 000. */
+  /** Keys that one compaction pass keeps in memory; further keys need further passes. 1 000 000. */
   compactionKeysMax?: number;
   /**
-   * Bytes of the disk that appends leave free for deletion, retention and checkpoints; below, appends are refused as
-   * `disk-full`. By default the smaller of 1 GiB and a quarter of the disk; 0 turns the reserve off.
+   * Free bytes that appends leave for deletion, retention and checkpoints; with less, appends fail as `disk-full`. The
+   * smaller of 1 GiB and a quarter of the disk by default; 0 disables the reserve.
    */
   reserveBytes?: number;
   /**
-   * Bytes in the folder `quarantine` at most. 16 GiB. At the bound opening is refused
-   * (`quarantine-full`): nothing in there is ever deleted by the log.
+   * Maximum size of the folder `quarantine`. 16 GiB. At the bound the log does not open (`quarantine-full`), since
+   * the log never deletes from it.
    */
   quarantineBytesMax?: number;
-  /** Called with what happens in the background and nobody awaits. Must not throw. */
+  /** Called with background events. Must not throw. */
   onEvent?: (event: LogEvent) => void;
-};
+}
 
-/** Background events, for the service's own log and metrics. */
+/** Background events, for logging and metrics. */
 export type LogEvent =
   | { kind: "checkpoint"; durationMs: number; partitions: number; bytes: number }
   | { kind: "checkpoint-failed"; error: Error }
@@ -76,21 +76,21 @@ export type LogEvent =
   | { kind: "healed"; report: Quarantine }
   | { kind: "set-aside"; file: string };
 
-/** Topic settings; times in milliseconds, sizes in bytes, -1 means without limit. */
-export type TopicConfig = {
+/** Topic settings; times in milliseconds, sizes in bytes, -1 means unlimited. */
+export interface TopicConfig {
   /** `delete` drops old segments, `compact` keeps the last record of each key. */
   cleanupPolicy: "delete" | "compact" | "compact,delete";
-  /** Age of a segment's last record after which it is dropped. -1 by default. */
+  /** Age of its last record at which a segment is dropped. -1 by default. */
   retentionMs: number;
-  /** Bytes a partition keeps at least before it drops its oldest segment. -1 by default. */
+  /** Size from which a partition drops its oldest segments; it keeps at least this much. -1 by default. */
   retentionBytes: number;
-  /** A segment is followed by a new one from this size on. 256 MiB by default. */
+  /** Size from which a new segment is started. 256 MiB by default. */
   segmentBytes: number;
   /** How long compaction keeps tombstones. 24 h by default. */
   deleteRetentionMs: number;
-};
+}
 
-/** The settings of a topic that names none. */
+/** Default topic settings. */
 export const topicConfigDefault: TopicConfig = {
   cleanupPolicy: "delete",
   retentionMs: -1,
@@ -99,101 +99,113 @@ export const topicConfigDefault: TopicConfig = {
   deleteRetentionMs: 24 * 60 * 60 * 1000,
 };
 
-/** One partition as its users see it. All numbers are live. */
-export type PartitionView = {
+/** A partition, read-only. All numbers are live. */
+export interface PartitionView {
   readonly topic: TopicView;
   readonly index: number;
-  /** First offset that can be read. */
+  /** First readable offset. */
   readonly logStart: number;
   /** Offset after the last durable record: the high watermark and the last stable offset. */
   readonly durableEnd: number;
-  /** Bytes that the partition's batches take. */
+  /** Size of the partition's batches. */
   readonly bytes: number;
-  /** Where each leader epoch begins, ascending. */
+  /** Leader epochs, ascending. */
   readonly epochs: readonly EpochStart[];
   /** False once the topic is deleted. */
   readonly live: boolean;
-};
+}
 
 /** A leader epoch and the first offset written under it. */
-export type EpochStart = { epoch: number; startOffset: number };
+export interface EpochStart {
+  epoch: number;
+  startOffset: number;
+}
 
-/** One topic. `id` is durable, sixteen random bytes, and is Kafka's topic UUID. */
-export type TopicView = {
+/** A topic. `id` is durable, sixteen random bytes, and is Kafka's topic UUID. */
+export interface TopicView {
   readonly id: Buffer;
   readonly name: string;
   readonly config: TopicConfig;
   readonly partitions: readonly PartitionView[];
   readonly live: boolean;
-};
+}
 
 /**
- * One batch to append. The log takes the buffer over: it stamps base offset and leader epoch into
- * it, and may keep and hand it to readers, so nobody may write to it afterwards.
- * `verified` says that `validateBatch` has passed (or that `encodeBatch` made it), and saves a
- * second checksum. `unlessDuplicate` leaves the batch out (with offsets of -1) where another one of the
- * same entry turns out to be a duplicate: for what was made of that one's records.
+ * A batch to append. The log takes ownership of the buffer: it writes base offset and leader epoch into it and may
+ * pass it to readers, so it must not be modified afterwards.
+ * `verified`: `validateBatch` has passed, or `encodeBatch` built the batch; skips a second checksum.
+ * `unlessDuplicate`: skip the batch (offsets of -1) if another batch of the same append turns out to be a duplicate;
+ * for batches derived from that one.
  */
-export type AppendBatch = {
+export interface AppendBatch {
   partition: PartitionView;
   batch: Buffer;
   verified?: boolean;
   unlessDuplicate?: boolean;
-};
+}
 
-/** Where a batch went. `duplicate`: the producer sent it before; offsets are the first one's. */
-export type AppendResult = { baseOffset: number; lastOffset: number; duplicate: boolean };
+/** Result of an append. `duplicate`: the producer sent the batch before; the offsets are those of the first one. */
+export interface AppendResult {
+  baseOffset: number;
+  lastOffset: number;
+  duplicate: boolean;
+}
 
-/** What a read found: whole batches in offset order; the first may begin before the asked offset. */
-export type ReadResult = {
-  /** To be sent as they are, one after another. Readers must not write to them. */
+/** Result of a read: whole batches in offset order; the first one may begin before the requested offset. */
+export interface ReadResult {
+  /** To be sent one after another, unchanged. Readers must not modify them. */
   buffers: readonly Buffer[];
   bytes: number;
-  /** Where the next read goes on. Equals the asked offset when nothing was there. */
+  /** Offset of the next read; the requested offset if nothing was read. */
   nextOffset: number;
-};
+}
 
-/** A stretch of a file of the log that is not as it should be. */
-export type Quarantine = { file: string; position: number; length: number; reason: string };
-
-/** A range of offsets of a partition that cannot be read, as found while reading. */
-export type Damage = {
-  topic: string;
-  partition: number;
-  /** The first offset that is damaged. */
-  fromOffset: number;
-  /** The first offset behind the damage. */
-  resumeOffset: number;
-  /** The file, and the damaged bytes of it. */
+/** A damaged range of a file. */
+export interface Quarantine {
   file: string;
   position: number;
   length: number;
   reason: string;
-};
+}
 
-/** What opening the log found. */
-export type RecoveryReport = {
+/** A range of offsets that cannot be read, found by a read. */
+export interface Damage {
+  topic: string;
+  partition: number;
+  /** First damaged offset. */
+  fromOffset: number;
+  /** First offset after the damage. */
+  resumeOffset: number;
+  /** The file and its damaged bytes. */
+  file: string;
+  position: number;
+  length: number;
+  reason: string;
+}
+
+/** Report of `openLog`. */
+export interface RecoveryReport {
   durationMs: number;
   topics: number;
   partitions: number;
-  /** Partitions that had anything in the journal after the checkpoint. */
+  /** Partitions with journal entries after the checkpoint. */
   dirtyPartitions: number;
   /** Journal bytes read. */
   journalBytes: number;
-  /** Bytes of a torn tail that was never acknowledged and was cut. */
+  /** Bytes of a torn tail that was never acknowledged and was cut off. */
   cutBytes: number;
-  /** Damage below the durable end. Not empty: acknowledged data may be missing, see the report. */
+  /** Damage below the durable end. If not empty, acknowledged data may be missing. */
   quarantined: readonly Quarantine[];
-  /** Damage to something that is stored twice: nothing is missing. */
+  /** Damage to one of two copies: no data is missing. */
   healed: readonly Quarantine[];
-  /** Files that nothing refers to, moved to the quarantine. */
+  /** Unreferenced files that were moved to the quarantine. */
   setAside: readonly string[];
   leaderEpoch: number;
-};
+}
 
-/** The outcome of `checkLog` and `repairLog`. */
-export type CheckReport = {
-  /** Nothing is damaged. */
+/** Result of `checkLog` and `repairLog`. */
+export interface CheckReport {
+  /** No damage was found. */
   isWhole: boolean;
   /** The log can be opened as it is. */
   opens: boolean;
@@ -203,12 +215,12 @@ export type CheckReport = {
   bytes: number;
   /** Damage that may mean missing data. */
   damaged: Quarantine[];
-  /** Damage to something that is stored twice. */
+  /** Damage to one of two copies. */
   healed: Quarantine[];
-};
+}
 
 /** Figures for metrics. */
-export type LogStats = {
+export interface LogStats {
   topics: number;
   partitions: number;
   entries: number;
@@ -218,17 +230,17 @@ export type LogStats = {
   tailBytes: number;
   journalBytes: number;
   openFiles: number;
-  /** Bytes that are free on the disk, as of about a second ago. */
+  /** Free bytes of the disk, at most about a second old. */
   diskFreeBytes: number;
   /** Bytes that appends leave free. */
   diskReserveBytes: number;
-  /** Whether appends are refused because less than the reserve is free. */
+  /** Appends are refused because less than the reserve is free. */
   diskFull: boolean;
-  /** Damage that was found at the start and since: possible losses, and what was healed from a copy. */
+  /** Damage found at startup and since, including damage repaired from a second copy. */
   damageFound: number;
-  /** Damaged ranges of offsets that readers cannot read. */
+  /** Damaged ranges of offsets that cannot be read. */
   damagedRanges: number;
   quarantineFiles: number;
   quarantineBytes: number;
   state: "open" | "read-only" | "closed";
-};
+}

@@ -1,4 +1,4 @@
-// Whole batches to records, whatever they are compressed with, within a bound.
+// Decodes whole batches of any compression to records, within a size bound.
 import { gunzip, zstdDecompress } from "node:zlib";
 import { LogError } from "../errors.ts";
 import {
@@ -12,16 +12,18 @@ import { decodeLz4 } from "./lz4.ts";
 import { decodeRecordSection, type StoredRecord } from "./records.ts";
 import { decodeSnappy } from "./snappy.ts";
 
-/** Most bytes that one batch may take when decompressed, unless a caller says otherwise. */
+/** Default bound of the decompressed size of a batch. */
 export const decompressedBytesMaxDefault = 64 * 1024 * 1024;
 
 /** A batch and its records. */
-export type DecodedBatch = { header: BatchHeader; records: StoredRecord[] };
+export interface DecodedBatch {
+  header: BatchHeader;
+  records: StoredRecord[];
+}
 
 /**
- * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop; snappy and
- * lz4 inside it, bounded as well. Throws `corrupt` if the checksum does not match, `invalid-batch`,
- * or `too-large` past `bytesMax` decompressed bytes.
+ * Decodes the batch at the start of `bytes`. gzip and zstd run outside the event loop; snappy and lz4 run inside it.
+ * Throws `corrupt` if the checksum does not match, `invalid-batch`, or `too-large` past `bytesMax` decompressed bytes.
  */
 export async function decodeBatch(
   bytes: Buffer,
@@ -38,14 +40,14 @@ export async function decodeBatch(
   return { header, records: decodeRecordSection(header, plain) };
 }
 
-/** Decodes an uncompressed batch at once; undefined if it is compressed (see `decodeBatch`). */
+/** Decodes an uncompressed batch synchronously; `undefined` if it is compressed (see `decodeBatch`). */
 export function decodePlainBatch(bytes: Buffer): DecodedBatch | undefined {
   const { header, section } = splitBatch(bytes);
   if (compressionOf(header.attributes) !== "none") return undefined;
   return { header, records: decodeRecordSection(header, section) };
 }
 
-/** The batches that lie one after another in `bytes`, each whole; a torn end is left out. */
+/** Splits concatenated batches; an incomplete last batch is left out. */
 export function* splitBatches(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; ;) {
     const header = readBatchHeader(bytes, at);
@@ -58,7 +60,7 @@ export function* splitBatches(bytes: Buffer): Generator<Buffer> {
 function splitBatch(bytes: Buffer): { header: BatchHeader; section: Buffer } {
   const header = readBatchHeader(bytes);
   if (header === undefined || header.bytes > bytes.length) {
-    throw new LogError("invalid-batch", "not a record batch: cut short");
+    throw new LogError("invalid-batch", "not a record batch: truncated");
   }
   return { header, section: bytes.subarray(batchHeaderBytes, header.bytes) };
 }

@@ -1,10 +1,10 @@
-// CRC32C (Castagnoli): the native instruction where the platform has a binary, a table elsewhere.
+// CRC32C (Castagnoli): a native implementation if the platform has a binary, otherwise a table.
 import { createRequire } from "node:module";
 
-/** Computes the CRC32C of `bytes`, continuing from `initial` (0 to begin). */
+/** Computes the CRC32C of `bytes`, continuing from `initial` (0 at the start). */
 export type Crc32c = (bytes: Uint8Array, initial?: number) => number;
 
-/** CRC32C in plain TypeScript, eight bytes a step ("slicing by 8"); about a tenth of the native speed. */
+/** CRC32C in plain TypeScript, eight bytes per step ("slicing by 8"); about a tenth of the native speed. */
 export function crc32cTable(bytes: Uint8Array, initial = 0): number {
   let crc = ~initial;
   let at = 0;
@@ -13,22 +13,22 @@ export function crc32cTable(bytes: Uint8Array, initial = 0): number {
     const low =
       crc ^ (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24));
     crc =
-      tables[1792 + (low & 0xff)]! ^
-      tables[1536 + ((low >>> 8) & 0xff)]! ^
-      tables[1280 + ((low >>> 16) & 0xff)]! ^
-      tables[1024 + (low >>> 24)]! ^
-      tables[768 + bytes[at + 4]!]! ^
-      tables[512 + bytes[at + 5]!]! ^
-      tables[256 + bytes[at + 6]!]! ^
-      tables[bytes[at + 7]!]!;
+      TABLES[1792 + (low & 0xff)]! ^
+      TABLES[1536 + ((low >>> 8) & 0xff)]! ^
+      TABLES[1280 + ((low >>> 16) & 0xff)]! ^
+      TABLES[1024 + (low >>> 24)]! ^
+      TABLES[768 + bytes[at + 4]!]! ^
+      TABLES[512 + bytes[at + 5]!]! ^
+      TABLES[256 + bytes[at + 6]!]! ^
+      TABLES[bytes[at + 7]!]!;
   }
-  for (; at < bytes.length; at++) crc = tables[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8);
+  for (; at < bytes.length; at++) crc = TABLES[(crc ^ bytes[at]!) & 0xff]! ^ (crc >>> 8);
   return ~crc >>> 0;
 }
 
-const tables = buildTables();
+const TABLES = buildTables();
 
-/** CRC32C by the fastest implementation that this platform has. */
+/** The fastest CRC32C implementation of this platform. */
 export const crc32c: Crc32c = loadNative() ?? crc32cTable;
 
 function buildTables(): Uint32Array {
@@ -47,7 +47,7 @@ function buildTables(): Uint32Array {
   return built;
 }
 
-// A platform without a prebuilt binary fails to load the package; the table takes its place.
+// Platforms without a prebuilt binary fail to load the package and use the table.
 function loadNative(): Crc32c | undefined {
   const require = createRequire(import.meta.url);
   let native: { crc32c: Crc32c };

@@ -1,4 +1,4 @@
-// The header of a Kafka record batch v2: reading, checking and stamping it where it lies.
+// The header of a Kafka record batch v2: reads, checks and stamps it in place.
 import { LogError } from "../errors.ts";
 import { crc32c } from "./crc32c.ts";
 
@@ -18,11 +18,11 @@ import { crc32c } from "./crc32c.ts";
 
 /** Bytes before the first record. */
 export const batchHeaderBytes = 61;
-/** Bytes that the length field does not count: base offset and the length itself. */
+/** Bytes that the length field does not count: the base offset and the length itself. */
 export const batchPrefixBytes = 12;
 
-/** What a batch header says. Times in epoch milliseconds; `bytes` is the whole batch with header. */
-export type BatchHeader = {
+/** A decoded batch header. Times in epoch milliseconds; `bytes` is the size of the whole batch with its header. */
+export interface BatchHeader {
   baseOffset: number;
   bytes: number;
   leaderEpoch: number;
@@ -34,29 +34,28 @@ export type BatchHeader = {
   producerEpoch: number;
   baseSequence: number;
   recordCount: number;
-};
+}
 
-/** The compressions of the attributes' lowest three bits. */
+/** Compressions by the value of the lowest three attribute bits. */
 export const compressions = ["none", "gzip", "snappy", "lz4", "zstd"] as const;
-/** One of the protocol's compressions. */
 export type Compression = (typeof compressions)[number];
 
-/** The compression that `attributes` name; undefined for the unassigned numbers. */
+/** The compression in `attributes`; `undefined` for unassigned values. */
 export function compressionOf(attributes: number): Compression | undefined {
   return compressions[attributes & 7];
 }
 
-/** Whether the batch belongs to a transaction (attribute bit 4). */
+/** True if the batch belongs to a transaction (attribute bit 4). */
 export function isTransactional(attributes: number): boolean {
   return (attributes & 0x10) !== 0;
 }
 
-/** Whether the batch holds control records (attribute bit 5). */
+/** True if the batch holds control records (attribute bit 5). */
 export function isControl(attributes: number): boolean {
   return (attributes & 0x20) !== 0;
 }
 
-/** Reads a signed 64-bit number; exact within ±2^53, as offsets and times are. */
+/** Reads a signed 64-bit number; exact within ±2^53, which offsets and times never exceed. */
 export function readInt64(bytes: Buffer, at: number): number {
   return bytes.readInt32BE(at) * 4294967296 + bytes.readUInt32BE(at + 4);
 }
@@ -67,7 +66,7 @@ export function writeInt64(bytes: Buffer, value: number, at: number): void {
   bytes.writeUInt32BE(((value % 4294967296) + 4294967296) % 4294967296, at + 4);
 }
 
-/** Reads the header at `at`; undefined if fewer than 61 bytes are there or the length is absurd. */
+/** Reads the header at `at`; `undefined` if fewer than 61 bytes are left or the length is impossible. */
 export function readBatchHeader(bytes: Buffer, at = 0): BatchHeader | undefined {
   if (bytes.length - at < batchHeaderBytes) return undefined;
   const length = bytes.readInt32BE(at + 8);
@@ -92,14 +91,14 @@ export function nextOffsetOf({ baseOffset, lastOffsetDelta }: BatchHeader): numb
   return baseOffset + lastOffsetDelta + 1;
 }
 
-/** Whether the whole batch that starts at `at` matches its own checksum. */
+/** True if the batch at `at` is complete and matches its checksum. */
 export function isBatchIntact(bytes: Buffer, at = 0): boolean {
   const header = readBatchHeader(bytes, at);
   if (header === undefined || at + header.bytes > bytes.length) return false;
   return crc32c(bytes.subarray(at + 21, at + header.bytes)) === bytes.readUInt32BE(at + 17);
 }
 
-/** Whether `bytes` are nothing but whole batches that match their checksums. */
+/** True if `bytes` consists of complete batches that match their checksums. */
 export function areBatchesIntact(bytes: Buffer): boolean {
   let at = 0;
   while (at < bytes.length && isBatchIntact(bytes, at)) at += readBatchHeader(bytes, at)!.bytes;
@@ -107,8 +106,8 @@ export function areBatchesIntact(bytes: Buffer): boolean {
 }
 
 /**
- * Checks that `bytes` are exactly one batch as a producer may send it: magic 2, true length,
- * `lastOffsetDelta = count − 1`, a known compression, a right CRC32C.
+ * Checks that `bytes` is exactly one batch that a producer may send: magic 2, correct length,
+ * `lastOffsetDelta = count − 1`, a known compression, a valid CRC32C.
  * Throws `invalid-batch`, or `too-large` over `bytesMax`.
  */
 export function validateBatch(bytes: Buffer, bytesMax: number): BatchHeader {
@@ -127,7 +126,7 @@ export function validateBatch(bytes: Buffer, bytesMax: number): BatchHeader {
   return header;
 }
 
-/** Writes base offset and leader epoch into the batch at the start of `bytes`; its checksum stays. */
+/** Writes base offset and leader epoch into the batch at the start of `bytes`; the checksum does not cover them. */
 export function stampBatch(bytes: Buffer, baseOffset: number, leaderEpoch: number): void {
   writeInt64(bytes, baseOffset, 0);
   bytes.writeInt32BE(leaderEpoch, 12);

@@ -2,24 +2,24 @@
 import { LogError } from "../errors.ts";
 import { copyWithin } from "./snappy.ts";
 
-const frameMagic = 0x184d2204;
-const uncompressedBit = 0x80000000;
-const blockBytesMax = [0, 0, 0, 0, 65_536, 262_144, 1_048_576, 4_194_304];
+const FRAME_MAGIC = 0x184d2204;
+const UNCOMPRESSED_BIT = 0x80000000;
+const BLOCK_BYTES_MAX = [0, 0, 0, 0, 65_536, 262_144, 1_048_576, 4_194_304];
 
 /**
- * Decodes one LZ4 frame. The frame's own checksums are not looked at: the batch's CRC32C covers
- * the same bytes. Throws `invalid-batch`, or `too-large` over `bytesMax`.
+ * Decodes one LZ4 frame. The frame's own checksums are ignored, since the batch's CRC32C covers the same bytes.
+ * Throws `invalid-batch`, or `too-large` over `bytesMax`.
  * Source: lz4 `doc/lz4_Frame_format.md` and `doc/lz4_Block_format.md`.
  */
 export function decodeLz4(bytes: Buffer, bytesMax: number): Buffer {
-  if (bytes.length < 7 || bytes.readUInt32LE(0) !== frameMagic) throw invalid();
+  if (bytes.length < 7 || bytes.readUInt32LE(0) !== FRAME_MAGIC) throw invalid();
   const flags = bytes[4]!;
   if (flags >>> 6 !== 1) throw invalid();
-  const blockMax = blockBytesMax[(bytes[5]! >>> 4) & 7]!;
+  const blockMax = BLOCK_BYTES_MAX[(bytes[5]! >>> 4) & 7]!;
   if (blockMax === 0) throw invalid();
   let at = 7 + (flags & 8 ? 8 : 0) + (flags & 1 ? 4 : 0);
   const blockChecksumBytes = flags & 16 ? 4 : 0;
-  // Matches may reach back into earlier blocks, so all blocks share one growing output.
+  // Matches may refer to earlier blocks, so all blocks share one growing output.
   let out: Buffer = Buffer.allocUnsafe(Math.min(bytesMax, Math.max(blockMax, bytes.length * 4)));
   let filled = 0;
   for (;;) {
@@ -27,11 +27,11 @@ export function decodeLz4(bytes: Buffer, bytesMax: number): Buffer {
     const word = bytes.readUInt32LE(at);
     at += 4;
     if (word === 0) break;
-    const size = word % uncompressedBit;
+    const size = word % UNCOMPRESSED_BIT;
     if (size > blockMax || at + size > bytes.length) throw invalid();
     out = reserve(out, filled, blockMax, bytesMax);
     const block = bytes.subarray(at, at + size);
-    if (word >= uncompressedBit) {
+    if (word >= UNCOMPRESSED_BIT) {
       if (filled + size > out.length) throw tooLarge(bytesMax);
       filled += block.copy(out, filled);
     } else {

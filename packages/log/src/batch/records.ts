@@ -1,4 +1,4 @@
-// Records with headers, to and from the bytes of a record batch v2.
+// Encodes and decodes the records of a record batch v2.
 import { LogError } from "../errors.ts";
 import { crc32c } from "./crc32c.ts";
 import {
@@ -11,29 +11,32 @@ import {
 } from "./header.ts";
 import { readVarint, varintBytes, writeVarint, type Cursor } from "./varint.ts";
 
-/** One header of a record; keys may repeat, values may be null. */
-export type RecordHeader = { key: string; value: Buffer | null };
+/** A header of a record; keys may repeat, values may be null. */
+export interface RecordHeader {
+  key: string;
+  value: Buffer | null;
+}
 
-/** A record to be stored. `timestamp` in epoch milliseconds; a null value is a tombstone. */
-export type NewRecord = {
+/** A record to store. `timestamp` in epoch milliseconds; a null value is a tombstone. */
+export interface NewRecord {
   key: Buffer | null;
   value: Buffer | null;
   headers: readonly RecordHeader[];
   timestamp: number;
-};
+}
 
-/** A record as it was stored, with its offset. */
+/** A stored record with its offset. */
 export type StoredRecord = NewRecord & { offset: number };
 
-/** Batch header fields that an encoder may set; the defaults are a plain, uncompressed batch. */
-export type BatchFields = {
+/** Batch header fields for the encoder; the defaults describe a plain, uncompressed batch. */
+export interface BatchFields {
   baseOffset?: number;
   leaderEpoch?: number;
   attributes?: number;
   producerId?: number;
   producerEpoch?: number;
   baseSequence?: number;
-};
+}
 
 /** Encodes `records` as one uncompressed batch; offsets count up from the base offset. */
 export function encodeBatch(records: readonly NewRecord[], fields: BatchFields = {}): Buffer {
@@ -70,8 +73,8 @@ export function encodeBatch(records: readonly NewRecord[], fields: BatchFields =
 }
 
 /**
- * Encodes what compaction kept of a batch: the offsets of the records that stay, and every header
- * field of the original but length, count and checksum (base and last offset, producer, times).
+ * Encodes the records that compaction keeps of a batch. Their offsets and all header fields of the original stay (base
+ * and last offset, producer, times), except length, count and checksum.
  */
 export function encodeKept(original: BatchHeader, kept: readonly StoredRecord[]): Buffer {
   const sizes: number[] = [];
@@ -106,11 +109,11 @@ export function encodeKept(original: BatchHeader, kept: readonly StoredRecord[])
 }
 
 /**
- * Decodes the records of a batch whose record section, decompressed, is `section`.
- * Throws `invalid-batch` when lengths lie or the count does not match.
+ * Decodes the records of a batch from its decompressed record section. Throws `invalid-batch` if lengths or the count
+ * do not match.
  */
 export function decodeRecordSection(header: BatchHeader, section: Buffer): StoredRecord[] {
-  // The smallest record takes seven bytes, so a lying count cannot make this list long.
+  // The smallest record takes seven bytes, so a wrong count cannot make this list long.
   if (header.recordCount < 0 || header.recordCount * 7 > section.length) {
     throw invalid("record count does not fit the bytes");
   }
@@ -133,8 +136,8 @@ export function decodeRecordSection(header: BatchHeader, section: Buffer): Store
 }
 
 /**
- * Decodes of an uncompressed batch only the records at `offsets` (ascending), passing over the others. They share no
- * bytes with the batch, so that keeping a few does not keep all. Throws `invalid-batch` for any other batch.
+ * Decodes only the records of an uncompressed batch at `offsets` (ascending). They share no memory with the batch, so
+ * keeping a few does not retain all. Throws `invalid-batch` for any other batch.
  */
 export function pickRecords(batch: Buffer, offsets: Float64Array): StoredRecord[] {
   const header = readBatchHeader(batch);
@@ -150,7 +153,7 @@ export function pickRecords(batch: Buffer, offsets: Float64Array): StoredRecord[
     }
     const start = cursor.at;
     cursor.at += length;
-    // Attributes and the delta of the timestamp are in front of the delta of the offset.
+    // The attributes and the timestamp delta precede the offset delta.
     const delta: Cursor = { bytes: batch, at: start + 1 };
     readVarint(delta);
     const offset = header.baseOffset + (readVarint(delta) ?? 0);

@@ -1,15 +1,15 @@
-// Snappy, decoding only: the raw format and the framing of the Java client.
+// Snappy decoding: the raw format and the framing of snappy-java.
 import { LogError } from "../errors.ts";
 
-const xerialMagic = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
+const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 
 /**
- * Decodes raw snappy, or the chunks that snappy-java frames it in (magic, two versions, then
- * length-prefixed raw blocks). Throws `invalid-batch`, or `too-large` over `bytesMax`.
+ * Decodes raw snappy, or the framing of snappy-java (magic, two versions, then length-prefixed raw blocks). Throws
+ * `invalid-batch`, or `too-large` over `bytesMax`.
  * Source: google/snappy `format_description.txt`.
  */
 export function decodeSnappy(bytes: Buffer, bytesMax: number): Buffer {
-  if (bytes.length < 16 || !bytes.subarray(0, 8).equals(xerialMagic)) {
+  if (bytes.length < 16 || !bytes.subarray(0, 8).equals(XERIAL_MAGIC)) {
     return decodeBlock(bytes, bytesMax);
   }
   const blocks: Buffer[] = [];
@@ -72,7 +72,7 @@ function decodeBlock(bytes: Buffer, bytesMax: number): Buffer {
   return out;
 }
 
-/** Copies `size` bytes that begin `offset` before `to`; the ranges may overlap, which repeats them. */
+/** Copies `size` bytes that begin `offset` bytes before `to`. Overlapping ranges repeat the bytes. */
 export function copyWithin(out: Buffer, to: number, offset: number, size: number): void {
   if (offset >= size) {
     out.copyWithin(to, to - offset, to - offset + size);

@@ -1,9 +1,12 @@
-// Zigzag varints as record batches use them (Protocol Buffers encoding, 64 bits).
+// Zigzag varints of record batches (Protocol Buffers encoding, 64 bits).
 
-/** Where a reader stands in a buffer. */
-export type Cursor = { bytes: Buffer; at: number };
+/** A read position in a buffer. */
+export interface Cursor {
+  bytes: Buffer;
+  at: number;
+}
 
-/** Bytes that `value` takes as a zigzag varint; exact within ±2^52. */
+/** Encoded size of `value` as a zigzag varint; exact within ±2^52. */
 export function varintBytes(value: number): number {
   let zigzag = value < 0 ? -2 * value - 1 : 2 * value;
   let count = 1;
@@ -25,7 +28,7 @@ export function writeVarint(bytes: Buffer, value: number, at: number): number {
   return at;
 }
 
-/** Reads a zigzag varint; undefined when it runs past the end or past 2^53. */
+/** Reads a zigzag varint; `undefined` past the end of the bytes or past 2^53. */
 export function readVarint(cursor: Cursor): number | undefined {
   let result = 0;
   let scale = 1;

@@ -4,7 +4,7 @@ import type { CatalogueOperation } from "../journal/entry.ts";
 import type { TopicConfig, TopicView } from "../types.ts";
 import { Partition } from "../partition/partition.ts";
 
-/** A topic. The engine changes it, everyone else sees `TopicView`. */
+/** A topic. Only the log modifies it; users see `TopicView`. */
 export class Topic implements TopicView {
   readonly id: Buffer;
   readonly name: string;
@@ -19,12 +19,12 @@ export class Topic implements TopicView {
   }
 }
 
-/** All topics. Every change goes through `apply`, at run time and at recovery alike. */
+/** All topics. Every change goes through `apply`, at run time and during recovery. */
 export class Catalogue {
   readonly byName = new Map<string, Topic>();
   readonly #byId = new Map<string, Topic>();
   readonly #byUid = new Map<number, Partition>();
-  /** The next partition uid that was never used. */
+  /** The next unused partition uid. */
   nextUid = 1;
 
   get topicCount(): number {
@@ -47,7 +47,7 @@ export class Catalogue {
     return this.#byUid.values();
   }
 
-  /** Applies a durable change; one that was applied before changes nothing. Returns its topic. */
+  /** Applies a durable change and returns its topic. Applying a change twice has no effect. */
   apply(operation: CatalogueOperation): Topic | undefined {
     const known = this.#byId.get(operation.id);
     switch (operation.kind) {
@@ -88,7 +88,7 @@ export class Catalogue {
 
   #remove(id: string, topic: Topic): void {
     this.#byId.delete(id);
-    // A later topic may have taken the name already when the journal is read again.
+    // During a replay a later topic may already have taken the name.
     if (this.byName.get(topic.name) === topic) this.byName.delete(topic.name);
     topic.live = false;
     for (const partition of topic.partitions) {
@@ -98,7 +98,7 @@ export class Catalogue {
   }
 }
 
-/** Checks a configuration's numbers. Throws `invalid-argument`. */
+/** Validates topic settings. Throws `invalid-argument`. */
 export function checkConfig(config: TopicConfig): void {
   const policies: readonly string[] = ["delete", "compact", "compact,delete"];
   if (!policies.includes(config.cleanupPolicy))

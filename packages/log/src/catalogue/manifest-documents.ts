@@ -5,17 +5,17 @@ import type { ProducerSnapshot } from "../partition/producers.ts";
 import type { EpochStart, TopicConfig } from "../types.ts";
 import type { Topic } from "./catalogue.ts";
 
-/** A topic as the manifest keeps it. */
-export type TopicDocument = {
+/** A topic in the manifest. */
+export interface TopicDocument {
   kind: "topic";
   id: string;
   name: string;
   config: TopicConfig;
   uids: number[];
-};
+}
 
-/** A partition as the manifest keeps it; extents and epochs as tuples, as there are many. */
-export type PartitionDocument = {
+/** A partition in the manifest; extents and epochs are tuples to save space. */
+export interface PartitionDocument {
   kind: "partition";
   uid: number;
   logStart: number;
@@ -24,21 +24,21 @@ export type PartitionDocument = {
   epochs: [number, number][];
   extents: ExtentTuple[];
   producers?: ProducerSnapshot[];
-};
+}
 
-/** A checkpoint: from where on the journal has to be read, and files that may go. */
-export type CheckpointDocument = {
+/** A checkpoint: the first journal position still needed, and files that may be removed. */
+export interface CheckpointDocument {
   kind: "checkpoint";
-  /** Counts checkpoints over all files; 0 in files of version 1. */
+  /** Number of checkpoints over all files; 0 in files of version 1. */
   generation?: number;
   journal: JournalPlace;
   leaderEpoch: number;
   nextUid: number;
   sharedNumber: number;
   garbage: string[];
-};
+}
 
-/** Everything that a manifest can say. */
+/** All documents of the manifest. */
 export type ManifestDocument =
   | TopicDocument
   | { kind: "topic-removed"; id: string }
@@ -48,7 +48,6 @@ export type ManifestDocument =
 /** shared 0/1, file, generation, position, length, base offset, next offset, max time. */
 type ExtentTuple = [number, number, number, number, number, number, number, number];
 
-/** Describes a topic. */
 export function topicDocument(topic: Topic): TopicDocument {
   return {
     kind: "topic",
@@ -59,7 +58,7 @@ export function topicDocument(topic: Topic): TopicDocument {
   };
 }
 
-/** Describes a partition as far as it is in segments. */
+/** Describes the part of a partition that is in segments. */
 export function partitionDocument(partition: Partition): PartitionDocument {
   const document: PartitionDocument = {
     kind: "partition",

@@ -1,4 +1,4 @@
-// The manifest's files: finding the copies, reading them and choosing the one to go on from.
+// The manifest files: finds and reads the copies and chooses the one to use.
 import { readFileIfThere } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
@@ -6,43 +6,47 @@ import type { Quarantine } from "../types.ts";
 import type { CheckpointDocument, ManifestDocument } from "./manifest-documents.ts";
 
 /** The folder of the manifest. */
-export const manifestFolder = "manifest";
+export const MANIFEST_FOLDER = "manifest";
 
-/** A manifest file by its name. `copy` is undefined in files of version 1, which had one. */
-export type ManifestName = { number: number; copy: "a" | "b" | undefined; path: string };
+/** Name of a manifest file. `copy` is `undefined` in files of version 1, which had one copy. */
+export interface ManifestName {
+  number: number;
+  copy: "a" | "b" | undefined;
+  path: string;
+}
 
-/** A manifest that can be used: its documents up to the last checkpoint. */
-export type ManifestCopy = ManifestName & {
+/** A usable manifest: its documents up to the last checkpoint. */
+export interface ManifestCopy extends ManifestName {
   generation: number;
   documents: ManifestDocument[];
   checkpoint: CheckpointDocument;
   headerDamage?: Quarantine;
-};
+}
 
 /** The manifests of a folder. */
-export type LoadedManifest = {
-  /** The copy to go on from; undefined if there is none that can be used. */
+export interface LoadedManifest {
+  /** The copy to use; `undefined` if no copy is usable. */
   chosen: ManifestCopy | undefined;
   /** Highest file number in use, 0 if there is no file. */
   numberMax: number;
-  /** Copies that are damaged; the chosen one replaces them. */
+  /** Damaged copies; they are replaced from the chosen one. */
   damaged: Quarantine[];
-  /** The partner of the chosen copy is missing. */
+  /** The other copy of the chosen manifest is missing. */
   isPartnerMissing: boolean;
-};
+}
 
 /** The path of a manifest copy. */
 export function manifestPath(number: number, copy: "a" | "b"): string {
-  return `${manifestFolder}/${String(number).padStart(16, "0")}.${copy}.manifest`;
+  return `${MANIFEST_FOLDER}/${String(number).padStart(16, "0")}.${copy}.manifest`;
 }
 
-/** The manifest files on the disk, ascending. */
+/** The existing manifest files, ascending. */
 export async function listManifests(disk: Disk): Promise<ManifestName[]> {
-  const names = (await disk.list(manifestFolder)).flatMap((name): ManifestName[] => {
+  const names = (await disk.list(MANIFEST_FOLDER)).flatMap((name): ManifestName[] => {
     const match = /^(\d{16})(?:\.([ab]))?\.manifest$/.exec(name);
     if (match === null) return [];
     const copy = match[2] as "a" | "b" | undefined;
-    return [{ number: Number(match[1]), copy, path: `${manifestFolder}/${name}` }];
+    return [{ number: Number(match[1]), copy, path: `${MANIFEST_FOLDER}/${name}` }];
   });
   return names.sort((a, b) => a.number - b.number || (a.path < b.path ? -1 : 1));
 }
@@ -55,7 +59,7 @@ export async function loadManifest(disk: Disk): Promise<LoadedManifest> {
   let before: { bytes: Buffer; read: ManifestCopy | Quarantine } | undefined;
   for (const name of names) {
     const bytes = (await readFileIfThere(disk, name.path)) ?? Buffer.alloc(0);
-    // The copies are usually equal; parsing one of them is enough then.
+    // The copies are usually equal, so one parse is enough.
     const isSame = before?.bytes.equals(bytes) === true && !("reason" in before.read);
     const read = isSame
       ? { ...(before!.read as ManifestCopy), ...name }
@@ -74,7 +78,7 @@ export async function loadManifest(disk: Disk): Promise<LoadedManifest> {
   }
   for (const copy of usable) {
     if (isStale(copy, chosen!)) {
-      const reason = `of generation ${copy.generation}, but its other copy of ${chosen!.generation}`;
+      const reason = `it is of generation ${copy.generation}, the other copy of ${chosen!.generation}`;
       damaged.push({ file: copy.path, position: 0, length: 0, reason });
     }
   }
@@ -83,7 +87,7 @@ export async function loadManifest(disk: Disk): Promise<LoadedManifest> {
     chosen,
     numberMax: names.at(-1)?.number ?? 0,
     damaged,
-    // An interrupted rewrite leaves older files, and the first one ever has no partner for a moment.
+    // An interrupted rewrite leaves older files, and the very first copy has no partner for a moment.
     isPartnerMissing: chosen?.copy !== undefined && others.length === 0 && chosen.number > 1,
   };
 }

@@ -1,26 +1,31 @@
-// The manifest: the contents of segments as of the last checkpoint. Journal entries after it come on top.
-import { encodeFileHeader, encodeFrame, fileHeaderBytes, type FileHeader } from "../frame/frame.ts";
+// The manifest: the contents of all segments at the last checkpoint. Newer journal entries apply on top.
+import {
+  encodeFileHeader,
+  encodeFrame,
+  FILE_HEADER_BYTES,
+  type FileHeader,
+} from "../frame/frame.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { ManifestDocument } from "./manifest-documents.ts";
-import { listManifests, manifestFolder, manifestPath } from "./manifest-files.ts";
+import { listManifests, MANIFEST_FOLDER, manifestPath } from "./manifest-files.ts";
 
 /*
  * manifest/<number>.<a|b>.manifest, in frames (see frame.ts). Each entry is one JSON list of
- * documents: a topic, a removed topic, a partition, or a checkpoint, which ends a generation and
- * says that the journal before `journal` is covered. A later document about the same thing replaces
- * the earlier one; documents after the last checkpoint do not count. When a file has grown to
- * several times its contents, a new one with everything is written, synced and renamed.
+ * documents: a topic, a removed topic, a partition, or a checkpoint, which ends a generation and says
+ * that the journal before `journal` is covered. Later documents replace earlier ones about the same
+ * subject; documents after the last checkpoint are ignored. When a file has grown to several times its
+ * contents, a new complete one is written, synced and renamed.
  *
- * There are two copies, written one after the other. Nothing is trimmed or removed before both are
- * on the medium, so the copy that is behind, or the only one left, is always enough to go on from.
+ * There are two copies, written one after the other. Nothing is trimmed or removed before both are on
+ * the medium, so either copy alone is enough for a recovery.
  */
-/** Bytes of documents in one frame, about. */
-const frameBytes = 256 * 1024;
-/** A manifest smaller than this is never rewritten. */
-const rewriteBytesMin = 1024 * 1024;
+/** Approximate size of the documents in one frame. */
+const FRAME_BYTES = 256 * 1024;
+/** Size below which a manifest is never rewritten. */
+const REWRITE_BYTES_MIN = 1024 * 1024;
 
-/** Writes manifests, both copies. */
+/** Writes both copies of the manifest. */
 export class Manifest {
   readonly #disk: Disk;
   readonly #salt: () => Buffer;
@@ -31,7 +36,7 @@ export class Manifest {
   #end = 0;
   #wholeBytes = 0;
 
-  /** `number` and `generation` are the highest that exist, 0 if none; the next write begins new files. */
+  /** `number` and `generation` are the highest existing ones, 0 if none; the next write starts new files. */
   constructor(disk: Disk, salt: () => Buffer, number: number, generation: number) {
     this.#disk = disk;
     this.#salt = salt;
@@ -44,14 +49,16 @@ export class Manifest {
     return this.#generation;
   }
 
-  /** Whether it is time for `rewrite` instead of `append`. */
+  /** True if `rewrite` should be called instead of `append`. */
   get wantsRewrite(): boolean {
-    return this.#files.length === 0 || this.#end > Math.max(rewriteBytesMin, this.#wholeBytes * 4);
+    return (
+      this.#files.length === 0 || this.#end > Math.max(REWRITE_BYTES_MIN, this.#wholeBytes * 4)
+    );
   }
 
   /**
-   * Adds documents durably, a checkpoint of the next generation last; `syncData` is awaited after
-   * they were made and before they count. If it fails with a full disk, it may be repeated.
+   * Appends documents durably, the last one a checkpoint of the next generation. `syncData` is awaited after they are
+   * written and before they count. May be retried after a full disk.
    */
   async append(
     documents: Iterable<ManifestDocument>,
@@ -59,7 +66,7 @@ export class Manifest {
   ): Promise<void> {
     const [first, second] = this.#files;
     if (first === undefined || second === undefined || this.#header === undefined) {
-      throw new LogError("closed", "the manifest was not begun");
+      throw new LogError("closed", "the manifest has no files yet");
     }
     const end = await writeDocuments(first, this.#header, this.#end, documents);
     await syncData();
@@ -70,7 +77,7 @@ export class Manifest {
     this.#generation++;
   }
 
-  /** Begins new files that say everything; each copy counts from its rename on. */
+  /** Starts new, complete files; each copy counts from its rename on. */
   async rewrite(
     documents: Iterable<ManifestDocument>,
     syncData: () => Promise<void>,
@@ -84,7 +91,7 @@ export class Manifest {
       generation: this.#generation,
     };
     const files: DiskFile[] = [];
-    let end = fileHeaderBytes;
+    let end = FILE_HEADER_BYTES;
     try {
       for (const copy of ["a", "b"] as const) {
         const path = manifestPath(number, copy);
@@ -92,14 +99,14 @@ export class Manifest {
         files.push(file);
         if (files.length === 1) {
           await file.write([encodeFileHeader(header)], 0);
-          end = await writeDocuments(file, header, fileHeaderBytes, documents);
+          end = await writeDocuments(file, header, FILE_HEADER_BYTES, documents);
           await syncData();
         } else {
           await copyBytes(files[0]!, file, 0, end);
         }
         await file.sync();
         await this.#disk.rename(`${path}.new`, path);
-        await this.#disk.syncFolder(manifestFolder);
+        await this.#disk.syncFolder(MANIFEST_FOLDER);
       }
     } catch (error) {
       for (const file of files) await file.close();
@@ -122,12 +129,12 @@ export class Manifest {
   }
 }
 
-/** Makes the folder of the manifest. */
+/** Creates the folder of the manifest. */
 export async function prepareManifest(disk: Disk): Promise<void> {
-  await disk.makeFolder(manifestFolder);
+  await disk.makeFolder(MANIFEST_FOLDER);
 }
 
-// Everything before the first frame is durable, which each frame says.
+// Each frame says that everything before the first frame is durable.
 async function writeDocuments(
   file: DiskFile,
   header: FileHeader,
@@ -145,15 +152,15 @@ async function writeDocuments(
 
 async function copyBytes(from: DiskFile, to: DiskFile, start: number, end: number): Promise<void> {
   for (let at = start; at < end;) {
-    const bytes = Buffer.allocUnsafe(Math.min(frameBytes, end - at));
+    const bytes = Buffer.allocUnsafe(Math.min(FRAME_BYTES, end - at));
     const count = await from.read(bytes, 0, bytes.length, at);
-    if (count === 0) throw new LogError("corrupt", "the first copy of the manifest is cut short");
+    if (count === 0) throw new LogError("corrupt", "the first copy of the manifest is truncated");
     await to.write([bytes.subarray(0, count)], at);
     at += count;
   }
 }
 
-// Many small documents in one entry: a checksum and a parse for each would cost more than they do.
+// Puts many small documents into one entry, since a checksum and a parse for each would cost more.
 function* packDocuments(documents: Iterable<ManifestDocument>): Generator<Buffer> {
   let texts: string[] = [];
   let length = 0;
@@ -161,7 +168,7 @@ function* packDocuments(documents: Iterable<ManifestDocument>): Generator<Buffer
     const text = JSON.stringify(document);
     texts.push(text);
     length += text.length;
-    if (length >= frameBytes) {
+    if (length >= FRAME_BYTES) {
       yield Buffer.from(`[${texts.join(",")}]`);
       texts = [];
       length = 0;

@@ -1,4 +1,4 @@
-// Group commit: one write and one sync for everyone who waits.
+// Group commit: one write and one sync for all waiting appends.
 import { readBatchHeader, stampBatch, validateBatch, type BatchHeader } from "../batch/header.ts";
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
 import type { Partition } from "../partition/partition.ts";
@@ -15,18 +15,18 @@ import { groupEntries, takeGroup, type Fresh, type Group, type Waiting } from ".
 import { MarkSchedule } from "../journal/mark-schedule.ts";
 
 /*
- * An append's way: check → offsets and stamps (in call order, at once) → waits in the queue → its
- * group is written → synced → applied: visible, acknowledged. One group is under way at a time;
- * what comes meanwhile makes the next one, so that groups grow with the load.
+ * The path of an append: check → offsets and stamps (in call order, synchronously) → queue → its group
+ * is written → synced → applied: visible, acknowledged. One group is in flight at a time; appends that
+ * arrive meanwhile form the next one, so groups grow with the load.
  *
- * In a group, a partition with many bytes has them written straight into its segment, at the same
- * time as the journal gets the reference; both must be on the medium before anything is applied.
- * The modes that do not wait for the medium therefore send everything through the journal: a power
- * cut could keep a reference and lose the bytes that it refers to.
+ * If a group has many bytes for a partition, they are written directly to its segment, in parallel with
+ * the journal, which gets a reference; both must be on the medium before anything is applied. The modes
+ * that do not wait for the medium therefore send everything through the journal: a power cut could keep
+ * a reference and lose the bytes that it refers to.
  */
 
-/** What the committer works with and its limits; see `LogOptions` for their meaning. */
-export type CommitParts = {
+/** Options of a `Committer`; see `LogOptions` for the limits. */
+export interface CommitterOptions {
   catalogue: Catalogue;
   journal: Journal;
   segments: Segments;
@@ -35,14 +35,14 @@ export type CommitParts = {
   mode: SyncMode;
   limits: CommitLimits;
   onEvent: (event: LogEvent) => void;
-  /** Called with each change of the catalogue that became durable and was applied. */
+  /** Called with each durable, applied change of the catalogue. */
   onChange: (change: CatalogueOperation, topic: Topic) => void;
   /** Called after each group, with the partitions whose durable end moved. */
   onDurable: (partitions: ReadonlySet<Partition>) => void;
-};
+}
 
-/** Bounds of the committer. */
-export type CommitLimits = {
+/** Bounds of a `Committer`. */
+export interface CommitLimits {
   batchBytesMax: number;
   pendingBytesMax: number;
   groupBytesMax: number;
@@ -50,11 +50,11 @@ export type CommitLimits = {
   journalFileBytes: number;
   journalBytesMax: number;
   producersMax: number;
-};
+}
 
-/** Takes appends and changes, and makes them durable in groups. */
+/** Commits appends and changes in groups. */
 export class Committer {
-  readonly #parts: CommitParts;
+  readonly #options: CommitterOptions;
   #queue: Waiting[] = [];
   #running: Promise<void> | undefined;
   #refusal: LogError | undefined;
@@ -63,22 +63,22 @@ export class Committer {
   readonly #mark: MarkSchedule;
   #groupDone = Promise.withResolvers<void>();
   #room: { promise: Promise<void>; resolve: () => void } | undefined;
-  /** Partitions with anything that the next checkpoint has to write down. */
+  /** Partitions with changes for the next checkpoint. */
   readonly dirty = new Set<Partition>();
-  /** Bytes that went into segments in place since the last checkpoint. */
+  /** Bytes written in place since the last checkpoint. */
   inPlaceBytes = 0;
   leaderEpoch = 0;
-  /** The journal up to here has been applied. */
+  /** The end of the applied journal. */
   appliedPlace: JournalPlace;
   entries = 0;
   groups = 0;
   appendedBytes = 0;
   tailBytes = 0;
 
-  constructor(parts: CommitParts) {
-    this.#parts = parts;
-    this.appliedPlace = parts.journal.place;
-    this.#mark = new MarkSchedule(parts.journal, parts.clock, (error) => {
+  constructor(options: CommitterOptions) {
+    this.#options = options;
+    this.appliedPlace = options.journal.place;
+    this.#mark = new MarkSchedule(options.journal, options.clock, (error) => {
       if (!isDiskFull(error)) this.poison(error);
     });
   }
@@ -87,28 +87,27 @@ export class Committer {
     return this.#pendingBytes;
   }
 
-  /** Why nothing is written any more; undefined while all is well. */
+  /** Why writes are refused; `undefined` normally. */
   get refusal(): LogError | undefined {
     return this.#refusal;
   }
 
   /**
-   * Appends batches to partitions as one atomic entry. Offsets are given in call order, before the
-   * first await, so callers that append one after another keep their order.
+   * Appends batches as one atomic entry. Offsets are assigned synchronously, so successive calls keep their order.
    */
   async append(
     batches: readonly AppendBatch[],
     { mayUseReserve = false } = {},
   ): Promise<AppendResult[]> {
     this.#checkRoom();
-    this.#parts.space.requireRoom(mayUseReserve);
+    this.#options.space.requireRoom(mayUseReserve);
     const headers = batches.map((append) => this.#checkBatch(append));
     const partitions = batches.map((append) => this.#checkPartition(append));
     const earlier = this.#checkProducers(partitions, headers);
     const isRepeated = earlier.some((seen) => seen !== undefined);
     const fresh: Fresh[] = [];
     const results = batches.map(({ batch, unlessDuplicate }, index): AppendResult => {
-      const seen = earlier[index] ?? (isRepeated && unlessDuplicate ? nowhere : undefined);
+      const seen = earlier[index] ?? (isRepeated && unlessDuplicate ? NOWHERE : undefined);
       if (seen !== undefined) {
         return { baseOffset: seen.baseOffset, lastOffset: seen.lastOffset, duplicate: true };
       }
@@ -117,35 +116,35 @@ export class Committer {
       const { baseOffset, nextOffset } = assigned.batch;
       return { baseOffset, lastOffset: nextOffset - 1, duplicate: false };
     });
-    // A duplicate waits as well: the first one may still be under way.
+    // A duplicate waits as well: the first one may still be in flight.
     await this.#enqueue(fresh, []);
     return results;
   }
 
-  /** Makes changes of the catalogue or of log starts durable as one entry, then applies them. */
+  /** Commits changes of the catalogue or of log starts as one entry, then applies them. */
   async change(changes: (TrimOperation | CatalogueOperation)[]): Promise<void> {
     this.#checkRoom();
     await this.#enqueue([], changes);
   }
 
-  /** Resolves when less than half of the bytes that may wait are waiting; at once if that is so. */
+  /** Resolves when at most half of the allowed pending bytes are waiting. */
   whenRoom(): Promise<void> {
-    if (this.#pendingBytes * 2 <= this.#parts.limits.pendingBytesMax) return Promise.resolve();
+    if (this.#pendingBytes * 2 <= this.#options.limits.pendingBytesMax) return Promise.resolve();
     this.#room ??= Promise.withResolvers<void>();
     return this.#room.promise;
   }
 
-  /** Resolves when no group is under way; new ones may start right after. */
+  /** Resolves when no group is in flight; new ones may start right after. */
   async whenIdle(): Promise<void> {
     while (this.#running !== undefined) await this.#running;
   }
 
-  /** Resolves when the group that is under way has been applied or has failed. */
+  /** Resolves when the current group has been applied or has failed. */
   async whenGroupDone(): Promise<void> {
     if (this.#running !== undefined) await this.#groupDone.promise;
   }
 
-  /** Refuses everything from now on; what waits already is finished. */
+  /** Refuses further appends and waits for the queued ones. */
   async stop(): Promise<void> {
     this.#refusal ??= new LogError("closed", "the log is closed");
     await this.whenIdle();
@@ -153,7 +152,7 @@ export class Committer {
     this.#mark.stop();
   }
 
-  /** Stops all writing until restart: the disk did something that cannot be repaired here. */
+  /** Stops all writing until restart, after a disk failure that cannot be repaired here. */
   poison(error: Error): LogError {
     this.#refusal ??= new LogError("disk-failed", "writing has stopped until restart", {
       cause: error,
@@ -163,7 +162,7 @@ export class Committer {
 
   #checkRoom(): void {
     if (this.#refusal !== undefined) throw this.#refusal;
-    const { limits, journal } = this.#parts;
+    const { limits, journal } = this.#options;
     if (this.#pendingBytes > limits.pendingBytesMax) {
       throw new LogError(
         "overloaded",
@@ -171,25 +170,25 @@ export class Committer {
       );
     }
     if (journal.bytes > limits.journalBytesMax) {
-      throw new LogError("overloaded", "checkpoints do not keep up; the journal is at its bound");
+      throw new LogError("overloaded", "checkpoints are too slow; the journal is at its bound");
     }
   }
 
   #checkBatch({ batch, verified }: AppendBatch): BatchHeader {
-    if (verified !== true) return validateBatch(batch, this.#parts.limits.batchBytesMax);
+    if (verified !== true) return validateBatch(batch, this.#options.limits.batchBytesMax);
     const header = readBatchHeader(batch);
     if (header === undefined || header.bytes !== batch.length) {
       throw new LogError("invalid-batch", "not a record batch");
     }
-    if (batch.length > this.#parts.limits.batchBytesMax) {
-      throw new LogError("too-large", `a batch over ${this.#parts.limits.batchBytesMax} bytes`);
+    if (batch.length > this.#options.limits.batchBytesMax) {
+      throw new LogError("too-large", `a batch over ${this.#options.limits.batchBytesMax} bytes`);
     }
     return header;
   }
 
   #checkPartition({ partition }: AppendBatch): Partition {
     const own = partition as Partition;
-    if (own.live && this.#parts.catalogue.partition(own.uid) === own) return own;
+    if (own.live && this.#options.catalogue.partition(own.uid) === own) return own;
     throw new LogError("unknown-topic", `no topic ${partition.topic.name}`);
   }
 
@@ -214,7 +213,7 @@ export class Committer {
     partition.nextOffset = baseOffset + header.lastOffsetDelta + 1;
     if (header.producerId >= 0) {
       partition.producers ??= new Producers();
-      partition.producers.begin(header, baseOffset, this.#parts.clock.now());
+      partition.producers.begin(header, baseOffset, this.#options.clock.now());
     }
     const { nextOffset } = partition;
     const { maxTimestamp } = header;
@@ -227,7 +226,7 @@ export class Committer {
     this.#pendingBytes += bytes;
     return new Promise((settle, fail) => {
       this.#queue.push({ fresh, changes, bytes, settle, fail });
-      // Starting in a later turn lets everyone of this turn into the first group.
+      // Starting in a later microtask lets all appends of this one into the first group.
       this.#running ??= this.#run();
     });
   }
@@ -249,12 +248,12 @@ export class Committer {
   }
 
   #takeGroup(): Group {
-    const { mode, limits } = this.#parts;
+    const { mode, limits } = this.#options;
     const group = takeGroup(this.#queue, limits.groupBytesMax);
     const bytesMin = mode.kind === "group" ? limits.inPlaceBytesMin : Infinity;
     for (const [partition, { bytes }] of group.inPlace) {
       const isBusy = partition.writerWanted || partition.isUnrecorded;
-      const isFree = partition.writer === "nobody" && !isBusy && partition.live;
+      const isFree = partition.writer === undefined && !isBusy && partition.live;
       if (bytes >= bytesMin && isFree) partition.writer = "commit";
       else group.inPlace.delete(partition);
     }
@@ -263,7 +262,7 @@ export class Committer {
 
   async #commit(group: Group): Promise<void> {
     if (this.#refusal?.code === "disk-failed") throw this.#refusal;
-    const { journal, segments, space, mode, limits } = this.#parts;
+    const { journal, segments, space, mode, limits } = this.#options;
     if (space.noteWrite(group.bytes)) await space.refresh();
     if (journal.fileBytes >= limits.journalFileBytes) await journal.roll();
     const writes: OwnWrite[] = [];
@@ -293,29 +292,29 @@ export class Committer {
   }
 
   async #writeJournal(entries: Buffer[][], durably: boolean): Promise<void> {
-    await this.#parts.journal.write(entries);
-    if (durably) await this.#parts.journal.sync();
+    await this.#options.journal.write(entries);
+    if (durably) await this.#options.journal.sync();
   }
 
-  // Only a full disk leaves things as they were; after any other failure, of a sync above all, the
-  // page cache may say one thing and the medium another, and asking again would hide it.
+  // Only a full disk leaves a consistent state. After any other failure, above all of a sync, the page
+  // cache and the medium may differ, and a retry would hide it.
   #takeBack(start: JournalPlace, errors: Error[]): never {
     const other = errors.find((error) => !isDiskFull(error));
     if (other !== undefined) throw this.poison(other);
-    this.#parts.journal.takeBack(start);
+    this.#options.journal.takeBack(start);
     throw new LogError("disk-full", "no space left on the disk", { cause: errors[0] });
   }
 
   #apply(group: Group): void {
     const advanced = new Set<Partition>();
-    const now = this.#parts.clock.now();
+    const now = this.#options.clock.now();
     for (const { fresh, changes, bytes, settle } of group.waiting) {
       for (const change of changes) this.#applyChange(change);
       for (const { partition, header, batch } of fresh) {
-        // A deletion earlier in the queue has taken the partition away.
+        // An earlier deletion in the queue has removed the partition.
         if (!partition.live) continue;
         advanced.add(partition);
-        partition.describedIn = this.#parts.journal.place.file;
+        partition.describedIn = this.#options.journal.place.file;
         partition.noteEpoch(this.leaderEpoch, batch.baseOffset);
         if (group.inPlace.has(partition)) partition.durableEnd = batch.nextOffset;
         else {
@@ -323,7 +322,7 @@ export class Committer {
           this.tailBytes += batch.bytes.length;
         }
         if (header.producerId >= 0) {
-          const { producersMax } = this.#parts.limits;
+          const { producersMax } = this.#options.limits;
           partition.producers!.settle(header, batch.baseOffset, now, producersMax);
         }
         this.appendedBytes += batch.bytes.length;
@@ -333,33 +332,33 @@ export class Committer {
       this.entries++;
       settle();
     }
-    for (const partition of group.inPlace.keys()) partition.writer = "nobody";
+    for (const partition of group.inPlace.keys()) partition.writer = undefined;
     this.groups++;
-    this.appliedPlace = this.#parts.journal.place;
+    this.appliedPlace = this.#options.journal.place;
     this.#mark.arm(this.appliedPlace);
     this.#signalRoom();
-    this.#parts.onDurable(advanced);
+    this.#options.onDurable(advanced);
   }
 
   #applyChange(change: TrimOperation | CatalogueOperation): void {
     if (change.kind !== "trim") {
-      const topic = this.#parts.catalogue.apply(change);
-      if (topic !== undefined) this.#parts.onChange(change, topic);
+      const topic = this.#options.catalogue.apply(change);
+      if (topic !== undefined) this.#options.onChange(change, topic);
       return;
     }
-    const partition = this.#parts.catalogue.partition(change.uid);
+    const partition = this.#options.catalogue.partition(change.uid);
     if (partition === undefined) return;
     partition.logStart = Math.max(partition.logStart, change.logStart);
     this.dirty.add(partition);
   }
 
-  // Everything that waits stands on offsets after the failed group's, so it fails with it.
+  // Queued appends have offsets after those of the failed group, so they fail with it.
   #fail(group: Group, error: Error): void {
-    for (const partition of group.inPlace.keys()) partition.writer = "nobody";
+    for (const partition of group.inPlace.keys()) partition.writer = undefined;
     const failed = [...group.waiting, ...this.#queue.splice(0)];
     const reason = error instanceof LogError ? error : ioError(error);
     if (reason.code !== "disk-full") this.poison(error);
-    this.#parts.onEvent({
+    this.#options.onEvent({
       kind: "group-failed",
       error: reason,
       appends: failed.length,
@@ -377,18 +376,18 @@ export class Committer {
   }
 
   #signalRoom(): void {
-    if (this.#pendingBytes * 2 > this.#parts.limits.pendingBytesMax) return;
+    if (this.#pendingBytes * 2 > this.#options.limits.pendingBytesMax) return;
     this.#room?.resolve();
     this.#room = undefined;
   }
 
   #armSync(ms: number): void {
-    this.#syncTimer ??= this.#parts.clock.after(ms, () => {
+    this.#syncTimer ??= this.#options.clock.after(ms, () => {
       this.#syncTimer = undefined;
-      const both = [this.#parts.journal.sync(), this.#parts.segments.syncAll()];
+      const both = [this.#options.journal.sync(), this.#options.segments.syncAll()];
       Promise.all(both).catch((error: Error) => this.poison(error));
     });
   }
 }
 
-const nowhere = { baseOffset: -1, lastOffset: -1 };
+const NOWHERE = { baseOffset: -1, lastOffset: -1 };

@@ -1,4 +1,4 @@
-// What is committed together, and how it is written down in the journal.
+// A group of entries that are committed together, and its form in the journal.
 import { batchHeaderBytes, type BatchHeader } from "../batch/header.ts";
 import { describePartition } from "../partition/description.ts";
 import type { Partition, TailBatch } from "../partition/partition.ts";
@@ -11,32 +11,40 @@ import {
 } from "../journal/entry.ts";
 import type { OwnWrite } from "../segment/segments.ts";
 
-/** A batch on its way: `partition` is set to its offsets already. */
-export type Fresh = { partition: Partition; header: BatchHeader; batch: TailBatch };
+/** A batch with its offsets assigned in `partition`. */
+export interface Fresh {
+  partition: Partition;
+  header: BatchHeader;
+  batch: TailBatch;
+}
 
-/** An entry in the queue; `bytes` count against what may wait. */
-export type Waiting = {
+/** An entry in the queue; `bytes` count as pending. */
+export interface Waiting {
   fresh: Fresh[];
   changes: (TrimOperation | CatalogueOperation)[];
   bytes: number;
   settle: () => void;
   fail: (error: Error) => void;
-};
+}
 
 /** Entries that are written and synced together. */
-export type Group = {
+export interface Group {
   waiting: Waiting[];
   bytes: number;
-  /** What goes straight into segments; the journal has a reference to it. */
-  inPlace: Map<Partition, Stretch>;
-};
+  /** Batches written directly to segments; the journal gets a reference. */
+  inPlace: Map<Partition, PartitionBatches>;
+}
 
 /** The batches of one partition in a group. */
-export type Stretch = { batches: TailBatch[]; headers: BatchHeader[]; bytes: number };
+export interface PartitionBatches {
+  batches: TailBatch[];
+  headers: BatchHeader[];
+  bytes: number;
+}
 
 /**
- * Takes the entries of the next group off the queue: one, and more up to `bytesMax`. `inPlace` has every partition then; who
- * commits takes those out that go through the journal.
+ * Takes the entries of the next group off the queue: at least one, up to `bytesMax`. `inPlace` then contains all
+ * partitions; the committer removes those that go through the journal.
  */
 export function takeGroup(queue: Waiting[], bytesMax: number): Group {
   let bytes = 0;
@@ -63,7 +71,7 @@ export function takeGroup(queue: Waiting[], bytesMax: number): Group {
   return { waiting, bytes, inPlace };
 }
 
-/** The entries of the group for the journal: first one of references to what is written in place. */
+/** The journal entries of a group; the first one refers to the batches written in place. */
 export function groupEntries(
   group: Group,
   writes: readonly OwnWrite[],
@@ -90,7 +98,7 @@ export function groupEntries(
   return entries;
 }
 
-// Partitions that this journal file has not said anything about yet.
+// Partitions that this journal file does not describe yet.
 function describeNew(group: Group, journalFile: number): Operation[] {
   const fresh = new Set<Partition>();
   for (const waiting of group.waiting) {
@@ -106,7 +114,7 @@ function describeNew(group: Group, journalFile: number): Operation[] {
 
 function reference(
   { partition, extent }: OwnWrite,
-  { batches, headers }: Stretch,
+  { batches, headers }: PartitionBatches,
   leaderEpoch: number,
 ): InPlaceOperation {
   const producerHeaders = batches.flatMap((batch, index) =>

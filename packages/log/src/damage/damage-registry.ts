@@ -1,22 +1,22 @@
-// Damage that reading found: which offsets cannot be read, and where reading can resume.
+// Damage found by reads: which offsets cannot be read, and where reading can resume.
 import type { Partition } from "../partition/partition.ts";
 import type { Damage } from "../types.ts";
 import { DamagedError } from "./damaged-error.ts";
 
-/** Damaged ranges remembered at most; one that was dropped is found again when it is read. */
+/** Maximum number of damaged ranges kept; a dropped one is found again by the next read. */
 const RANGES_MAX = 1000;
 
 /** The damaged ranges of all partitions. */
 export class DamageRegistry {
   readonly #ranges: { partition: Partition; damage: Damage }[] = [];
-  /** Ranges found since the start. */
+  /** Ranges found since startup. */
   found = 0;
 
   get all(): Damage[] {
     return this.#ranges.filter(({ partition }) => partition.live).map(({ damage }) => damage);
   }
 
-  /** Throws `DamagedError` if the offset lies in a known range. */
+  /** Throws `DamagedError` if the offset is in a known range. */
   check(partition: Partition, offset: number): void {
     if (this.#ranges.length === 0) return;
     const known = this.#ranges.find(
@@ -28,7 +28,7 @@ export class DamageRegistry {
     if (known !== undefined) throw new DamagedError(known.damage);
   }
 
-  /** The place behind the last known damage of a file that ends at or before the offset. */
+  /** The position after the last known damage of a file that ends at or before the offset. */
   findResume(
     partition: Partition,
     file: string,
@@ -43,7 +43,7 @@ export class DamageRegistry {
     return found;
   }
 
-  /** False if the range is already known. */
+  /** Returns false if the range is already known. */
   add(partition: Partition, damage: Damage): boolean {
     const isKnown = this.#ranges.some(
       (range) =>
@@ -58,7 +58,7 @@ export class DamageRegistry {
     return true;
   }
 
-  /** Forgets what lies below the log start: nobody can ask for it any more. */
+  /** Drops ranges below the log start, which can no longer be read. */
   forgetBelow(partition: Partition, logStart: number): void {
     for (let at = this.#ranges.length - 1; at >= 0; at--) {
       const range = this.#ranges[at]!;
@@ -69,7 +69,7 @@ export class DamageRegistry {
   }
 }
 
-/** Whether a failed read means that stored bytes are missing or wrong. */
+/** True if a failed read means that stored bytes are missing or wrong. */
 export function isDamage(error: unknown): error is Error {
   const { code } = error as NodeJS.ErrnoException;
   return code === "corrupt" || code === "ENOENT" || code === "EIO";

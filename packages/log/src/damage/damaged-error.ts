@@ -1,8 +1,8 @@
-// The error of a read that meets damage.
+// The error of a read at a damaged offset.
 import { LogError } from "../errors.ts";
 import type { Damage } from "../types.ts";
 
-/** `corrupt`: the asked offset is damaged. Reading can resume at `damage.resumeOffset`. */
+/** `corrupt`: the requested offset is damaged. Reading can resume at `damage.resumeOffset`. */
 export class DamagedError extends LogError {
   readonly damage: Damage;
 

@@ -1,17 +1,20 @@
-// The quarantine folder: copies of damaged stretches, and files that nothing refers to.
+// The quarantine folder: copies of damaged ranges, and unreferenced files.
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import type { Quarantine } from "../types.ts";
 
-/** The folder. Nothing in it is ever removed by the log. */
-export const quarantineFolder = "quarantine";
+/** The folder. The log never deletes from it. */
+export const QUARANTINE_FOLDER = "quarantine";
 /** Bytes copied at once. */
-const copyBytes = 1024 * 1024;
+const COPY_BYTES = 1024 * 1024;
 
-/** Files and bytes in the quarantine. */
-export type QuarantineSize = { files: number; bytes: number };
+/** Number and total size of the files in the quarantine. */
+export interface QuarantineSize {
+  files: number;
+  bytes: number;
+}
 
-/** Takes what cannot be used out of the way without losing it, within a bound. */
+/** Copies or moves unusable data into the quarantine, up to a bound. */
 export class QuarantineStore {
   readonly #disk: Disk;
   readonly #bytesMax: number;
@@ -23,12 +26,12 @@ export class QuarantineStore {
     this.#bytesMax = bytesMax;
   }
 
-  /** Looks at what is in the quarantine already. */
+  /** Lists the current contents of the quarantine. */
   static async open(disk: Disk, bytesMax: number): Promise<QuarantineStore> {
     const store = new QuarantineStore(disk, bytesMax);
-    for (const name of await disk.list(quarantineFolder)) {
+    for (const name of await disk.list(QUARANTINE_FOLDER)) {
       store.#names.add(name);
-      store.#bytes += (await disk.size(`${quarantineFolder}/${name}`)) ?? 0;
+      store.#bytes += (await disk.size(`${QUARANTINE_FOLDER}/${name}`)) ?? 0;
     }
     return store;
   }
@@ -37,22 +40,25 @@ export class QuarantineStore {
     return { files: this.#names.size, bytes: this.#bytes };
   }
 
-  /** Copies a stretch of a file. One that was copied before is not copied again. Missing files are skipped. */
+  /** Copies a range of a file, once. Missing files are skipped. */
   async copy({ file, position, length }: Quarantine): Promise<void> {
     const bytes = Math.max(0, Math.min(length, ((await this.#disk.size(file)) ?? 0) - position));
     const name = `${flatten(file)}-${position}`;
     if (bytes === 0) return;
-    if (this.#names.has(name) && (await this.#disk.size(`${quarantineFolder}/${name}`)) === bytes) {
+    if (
+      this.#names.has(name) &&
+      (await this.#disk.size(`${QUARANTINE_FOLDER}/${name}`)) === bytes
+    ) {
       return;
     }
     await this.#reserve(file, bytes);
     const free = this.#freeName(name);
     const source = await this.#disk.open(file, "read");
     try {
-      const target = await this.#disk.open(`${quarantineFolder}/${free}`, "create");
+      const target = await this.#disk.open(`${QUARANTINE_FOLDER}/${free}`, "create");
       try {
         for (let done = 0; done < bytes;) {
-          const chunk = Buffer.alloc(Math.min(copyBytes, bytes - done));
+          const chunk = Buffer.alloc(Math.min(COPY_BYTES, bytes - done));
           const count = await source.read(chunk, 0, chunk.length, position + done);
           if (count === 0) break;
           await target.write([chunk.subarray(0, count)], done);
@@ -65,18 +71,18 @@ export class QuarantineStore {
     } finally {
       await source.close();
     }
-    await this.#disk.syncFolder(quarantineFolder);
+    await this.#disk.syncFolder(QUARANTINE_FOLDER);
     this.#add(free, bytes);
   }
 
-  /** Moves a whole file. A missing one is skipped. */
+  /** Moves a file. Missing files are skipped. */
   async move(file: string): Promise<void> {
     const bytes = await this.#disk.size(file);
     if (bytes === undefined) return;
     await this.#reserve(file, bytes);
     const free = this.#freeName(flatten(file));
-    await this.#disk.rename(file, `${quarantineFolder}/${free}`);
-    await this.#disk.syncFolder(quarantineFolder);
+    await this.#disk.rename(file, `${QUARANTINE_FOLDER}/${free}`);
+    await this.#disk.syncFolder(QUARANTINE_FOLDER);
     await this.#disk.syncFolder(file.slice(0, Math.max(0, file.lastIndexOf("/"))));
     this.#add(free, bytes);
   }
@@ -85,12 +91,12 @@ export class QuarantineStore {
     if (this.#bytes + bytes > this.#bytesMax) {
       throw new LogError(
         "quarantine-full",
-        `${file} (${bytes} bytes) has to go to the folder ${quarantineFolder}, which holds ` +
+        `${file} (${bytes} bytes) has to go to the folder ${QUARANTINE_FOLDER}, which holds ` +
           `${this.#bytes} of at most ${this.#bytesMax} bytes; nothing is deleted by itself: ` +
           "move its files elsewhere, or raise the bound",
       );
     }
-    await this.#disk.makeFolder(quarantineFolder);
+    await this.#disk.makeFolder(QUARANTINE_FOLDER);
     await this.#disk.syncFolder("");
   }
 

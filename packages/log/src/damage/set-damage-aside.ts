@@ -1,11 +1,11 @@
-// What happens to damage that a reader has found.
+// Handles damage found by a read.
 import type { Partition } from "../partition/partition.ts";
 import type { Damage, LogEvent } from "../types.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 
 /**
- * Reports damage and keeps a copy of the damaged bytes. At the start of a partition it then counts as deleted, so that
- * readers start behind it (`skip`); elsewhere it stays, and reading it fails, until the log is repaired or the range is
+ * Reports damage and copies the damaged bytes to the quarantine. At the start of a partition the range then counts as
+ * deleted, so that readers start after it (`skip`); elsewhere reading it fails until the log is repaired or the range is
  * deleted. Does not reject.
  */
 export async function setDamageAside(

@@ -1,13 +1,13 @@
-// Failures of the disk as errors of the log.
+// Disk errors as errors of the log.
 import { LogError } from "../errors.ts";
 
-/** Whether a failure means that the disk is full, and nothing worse. */
+/** True if the disk is full; false for any worse failure. */
 export function isDiskFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException).code;
   return code === "ENOSPC" || code === "EDQUOT" || code === "disk-full";
 }
 
-/** A failed write as `disk-full` or `disk-failed`. */
+/** Converts a failed write to `disk-full` or `disk-failed`. */
 export function ioError(error: Error): LogError {
   const full = isDiskFull(error);
   const text = full ? "no space left on the disk" : "writing to the disk failed";

@@ -1,12 +1,12 @@
-// Reading whole files and their first bytes through the disk port.
+// Reads whole files and parts of files through the disk port.
 import type { Disk } from "./port.ts";
 
-/** The bytes of a file; undefined if there is none. */
+/** Reads a file; `undefined` if it does not exist. */
 export async function readFileIfThere(disk: Disk, path: string): Promise<Buffer | undefined> {
   return readPart(disk, path, 0, undefined);
 }
 
-/** At most `length` bytes of a file from `position` on; undefined if there is no such file. */
+/** Reads at most `length` bytes of a file from `position` on; `undefined` if the file does not exist. */
 export async function readPart(
   disk: Disk,
   path: string,

@@ -1,29 +1,28 @@
-// The reserve: appends stop before the disk is full, so that deletion, retention and checkpoints still have room to free it.
+// The reserve: appends stop before the disk is full, which leaves room for deletion, retention and checkpoints.
 import type { Disk, DiskSpace } from "./port.ts";
 import { LogError } from "../errors.ts";
 
 const RESERVE_BYTES_MAX = 1024 ** 3;
 const RESERVE_SHARE_MAX = 0.25;
-/** A full disk counts as full until this much more than the reserve is free, so that the state does not flap. */
+/** Hysteresis: a full disk stays full until this much more than the reserve is free. */
 const RECOVERY_SHARE = 0.1;
-/** What the reserve keeps for deletion and checkpoints alone. */
+/** Share of the reserve kept for deletion and checkpoints alone. */
 const LAST_SHARE = 0.25;
 const READ_EVERY_MS = 1000;
-/** The space is read again after this part of the room above the reserve was written. */
+/** Share of the room above the reserve after which the space is read again. */
 const READ_AFTER_SHARE = 0.25;
 
-/** Options of a `FreeSpace`. */
 export interface FreeSpaceOptions {
   disk: Disk;
   /** Bytes that appends leave free; by default the smaller of 1 GiB and a quarter of the disk. */
   reserveBytes: number | undefined;
   /** Bytes that the next checkpoint will write. */
   owedBytes: () => number;
-  /** Called when the disk becomes full, and when it is no longer. */
+  /** Called when the disk becomes full and when it no longer is. */
   onChange: (isFull: boolean) => void;
 }
 
-/** The free space of the log's disk, as of a second or some written bytes ago. */
+/** Free space of the log's disk, at most a second or some written bytes old. */
 export class FreeSpace {
   readonly #options: FreeSpaceOptions;
   readonly reserveBytes: number;
@@ -40,7 +39,7 @@ export class FreeSpace {
       options.reserveBytes ?? Math.min(RESERVE_BYTES_MAX, space.totalBytes * RESERVE_SHARE_MAX);
   }
 
-  /** Reads the space; whether the disk is full is known after the first `refresh`. */
+  /** Reads the space. `isFull` is valid after the first `refresh`. */
   static async open(options: FreeSpaceOptions): Promise<FreeSpace> {
     return new FreeSpace(options, await options.disk.space());
   }
@@ -49,27 +48,27 @@ export class FreeSpace {
     return this.#space.freeBytes;
   }
 
-  /** Whether appends are refused. Reading it refreshes an old figure in the background. */
+  /** True if appends are refused. Refreshes an old value in the background. */
   get isFull(): boolean {
     if (this.#isOld) void this.refresh();
     return this.#isFull;
   }
 
-  /** Throws `disk-full` if less than the reserve is free; with `mayUseReserve` if less than a quarter of it is. */
+  /** Throws `disk-full` if less than the reserve is free, or, with `mayUseReserve`, less than a quarter of it. */
   requireRoom(mayUseReserve = false): void {
     if (!this.isFull) return;
     if (mayUseReserve && this.#space.freeBytes >= this.reserveBytes * LAST_SHARE) return;
     throw new LogError("disk-full", "less than the reserve is free on the disk");
   }
 
-  /** Counts bytes that are about to be written; true if the space should be read again before that. */
+  /** Counts bytes about to be written; true if the space should be read again first. */
   noteWrite(bytes: number): boolean {
     this.#writtenBytes += bytes;
     const room = Math.max(0, this.#space.freeBytes - this.reserveBytes);
     return this.#isOld || this.#writtenBytes > room * READ_AFTER_SHARE;
   }
 
-  /** Reads the space now. Where that fails, the last figure stays. */
+  /** Reads the space. If that fails, the last value stays. */
   refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;

@@ -1,4 +1,4 @@
-// The disk and the clock of a real machine.
+// The disk and clock ports on Node.js.
 import {
   close,
   fdatasync,
@@ -16,10 +16,10 @@ import { DatabaseSync } from "node:sqlite";
 import { LogError } from "../errors.ts";
 import type { Clock, Disk, DiskFile } from "./port.ts";
 
-/** Buffers that one writev may carry (IOV_MAX of Linux and macOS). */
-const vectorBuffersMax = 1024;
+/** Maximum number of buffers of one writev (IOV_MAX of Linux and macOS). */
+const VECTOR_BUFFERS_MAX = 1024;
 
-/** The system's clock; its timers keep no process alive. */
+/** The system clock; its timers do not keep the process alive. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   after(ms, run) {
@@ -29,7 +29,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** The files below the folder `root`, which is made if it is missing. */
+/** The files below the folder `root`, which is created if it is missing. */
 export function openNodeDisk(root: string): Disk {
   const full = (path: string) => join(root, path);
   return {
@@ -68,7 +68,7 @@ export function openNodeDisk(root: string): Disk {
       }
     },
     async syncFolder(path) {
-      // Windows has no handle on a folder to sync; its file system journals names by itself.
+      // Windows cannot sync a folder; NTFS journals names.
       if (process.platform === "win32") return;
       const fd = await settle<number>((done) => open(full(path), "r", done));
       try {
@@ -89,8 +89,8 @@ export function openNodeDisk(root: string): Disk {
 }
 
 /**
- * Node has no file locks. SQLite's exclusive transaction is one on every platform, and the system
- * lets it go when the process dies, so a crash never leaves a stale lock behind.
+ * Node.js has no file locks. SQLite's exclusive transaction is one on every platform, and the operating system releases
+ * it when the process dies, so a crash never leaves a stale lock behind.
  */
 function lockFolder(path: string): () => Promise<void> {
   const database = new DatabaseSync(path, { timeout: 0 });
@@ -137,8 +137,11 @@ class NodeFile implements DiskFile {
   }
 
   async write(buffers: readonly Buffer[], position: number): Promise<void> {
-    for (let first = 0; first < buffers.length; first += vectorBuffersMax) {
-      position += await this.#writeVector(buffers.slice(first, first + vectorBuffersMax), position);
+    for (let first = 0; first < buffers.length; first += VECTOR_BUFFERS_MAX) {
+      position += await this.#writeVector(
+        buffers.slice(first, first + VECTOR_BUFFERS_MAX),
+        position,
+      );
     }
   }
 
@@ -173,7 +176,7 @@ class NodeFile implements DiskFile {
   }
 }
 
-// A short write is legal; what is left of the buffers goes out with the next call.
+// Short writes are legal; the rest goes out with the next call.
 function dropBytes(buffers: Buffer[], count: number): Buffer[] {
   let left = count;
   for (let index = 0; index < buffers.length; index++) {

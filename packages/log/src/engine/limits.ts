@@ -1,34 +1,34 @@
-// The bounds of a log: what they are by default, and which may be given.
+// The limits of a log and their defaults.
 import { LogError } from "../errors.ts";
 import type { LogOptions } from "../types.ts";
 
-const mebibyte = 1024 * 1024;
+const MEBIBYTE = 1024 * 1024;
 
-const limitsDefault = {
-  batchBytesMax: 8 * mebibyte,
-  pendingBytesMax: 64 * mebibyte,
-  groupBytesMax: 8 * mebibyte,
+const LIMITS_DEFAULT = {
+  batchBytesMax: 8 * MEBIBYTE,
+  pendingBytesMax: 64 * MEBIBYTE,
+  groupBytesMax: 8 * MEBIBYTE,
   inPlaceBytesMin: 128 * 1024,
-  journalFileBytes: 64 * mebibyte,
-  checkpointBytes: 64 * mebibyte,
+  journalFileBytes: 64 * MEBIBYTE,
+  checkpointBytes: 64 * MEBIBYTE,
   checkpointMs: 60_000,
   openFilesMax: 512,
-  indexBytesMax: 32 * mebibyte,
+  indexBytesMax: 32 * MEBIBYTE,
   topicsMax: 200_000,
   partitionsMax: 400_000,
   producersMax: 1_000,
   producerExpiryMs: 24 * 60 * 60 * 1000,
   compactionKeysMax: 1_000_000,
-  quarantineBytesMax: 16 * 1024 * mebibyte,
+  quarantineBytesMax: 16 * 1024 * MEBIBYTE,
 };
 
-/** Every bound; `LogOptions` says what each means. */
-export type Limits = typeof limitsDefault;
+/** All limits; see `LogOptions`. */
+export type Limits = typeof LIMITS_DEFAULT;
 
-/** The bounds that are given, and the defaults of the others. Throws `invalid-argument`. */
+/** Applies the defaults. Throws `invalid-argument`. */
 export function limitsOf(options: LogOptions): Limits {
-  const limits = { ...limitsDefault };
-  for (const key of Object.keys(limitsDefault) as (keyof Limits)[]) {
+  const limits = { ...LIMITS_DEFAULT };
+  for (const key of Object.keys(LIMITS_DEFAULT) as (keyof Limits)[]) {
     const value = options[key];
     if (value === undefined) continue;
     if (!Number.isSafeInteger(value) || value < 1) {

@@ -1,4 +1,4 @@
-// The log as its users have it: topics, append, read, housekeeping, close.
+// The log: topics, append, read, retention, close.
 import { checkConfig, type Catalogue, type Topic } from "../catalogue/catalogue.ts";
 import type { Manifest } from "../catalogue/manifest.ts";
 import type { Partition } from "../partition/partition.ts";
@@ -31,13 +31,13 @@ import type { QuarantineStore } from "../damage/quarantine.ts";
 import { applyRetention } from "../upkeep/retention.ts";
 import { setDamageAside } from "../damage/set-damage-aside.ts";
 
-/** Longest topic name, in bytes of UTF-8; Kafka's own limit is 249. */
-const nameBytesMax = 1024;
-/** Partitions that one topic may have. */
-const topicPartitionsMax = 10_000;
+/** Longest topic name in bytes of UTF-8; Kafka's own limit is 249. */
+const NAME_BYTES_MAX = 1024;
+/** Maximum number of partitions of a topic. */
+const TOPIC_PARTITIONS_MAX = 10_000;
 
-/** What a log is made of. */
-export type LogParts = {
+/** The parts of a `Log`. */
+export interface LogParts {
   disk: Disk;
   clock: Clock;
   randomId: () => Buffer;
@@ -52,17 +52,17 @@ export type LogParts = {
   checkpointer: Checkpointer;
   quarantine: QuarantineStore;
   unlock: () => Promise<void>;
-};
+}
 
-/** Called after each durable group with the partitions that have something new to read. */
+/** Called after each durable group with the partitions that have new records. */
 export type DurableListener = (partitions: ReadonlySet<PartitionView>) => void;
 
 /**
- * A durable log of many topics. One process has it open at a time. Appends become visible to
- * readers, and are acknowledged, when they are durable (see `SyncMode`); then listeners are called.
+ * A durable log of many topics, opened by one process at a time. Appends are acknowledged and become visible to readers
+ * when they are durable (see `SyncMode`); then listeners are called.
  */
 export class Log {
-  /** What opening found. */
+  /** Report of `openLog`. */
   readonly recovery: RecoveryReport;
   readonly #parts: LogParts;
   readonly #listeners: Set<DurableListener>;
@@ -91,7 +91,7 @@ export class Log {
     this.#schedule.consider();
   }
 
-  /** All topics, in the order of their creation. */
+  /** All topics in the order of their creation. */
   topics(): IterableIterator<TopicView> {
     return this.#parts.catalogue.byName.values();
   }
@@ -106,8 +106,8 @@ export class Log {
   }
 
   /**
-   * Creates a topic durably. Two calls at once for one name share the first one's outcome if
-   * `orGet` is set; otherwise an existing name is `topic-exists`.
+   * Creates a topic durably. With `orGet`, an existing topic is returned and concurrent calls share one result;
+   * otherwise an existing name is `topic-exists`.
    */
   async createTopic(
     name: string,
@@ -127,19 +127,19 @@ export class Log {
     }
   }
 
-  /** Deletes a topic durably; its files go with the next checkpoint, which a full disk starts immediately. */
+  /** Deletes a topic durably. Its files are removed by the next checkpoint, which a full disk starts immediately. */
   async deleteTopic(topic: TopicView): Promise<void> {
     this.#own(topic);
     await this.#parts.committer.change([{ kind: "delete-topic", id: topic.id.toString("hex") }]);
     if (this.#parts.space.isFull) this.#freeFiles().catch(() => undefined);
   }
 
-  /** Adds partitions; a topic never loses any. */
+  /** Adds partitions; they cannot be removed. */
   async addPartitions(topic: TopicView, count: number): Promise<void> {
     const own = this.#own(topic);
     const total = own.partitions.length + count;
-    if (!Number.isSafeInteger(count) || count < 1 || total > topicPartitionsMax) {
-      throw new LogError("invalid-argument", `a topic has 1 to ${topicPartitionsMax} partitions`);
+    if (!Number.isSafeInteger(count) || count < 1 || total > TOPIC_PARTITIONS_MAX) {
+      throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
     }
     this.#parts.space.requireRoom();
     const id = topic.id.toString("hex");
@@ -148,10 +148,10 @@ export class Log {
     const operation = { kind: "add-partitions", id, firstUid, firstIndex, count } as const;
     await this.#parts.committer.change([operation]);
     if (own.partitions[firstIndex]?.uid === firstUid) return;
-    throw new LogError("invalid-argument", "another change of the partitions came first");
+    throw new LogError("invalid-argument", "the partitions were changed concurrently");
   }
 
-  /** Changes settings of a topic; what is not named stays. */
+  /** Changes the given settings of a topic. */
   async configureTopic(topic: TopicView, changes: Partial<TopicConfig>): Promise<void> {
     const config = { ...this.#own(topic).config, ...changes };
     checkConfig(config);
@@ -160,11 +160,11 @@ export class Log {
   }
 
   /**
-   * Appends batches, to any number of partitions, as one atomic entry: after a crash all of them
-   * are there or none. Resolves when durable. Offsets are given at once, in the order of calls.
-   * With `mayUseReserve` most of the reserve of a full disk may be used: for records that let readers move on.
-   * Rejects with `overloaded` above the bound of waiting bytes (see `whenRoom`), `disk-full`,
-   * `disk-failed`, `invalid-batch`, `too-large`, `unknown-topic`, and the producer codes.
+   * Appends batches to any partitions as one atomic entry: after a crash either all of them exist or none. Resolves when
+   * durable. Offsets are assigned synchronously. `mayUseReserve` allows most of the reserve of a full disk, for records
+   * that let readers make progress.
+   * Rejects with `overloaded` above the bound of pending bytes (see `whenRoom`), `disk-full`, `disk-failed`,
+   * `invalid-batch`, `too-large`, `unknown-topic`, and the producer codes.
    */
   append(
     batches: readonly AppendBatch[],
@@ -173,12 +173,12 @@ export class Log {
     return this.#parts.committer.append(batches, options);
   }
 
-  /** Resolves when the disk has caught up to less than half of the bytes that may wait. */
+  /** Resolves when at most half of the allowed pending bytes are waiting. */
   whenRoom(): Promise<void> {
     return this.#parts.committer.whenRoom();
   }
 
-  /** Makes everything below `before` unreadable, durably; -1 means all. Returns the log start. */
+  /** Deletes all records below `before`, durably; -1 means all. Returns the log start. */
   async deleteRecords(partition: PartitionView, before: number): Promise<number> {
     const own = this.#ownPartition(partition);
     const logStart = before === -1 ? own.durableEnd : before;
@@ -191,31 +191,31 @@ export class Log {
   }
 
   /**
-   * Reads whole batches from the one that holds `offset` on: at most `bytesMax` bytes, but always
-   * one batch if there is any. An offset at the durable end gives nothing.
-   * Rejects with `offset-out-of-range`, `unknown-topic`, `corrupt`: a `DamagedError` says where reading can resume.
+   * Reads whole batches from the one that contains `offset` on: at most `bytesMax` bytes, but at least one batch. At the
+   * durable end the result is empty. Rejects with `offset-out-of-range`, `unknown-topic`, or `corrupt`, a
+   * `DamagedError` with the offset at which reading can resume.
    */
   read(partition: PartitionView, offset: number, bytesMax: number): Promise<ReadResult> {
     return this.#reader.read(partition as Partition, offset, bytesMax);
   }
 
-  /** Damaged ranges that reading has found since the start, a thousand at most. */
+  /** Damaged ranges found by reads since startup, at most a thousand. */
   damages(): Damage[] {
     return this.#damages.all;
   }
 
-  /** The first record at or after a time (epoch milliseconds); undefined if all are older. */
+  /** The first record at or after a time (epoch milliseconds); `undefined` if all are older. */
   findTimestamp(partition: PartitionView, timestamp: number) {
     return this.#reader.findTimestamp(partition as Partition, timestamp);
   }
 
-  /** Calls `listener` after each group that became durable; the returned function ends that. */
+  /** Calls `listener` after each durable group until the returned function is called. */
   watch(listener: DurableListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Writes down where everything is, so that a restart has little to do. Shares one under way. */
+  /** Runs a checkpoint, which shortens the next start, or joins the running one. */
   checkpoint(): Promise<void> {
     return this.#schedule.run();
   }
@@ -232,12 +232,12 @@ export class Log {
     return dropped;
   }
 
-  /** Throws `disk-full` if appends are refused because less than the reserve is free on the disk. */
+  /** Throws `disk-full` if appends are refused because less than the reserve is free. */
   requireRoom(): void {
     this.#parts.space.requireRoom();
   }
 
-  /** If the disk is full: applies retention and deletes the files of what was dropped. */
+  /** If the disk is full: applies retention and deletes the dropped files. */
   async reclaimSpace(): Promise<void> {
     if (!this.#parts.space.isFull) return;
     this.applyRetention();
@@ -245,18 +245,18 @@ export class Log {
   }
 
   /**
-   * Compacts a partition of a `compact` topic, one pass; nothing at or above `before` is looked at.
-   * What is in memory only is moved to a segment first.
+   * Runs one compaction pass over a partition of a `compact` topic, up to the offset `before`. Records in memory are
+   * moved to a segment first.
    */
   async compact(partition: PartitionView, before?: number): Promise<CompactionResult> {
     const own = this.#ownPartition(partition);
-    // One at a time: each may hold a whole key map, and two on one partition would collide.
+    // One at a time: each may hold a whole key map, and two passes over one partition would collide.
     const run = this.#compacting.then(() => this.#compact(own, before));
     this.#compacting = run.catch(() => undefined);
     return run;
   }
 
-  /** Bytes of a `compact` partition that no compaction has looked at yet. */
+  /** Bytes of a `compact` partition that have not been compacted yet. */
   uncleanBytes(partition: PartitionView): number {
     const own = this.#ownPartition(partition);
     let bytes = own.tailBytes;
@@ -291,7 +291,7 @@ export class Log {
     };
   }
 
-  /** Finishes what waits, writes a checkpoint if the disk allows, and lets the folder go. */
+  /** Finishes pending appends, runs a checkpoint if possible, and unlocks the folder. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -303,11 +303,11 @@ export class Log {
     changes: Partial<TopicConfig>,
   ): Promise<TopicView> {
     const { catalogue, limits, committer, randomId } = this.#parts;
-    if (name === "" || Buffer.byteLength(name) > nameBytesMax) {
-      throw new LogError("invalid-argument", `a topic name has 1 to ${nameBytesMax} bytes`);
+    if (name === "" || Buffer.byteLength(name) > NAME_BYTES_MAX) {
+      throw new LogError("invalid-argument", `a topic name has 1 to ${NAME_BYTES_MAX} bytes`);
     }
-    if (!Number.isSafeInteger(partitions) || partitions < 1 || partitions > topicPartitionsMax) {
-      throw new LogError("invalid-argument", `a topic has 1 to ${topicPartitionsMax} partitions`);
+    if (!Number.isSafeInteger(partitions) || partitions < 1 || partitions > TOPIC_PARTITIONS_MAX) {
+      throw new LogError("invalid-argument", `a topic has 1 to ${TOPIC_PARTITIONS_MAX} partitions`);
     }
     const config = { ...topicConfigDefault, ...changes };
     checkConfig(config);
@@ -320,7 +320,8 @@ export class Log {
     const operation = { kind: "create-topic", id, name, firstUid, partitions, config } as const;
     await committer.change([operation]);
     const topic = catalogue.topicById(id);
-    if (topic === undefined) throw new LogError("unknown-topic", `${name} was deleted at once`);
+    if (topic === undefined)
+      throw new LogError("unknown-topic", `${name} was deleted concurrently`);
     return topic;
   }
 
@@ -385,7 +386,7 @@ export class Log {
       await this.#compacting;
       await this.#schedule.finish();
     } catch {
-      // Reported as an event already; the journal has everything.
+      // Already reported as an event; the journal has everything.
     }
     await Promise.allSettled([
       checkpointer.close(),

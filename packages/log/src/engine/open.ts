@@ -1,12 +1,12 @@
-// Opening: recovers what a crash left, makes every part of a log and hands it on.
+// Opens a log: recovers its state after a crash and builds its parts.
 import { randomBytes } from "node:crypto";
 import type { CheckpointDocument } from "../catalogue/manifest-documents.ts";
 import { Manifest, prepareManifest } from "../catalogue/manifest.ts";
 import { systemClock } from "../disk/node-disk.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import { fileHeaderBytes } from "../frame/frame.ts";
-import { Journal, journalFolder } from "../journal/journal.ts";
+import { FILE_HEADER_BYTES } from "../frame/frame.ts";
+import { Journal, JOURNAL_FOLDER } from "../journal/journal.ts";
 import { Segments } from "../segment/segments.ts";
 import type { LogEvent, LogOptions, Quarantine, RecoveryReport } from "../types.ts";
 import { Checkpointer } from "../upkeep/checkpoint.ts";
@@ -20,13 +20,13 @@ import { QuarantineStore } from "../damage/quarantine.ts";
 import { isHealthy, type Recovered } from "../recovery/recovered.ts";
 import { recover } from "../recovery/recovery.ts";
 
-/** Problems that an error names at most. */
-const problemsNamedMax = 5;
+/** Maximum number of problems in an error message. */
+const PROBLEMS_NAMED_MAX = 5;
 
 /**
- * Opens the log in the disk's root folder, recovering what a crash left.
- * Rejects with `locked` while another process has it open, `needs-repair` if files are damaged so
- * that acknowledged data would be missing (nothing is changed then), `quarantine-full`.
+ * Opens the log in the disk's root folder and recovers its state after a crash.
+ * Rejects with `locked` if another process has it open, `needs-repair` if acknowledged data would be missing (nothing is
+ * changed then), `quarantine-full`.
  */
 export async function openLog(options: LogOptions): Promise<Log> {
   const { disk } = options;
@@ -45,10 +45,10 @@ function explainFullStart(cause: unknown): LogError {
   return new LogError("disk-full", text, { cause });
 }
 
-/** Called before anything is changed by a repair; what it adds to the state is kept. */
+/** Called by a repair before anything on the disk is changed; may modify the recovered state. */
 export type Mend = (recovered: Recovered, segments: Segments) => Promise<void>;
 
-/** Opens a locked folder. With `mend`, problems do not refuse it. */
+/** Opens a locked folder. With `mend`, problems are accepted. */
 export async function buildLog(
   options: LogOptions,
   unlock: () => Promise<void>,
@@ -117,13 +117,12 @@ export async function buildLog(
     source,
   });
   takeOver(recovered, committer, checkpointer);
-  // Once the next journal file has begun: another recovery would still look for what the last one refers to.
+  // After the next journal file has begun: until then another recovery would need the files that the last one refers to.
   const setAside = await clearLeftovers(disk, recovered, quarantine);
   for (const report of recovered.quarantined) onEvent({ kind: "quarantined", report });
   for (const report of recovered.healed) onEvent({ kind: "healed", report });
   for (const file of setAside) onEvent({ kind: "set-aside", file });
-  // A new leader epoch has to be durable before anything is stamped with it, and what is stored
-  // twice is to be whole again twice.
+  // A new leader epoch must be durable before batches are stamped with it, and damaged copies must be replaced.
   if (!isHealthy(recovered)) await checkpointer.run();
   await space.refresh();
   return new Log(
@@ -153,7 +152,9 @@ function isNew({ manifestNumber, isRebuilt }: Recovered): boolean {
 }
 
 function needsRepair(problems: readonly Quarantine[]): LogError {
-  const named = problems.slice(0, problemsNamedMax).map(({ file, reason }) => `${file}: ${reason}`);
+  const named = problems
+    .slice(0, PROBLEMS_NAMED_MAX)
+    .map(({ file, reason }) => `${file}: ${reason}`);
   const more = problems.length - named.length;
   if (more > 0) named.push(`and ${more} more`);
   const text = `the log is damaged and was not opened; nothing was changed (${named.join("; ")})`;
@@ -162,7 +163,7 @@ function needsRepair(problems: readonly Quarantine[]): LogError {
 
 async function prepareFolders(disk: Disk): Promise<void> {
   await prepareManifest(disk);
-  for (const folder of [journalFolder, "shared", "topics"]) await disk.makeFolder(folder);
+  for (const folder of [JOURNAL_FOLDER, "shared", "topics"]) await disk.makeFolder(folder);
   await disk.syncFolder("");
 }
 
@@ -170,7 +171,7 @@ async function beginManifest(manifest: Manifest): Promise<void> {
   const first: CheckpointDocument = {
     kind: "checkpoint",
     generation: manifest.generation + 1,
-    journal: { file: 1, position: fileHeaderBytes },
+    journal: { file: 1, position: FILE_HEADER_BYTES },
     leaderEpoch: 0,
     nextUid: 1,
     sharedNumber: 0,

@@ -1,4 +1,4 @@
-// Checksummed frames of entries: the format that all files of the log share.
+// Checksummed frames of entries, the format of all files of the log.
 import { crc32c } from "../batch/crc32c.ts";
 
 /*
@@ -9,104 +9,104 @@ import { crc32c } from "../batch/crc32c.ts";
  *   frame header  │ "GRP1" 4 │ payload bytes 4 │ own position 8 │ durable end 8 │ entries 4 │ crc 4 │
  *   entry         │ body bytes 4 │ crc of body 4 │ body …
  *
- * All numbers big-endian. The frame's crc covers its header after the file's salt, so bytes that
- * a user stored can never pass for a frame, nor can frames of another file. "Durable end" is the
- * position in this file up to which everything was on the medium before this frame was written.
- * Damage above the highest durable end that is known is a torn tail: nobody was told that it is
- * stored, it is cut. Damage below is reported.
+ * All numbers are big-endian. The frame's crc covers its header after the file's salt, so neither
+ * stored user data nor frames of another file can pass for a frame. "Durable end" is the position in
+ * this file up to which everything was on the medium before this frame was written. Damage above the
+ * highest known durable end is a torn tail: it was never acknowledged and is cut off. Damage below is
+ * reported.
  *
- * The header is stored twice, in sectors of its own, because without the salt no frame of the file
- * can be told from what a user stored. Version 1 (journal and manifest only) stored it once, in
- * 36 bytes, without the generation.
+ * The header is stored twice, in separate sectors, because without the salt no frame of the file can be
+ * told from user data. Version 1 (journal and manifest only) stored it once, in 36 bytes, without the
+ * generation.
  */
 
-/** Bytes before the first frame in files of the present version. */
-export const fileHeaderBytes = 1024;
-const headerCopyBytes = 512;
-const headerBodyBytes = 40;
-const version1Bytes = 36;
+/** Bytes before the first frame in files of the current version. */
+export const FILE_HEADER_BYTES = 1024;
+const HEADER_COPY_BYTES = 512;
+const HEADER_BODY_BYTES = 40;
+const VERSION1_BYTES = 36;
 /** Bytes of a frame header. */
-export const frameHeaderBytes = 32;
+export const FRAME_HEADER_BYTES = 32;
 /** Bytes before an entry's body. */
-export const entryHeaderBytes = 8;
+export const ENTRY_HEADER_BYTES = 8;
 
-const frameMagic = Buffer.from("GRP1");
+const FRAME_MAGIC = Buffer.from("GRP1");
 
 /** The kinds of files that consist of frames. */
 export type FileKind = "journal" | "manifest" | "shared" | "segment";
 
 /**
- * The header of a file. `previousEnd`: valid bytes of the file numbered one less, 0 if none.
- * `generation`: the last manifest generation that was durable when the file was made.
+ * The header of a file. `previousEnd`: valid bytes of the previous file, 0 if there was none.
+ * `generation`: the last manifest generation that was durable when the file was created.
  */
-export type FileHeader = {
+export interface FileHeader {
   kind: FileKind;
   number: number;
   salt: Buffer;
   previousEnd: number;
   generation: number;
-};
+}
 
-/** A header as it was read. `bytes`: where frames begin. `isDamaged`: one of its two copies is unusable. */
+/** A decoded header. `bytes`: position of the first frame. `isDamaged`: one of the two copies is unusable. */
 export type DecodedHeader = FileHeader & { version: 1 | 2; bytes: number; isDamaged: boolean };
 
-/** Who takes the entries of a scan. */
-export type FrameVisit = {
+/** Callbacks of a scan. */
+export interface FrameVisit {
   isWhole?: (entries: readonly Buffer[]) => Promise<boolean>;
   accept: (entries: readonly Buffer[]) => Promise<void>;
-};
+}
 
-const magics = {
+const MAGICS = {
   journal: "PLFJRN\0",
   manifest: "PLFMAN\0",
   shared: "PLFSHR\0",
   segment: "PLFSEG\0",
 } as const;
 
-/** What a scan found. `end` is where the whole, trusted part ends. */
-export type Scan = {
+/** Result of a scan. `end`: end of the trusted part. */
+export interface Scan {
   end: number;
-  /** Bytes after `end` that were a torn tail. */
+  /** Bytes of the torn tail after `end`. */
   cutBytes: number;
   /** Damage below the durable end. */
   damaged: { position: number; length: number }[];
-};
+}
 
 /** Encodes a file header. */
 export function encodeFileHeader(header: FileHeader): Buffer {
-  const bytes = Buffer.alloc(fileHeaderBytes);
-  bytes.write(`${magics[header.kind]}\x02`, 0, "latin1");
+  const bytes = Buffer.alloc(FILE_HEADER_BYTES);
+  bytes.write(`${MAGICS[header.kind]}\x02`, 0, "latin1");
   bytes.writeBigUInt64BE(BigInt(header.number), 8);
   header.salt.copy(bytes, 16, 0, 8);
   bytes.writeBigUInt64BE(BigInt(header.previousEnd), 24);
   bytes.writeBigUInt64BE(BigInt(header.generation), 32);
-  bytes.writeUInt32BE(crc32c(bytes.subarray(0, headerBodyBytes)), headerBodyBytes);
-  bytes.copy(bytes, headerCopyBytes, 0, headerCopyBytes);
+  bytes.writeUInt32BE(crc32c(bytes.subarray(0, HEADER_BODY_BYTES)), HEADER_BODY_BYTES);
+  bytes.copy(bytes, HEADER_COPY_BYTES, 0, HEADER_COPY_BYTES);
   return bytes;
 }
 
-/** Decodes a file header; undefined if no copy of it is whole, or it is of another kind or version. */
+/** Decodes a file header; `undefined` if both copies are damaged, or the kind or version differs. */
 export function decodeFileHeader(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
-  const first = decodeCopy(kind, bytes.subarray(0, headerCopyBytes));
+  const first = decodeCopy(kind, bytes.subarray(0, HEADER_COPY_BYTES));
   if (first?.version === 1) return first;
-  const second = decodeCopy(kind, bytes.subarray(headerCopyBytes, fileHeaderBytes));
+  const second = decodeCopy(kind, bytes.subarray(HEADER_COPY_BYTES, FILE_HEADER_BYTES));
   const header = first ?? (second?.version === 2 ? second : undefined);
   if (header === undefined) return undefined;
   return { ...header, isDamaged: first === undefined || second === undefined };
 }
 
 function decodeCopy(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
-  if (bytes.length < version1Bytes) return undefined;
+  if (bytes.length < VERSION1_BYTES) return undefined;
   const magic = bytes.toString("latin1", 0, 8);
-  const version = magic === `${magics[kind]}\x01` ? 1 : magic === `${magics[kind]}\x02` ? 2 : 0;
+  const version = magic === `${MAGICS[kind]}\x01` ? 1 : magic === `${MAGICS[kind]}\x02` ? 2 : 0;
   if (version === 0) return undefined;
-  const bodyBytes = version === 1 ? version1Bytes - 4 : headerBodyBytes;
+  const bodyBytes = version === 1 ? VERSION1_BYTES - 4 : HEADER_BODY_BYTES;
   if (bytes.length < bodyBytes + 4) return undefined;
   if (crc32c(bytes.subarray(0, bodyBytes)) !== bytes.readUInt32BE(bodyBytes)) return undefined;
   return {
     kind,
     version,
-    bytes: version === 1 ? version1Bytes : fileHeaderBytes,
+    bytes: version === 1 ? VERSION1_BYTES : FILE_HEADER_BYTES,
     isDamaged: false,
     number: Number(bytes.readBigUInt64BE(8)),
     salt: Buffer.from(bytes.subarray(16, 24)),
@@ -116,8 +116,8 @@ function decodeCopy(kind: FileKind, bytes: Buffer): DecodedHeader | undefined {
 }
 
 /**
- * Frames `entries` (each the pieces of one body) for a write at `position`.
- * The pieces are not copied; the result is ready for a vectored write.
+ * Frames `entries` (each given as the pieces of one body) for a write at `position`. The pieces are not
+ * copied; the result is ready for a vectored write.
  */
 export function encodeFrame(
   salt: Buffer,
@@ -125,11 +125,11 @@ export function encodeFrame(
   durableEnd: number,
   entries: readonly (readonly Buffer[])[],
 ): { pieces: Buffer[]; bytes: number } {
-  const header = Buffer.allocUnsafe(frameHeaderBytes);
+  const header = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
   const pieces: Buffer[] = [header];
   let payloadBytes = 0;
   for (const body of entries) {
-    const entryHeader = Buffer.allocUnsafe(entryHeaderBytes);
+    const entryHeader = Buffer.allocUnsafe(ENTRY_HEADER_BYTES);
     let bodyBytes = 0;
     let crc = 0;
     pieces.push(entryHeader);
@@ -140,25 +140,25 @@ export function encodeFrame(
     }
     entryHeader.writeUInt32BE(bodyBytes, 0);
     entryHeader.writeUInt32BE(crc, 4);
-    payloadBytes += entryHeaderBytes + bodyBytes;
+    payloadBytes += ENTRY_HEADER_BYTES + bodyBytes;
   }
-  frameMagic.copy(header);
+  FRAME_MAGIC.copy(header);
   header.writeUInt32BE(payloadBytes, 4);
   writeUint64(header, position, 8);
   writeUint64(header, durableEnd, 16);
   header.writeUInt32BE(entries.length, 24);
   header.writeUInt32BE(crc32c(header.subarray(0, 28), crc32c(salt)), 28);
-  return { pieces, bytes: frameHeaderBytes + payloadBytes };
+  return { pieces, bytes: FRAME_HEADER_BYTES + payloadBytes };
 }
 
 /**
- * Reads the frames of a file that starts with `header`, from `start` on; `bytes` end where the next
- * file says that this one ended. `durableEnd` is what is known from
- * elsewhere to be on the medium (the next file's `previousEnd`, a checkpoint), 0 if nothing.
+ * Reads the frames of a file with the header `header` from `start` on. `bytes` ends at the `previousEnd`
+ * of the next file. `durableEnd` is the durable end known from other places (the next file's
+ * `previousEnd`, a checkpoint), 0 if unknown.
  *
- * `visit.isWhole` may look at data that entries refer to; a frame above the durable end is cut,
- * with all after it, if it says no. `visit.accept` takes the entries of each frame that counts,
- * in order, before the next frame is looked at.
+ * `visit.isWhole` may check data that entries refer to; if it returns false for a frame above the durable
+ * end, that frame and everything after it is cut off. `visit.accept` receives the entries of each valid
+ * frame in order, before the next frame is read.
  */
 export async function scanFrames(
   bytes: Buffer,
@@ -192,55 +192,55 @@ export async function scanFrames(
   return scan;
 }
 
-type Frame = {
+interface Frame {
   position: number;
   bytes: number;
   durableEnd: number;
   whole: boolean;
   entries: Buffer[];
-};
+}
 
 function findFrames(bytes: Buffer, salt: Buffer, start: number): Frame[] {
   const saltCrc = crc32c(salt);
   const frames: Frame[] = [];
-  for (let at = start; at + frameHeaderBytes <= bytes.length;) {
-    const header = bytes.subarray(at, at + frameHeaderBytes);
+  for (let at = start; at + FRAME_HEADER_BYTES <= bytes.length;) {
+    const header = bytes.subarray(at, at + FRAME_HEADER_BYTES);
     const isFrame =
-      header.indexOf(frameMagic) === 0 &&
+      header.indexOf(FRAME_MAGIC) === 0 &&
       readUint64(header, 8) === at &&
       crc32c(header.subarray(0, 28), saltCrc) === header.readUInt32BE(28);
     if (!isFrame) {
-      const next = bytes.indexOf(frameMagic, at + 1);
+      const next = bytes.indexOf(FRAME_MAGIC, at + 1);
       if (next < 0) break;
       at = next;
       continue;
     }
     const payloadBytes = header.readUInt32BE(4);
-    const payload = bytes.subarray(at + frameHeaderBytes, at + frameHeaderBytes + payloadBytes);
+    const payload = bytes.subarray(at + FRAME_HEADER_BYTES, at + FRAME_HEADER_BYTES + payloadBytes);
     const entries = readEntries(payload);
     const frame = {
       position: at,
-      bytes: frameHeaderBytes + payloadBytes,
+      bytes: FRAME_HEADER_BYTES + payloadBytes,
       durableEnd: readUint64(header, 16),
       whole: payload.length === payloadBytes && entries.length === header.readUInt32BE(24),
       entries,
     };
     frames.push(frame);
-    // After a broken frame the next one may begin anywhere, as its length cannot be relied on.
-    at += frame.whole ? frame.bytes : frameHeaderBytes;
+    // The length of a damaged frame cannot be trusted, so the next frame may begin anywhere after it.
+    at += frame.whole ? frame.bytes : FRAME_HEADER_BYTES;
   }
   return frames;
 }
 
-// An entry with a wrong checksum is left out; the ones after it are kept if lengths still lead there.
+// Skips entries with a wrong checksum; later ones are kept if the lengths still lead to them.
 function readEntries(payload: Buffer): Buffer[] {
   const entries: Buffer[] = [];
-  for (let at = 0; at + entryHeaderBytes <= payload.length;) {
+  for (let at = 0; at + ENTRY_HEADER_BYTES <= payload.length;) {
     const length = payload.readUInt32BE(at);
-    if (at + entryHeaderBytes + length > payload.length) break;
-    const body = payload.subarray(at + entryHeaderBytes, at + entryHeaderBytes + length);
+    if (at + ENTRY_HEADER_BYTES + length > payload.length) break;
+    const body = payload.subarray(at + ENTRY_HEADER_BYTES, at + ENTRY_HEADER_BYTES + length);
     if (crc32c(body) === payload.readUInt32BE(at + 4)) entries.push(body);
-    at += entryHeaderBytes + length;
+    at += ENTRY_HEADER_BYTES + length;
   }
   return entries;
 }

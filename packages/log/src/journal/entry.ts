@@ -1,11 +1,11 @@
-// What a journal entry says: its operations, to and from bytes.
+// Encodes and decodes journal entries, which are sequences of operations.
 import { batchHeaderBytes, readInt64, writeInt64 } from "../batch/header.ts";
 import type { PartitionDescription } from "../partition/description.ts";
 import { LogError } from "../errors.ts";
 import type { TopicConfig } from "../types.ts";
 
 /*
- * An entry's body is a row of operations, each a type byte and its fields:
+ * An entry's body is a sequence of operations, each a type byte and its fields:
  *
  *   1 append      │ partition uid 4 │ batch bytes 4 │ batch …
  *   2 in place    │ partition uid 4 │ segment base 8 │ generation 4 │ position 8 │ bytes 8 │
@@ -17,14 +17,18 @@ import type { TopicConfig } from "../types.ts";
  */
 
 /** A batch whose bytes are in the journal itself. */
-export type AppendOperation = { kind: "append"; uid: number; batch: Buffer };
+export interface AppendOperation {
+  kind: "append";
+  uid: number;
+  batch: Buffer;
+}
 
 /**
- * Batches that were written straight into their segment. They begin at `position`; what the
- * partition held in the journal only is in front of them there, so `firstOffset` may be lower than
- * the first new one. `producerHeaders` are the headers of batches of idempotent producers.
+ * Batches that were written directly to their segment, from `position` on. They include the batches that
+ * the partition held only in the journal before, so `firstOffset` may be lower than the first new one.
+ * `producerHeaders` are the headers of batches of idempotent producers.
  */
-export type InPlaceOperation = {
+export interface InPlaceOperation {
   kind: "in-place";
   uid: number;
   segmentBase: number;
@@ -36,12 +40,16 @@ export type InPlaceOperation = {
   maxTimestamp: number;
   leaderEpoch: number;
   producerHeaders: Buffer[];
-};
+}
 
-/** Records below `logStart` are gone. */
-export type TrimOperation = { kind: "trim"; uid: number; logStart: number };
+/** Deletes the records below `logStart`. */
+export interface TrimOperation {
+  kind: "trim";
+  uid: number;
+  logStart: number;
+}
 
-/** Changes of the catalogue; topic ids in hex. Each is idempotent, so it may be read twice. */
+/** Changes of the catalogue; topic ids in hex. Each is idempotent, so it can be replayed twice. */
 export type CatalogueOperation =
   | {
       kind: "create-topic";
@@ -56,12 +64,15 @@ export type CatalogueOperation =
   | { kind: "add-partitions"; id: string; firstUid: number; firstIndex: number; count: number };
 
 /**
- * Whose batches a uid stands for. Written before the first batch of a partition in each file, so
+ * The partition that a uid belongs to. Written before the first batch of a partition in each file, so
  * that a file can be read without the manifest.
  */
-export type DescribeOperation = { kind: "describe"; partition: PartitionDescription };
+export interface DescribeOperation {
+  kind: "describe";
+  partition: PartitionDescription;
+}
 
-/** Everything that an entry can hold. */
+/** All operations of an entry. */
 export type Operation =
   | AppendOperation
   | InPlaceOperation
@@ -69,7 +80,7 @@ export type Operation =
   | CatalogueOperation
   | DescribeOperation;
 
-const inPlaceFixedBytes = 65;
+const IN_PLACE_FIXED_BYTES = 65;
 
 /** Encodes one operation as pieces for a vectored write; a batch's bytes are not copied. */
 export function encodeOperation(operation: Operation): Buffer[] {
@@ -109,7 +120,7 @@ function encodeJson(type: number, value: unknown): Buffer[] {
   return [head, json];
 }
 
-/** Decodes an entry's body. Its checksum was right, so what does not parse is `corrupt`. */
+/** Decodes an entry's body. Its checksum matched, so a parse error is `corrupt`. */
 export function decodeEntry(body: Buffer): Operation[] {
   const operations: Operation[] = [];
   for (let at = 0; at < body.length;) {
@@ -121,7 +132,7 @@ export function decodeEntry(body: Buffer): Operation[] {
 }
 
 function encodeInPlace(operation: InPlaceOperation): Buffer {
-  const bytes = Buffer.allocUnsafe(inPlaceFixedBytes);
+  const bytes = Buffer.allocUnsafe(IN_PLACE_FIXED_BYTES);
   bytes[0] = 2;
   bytes.writeUInt32BE(operation.uid, 1);
   writeInt64(bytes, operation.segmentBase, 5);
@@ -163,17 +174,17 @@ function decodeOperation(bytes: Buffer): [Operation, number] {
       default:
     }
   } catch (error) {
-    throw new LogError("corrupt", "a journal entry does not parse", { cause: error });
+    throw new LogError("corrupt", "a journal entry cannot be parsed", { cause: error });
   }
   throw new LogError("corrupt", `a journal entry has an unknown operation ${bytes[0]}`);
 }
 
 function decodeInPlace(bytes: Buffer): [InPlaceOperation, number] {
   const headerCount = bytes.readUInt32BE(61);
-  const end = inPlaceFixedBytes + headerCount * batchHeaderBytes;
+  const end = IN_PLACE_FIXED_BYTES + headerCount * batchHeaderBytes;
   if (end > bytes.length) throw new RangeError("producer headers run past the entry");
   const producerHeaders: Buffer[] = [];
-  for (let at = inPlaceFixedBytes; at < end; at += batchHeaderBytes) {
+  for (let at = IN_PLACE_FIXED_BYTES; at < end; at += batchHeaderBytes) {
     producerHeaders.push(bytes.subarray(at, at + batchHeaderBytes));
   }
   const operation: InPlaceOperation = {

@@ -1,23 +1,31 @@
-// The journal's files: writing groups, syncing, rolling over and dropping what is no longer needed.
-import { encodeFileHeader, encodeFrame, fileHeaderBytes, type FileHeader } from "../frame/frame.ts";
+// The journal files: writes and syncs groups, starts new files, removes old ones.
+import {
+  encodeFileHeader,
+  encodeFrame,
+  FILE_HEADER_BYTES,
+  type FileHeader,
+} from "../frame/frame.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { MarkFile } from "./mark.ts";
 
 /** The folder of the journal. */
-export const journalFolder = "journal";
+export const JOURNAL_FOLDER = "journal";
 
-/** A place in the journal. */
-export type JournalPlace = { file: number; position: number };
+/** A position in the journal. */
+export interface JournalPlace {
+  file: number;
+  position: number;
+}
 
 /** The path of journal file `number`. */
 export function journalPath(number: number): string {
-  return `${journalFolder}/${String(number).padStart(16, "0")}.journal`;
+  return `${JOURNAL_FOLDER}/${String(number).padStart(16, "0")}.journal`;
 }
 
-/** Numbers of the journal files on the disk, ascending. */
+/** Numbers of the existing journal files, ascending. */
 export async function listJournal(disk: Disk): Promise<number[]> {
-  const names = await disk.list(journalFolder);
+  const names = await disk.list(JOURNAL_FOLDER);
   const numbers = names.flatMap((name) => {
     const match = /^(\d{16})\.journal$/.exec(name);
     return match === null ? [] : [Number(match[1])];
@@ -25,18 +33,18 @@ export async function listJournal(disk: Disk): Promise<number[]> {
   return numbers.sort((a, b) => a - b);
 }
 
-/** Where a journal starts: the number of its file, the end of the file before, sizes of all earlier ones. */
-export type JournalStart = {
+/** Start of a journal: number of its first file, end of the previous file, sizes of all earlier files. */
+export interface JournalStart {
   number: number;
   previousEnd: number;
   earlier: ReadonlyMap<number, number>;
-  /** The manifest generation that is durable. */
+  /** The last durable manifest generation. */
   generation: number;
-};
+}
 
 /**
- * The file that groups are written to. One write at a time; `end` is after the last group that was
- * written, `durableEnd` after the last one that was synced.
+ * The journal file that groups are written to, one write at a time. `end` is the position after the last
+ * written group, `durableEnd` the position after the last synced one.
  */
 export class Journal {
   readonly #disk: Disk;
@@ -44,12 +52,12 @@ export class Journal {
   #file: DiskFile;
   #header: FileHeader;
   #oldest: number;
-  #end = fileHeaderBytes;
-  #durableEnd = fileHeaderBytes;
+  #end = FILE_HEADER_BYTES;
+  #durableEnd = FILE_HEADER_BYTES;
   #earlierBytes = 0;
   #generation: number;
   readonly #mark: MarkFile;
-  #markedEnd = fileHeaderBytes;
+  #markedEnd = FILE_HEADER_BYTES;
   #marking: Promise<void> = Promise.resolve();
   readonly #sizes = new Map<number, number>();
   readonly #syncs = new Set<Promise<void>>();
@@ -70,12 +78,12 @@ export class Journal {
     this.#mark = mark;
   }
 
-  /** Starts a file behind the earlier ones, which are still there. */
+  /** Starts a new file after the earlier ones, which still exist. */
   static async start(disk: Disk, salt: () => Buffer, start: JournalStart): Promise<Journal> {
     const { number, previousEnd, earlier, generation } = start;
     const header: FileHeader = { kind: "journal", number, salt: salt(), previousEnd, generation };
     const file = await createFile(disk, header);
-    const mark = await MarkFile.start(disk, { file: number, end: fileHeaderBytes, generation });
+    const mark = await MarkFile.start(disk, { file: number, end: FILE_HEADER_BYTES, generation });
     const journal = new Journal(disk, salt, file, header, mark);
     for (const [older, bytes] of earlier) {
       journal.#sizes.set(older, bytes);
@@ -85,42 +93,40 @@ export class Journal {
     return journal;
   }
 
-  /** Where the next group goes. */
+  /** Position of the next group. */
   get place(): JournalPlace {
     return { file: this.#header.number, position: this.#end };
   }
 
-  /** Bytes of all files. */
+  /** Size of all files. */
   get bytes(): number {
     return this.#earlierBytes + this.#end;
   }
 
-  /** Whether files before the current one are still there. */
+  /** True if files before the current one still exist. */
   get hasEarlier(): boolean {
     return this.#oldest < this.#header.number;
   }
 
-  /** Bytes of the file that is written to. */
+  /** Size of the current file. */
   get fileBytes(): number {
     return this.#end;
   }
 
-  /**
-   * Writes one group. If it fails, nothing of it counts: the next one goes to the same position.
-   */
+  /** Writes one group. After a failure the next group overwrites it. */
   async write(entries: readonly (readonly Buffer[])[]): Promise<void> {
     const { pieces, bytes } = encodeFrame(this.#header.salt, this.#end, this.#durableEnd, entries);
     await this.#file.write(pieces, this.#end);
     this.#end += bytes;
   }
 
-  /** Takes back the last group, which began at `start`: what it refers to was not written. */
+  /** Discards the last group, which began at `start`, because the data it refers to was not written. */
   takeBack(start: JournalPlace): void {
     this.#end = start.position;
     this.#durableEnd = Math.min(this.#durableEnd, start.position);
   }
 
-  /** Makes what was written so far durable. */
+  /** Makes everything written so far durable. */
   async sync(): Promise<void> {
     const end = this.#end;
     const file = this.#file;
@@ -134,7 +140,7 @@ export class Journal {
     if (file === this.#file) this.#durableEnd = Math.max(this.#durableEnd, end);
   }
 
-  /** Goes on in a new file. What was written before is synced first. */
+  /** Starts a new file, after syncing the current one. */
   async roll(): Promise<void> {
     await this.sync();
     const header: FileHeader = {
@@ -150,35 +156,35 @@ export class Journal {
     this.#earlierBytes += this.#end;
     this.#file = file;
     this.#header = header;
-    this.#end = fileHeaderBytes;
-    this.#durableEnd = fileHeaderBytes;
+    this.#end = FILE_HEADER_BYTES;
+    this.#durableEnd = FILE_HEADER_BYTES;
     this.#markedEnd = 0;
     await Promise.allSettled(this.#syncs);
     await before.close();
-    // Durable before the first group, so that the file is missed if it disappears.
+    // Durable before the first group, so that a missing file is detected.
     await this.mark(this.place);
     await this.#mark.sync();
   }
 
-  /** Whether groups before `place` are durable that the mark does not cover. */
+  /** True if durable groups before `place` are not covered by the mark. */
   wantsMark(place: JournalPlace): boolean {
     return place.file === this.#header.number && this.#markEnd(place) > this.#markedEnd;
   }
 
-  /** Writes down that everything before `place` is durable, as far as it is. */
+  /** Records in the mark that everything before `place` is durable, as far as it is. */
   mark(place: JournalPlace): Promise<void> {
     this.#marking = this.#marking.catch(() => undefined).then(() => this.#writeMark(place));
     return this.#marking;
   }
 
-  /** Takes note of the manifest generation that is durable; the journal before `place` is applied. */
+  /** Notes the durable manifest generation; the journal before `place` has been applied. */
   async noteGeneration(generation: number, place: JournalPlace): Promise<void> {
     this.#generation = generation;
     this.#markedEnd = 0;
     await this.mark(place);
   }
 
-  /** Removes the files before `file`; a checkpoint covers them. */
+  /** Removes the files before `file`, which a checkpoint covers. */
   async trim(file: number): Promise<void> {
     while (this.#oldest < Math.min(file, this.#header.number)) {
       await this.#disk.remove(journalPath(this.#oldest));
@@ -205,17 +211,19 @@ export class Journal {
     this.#markedEnd = end;
   }
 
-  // A half-made next file would end this one in the eyes of a recovery, so it has to go again;
-  // if it cannot, the error says that the disk failed.
+  // To a recovery an incomplete next file would mark the end of this one, so it must be removed. If that
+  // fails, the error is `disk-failed`.
   async #createOrUndo(header: FileHeader): Promise<DiskFile> {
     try {
       return await createFile(this.#disk, header);
     } catch (error) {
       try {
         await this.#disk.remove(journalPath(header.number));
-        await this.#disk.syncFolder(journalFolder);
+        await this.#disk.syncFolder(JOURNAL_FOLDER);
       } catch (cause) {
-        throw new LogError("disk-failed", "a new journal file could not be undone", { cause });
+        throw new LogError("disk-failed", "an incomplete journal file could not be removed", {
+          cause,
+        });
       }
       throw error;
     }
@@ -227,7 +235,7 @@ async function createFile(disk: Disk, header: FileHeader): Promise<DiskFile> {
   try {
     await file.write([encodeFileHeader(header)], 0);
     await file.sync();
-    await disk.syncFolder(journalFolder);
+    await disk.syncFolder(JOURNAL_FOLDER);
   } catch (error) {
     await file.close();
     throw error;

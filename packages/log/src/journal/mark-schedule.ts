@@ -1,11 +1,11 @@
-// When the durable mark is moved: not with each group, but soon after the last one.
+// Moves the durable mark: not with each group, but shortly after the last one.
 import type { Clock } from "../disk/port.ts";
 import type { Journal, JournalPlace } from "./journal.ts";
 
-/** Time after a group until the mark follows it. */
-const delayMs = 50;
+/** Delay between a group and the mark. */
+const DELAY_MS = 50;
 
-/** Moves the mark behind the groups, at most once per delay. */
+/** Moves the mark at most once per delay. */
 export class MarkSchedule {
   readonly #journal: Journal;
   readonly #clock: Clock;
@@ -24,7 +24,7 @@ export class MarkSchedule {
   /** The journal has been applied up to `place`; the mark follows within the delay. */
   arm(place: JournalPlace): void {
     this.#place = place;
-    this.#timer ??= this.#clock.after(delayMs, () => {
+    this.#timer ??= this.#clock.after(DELAY_MS, () => {
       this.#timer = undefined;
       this.#journal.mark(this.#place).catch(this.#onError);
     });

@@ -1,30 +1,34 @@
-// The durable mark: a second place that says how far journal and manifest had got.
+// The durable mark: a second record of how far journal and manifest are durable.
 import { crc32c } from "../batch/crc32c.ts";
 import { readFileIfThere } from "../disk/files.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 
 /*
- * journal/durable.mark: two slots of 512 bytes that are written in turn:
+ * journal/durable.mark: two slots of 512 bytes that are written alternately:
  *
  *   │ "PLFMRK" 0 1 8 │ sequence 8 │ journal file 8 │ durable end 8 │ manifest generation 8 │ crc 4 │
  *
- * Everything it names was on the medium before it was written, so a recovery that finds less knows
- * that something was damaged, cut off, removed or replaced by an older file. The mark may be behind:
- * it is not synced for each group, and it adds no information then. A damaged slot leaves the other.
+ * Everything it records was on the medium before it was written, so a recovery that finds less knows
+ * that something was damaged, truncated, removed or replaced by an older file. The mark may lag behind,
+ * since it is not synced with each group; it adds no information then. The other slot survives a damaged one.
  */
-const markPath = "journal/durable.mark";
-const magic = "PLFMRK\0\x01";
-const slotBytes = 512;
-const bodyBytes = 40;
+const MARK_PATH = "journal/durable.mark";
+const MAGIC = "PLFMRK\0\x01";
+const SLOT_BYTES = 512;
+const BODY_BYTES = 40;
 
-/** A mark. `end`: bytes of journal file `file` that were durable. */
-export type Mark = { file: number; end: number; generation: number };
+/** A mark. `end`: durable bytes of journal file `file`. */
+export interface Mark {
+  file: number;
+  end: number;
+  generation: number;
+}
 
-/** Reads the newest whole slot; `missing` if there is no file, `damaged` if no slot is whole. */
+/** Reads the newest intact slot; `missing` if there is no file, `damaged` if no slot is intact. */
 export async function readMark(disk: Disk): Promise<Mark | "missing" | "damaged"> {
-  const bytes = await readFileIfThere(disk, markPath);
+  const bytes = await readFileIfThere(disk, MARK_PATH);
   if (bytes === undefined) return "missing";
-  const slots = [decodeSlot(bytes.subarray(0, slotBytes)), decodeSlot(bytes.subarray(slotBytes))];
+  const slots = [decodeSlot(bytes.subarray(0, SLOT_BYTES)), decodeSlot(bytes.subarray(SLOT_BYTES))];
   let newest: (Mark & { sequence: number }) | undefined;
   for (const slot of slots) {
     if (slot !== undefined && slot.sequence > (newest?.sequence ?? -1)) newest = slot;
@@ -41,15 +45,15 @@ export class MarkFile {
     this.#file = file;
   }
 
-  /** Begins the file again with one durable mark in both slots. */
+  /** Recreates the file with one durable mark in both slots. */
   static async start(disk: Disk, mark: Mark): Promise<MarkFile> {
-    const file = await disk.open(`${markPath}.new`, "create");
+    const file = await disk.open(`${MARK_PATH}.new`, "create");
     try {
       const marks = new MarkFile(file);
       await marks.write(mark);
       await marks.write(mark);
       await file.sync();
-      await disk.rename(`${markPath}.new`, markPath);
+      await disk.rename(`${MARK_PATH}.new`, MARK_PATH);
       await disk.syncFolder("journal");
       return marks;
     } catch (error) {
@@ -58,17 +62,17 @@ export class MarkFile {
     }
   }
 
-  /** Writes a mark into the slot whose turn it is. */
+  /** Writes a mark into the older slot. */
   async write({ file, end, generation }: Mark): Promise<void> {
-    const bytes = Buffer.alloc(slotBytes);
+    const bytes = Buffer.alloc(SLOT_BYTES);
     const sequence = this.#sequence + 1;
-    bytes.write(magic, 0, "latin1");
+    bytes.write(MAGIC, 0, "latin1");
     bytes.writeBigUInt64BE(BigInt(sequence), 8);
     bytes.writeBigUInt64BE(BigInt(file), 16);
     bytes.writeBigUInt64BE(BigInt(end), 24);
     bytes.writeBigUInt64BE(BigInt(generation), 32);
-    bytes.writeUInt32BE(crc32c(bytes.subarray(0, bodyBytes)), bodyBytes);
-    await this.#file.write([bytes], (sequence % 2) * slotBytes);
+    bytes.writeUInt32BE(crc32c(bytes.subarray(0, BODY_BYTES)), BODY_BYTES);
+    await this.#file.write([bytes], (sequence % 2) * SLOT_BYTES);
     this.#sequence = sequence;
   }
 
@@ -83,8 +87,8 @@ export class MarkFile {
 }
 
 function decodeSlot(bytes: Buffer): (Mark & { sequence: number }) | undefined {
-  if (bytes.length < bodyBytes + 4 || bytes.toString("latin1", 0, 8) !== magic) return undefined;
-  if (crc32c(bytes.subarray(0, bodyBytes)) !== bytes.readUInt32BE(bodyBytes)) return undefined;
+  if (bytes.length < BODY_BYTES + 4 || bytes.toString("latin1", 0, 8) !== MAGIC) return undefined;
+  if (crc32c(bytes.subarray(0, BODY_BYTES)) !== bytes.readUInt32BE(BODY_BYTES)) return undefined;
   return {
     sequence: Number(bytes.readBigUInt64BE(8)),
     file: Number(bytes.readBigUInt64BE(16)),

@@ -1,9 +1,9 @@
-// What each file says about the partition whose batches it holds, so that a catalogue can be rebuilt.
+// Describes a partition inside the files that hold its batches, so that the catalogue can be rebuilt from them.
 import type { TopicConfig } from "../types.ts";
 import type { Partition } from "./partition.ts";
 
-/** A partition and its topic, as of the moment of writing. */
-export type PartitionDescription = {
+/** A partition and its topic at the time of writing. */
+export interface PartitionDescription {
   uid: number;
   index: number;
   logStart: number;
@@ -11,11 +11,10 @@ export type PartitionDescription = {
   id: string;
   name: string;
   config: TopicConfig;
-  /** Partitions of the topic. */
+  /** Number of partitions of the topic. */
   partitions: number;
-};
+}
 
-/** Describes a partition. */
 export function describePartition(partition: Partition): PartitionDescription {
   const { uid, index, logStart, topic } = partition;
   const { name, config, partitions } = topic;

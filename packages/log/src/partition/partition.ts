@@ -1,4 +1,4 @@
-// One partition's state: what is on its segments, what only the journal holds, what is in flight.
+// The state of one partition: extents in segments, the tail in the journal, appends in flight.
 import type { EpochStart, PartitionView, TopicView } from "../types.ts";
 import type { SparseIndex } from "./sparse-index.ts";
 import type { Producers } from "./producers.ts";
@@ -12,35 +12,35 @@ import type { Producers } from "./producers.ts";
  *      │ (read from disk) │ in memory (read    │ waits for the     │
  *      │                  │ from memory)       │ disk (invisible)  │
  *
- * Extents are ascending; the first ones may lie in shared files, the later ones in files of the
- * partition's own. Only the last own extent grows. Gaps between batches are legal (compaction,
- * quarantine); readers step over them.
+ * Extents are ascending; the first ones may be in shared files, the later ones in the partition's own
+ * files. Only the last own extent grows. Gaps between batches are legal (compaction, quarantine);
+ * readers skip them.
  */
 
-/** A stretch of a segment file that holds batches of one partition. Positions and lengths in bytes. */
-export type Extent = {
-  /** In a file that many small partitions share, or in one of the partition's own. */
+/** A range of a segment file with batches of one partition. Positions and lengths in bytes. */
+export interface Extent {
+  /** In a file shared by many small partitions, or in one of the partition's own. */
   shared: boolean;
   /** Shared: the file's number. Own: the base offset in the file's name. */
   file: number;
-  /** Own: raised each time compaction rewrites the file. */
+  /** Own: incremented each time compaction rewrites the file. */
   generation: number;
   position: number;
   length: number;
   baseOffset: number;
   nextOffset: number;
   maxTimestamp: number;
-};
+}
 
-/** A durable batch that is in the journal and in memory, not yet in a segment. */
-export type TailBatch = {
+/** A durable batch in the journal and in memory, not yet in a segment. */
+export interface TailBatch {
   baseOffset: number;
   nextOffset: number;
   maxTimestamp: number;
   bytes: Buffer;
-};
+}
 
-/** A partition. The engine changes it, everyone else sees `PartitionView`. */
+/** A partition. Only the log modifies it; users see `PartitionView`. */
 export class Partition implements PartitionView {
   readonly topic: TopicView;
   readonly uid: number;
@@ -49,7 +49,7 @@ export class Partition implements PartitionView {
   flushedEnd = 0;
   durableEnd = 0;
   nextOffset = 0;
-  /** Compaction has looked at everything below. */
+  /** Compaction has processed everything below. */
   cleanedEnd = 0;
   epochs: EpochStart[] = [];
   extents: Extent[] = [];
@@ -59,23 +59,23 @@ export class Partition implements PartitionView {
   producers: Producers | undefined;
   /** The index of the last own extent while it grows. */
   activeIndex: SparseIndex | undefined;
-  /** Who writes to the partition's files right now. */
-  writer: "nobody" | "commit" | "checkpoint" = "nobody";
+  /** The current writer to the partition's files. */
+  writer: "commit" | "checkpoint" | undefined;
   /**
-   * Counts changes of the extents that the journal does not know: a checkpoint moved the tail to a
-   * segment, compaction replaced segments. `describedRevision` went into the manifest that is being
-   * written, `recordedRevision` is durable there.
+   * Counts changes of the extents that the journal does not contain: a checkpoint moved the tail to a
+   * segment, compaction replaced segments. `describedRevision` is in the manifest being written,
+   * `recordedRevision` is durable there.
    */
   revision = 0;
   describedRevision = 0;
   recordedRevision = 0;
-  /** A checkpoint waits to be the writer, so the next group leaves it alone. */
+  /** A checkpoint is waiting to become the writer, so the next group must not write in place. */
   writerWanted = false;
-  /** The next write to an own file begins a new one. */
+  /** The next write to an own file starts a new one. */
   rollNext = false;
-  /** The partition's folder is there and durable. */
+  /** The partition's folder exists durably. */
   hasFolder = false;
-  /** The journal file that says whose uid this is; 0 if none does. */
+  /** The journal file that describes this uid; 0 if none does. */
   describedIn = 0;
   live = true;
 
@@ -90,35 +90,34 @@ export class Partition implements PartitionView {
   }
 
   /**
-   * Whether the manifest is behind the extents. While it is, groups must not write in place behind
-   * them: a recovery could not tell how the two join.
+   * True if the manifest is behind the extents. Groups must not write in place then: a recovery could not
+   * tell how the two join.
    */
   get isUnrecorded(): boolean {
     return this.revision !== this.recordedRevision;
   }
 
-  /** Makes a durable batch visible from memory. */
+  /** Makes a durable batch readable from memory. */
   pushTail(batch: TailBatch): void {
     this.tail.push(batch);
     this.tailBytes += batch.bytes.length;
     this.durableEnd = batch.nextOffset;
   }
 
-  /** Drops the first `count` tail batches: they are in a segment now. */
+  /** Drops the first `count` tail batches, which are in a segment now. */
   dropTail(count: number): void {
     const dropped = this.tail.slice(0, count);
     this.tail = this.tail.slice(count);
     for (const batch of dropped) this.tailBytes -= batch.bytes.length;
   }
 
-  /** Replaces the extents. */
   setExtents(extents: Extent[]): void {
     this.extents = extents;
     this.extentBytes = 0;
     for (const extent of extents) this.extentBytes += extent.length;
   }
 
-  /** Notes that `epoch` begins at `startOffset`, if it is a new one. */
+  /** Records the start of `epoch` if it is new. */
   noteEpoch(epoch: number, startOffset: number): void {
     const last = this.epochs.at(-1);
     if (last === undefined || last.epoch < epoch) this.epochs.push({ epoch, startOffset });
@@ -130,7 +129,7 @@ export function partitionFolder(partition: Partition): string {
   return `topics/${partition.topic.id.toString("hex")}/${partition.index}`;
 }
 
-/** The file that an extent lies in. */
+/** The file of an extent. */
 export function extentPath(partition: Partition, extent: Extent): string {
   if (extent.shared) return sharedPath(extent.file);
   return `${partitionFolder(partition)}/${segmentName(extent.file, extent.generation)}.log`;
@@ -141,7 +140,7 @@ export function sharedPath(number: number): string {
   return `shared/${String(number).padStart(16, "0")}.log`;
 }
 
-/** The name of an own segment without its ending. */
+/** The name of an own segment without its extension. */
 export function segmentName(base: number, generation: number): string {
   return `${String(base).padStart(20, "0")}-${generation}`;
 }

@@ -1,32 +1,32 @@
-// Idempotent producers of one partition: which batches were seen, durable and still in flight.
+// Idempotent producers of one partition: their last batches, durable and in flight.
 import type { BatchHeader } from "../batch/header.ts";
 import { LogError } from "../errors.ts";
 
-/** Batches remembered per producer, as many as a Kafka producer may have in flight. */
-const batchesKept = 5;
+/** Batches kept per producer, as many as a Kafka producer may have in flight. */
+const BATCHES_KEPT = 5;
 
-/** A batch of a producer: its sequence numbers and its offsets. */
-export type SeenBatch = {
+/** A batch of a producer: its sequence numbers and offsets. */
+export interface SeenBatch {
   baseSequence: number;
   lastSequence: number;
   baseOffset: number;
   lastOffset: number;
-};
+}
 
-/** What is kept of one producer; `batches` are durable, `inFlight` wait for the disk. */
-type Producer = {
+/** State of one producer; `batches` are durable, `inFlight` wait for the disk. */
+interface Producer {
   epoch: number;
   lastHeardMs: number;
   batches: SeenBatch[];
   inFlight: (SeenBatch & { epoch: number })[];
-};
+}
 
-/** A producer as checkpoints keep it: id, epoch, last heard of, durable batches. */
+/** A producer in a checkpoint: id, epoch, time of the last batch, durable batches. */
 export type ProducerSnapshot = [number, number, number, [number, number, number, number][]];
 
 /**
- * The producer state of one partition. Bounded: above `producersMax` the one that was silent the
- * longest goes, and so does every one silent for longer than the expiry.
+ * The producers of one partition. Above `producersMax` the least recently active one is dropped; producers idle for
+ * longer than the expiry are dropped as well.
  */
 export class Producers {
   readonly #producers = new Map<number, Producer>();
@@ -36,14 +36,14 @@ export class Producers {
   }
 
   /**
-   * Judges a batch before it gets an offset. Returns the earlier batch if it is a duplicate,
-   * undefined if it is the next one. Throws `out-of-order-sequence`, `producer-fenced`, or
-   * `duplicate-sequence` for one older than the batches that are remembered.
+   * Checks a batch before it gets an offset. Returns the earlier batch if it is a duplicate, `undefined` if it is the
+   * next one. Throws `out-of-order-sequence`, `producer-fenced`, or `duplicate-sequence` for one older than the
+   * batches kept.
    */
   check(header: BatchHeader): SeenBatch | undefined {
     const producer = this.#producers.get(header.producerId);
     if (producer === undefined) {
-      // A producer that is not known (any more) may go on where it was: its state has expired.
+      // An unknown producer may continue anywhere: its state may have expired.
       return undefined;
     }
     const epoch = producer.inFlight.at(-1)?.epoch ?? producer.epoch;
@@ -66,13 +66,13 @@ export class Producers {
     const expected = nextSequence(last.lastSequence);
     if (header.baseSequence === expected) return undefined;
     if (header.baseSequence < expected && header.baseSequence >= 0) {
-      const text = `producer ${header.producerId} sent sequence ${header.baseSequence} before`;
+      const text = `producer ${header.producerId} already sent sequence ${header.baseSequence}`;
       throw new LogError("duplicate-sequence", text);
     }
     throw outOfOrder(header, expected);
   }
 
-  /** Notes a batch that got its offset and now waits for the disk. */
+  /** Adds a batch that has its offset and waits for the disk. */
   begin(header: BatchHeader, baseOffset: number, nowMs: number): void {
     let producer = this.#producers.get(header.producerId);
     if (producer === undefined) {
@@ -82,7 +82,7 @@ export class Producers {
     producer.inFlight.push({ ...seenBatch(header, baseOffset), epoch: header.producerEpoch });
   }
 
-  /** Notes a batch that is durable. One at or below what is already known changes nothing. */
+  /** Marks a batch as durable. One at or below the last known batch changes nothing. */
   settle(header: BatchHeader, baseOffset: number, nowMs: number, producersMax: number): void {
     const producer = this.#producers.get(header.producerId) ?? {
       epoch: header.producerEpoch,
@@ -99,15 +99,15 @@ export class Producers {
       producer.batches = [];
     }
     producer.batches.push(seenBatch(header, baseOffset));
-    if (producer.batches.length > batchesKept) producer.batches.shift();
+    if (producer.batches.length > BATCHES_KEPT) producer.batches.shift();
     producer.lastHeardMs = nowMs;
-    // Map order is the order of last use, so the first idle one is the one to drop.
+    // Map order is the order of last use, so the first idle producer is dropped.
     this.#producers.delete(header.producerId);
     this.#producers.set(header.producerId, producer);
     this.#dropOver(producersMax);
   }
 
-  /** Forgets everything that waits for the disk: it failed. */
+  /** Drops all batches in flight after a failed write. */
   abandon(): void {
     for (const [id, producer] of this.#producers) {
       producer.inFlight = [];
@@ -115,7 +115,7 @@ export class Producers {
     }
   }
 
-  /** Forgets producers that were silent since before `beforeMs`. */
+  /** Drops producers that have been idle since before `beforeMs`. */
   expire(beforeMs: number): void {
     for (const [id, producer] of this.#producers) {
       if (producer.lastHeardMs < beforeMs && producer.inFlight.length === 0) {
@@ -124,7 +124,7 @@ export class Producers {
     }
   }
 
-  /** What is durable. */
+  /** The durable state. */
   snapshot(): ProducerSnapshot[] {
     const snapshots: ProducerSnapshot[] = [];
     for (const [id, { epoch, lastHeardMs, batches }] of this.#producers) {
@@ -140,7 +140,7 @@ export class Producers {
     return snapshots;
   }
 
-  /** Takes over what a checkpoint kept. */
+  /** Restores the state of a checkpoint. */
   static restore(snapshots: readonly ProducerSnapshot[]): Producers {
     const producers = new Producers();
     for (const [id, epoch, lastHeardMs, rows] of snapshots) {
@@ -174,7 +174,7 @@ function seenBatch(header: BatchHeader, baseOffset: number): SeenBatch {
   };
 }
 
-// Sequence numbers are 31 bits wide and begin again at 0 (Kafka's DefaultRecordBatch).
+// Sequence numbers have 31 bits and wrap around to 0 (Kafka's DefaultRecordBatch).
 function lastSequenceOf(header: BatchHeader): number {
   return (header.baseSequence + header.lastOffsetDelta) % 2147483648;
 }

@@ -1,47 +1,50 @@
-// The sparse index of one segment: offsets and times to positions, about one entry per 32 KiB.
+// The sparse index of a segment: offsets and times to positions, about one entry per 32 KiB.
 import { crc32c } from "../batch/crc32c.ts";
 
-/** Bytes of log between two entries at least. */
-export const indexIntervalBytes = 32 * 1024;
+/** Minimum distance in bytes between two entries. */
+export const INDEX_INTERVAL_BYTES = 32 * 1024;
 
 /*
  * File `<segment>.index`:
  *   │ "PLFIDX" 0 1 8 │ covered bytes 8 │ max time of them 8 │ entries 4 │ crc of all after it 4 │
  *   then each entry │ offset 8 │ position 8 │ max time before it 8 │
- * The file is a cache: if it is missing, damaged or behind, the segment is scanned for the rest.
+ * The file is a cache: if it is missing, damaged or behind, the rest is read from the segment.
  */
-const fileMagic = "PLFIDX\0\x01";
-const fileHeaderBytes = 32;
-const entryBytes = 24;
+const FILE_MAGIC = "PLFIDX\0\x01";
+const FILE_HEADER_BYTES = 32;
+const ENTRY_BYTES = 24;
 
-/** A place to start a scan from. */
-export type IndexPlace = { offset: number; position: number };
+/** A starting point for a scan. */
+export interface IndexPlace {
+  offset: number;
+  position: number;
+}
 
 /**
- * Entries in ascending order in one growing array of triples: first offset of a batch, its
- * position, and the highest time of all batches before it. `coveredBytes` is how far batches have
- * been added; `maxTimestamp` is the highest time among them.
+ * Entries in ascending order in one growing array of triples: first offset of a batch, its position, and the highest
+ * time of all batches before it. `coveredBytes` is the end of the batches added so far; `maxTimestamp` their highest
+ * time.
  */
 export class SparseIndex {
   #entries = new Float64Array(3 * 4);
   #count = 0;
-  #lastPosition = -indexIntervalBytes;
+  #lastPosition = -INDEX_INTERVAL_BYTES;
   coveredBytes: number;
   maxTimestamp = -1;
 
-  /** `position`: where the first batch of the segment begins. */
+  /** `position`: the start of the segment's first batch. */
   constructor(position = 0) {
     this.coveredBytes = position;
   }
 
-  /** Bytes of memory that it takes. */
+  /** Memory use in bytes. */
   get memoryBytes(): number {
     return this.#entries.byteLength + 96;
   }
 
-  /** Adds the batch that lies at the end of what is covered. */
+  /** Adds the next batch. */
   add(baseOffset: number, bytes: number, maxTimestamp: number): void {
-    if (this.coveredBytes - this.#lastPosition >= indexIntervalBytes) {
+    if (this.coveredBytes - this.#lastPosition >= INDEX_INTERVAL_BYTES) {
       this.#push(baseOffset, this.coveredBytes, this.maxTimestamp);
       this.#lastPosition = this.coveredBytes;
     }
@@ -60,31 +63,31 @@ export class SparseIndex {
   }
 
   encode(): Buffer {
-    const bytes = Buffer.alloc(fileHeaderBytes + this.#count * entryBytes);
-    bytes.write(fileMagic, 0, "latin1");
+    const bytes = Buffer.alloc(FILE_HEADER_BYTES + this.#count * ENTRY_BYTES);
+    bytes.write(FILE_MAGIC, 0, "latin1");
     bytes.writeDoubleBE(this.coveredBytes, 8);
     bytes.writeDoubleBE(this.maxTimestamp, 16);
     bytes.writeUInt32BE(this.#count, 24);
     for (let slot = 0; slot < this.#count * 3; slot++) {
-      bytes.writeDoubleBE(this.#entries[slot]!, fileHeaderBytes + slot * 8);
+      bytes.writeDoubleBE(this.#entries[slot]!, FILE_HEADER_BYTES + slot * 8);
     }
     bytes.writeUInt32BE(checksum(bytes), 28);
     return bytes;
   }
 
-  /** Decodes an index file; undefined if it is damaged or covers more than `segmentBytes`. */
+  /** Decodes an index file; `undefined` if it is damaged or covers more than `segmentBytes`. */
   static decode(bytes: Buffer, segmentBytes: number): SparseIndex | undefined {
-    if (bytes.length < fileHeaderBytes) return undefined;
-    if (bytes.toString("latin1", 0, 8) !== fileMagic) return undefined;
+    if (bytes.length < FILE_HEADER_BYTES) return undefined;
+    if (bytes.toString("latin1", 0, 8) !== FILE_MAGIC) return undefined;
     const count = bytes.readUInt32BE(24);
-    if (bytes.length !== fileHeaderBytes + count * entryBytes) return undefined;
+    if (bytes.length !== FILE_HEADER_BYTES + count * ENTRY_BYTES) return undefined;
     if (checksum(bytes) !== bytes.readUInt32BE(28)) return undefined;
     const index = new SparseIndex();
     index.coveredBytes = bytes.readDoubleBE(8);
     if (index.coveredBytes > segmentBytes) return undefined;
     index.maxTimestamp = bytes.readDoubleBE(16);
     for (let entry = 0; entry < count; entry++) {
-      const at = fileHeaderBytes + entry * entryBytes;
+      const at = FILE_HEADER_BYTES + entry * ENTRY_BYTES;
       const position = bytes.readDoubleBE(at + 8);
       index.#push(bytes.readDoubleBE(at), position, bytes.readDoubleBE(at + 16));
       index.#lastPosition = position;
@@ -110,7 +113,7 @@ export class SparseIndex {
     return { offset: this.#entries[at]!, position: this.#entries[at + 1]! };
   }
 
-  // How many entries from the front fulfil a condition that holds for a prefix of them.
+  // The number of leading entries that satisfy a condition, which holds for a prefix of all entries.
   #lowerCount(holds: (entry: number) => boolean): number {
     let low = 0;
     let high = this.#count;
@@ -124,5 +127,5 @@ export class SparseIndex {
 }
 
 function checksum(bytes: Buffer): number {
-  return crc32c(bytes.subarray(fileHeaderBytes), crc32c(bytes.subarray(0, 28)));
+  return crc32c(bytes.subarray(FILE_HEADER_BYTES), crc32c(bytes.subarray(0, 28)));
 }

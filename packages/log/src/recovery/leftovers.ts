@@ -1,23 +1,23 @@
-// Files that nothing refers to: removed where that is provably right, otherwise moved to the quarantine.
+// Unreferenced files: removed if that is provably safe, otherwise moved to the quarantine.
 import { extentPath, partitionFolder, sharedPath, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
-import { decodeFileHeader, fileHeaderBytes } from "../frame/frame.ts";
+import { decodeFileHeader, FILE_HEADER_BYTES } from "../frame/frame.ts";
 import { indexPath } from "../segment/segments.ts";
 import type { QuarantineStore } from "../damage/quarantine.ts";
 import { isHealthy, type Recovered } from "./recovered.ts";
 
 /*
- * A file without a reference is removed only if
- * - the last checkpoint or a deletion in the journal gave it up by name, or
- * - it is empty, an index (a cache), or a `.cleaned` file (a copy that compaction had not finished), or
- * - manifest and journal are undamaged and the file was made after the last checkpoint: its
- *   contents are in the journal still, in the segments that it was to replace, or were never
+ * An unreferenced file is removed only if
+ * - the last checkpoint or a deletion in the journal dropped it by name, or
+ * - it is empty, an index (a cache), or a `.cleaned` file (from an unfinished compaction), or
+ * - manifest and journal are undamaged and the file was created after the last checkpoint: its
+ *   contents are still in the journal or in the segments that it was to replace, or were never
  *   acknowledged.
- * Everything else is moved.
+ * All other files are moved.
  */
 
-/** Clears up after a recovery; returns the files that were moved to the quarantine. */
+/** Cleans up after a recovery; returns the files that were moved to the quarantine. */
 export async function clearLeftovers(
   disk: Disk,
   recovered: Recovered,
@@ -83,7 +83,7 @@ class Sweep {
     }
   }
 
-  /** Clears a partition's folder. */
+  /** Cleans up a partition's folder. */
   async clearFolder(folder: string): Promise<void> {
     for (const name of await this.#disk.list(folder)) {
       const path = `${folder}/${name}`;
@@ -99,9 +99,9 @@ class Sweep {
     } else await this.#move(path);
   }
 
-  // Made under the last generation, or while it was being written.
+  // Created in the last generation, or while it was being written.
   async #isNewSegment(path: string): Promise<boolean> {
-    const bytes = await readPart(this.#disk, path, 0, fileHeaderBytes);
+    const bytes = await readPart(this.#disk, path, 0, FILE_HEADER_BYTES);
     const header = bytes && decodeFileHeader("segment", bytes);
     return header !== undefined && header.generation + 1 >= this.#recovered.generation;
   }

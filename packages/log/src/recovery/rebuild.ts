@@ -1,49 +1,48 @@
-// A catalogue without a manifest: from what segments and journal say about themselves.
+// Rebuilds the catalogue without a manifest, from the descriptions in segments and journal.
 import type { PartitionDescription } from "../partition/description.ts";
-import type { Extent, Partition } from "../partition/partition.ts";
-import { extentPath } from "../partition/partition.ts";
+import { type Extent, type Partition, extentPath } from "../partition/partition.ts";
 import { Producers } from "../partition/producers.ts";
 import { readFileIfThere } from "../disk/files.ts";
 import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
 import { decodeEntry, type Operation } from "../journal/entry.ts";
 import { journalPath } from "../journal/journal.ts";
-import type { Recovered, RecoveryParts } from "./recovered.ts";
-import { scanSegments, type FoundStretch } from "./segment-scan.ts";
+import type { Recovered, RecoveryOptions } from "./recovered.ts";
+import { scanSegments, type FoundRun } from "./segment-scan.ts";
 import { walkFile } from "../segment/walk-batches.ts";
 
 /**
- * Fills the catalogue from all segments, and from what the journal files `journals` describe; they
- * are to be replayed afterwards from the first one on. Lost with the manifest are topics that
- * never had a message, settings that changed after the last message, and deletions that no journal
- * file holds any more: what was deleted may be back. Messages are all there.
+ * Fills the catalogue from all segments and from the descriptions in the journal files `journals`, which must be
+ * replayed afterwards from the first one on. All messages are restored. Lost with the manifest are topics that never had
+ * a message, settings changed after the last message, and deletions that are no longer in a journal file: deleted data
+ * may reappear.
  */
 export async function rebuildCatalogue(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   journals: readonly number[],
 ): Promise<void> {
-  const { disk } = parts;
+  const { disk } = options;
   const scan = await scanSegments(disk);
   recovered.problems.push(...scan.problems);
   recovered.quarantined.push(...scan.damaged);
   recovered.sharedNumber = scan.sharedNumber;
   recovered.generation = scan.generation;
   const known = new Map<number, PartitionDescription>();
-  for (const { description } of scan.stretches) known.set(description.uid, description);
-  for (const description of await readDescriptions(parts, recovered, journals)) {
+  for (const { description } of scan.runs) known.set(description.uid, description);
+  for (const description of await readDescriptions(options, recovered, journals)) {
     known.set(description.uid, description);
   }
   makeTopics(recovered, known);
-  const byUid = Map.groupBy(scan.stretches, ({ description }) => description.uid);
-  for (const [uid, stretches] of byUid) {
+  const byUid = Map.groupBy(scan.runs, ({ description }) => description.uid);
+  for (const [uid, runs] of byUid) {
     const partition = recovered.catalogue.partition(uid);
-    if (partition !== undefined) await fillPartition(parts, recovered, partition, stretches);
+    if (partition !== undefined) await fillPartition(options, recovered, partition, runs);
   }
   recovered.isRebuilt = true;
 }
 
 async function readDescriptions(
-  { disk }: RecoveryParts,
+  { disk }: RecoveryOptions,
   recovered: Recovered,
   journals: readonly number[],
 ): Promise<PartitionDescription[]> {
@@ -69,7 +68,7 @@ function makeTopics(recovered: Recovered, known: ReadonlyMap<number, PartitionDe
   const { catalogue } = recovered;
   catalogue.nextUid = Math.max(0, ...known.keys()) + 1;
   for (const [id, partitions] of Map.groupBy(known.values(), (description) => description.id)) {
-    // Uids only grow, so the highest one was described with the most partitions.
+    // Uids only grow, so the highest one has the description with the most partitions.
     const newest = partitions.at(-1)!;
     const { config } = newest;
     // A deleted topic of the same name may still be in a segment.
@@ -87,15 +86,15 @@ function makeTopics(recovered: Recovered, known: ReadonlyMap<number, PartitionDe
   }
 }
 
-// Own segments before shared ones, later ones before earlier ones: what moved is left in its old place for a while.
+// Own segments before shared ones, later ones before earlier ones: moved batches stay in their old place for a while.
 async function fillPartition(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   partition: Partition,
-  stretches: readonly FoundStretch[],
+  runs: readonly FoundRun[],
 ): Promise<void> {
   const chosen: Extent[] = [];
-  const ranked = stretches.toSorted(
+  const ranked = runs.toSorted(
     (a, b) =>
       Number(a.extent.shared) - Number(b.extent.shared) ||
       b.extent.generation - a.extent.generation ||
@@ -114,14 +113,14 @@ async function fillPartition(
   partition.hasFolder = partition.extents.at(-1)?.shared === false;
   partition.flushedEnd = partition.extents.at(-1)?.nextOffset ?? partition.logStart;
   partition.durableEnd = partition.flushedEnd;
-  // Behind the last acknowledged batch there may be ones of a write that failed.
+  // After the last acknowledged batch there may be batches of a failed write.
   partition.rollNext = partition.hasFolder;
   recovered.dirty.add(partition);
-  await readBatchState(parts, recovered, partition);
+  await readBatchState(options, recovered, partition);
 }
 
 async function readBatchState(
-  { disk, nowMs, producersMax }: RecoveryParts,
+  { disk, nowMs, producersMax }: RecoveryOptions,
   recovered: Recovered,
   partition: Partition,
 ): Promise<void> {

@@ -1,45 +1,49 @@
-// The result of a recovery: the state to go on from, and everything that was wrong.
+// The result of a recovery: the recovered state and everything that was wrong.
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
 import type { Partition } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
 
-/** Inputs of a recovery. */
-export type RecoveryParts = { disk: Disk; nowMs: number; producersMax: number };
+/** Options of a recovery. */
+export interface RecoveryOptions {
+  disk: Disk;
+  nowMs: number;
+  producersMax: number;
+}
 
-/** The outcome of a recovery. Nothing on the disk has been changed yet. */
-export type Recovered = {
+/** The result of a recovery. Nothing on the disk has been changed yet. */
+export interface Recovered {
   catalogue: Catalogue;
   /** Partitions with entries in the journal. */
   dirty: Set<Partition>;
   changedTopics: Set<Topic>;
   /** Highest manifest number in use, 0 in a new folder. */
   manifestNumber: number;
-  /** Generation of the manifest that was used. */
+  /** Generation of the manifest used. */
   generation: number;
   sharedNumber: number;
   leaderEpoch: number;
-  /** The journal file to start, and where the one before it ended. */
+  /** The journal file to start, and the end of the previous one. */
   nextJournal: { number: number; previousEnd: number; earlier: Map<number, number> };
   journalBytes: number;
   cutBytes: number;
   /** Entries below the durable end that do not match their checksum. */
   quarantined: Quarantine[];
-  /** Files that are missing, cut short, stale or unreadable. The log does not open with any. */
+  /** Files that are missing, truncated, stale or unreadable. The log does not open with any. */
   problems: Quarantine[];
   /** Damage to one of two copies. */
   healed: Quarantine[];
-  /** Whole files that are damaged, to be kept aside. */
+  /** Damaged files, to be moved to the quarantine. */
   spoiled: string[];
-  /** Files that the last checkpoint or a deletion in the journal gave up. */
+  /** Files dropped by the last checkpoint or by a deletion in the journal. */
   garbage: string[];
-  /** Journal files that the checkpoint covers; a crash came before their removal. */
+  /** Journal files that the checkpoint covers, not removed because of a crash. */
   covered: string[];
-  /** The catalogue was rebuilt from segments and journal, as no manifest could be used. */
+  /** The catalogue was rebuilt from segments and journal, because no manifest was usable. */
   isRebuilt: boolean;
-};
+}
 
-/** Whether everything that the files say about each other is consistent. */
+/** True if all files are consistent with each other. */
 export function isHealthy({ quarantined, problems, healed, isRebuilt }: Recovered): boolean {
   return !isRebuilt && quarantined.length + problems.length + healed.length === 0;
 }

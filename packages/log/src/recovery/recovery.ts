@@ -1,20 +1,20 @@
-// Recovery: reads what a crash or damage left and works out the state to go on from. Changes nothing.
+// Recovery: determines the state after a crash or damage. Changes nothing on the disk.
 import { Catalogue } from "../catalogue/catalogue.ts";
 import { loadManifest, type LoadedManifest } from "../catalogue/manifest-files.ts";
 import { readMark, type Mark } from "../journal/mark.ts";
 import { listJournal } from "../journal/journal.ts";
 import { rebuildCatalogue } from "./rebuild.ts";
-import type { Recovered, RecoveryParts } from "./recovered.ts";
+import type { Recovered, RecoveryOptions } from "./recovered.ts";
 import { replayJournal } from "./replay-journal.ts";
 import { applyDocuments } from "./restore.ts";
 import { checkSegmentSizes } from "./segment-sizes.ts";
 
 /**
- * Reads the manifest and the journal after its checkpoint. What is broken above the durable end is
- * a torn tail: a new journal file begins behind it. Everything else that is wrong is reported.
+ * Reads the manifest and the journal after its checkpoint. Damage above the durable end is a torn tail: a new journal
+ * file begins after it. All other damage is reported.
  */
-export async function recover(parts: RecoveryParts): Promise<Recovered> {
-  const { disk } = parts;
+export async function recover(options: RecoveryOptions): Promise<Recovered> {
+  const { disk } = options;
   const manifest = await loadManifest(disk);
   const mark = await readMark(disk);
   const journals = await listJournal(disk);
@@ -26,7 +26,7 @@ export async function recover(parts: RecoveryParts): Promise<Recovered> {
       journals.length === 0 &&
       mark === "missing" &&
       (await disk.list("shared")).length + (await disk.list("topics")).length === 0;
-    if (!isNew) await recoverWithoutManifest(parts, recovered, manifest, mark, journals);
+    if (!isNew) await recoverWithoutManifest(options, recovered, manifest, mark, journals);
     return recovered;
   }
   const { documents, checkpoint, generation } = manifest.chosen;
@@ -37,11 +37,11 @@ export async function recover(parts: RecoveryParts): Promise<Recovered> {
   recovered.leaderEpoch = checkpoint.leaderEpoch;
   recovered.garbage.push(...checkpoint.garbage);
   checkMark(recovered, mark, journals.length > 0);
-  await replayJournal(parts, recovered, {
+  await replayJournal(options, recovered, {
     numbers: journals,
     first: checkpoint.journal,
     mark,
-    // Files of version 1 have no mark; a new folder has none before its first journal file is whole.
+    // Files of version 1 have no mark; a new folder has none until its first journal file is complete.
     mayLackMark: manifest.chosen.copy === undefined || generation <= 1,
   });
   settlePartitions(recovered);
@@ -51,7 +51,7 @@ export async function recover(parts: RecoveryParts): Promise<Recovered> {
 }
 
 async function recoverWithoutManifest(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   manifest: LoadedManifest,
   mark: Mark | "missing" | "damaged",
@@ -61,15 +61,15 @@ async function recoverWithoutManifest(
     recovered.quarantined.push(damage);
     recovered.spoiled.push(damage.file);
   }
-  const reason = "no copy can be used: the catalogue was rebuilt from segments and journal";
+  const reason = "no copy is usable: the catalogue was rebuilt from segments and journal";
   recovered.quarantined.push({ file: "manifest", position: 0, length: 0, reason });
-  await rebuildCatalogue(parts, recovered, journals);
+  await rebuildCatalogue(options, recovered, journals);
   if (typeof mark === "object") {
     recovered.generation = Math.max(recovered.generation, mark.generation);
   }
   const file = journals[0] ?? 1;
   const first = { file, position: 0 };
-  await replayJournal(parts, recovered, { numbers: journals, first, mark, mayLackMark: false });
+  await replayJournal(options, recovered, { numbers: journals, first, mark, mayLackMark: false });
   settlePartitions(recovered);
   recovered.leaderEpoch++;
 }
@@ -115,7 +115,7 @@ function noteDamagedCopies(recovered: Recovered, manifest: LoadedManifest): void
   }
 }
 
-// The mark is written after both copies of a manifest, so one that is older has lost its end or was put there.
+// The mark is written after both copies of a manifest, so a manifest older than the mark was truncated or replaced.
 function dropStale(manifest: LoadedManifest, mark: Mark | "missing" | "damaged"): void {
   const { chosen } = manifest;
   if (chosen === undefined || typeof mark !== "object") return;
@@ -132,6 +132,6 @@ function checkMark(
 ): void {
   if (typeof mark === "object" || (mark === "missing" && !(recovered.generation > 1 && hasJournal)))
     return;
-  const reason = mark === "damaged" ? "no slot is whole" : "missing";
+  const reason = mark === "damaged" ? "both slots are damaged" : "missing";
   recovered.healed.push({ file: "journal/durable.mark", position: 0, length: 0, reason });
 }

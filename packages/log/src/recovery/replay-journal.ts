@@ -1,31 +1,31 @@
-// Going through the journal's files after a checkpoint, one after another.
+// Replays the journal files after a checkpoint.
 import { readFileIfThere, readPart } from "../disk/files.ts";
 import type { Disk } from "../disk/port.ts";
 import {
   decodeFileHeader,
-  fileHeaderBytes,
+  FILE_HEADER_BYTES,
   scanFrames,
   type DecodedHeader,
 } from "../frame/frame.ts";
 import { decodeEntry } from "../journal/entry.ts";
 import { journalPath, type JournalPlace } from "../journal/journal.ts";
 import type { Mark } from "../journal/mark.ts";
-import type { Recovered, RecoveryParts } from "./recovered.ts";
+import type { Recovered, RecoveryOptions } from "./recovered.ts";
 import { areEntriesWhole, replay } from "./replay.ts";
 
-/** The journal to go through. */
-export type JournalRange = {
+/** The part of the journal to replay. */
+export interface JournalRange {
   /** Numbers of the files that exist, ascending. */
   numbers: readonly number[];
   first: JournalPlace;
   mark: Mark | "missing" | "damaged";
-  /** It is normal that there is no mark. */
+  /** A missing mark is normal. */
   mayLackMark: boolean;
-};
+}
 
-/** Applies the entries from `range.first` on, and notes where the next journal file has to begin. */
+/** Applies the entries from `range.first` on, and records the start of the next journal file. */
 export async function replayJournal(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   range: JournalRange,
 ): Promise<void> {
@@ -43,7 +43,7 @@ export async function replayJournal(
       next = { number: number + 1, previousEnd: 0 };
       continue;
     }
-    const end = await replayFile(parts, recovered, range, relevant, number);
+    const end = await replayFile(options, recovered, range, relevant, number);
     if (end === "unused") break;
     next = { number: number + 1, previousEnd: end };
   }
@@ -51,15 +51,15 @@ export async function replayJournal(
   recovered.nextJournal.previousEnd = next.previousEnd;
 }
 
-/** Returns where the valid part of the file ends, or that it was just being made. */
+/** Returns the end of the valid part of the file, or `unused` if the file was still being created. */
 async function replayFile(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   range: JournalRange,
   relevant: readonly number[],
   number: number,
 ): Promise<number | "unused"> {
-  const { disk } = parts;
+  const { disk } = options;
   const { first, mark } = range;
   const file = journalPath(number);
   const bytes = (await readFileIfThere(disk, file)) ?? Buffer.alloc(0);
@@ -83,12 +83,12 @@ async function replayFile(
   );
   if (bytes.length < known) {
     const length = known - bytes.length;
-    recovered.problems.push({ file, position: bytes.length, length, reason: "cut short" });
+    recovered.problems.push({ file, position: bytes.length, length, reason: "truncated" });
   }
   const scan = await scanFrames(bytes.subarray(0, limit), header, position, known, {
     isWhole: (entries) => areEntriesWhole(disk, recovered.catalogue, entries),
     async accept(entries) {
-      for (const operation of entries.flatMap(decodeEntry)) replay(parts, recovered, operation);
+      for (const operation of entries.flatMap(decodeEntry)) replay(options, recovered, operation);
     },
   });
   recovered.journalBytes += Math.max(0, scan.end - position);
@@ -124,9 +124,9 @@ function isUnbegun({ numbers, mark, mayLackMark }: JournalRange): boolean {
   return numbers.length === 0 && mark === "missing" && mayLackMark;
 }
 
-// The mark names a file before anything is written to it, so one that it does not name is unused.
+// The mark names a file before anything is written to it, so a later file is unused.
 function isBeingMade({ mark, mayLackMark }: JournalRange, number: number, bytes: number): boolean {
-  if (bytes > fileHeaderBytes) return false;
+  if (bytes > FILE_HEADER_BYTES) return false;
   return typeof mark === "object" ? mark.file < number : mark === "missing" && mayLackMark;
 }
 
@@ -137,6 +137,6 @@ function noteProblem(recovered: Recovered, number: number, length: number, reaso
 async function peekHeader(disk: Disk, numbers: readonly number[], before: number) {
   const number = numbers.find((candidate) => candidate > before);
   if (number === undefined) return undefined;
-  const bytes = await readPart(disk, journalPath(number), 0, fileHeaderBytes);
+  const bytes = await readPart(disk, journalPath(number), 0, FILE_HEADER_BYTES);
   return bytes && decodeFileHeader("journal", bytes);
 }

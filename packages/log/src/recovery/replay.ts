@@ -1,4 +1,4 @@
-// What the journal says after the last checkpoint, done again.
+// Replays journal entries after the last checkpoint.
 import { nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import { extentPath, type Partition } from "../partition/partition.ts";
@@ -6,11 +6,11 @@ import { Producers } from "../partition/producers.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
 import { decodeEntry, type InPlaceOperation, type Operation } from "../journal/entry.ts";
-import { segmentHeaderBytes } from "../segment/segment-header.ts";
+import { SEGMENT_HEADER_BYTES } from "../segment/segment-header.ts";
 import { walkFile } from "../segment/walk-batches.ts";
-import type { Recovered, RecoveryParts } from "./recovered.ts";
+import type { Recovered, RecoveryOptions } from "./recovered.ts";
 
-/** Whether all is there that the entries refer to: above the durable end it may never have reached its segment. */
+/** True if the data that the entries refer to is complete: above the durable end it may never have reached its segment. */
 export async function areEntriesWhole(
   disk: Disk,
   catalogue: Catalogue,
@@ -20,25 +20,25 @@ export async function areEntriesWhole(
     if (operation.kind !== "in-place") continue;
     const partition = catalogue.partition(operation.uid);
     if (partition === undefined) continue;
-    if (!(await isStretchWhole(disk, partition, operation))) return false;
+    if (!(await isInPlaceWhole(disk, partition, operation))) return false;
   }
   return true;
 }
 
-/** Does one operation again; one that the manifest knows of already changes nothing. */
-export function replay(parts: RecoveryParts, recovered: Recovered, operation: Operation): void {
+/** Replays one operation. Operations that the manifest already contains have no effect. */
+export function replay(options: RecoveryOptions, recovered: Recovered, operation: Operation): void {
   const { catalogue } = recovered;
   switch (operation.kind) {
     case "append": {
       const partition = catalogue.partition(operation.uid);
-      if (partition !== undefined) replayAppend(parts, recovered, partition, operation.batch);
-      // With a manifest it is one of a topic that was deleted since.
+      if (partition !== undefined) replayAppend(options, recovered, partition, operation.batch);
+      // With a manifest, the operation belongs to a topic that was deleted later.
       else if (recovered.isRebuilt) noteUndescribed(recovered, operation.uid);
       return;
     }
     case "in-place": {
       const partition = catalogue.partition(operation.uid);
-      if (partition !== undefined) replayInPlace(parts, recovered, partition, operation);
+      if (partition !== undefined) replayInPlace(options, recovered, partition, operation);
       return;
     }
     case "trim": {
@@ -49,7 +49,7 @@ export function replay(parts: RecoveryParts, recovered: Recovered, operation: Op
       return;
     }
     case "describe":
-      // For a rebuilt catalogue, which has read it already.
+      // Only used to rebuild the catalogue, which has read it already.
       return;
     case "create-topic":
     case "configure-topic":
@@ -72,13 +72,13 @@ export function replay(parts: RecoveryParts, recovered: Recovered, operation: Op
 }
 
 function noteUndescribed(recovered: Recovered, uid: number): void {
-  const reason = `batches of partition ${uid}, of which no file says whose it is`;
+  const reason = `batches of partition ${uid}, which no file describes`;
   if (recovered.problems.some((problem) => problem.reason === reason)) return;
   recovered.problems.push({ file: "journal", position: 0, length: 0, reason });
 }
 
 function replayAppend(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   partition: Partition,
   bytes: Buffer,
@@ -89,7 +89,7 @@ function replayAppend(
   const nextOffset = nextOffsetOf(header);
   if (header.producerId >= 0) {
     partition.producers ??= new Producers();
-    partition.producers.settle(header, baseOffset, parts.nowMs, parts.producersMax);
+    partition.producers.settle(header, baseOffset, options.nowMs, options.producersMax);
   }
   if (baseOffset < partition.durableEnd) return;
   partition.noteEpoch(header.leaderEpoch, baseOffset);
@@ -98,7 +98,7 @@ function replayAppend(
 }
 
 function replayInPlace(
-  parts: RecoveryParts,
+  options: RecoveryOptions,
   recovered: Recovered,
   partition: Partition,
   operation: InPlaceOperation,
@@ -107,7 +107,7 @@ function replayInPlace(
     const header = readBatchHeader(bytes);
     if (header === undefined) continue;
     partition.producers ??= new Producers();
-    partition.producers.settle(header, header.baseOffset, parts.nowMs, parts.producersMax);
+    partition.producers.settle(header, header.baseOffset, options.nowMs, options.producersMax);
   }
   if (operation.nextOffset <= partition.flushedEnd) return;
   const last = partition.extents.at(-1);
@@ -117,14 +117,14 @@ function replayInPlace(
     last.file === operation.segmentBase &&
     last.generation === operation.generation &&
     last.position + last.length === operation.position;
-  const isFirst = operation.position === 0 || operation.position === segmentHeaderBytes;
+  const isFirst = operation.position === 0 || operation.position === SEGMENT_HEADER_BYTES;
   if (!joins && !isFirst) {
-    // Only after damage: what led up to this stretch is gone, and with it where it joins.
+    // Only after damage: the batches before these are lost, and with them the end that they join.
     recovered.quarantined.push({
-      file: stretchPath(partition, operation),
+      file: inPlacePath(partition, operation),
       position: operation.position,
       length: operation.bytes,
-      reason: "the stretch does not join what is known of its segment",
+      reason: "the batches do not join the known end of their segment",
     });
     return;
   }
@@ -134,7 +134,7 @@ function replayInPlace(
     last.maxTimestamp = Math.max(last.maxTimestamp, operation.maxTimestamp);
     partition.extentBytes += operation.bytes;
   } else {
-    partition.setExtents([...partition.extents, stretchExtent(operation)]);
+    partition.setExtents([...partition.extents, inPlaceExtent(operation)]);
   }
   const kept = partition.tail.filter((batch) => batch.baseOffset >= operation.nextOffset);
   partition.dropTail(partition.tail.length - kept.length);
@@ -145,13 +145,13 @@ function replayInPlace(
   recovered.dirty.add(partition);
 }
 
-async function isStretchWhole(
+async function isInPlaceWhole(
   disk: Disk,
   partition: Partition,
   operation: InPlaceOperation,
 ): Promise<boolean> {
   const { position, bytes, firstOffset, nextOffset } = operation;
-  const path = stretchPath(partition, operation);
+  const path = inPlacePath(partition, operation);
   const offsets = { first: firstOffset, end: nextOffset };
   const batches = walkFile(disk, path, position, position + bytes, offsets);
   let reachedOffset = firstOffset;
@@ -167,7 +167,7 @@ async function isStretchWhole(
   }
 }
 
-function stretchExtent(operation: InPlaceOperation) {
+function inPlaceExtent(operation: InPlaceOperation) {
   return {
     shared: false,
     file: operation.segmentBase,
@@ -180,6 +180,6 @@ function stretchExtent(operation: InPlaceOperation) {
   };
 }
 
-function stretchPath(partition: Partition, operation: InPlaceOperation): string {
-  return extentPath(partition, stretchExtent(operation));
+function inPlacePath(partition: Partition, operation: InPlaceOperation): string {
+  return extentPath(partition, inPlaceExtent(operation));
 }

@@ -1,4 +1,4 @@
-// The catalogue as the manifest has it.
+// Restores the catalogue from the manifest.
 import type { Catalogue } from "../catalogue/catalogue.ts";
 import {
   epochsOf,
@@ -11,13 +11,13 @@ import {
 import type { Partition } from "../partition/partition.ts";
 import { Producers } from "../partition/producers.ts";
 
-/** Builds the catalogue that the manifest describes; returns its last checkpoint, if there is one. */
+/** Builds the catalogue from the manifest's documents; returns the last checkpoint, if there is one. */
 export function applyDocuments(
   catalogue: Catalogue,
   documents: readonly ManifestDocument[],
 ): CheckpointDocument | undefined {
   let checkpoint: CheckpointDocument | undefined;
-  // Later documents replace earlier ones; a partition's may stand before its topic's newest.
+  // Later documents replace earlier ones; a partition's may precede its topic's latest one.
   const topics = new Map<string, TopicDocument>();
   const partitions = new Map<number, PartitionDocument>();
   for (const document of documents) {

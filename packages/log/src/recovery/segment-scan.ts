@@ -1,4 +1,4 @@
-// All segments of a folder by what they say about themselves.
+// Scans all segments of a folder by their own headers.
 import { splitBatches } from "../batch/compression.ts";
 import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { PartitionDescription } from "../partition/description.ts";
@@ -9,29 +9,32 @@ import { decodeFileHeader, scanFrames } from "../frame/frame.ts";
 import {
   decodeDescription,
   decodeSegmentHeader,
-  segmentHeaderBytes,
+  SEGMENT_HEADER_BYTES,
 } from "../segment/segment-header.ts";
 import type { Quarantine } from "../types.ts";
 import { walkFile } from "../segment/walk-batches.ts";
 
-/** Batches of one partition, and whose they are. */
-export type FoundStretch = { extent: Extent; description: PartitionDescription };
+/** Batches of one partition and their description. */
+export interface FoundRun {
+  extent: Extent;
+  description: PartitionDescription;
+}
 
-/** All stretches in the order in which they were written, and the files that cannot be read. */
-export type SegmentScan = {
-  stretches: FoundStretch[];
+/** All runs in the order in which they were written, and the unreadable files. */
+export interface SegmentScan {
+  runs: FoundRun[];
   sharedNumber: number;
   generation: number;
-  /** Stretches that do not match their checksums. */
+  /** Runs that do not match their checksums. */
   damaged: Quarantine[];
-  /** Files that do not say whose batches they hold. */
+  /** Files without a readable description. */
   problems: Quarantine[];
-};
+}
 
 /** Scans every segment. */
 export async function scanSegments(disk: Disk): Promise<SegmentScan> {
   const scan: SegmentScan = {
-    stretches: [],
+    runs: [],
     sharedNumber: 0,
     generation: 0,
     damaged: [],
@@ -85,11 +88,11 @@ async function scanShared(disk: Disk, number: number, scan: SegmentScan): Promis
         const { maxTimestamp } = readBatchHeader(batch)!;
         extent.maxTimestamp = Math.max(extent.maxTimestamp, maxTimestamp);
       }
-      scan.stretches.push({ extent, description });
+      scan.runs.push({ extent, description });
     },
   });
   for (const { position, length } of found.damaged) {
-    scan.damaged.push({ file: path, position, length, reason: "a stretch is damaged" });
+    scan.damaged.push({ file: path, position, length, reason: "batches are damaged" });
   }
 }
 
@@ -100,7 +103,7 @@ async function scanOwn(
   generation: number,
   scan: SegmentScan,
 ): Promise<void> {
-  const head = (await readPart(disk, path, 0, segmentHeaderBytes)) ?? Buffer.alloc(0);
+  const head = (await readPart(disk, path, 0, SEGMENT_HEADER_BYTES)) ?? Buffer.alloc(0);
   const size = (await disk.size(path)) ?? 0;
   const header = decodeFileHeader("segment", head);
   const description = await decodeSegmentHeader(head);
@@ -113,13 +116,13 @@ async function scanOwn(
     shared: false,
     file: base,
     generation,
-    position: segmentHeaderBytes,
+    position: SEGMENT_HEADER_BYTES,
     length: 0,
     baseOffset: base,
     nextOffset: description.nextOffset ?? base,
     maxTimestamp: -1,
   };
-  const batches = walkFile(disk, path, segmentHeaderBytes, size);
+  const batches = walkFile(disk, path, SEGMENT_HEADER_BYTES, size);
   let step = await batches.next();
   for (; step.done !== true; step = await batches.next()) {
     const found = step.value.header;
@@ -128,13 +131,13 @@ async function scanOwn(
     extent.maxTimestamp = Math.max(extent.maxTimestamp, found.maxTimestamp);
   }
   if (step.value < size) {
-    const reason = "no whole batch: damage, or a write that was not finished";
+    const reason = "not an intact batch: damage, or an unfinished write";
     scan.damaged.push({ file: path, position: step.value, length: size - step.value, reason });
   }
-  if (extent.length > 0) scan.stretches.push({ extent, description });
+  if (extent.length > 0) scan.runs.push({ extent, description });
 }
 
 function noteUnreadable(scan: SegmentScan, file: string, length: number): void {
-  const reason = "the file does not say whose batches it holds";
+  const reason = "the file does not describe its partition";
   scan.problems.push({ file, position: 0, length, reason });
 }

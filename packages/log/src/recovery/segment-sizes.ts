@@ -1,12 +1,12 @@
-// A first look at segments: each file that the catalogue refers to is there and long enough.
+// A first check of segments: each referenced file exists and is long enough.
 import { extentPath } from "../partition/partition.ts";
 import type { Disk } from "../disk/port.ts";
 import type { Recovered } from "./recovered.ts";
 
-/** Files looked at the same time. */
-const parallelLooks = 16;
+/** Files checked in parallel. */
+const PARALLEL_LOOKS = 16;
 
-/** Reports segment files that are missing or shorter than what they hold. Contents are not read. */
+/** Reports segment files that are missing or too short. Does not read their contents. */
 export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promise<void> {
   const needed = new Map<string, number>();
   for (const partition of recovered.catalogue.partitions()) {
@@ -18,7 +18,7 @@ export async function checkSegmentSizes(disk: Disk, recovered: Recovered): Promi
   }
   const queue = needed.entries();
   await Promise.all(
-    Array.from({ length: parallelLooks }, async () => {
+    Array.from({ length: PARALLEL_LOOKS }, async () => {
       for (const [file, end] of queue) {
         const size = await disk.size(file);
         if (size !== undefined && size >= end) continue;

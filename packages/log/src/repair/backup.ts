@@ -1,30 +1,33 @@
-// The files of a whole log, for a copy of them while no process writes.
-import { manifestFolder } from "../catalogue/manifest-files.ts";
+// Lists the files of an undamaged log for a backup, while no process writes to it.
+import { MANIFEST_FOLDER } from "../catalogue/manifest-files.ts";
 import type { Disk } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import { journalFolder, journalPath, listJournal } from "../journal/journal.ts";
+import { JOURNAL_FOLDER, journalPath, listJournal } from "../journal/journal.ts";
 import type { CheckReport } from "../types.ts";
 import { checkLocked } from "./repair.ts";
 
-/** Versions of the log's files that can be read; the newest is written (see `frame/frame.ts`). */
+/** Readable versions of the log's files; the newest is written (see `frame/frame.ts`). */
 export const logDataFormats = { oldest: 1, newest: 2 } as const;
 
-/** Files that no recovery reads: they were being written when a crash came. */
-const unfinishedEndings = [".new", ".cleaned"];
+/** Files that were being written during a crash; no recovery reads them. */
+const UNFINISHED_ENDINGS = [".new", ".cleaned"];
 
-/** A file of a log: its path with `/` as separator, relative to the log's folder, and its size in bytes. */
-export type LogFile = { path: string; bytes: number };
+/** A file of a log: path relative to the log's folder with `/` as separator, and size in bytes. */
+export interface LogFile {
+  path: string;
+  bytes: number;
+}
 
-/** A log without damage, and everything that has to be copied to have it again. */
-export type WholeLog = {
+/** An undamaged log and the files to copy. */
+export interface WholeLog {
   report: CheckReport;
   files: LogFile[];
-  /** Where the journal ends: number of its last file (0 in a new log) and bytes of that. */
+  /** The end of the journal: number of its last file (0 in a new log) and that file's size. */
   journal: { file: number; position: number };
-};
+}
 
 /**
- * Locks the log, reads everything in it and calls `work`, during which the files do not change. Rejects with `locked` while
+ * Locks the log, reads everything in it and calls `work`, during which the files do not change. Rejects with `locked` if
  * a process has the log open, and with `needs-repair` if anything is damaged.
  */
 export async function holdWholeLog<Result>(
@@ -51,12 +54,12 @@ async function listLogFiles(disk: Disk): Promise<LogFile[]> {
   const files: LogFile[] = [];
   const addFolder = async (folder: string) => {
     for (const name of (await disk.list(folder)).sort()) {
-      if (unfinishedEndings.some((ending) => name.endsWith(ending))) continue;
+      if (UNFINISHED_ENDINGS.some((ending) => name.endsWith(ending))) continue;
       const path = `${folder}/${name}`;
       files.push({ path, bytes: (await disk.size(path)) ?? 0 });
     }
   };
-  for (const folder of [manifestFolder, journalFolder, "shared"]) await addFolder(folder);
+  for (const folder of [MANIFEST_FOLDER, JOURNAL_FOLDER, "shared"]) await addFolder(folder);
   for (const id of (await disk.list("topics")).sort()) {
     for (const index of await disk.list(`topics/${id}`)) await addFolder(`topics/${id}/${index}`);
   }

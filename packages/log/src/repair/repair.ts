@@ -12,8 +12,8 @@ import { limitsOf } from "../engine/limits.ts";
 import { verifyExtents, type VerifiedExtent } from "./verify.ts";
 
 /**
- * Reads everything in the folder and reports what is damaged; changes nothing. Rejects with `locked`
- * while a process has the log open.
+ * Reads everything in the folder and reports damage; changes nothing. Rejects with `locked` if a process has the log
+ * open.
  */
 export async function checkLog(disk: Disk): Promise<CheckReport> {
   const unlock = await disk.lock();
@@ -24,7 +24,7 @@ export async function checkLog(disk: Disk): Promise<CheckReport> {
   }
 }
 
-/** As `checkLog`, for a caller that holds the lock. */
+/** Like `checkLog`, for callers that hold the lock. */
 export async function checkLocked(disk: Disk): Promise<CheckReport> {
   const recovered = await recover(partsOf(disk));
   const report = begin(recovered);
@@ -37,8 +37,8 @@ export async function checkLocked(disk: Disk): Promise<CheckReport> {
 }
 
 /**
- * Makes a damaged folder whole: what cannot be used is kept in the quarantine, everything intact
- * is kept in place, and the manifest is written again. The report says what is missing from then on.
+ * Repairs a damaged folder: unusable data goes to the quarantine, intact data stays, and the manifest is rewritten. The
+ * report lists the missing data.
  */
 export async function repairLog(options: LogOptions): Promise<CheckReport> {
   const { disk } = options;
@@ -50,12 +50,17 @@ export async function repairLog(options: LogOptions): Promise<CheckReport> {
       await mendPartition(disk, recovered, segments, partition, report);
     }
     finish(report, recovered);
-    // Batches that nothing describes leave the journal with the next checkpoint.
+    // The next checkpoint removes batches without a description from the journal.
     const hasUndescribed = recovered.problems.some(({ file }) => file === "journal");
     for (const number of hasUndescribed ? await listJournal(disk) : []) {
       const file = journalPath(number);
       const length = (await disk.size(file)) ?? 0;
-      recovered.quarantined.push({ file, position: 0, length, reason: "kept whole" });
+      recovered.quarantined.push({
+        file,
+        position: 0,
+        length,
+        reason: "the whole file was copied",
+      });
     }
   }).catch(async (error: unknown) => {
     await unlock();
@@ -119,7 +124,7 @@ async function mendPartition(
   recovered.dirty.add(partition);
 }
 
-// A segment of its own is one extent from its start; intact batches behind damage get a new segment.
+// An own segment is one extent from its start; intact batches after damage get a new segment.
 async function keepIntact(
   disk: Disk,
   segments: Segments,

@@ -1,4 +1,4 @@
-// Reading everything that the catalogue refers to: which stretches of segments hold intact batches.
+// Reads all referenced data and finds the intact runs of batches.
 import { isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { readPart } from "../disk/files.ts";
@@ -6,18 +6,18 @@ import type { Disk } from "../disk/port.ts";
 import type { Quarantine } from "../types.ts";
 import { walkFile } from "../segment/walk-batches.ts";
 
-/** Bytes behind a damaged place that are searched for the next intact batch. */
-const searchBytesMax = 64 * 1024 * 1024;
+/** Bytes after damage that are searched for the next intact batch. */
+const SEARCH_BYTES_MAX = 64 * 1024 * 1024;
 
-/** An extent as it is on the disk: its intact stretches in order, and what lies between them. */
-export type VerifiedExtent = {
+/** An extent as found on the disk: its intact runs in order, and the damage between them. */
+export interface VerifiedExtent {
   partition: Partition;
   extent: Extent;
   intact: Extent[];
   damaged: Quarantine[];
-};
+}
 
-/** Reads every batch of a partition's extents; yields the extents one after another. */
+/** Reads every batch of a partition's extents and yields the extents one after another. */
 export async function* verifyExtents(
   disk: Disk,
   partition: Partition,
@@ -78,12 +78,12 @@ function describeDamage({ topic, index }: Partition, offset: number, isCut: bool
 function noteOffsets({ extent, intact, damaged }: VerifiedExtent): void {
   const last = intact.at(-1);
   if (damaged.length > 0 || last === undefined) return;
-  // Offsets up to the recorded end belong to the extent, also where records were compacted away.
+  // Offsets up to the recorded end belong to the extent, even if records were compacted away.
   last.nextOffset = extent.nextOffset;
   intact[0]!.baseOffset = extent.baseOffset;
 }
 
-// Where the next intact batch with an offset in the range begins; `end` if there is none.
+// The position of the next intact batch with an offset in the range; `end` if there is none.
 async function findIntact(
   disk: Disk,
   file: string,
@@ -92,10 +92,10 @@ async function findIntact(
   offset: number,
   nextOffset: number,
 ): Promise<number> {
-  const length = Math.min(searchBytesMax, end - start);
+  const length = Math.min(SEARCH_BYTES_MAX, end - start);
   const bytes = (await readPart(disk, file, start, length)) ?? Buffer.alloc(0);
   for (let at = 0; at < bytes.length; at++) {
-    // Magic 2 at byte 16 of a batch, before anything is decoded.
+    // Magic 2 at byte 16 of a batch, checked before decoding.
     if (bytes[at + 16] !== 2) continue;
     const header = readBatchHeader(bytes, at);
     if (header === undefined || header.baseOffset < offset) continue;

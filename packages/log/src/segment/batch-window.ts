@@ -1,4 +1,4 @@
-// A stretch of a segment file in memory, moved forward batch by batch.
+// A window over a segment file that moves forward batch by batch.
 import {
   batchHeaderBytes,
   batchPrefixBytes,
@@ -25,12 +25,12 @@ export class BatchWindow {
     this.#size = size;
   }
 
-  /** Where the next batch begins in the file. */
+  /** Position of the next batch in the file. */
   get position(): number {
     return this.#chunkPosition + this.#at;
   }
 
-  /** The header of the next batch; undefined at the end. */
+  /** Header of the next batch; `undefined` at the end. */
   async header(): Promise<BatchHeader | undefined> {
     if (this.position >= this.#end) return undefined;
     await this.need(batchHeaderBytes);
@@ -43,7 +43,7 @@ export class BatchWindow {
     this.#at += bytes;
   }
 
-  /** Has at least `bytes` of the next batch in memory. */
+  /** Loads at least `bytes` of the next batch. */
   async need(bytes: number): Promise<void> {
     if (this.#at + bytes <= this.#chunk.length) return;
     const position = this.position;
@@ -51,14 +51,14 @@ export class BatchWindow {
     const chunk = Buffer.allocUnsafe(Math.max(0, length));
     const count = await this.#file.read(chunk, 0, chunk.length, position);
     if (count < bytes) {
-      throw new LogError("corrupt", `a segment ends at ${position + count}, inside of a batch`);
+      throw new LogError("corrupt", `a segment ends at ${position + count}, inside a batch`);
     }
     this.#chunk = chunk.subarray(0, count);
     this.#chunkPosition = position;
     this.#at = 0;
   }
 
-  /** Takes whole batches that are in memory, up to `bytesMax`; at least the first is there. */
+  /** Takes the loaded whole batches, up to `bytesMax`. The first one must be loaded. */
   take(bytesMax: number): { bytes: Buffer; nextOffset: number } {
     const start = this.#at;
     let nextOffset = -1;

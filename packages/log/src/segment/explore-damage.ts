@@ -1,4 +1,4 @@
-// Finding where damage in a segment file begins and ends.
+// Finds where damage in a segment file begins and ends.
 import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import type { DiskFile } from "../disk/port.ts";
 import type { Damage } from "../types.ts";
@@ -7,8 +7,7 @@ import { walkBatches, type ReadAt } from "./walk-batches.ts";
 const SCAN_BYTES = 1024 * 1024;
 
 /**
- * Narrows damage of a whole extent down: batches in front of it are intact, and tell where it begins. Undefined if
- * the batch with `offset` is intact.
+ * Narrows `whole`, which covers an extent, to the damaged range. `undefined` if the batch with `offset` is intact.
  */
 export async function exploreDamage(
   file: DiskFile,
@@ -18,7 +17,7 @@ export async function exploreDamage(
   const end = whole.position + whole.length;
   const read: ReadAt = (into, position) => file.read(into, 0, into.length, position);
   const offsets = { first: whole.fromOffset, end: whole.resumeOffset };
-  // In small reads, so that a sector that cannot be read does not count against the batches in front of it.
+  // Small reads, so that an unreadable sector does not affect the intact batches before it.
   const batches = walkBatches(read, whole.position, end, { offsets, chunkBytes: 0 });
   let fromOffset = whole.fromOffset;
   let step = await batches.next();
@@ -42,8 +41,8 @@ export async function exploreDamage(
 }
 
 /**
- * The first intact batch behind a damaged place: its position and first offset. Every byte is tried as the start of a
- * batch, since the length of the damaged one cannot be trusted. Undefined if there is none before `end`.
+ * Finds the first intact batch after a damaged position. Tries every byte as the start of a batch, since the length of
+ * the damaged one cannot be trusted. `undefined` if there is none before `end`.
  */
 async function findIntactBatch(
   file: DiskFile,

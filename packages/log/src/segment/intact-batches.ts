@@ -1,4 +1,4 @@
-// Reading extents that are about to be moved: only what is whole and intact may be.
+// Reads extents that are about to be moved: only complete, intact ones may be.
 import { splitBatches } from "../batch/compression.ts";
 import { areBatchesIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition, type TailBatch } from "../partition/partition.ts";
@@ -7,8 +7,8 @@ import { isDamage } from "../damage/damage-registry.ts";
 import type { Segments } from "./segments.ts";
 
 /**
- * The batches of small extents, without those below the log start. Undefined if one of them is damaged: then all have
- * to stay where they are, since what is not moved would be lost.
+ * Reads the batches of small extents, without those below the log start. `undefined` if one of them is damaged: then
+ * all must stay in place, since batches that are not moved would be lost.
  */
 export async function readIntactBatches(
   segments: Segments,

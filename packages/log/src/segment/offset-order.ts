@@ -1,22 +1,22 @@
-// The order of offsets in an extent: checksums do not cover the base offset of a batch.
+// Checks the order of offsets in an extent, since checksums do not cover the base offset of a batch.
 import { nextOffsetOf, type BatchHeader } from "../batch/header.ts";
 
 /**
- * Offsets ascend, and mostly without a gap: compaction leaves gaps, and so does a repair. A wrong base offset shows in
- * that the batch overlaps one of its neighbours.
+ * Offsets ascend. Gaps are legal but rare: compaction and repair leave them. A wrong base offset makes the batch overlap
+ * one of its neighbours.
  */
 export class OffsetOrder {
   readonly #end: number;
-  /** Where the next batch begins at the earliest. */
+  /** Lowest possible offset of the next batch. */
   next: number;
 
-  /** Batches from the offset `first` on that end at or below `end`. */
+  /** For batches from the offset `first` on that end at or below `end`. */
   constructor(first: number, end: number) {
     this.next = first;
     this.#end = end;
   }
 
-  /** Whether the batch can be the next one, with `following` behind it if that is known. */
+  /** True if the batch can be the next one, followed by `following` if that is known. */
   accepts(header: BatchHeader, following: BatchHeader | undefined): boolean {
     const { baseOffset } = header;
     const nextOffset = nextOffsetOf(header);

@@ -1,4 +1,4 @@
-// Reading whole batches of a partition, by offset and by time, from files and from memory.
+// Reads whole batches of a partition, by offset and by time, from files and from memory.
 import { batchHeaderBytes, isBatchIntact, nextOffsetOf, readBatchHeader } from "../batch/header.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import { DamagedError } from "../damage/damaged-error.ts";
@@ -8,27 +8,27 @@ import { BatchWindow } from "./batch-window.ts";
 import { OffsetOrder } from "./offset-order.ts";
 import { isDamage, type DamageRegistry } from "../damage/damage-registry.ts";
 import { exploreDamage } from "./explore-damage.ts";
-import { indexIntervalBytes } from "../partition/sparse-index.ts";
+import { INDEX_INTERVAL_BYTES } from "../partition/sparse-index.ts";
 import type { Segments } from "./segments.ts";
 import { findFirstCandidate, searchBatches } from "./time-search.ts";
 import { VerifiedRanges } from "./verified-ranges.ts";
 
-/** Bytes read at once at least: the next small batches come along. */
-const readBytesMin = 4096;
-/** Places remembered for all readers together. */
-const placesKept = 4096;
+/** Minimum size of a read; it includes the following small batches. */
+const READ_BYTES_MIN = 4096;
+/** Positions kept for all readers together. */
+const PLACES_KEPT = 4096;
 
 /** Options of a `Reader`. */
-export type ReaderOptions = {
+export interface ReaderOptions {
   segments: Segments;
   damages: DamageRegistry;
-  /** Called with damage that was not known yet. Must not throw. */
+  /** Called with newly found damage. Must not throw. */
   onDamage: (partition: Partition, damage: Damage) => void;
-};
+}
 
 /**
- * Reads whole batches. What comes from a file is compared with its checksums, once in a while for each stretch. Damage
- * makes the batches that it touches unreadable, and no others.
+ * Reads whole batches. Data from files is verified against its checksums, again after a few minutes. Damage makes only
+ * the batches that it touches unreadable.
  */
 export class Reader {
   readonly #segments: Segments;
@@ -44,8 +44,8 @@ export class Reader {
   }
 
   /**
-   * Reads whole batches from the one that holds `offset` on, about `bytesMax` bytes: never more, except that a first
-   * batch that is larger comes alone. Nothing past the durable end is seen.
+   * Reads whole batches from the one that contains `offset` on, at most `bytesMax` bytes; a first batch that is larger
+   * is returned alone. Returns nothing past the durable end.
    * Rejects with `offset-out-of-range`, `unknown-topic` after a deletion, `corrupt` (`DamagedError`).
    */
   async read(partition: Partition, offset: number, bytesMax: number): Promise<ReadResult> {
@@ -56,7 +56,7 @@ export class Reader {
       checkRange(partition, next);
       const room = bytesMax - bytes;
       if (bytes > 0 && room < batchHeaderBytes) break;
-      const extent = partition.extents[findStretch(partition.extents, next)];
+      const extent = partition.extents[findRange(partition.extents, next)];
       if (extent === undefined) {
         const fromMemory = readTail(partition, next, room, bytes === 0);
         buffers.push(...fromMemory.buffers);
@@ -65,7 +65,7 @@ export class Reader {
         break;
       }
       const found = await this.#readOrExplain(partition, extent, next, room, bytes);
-      // Compaction or retention replaced the file meanwhile, or there is damage behind what was found.
+      // Compaction or retention replaced the file meanwhile, or there is damage after the batches found so far.
       if (found === "replaced") continue;
       if (found === "damaged") break;
       if (found.bytes > 0) buffers.push(...found.buffers);
@@ -77,8 +77,8 @@ export class Reader {
   }
 
   /**
-   * The first record at or after `timestamp` (epoch milliseconds), as offset and time of its own; undefined if all are
-   * older. Batches that cannot be decompressed count with their first offset; damaged ones are passed over.
+   * Offset and time of the first record at or after `timestamp` (epoch milliseconds); `undefined` if all are older.
+   * Batches that cannot be decompressed count with their first offset; damaged ones are skipped.
    */
   async findTimestamp(
     partition: Partition,
@@ -106,7 +106,7 @@ export class Reader {
     }
   }
 
-  /** As `#readExtent`; damage behind batches that were found already is left to the next read. */
+  /** Calls `#readExtent`. Damage after batches that were already found is left to the next read. */
   async #readOrExplain(
     partition: Partition,
     extent: Extent,
@@ -125,11 +125,11 @@ export class Reader {
       if (!partition.extents.includes(extent)) return "replaced";
       if (bytesBefore > 0) return "damaged";
       const damage = await this.#explore(partition, extent, offset, error);
-      // Intact by now: the failure was one of the moment, and the reader may try again.
+      // Intact by now: the failure was transient, and the reader may retry.
       if (damage === undefined) throw new LogError("corrupt", error.message, { cause: error });
       const isNew = this.#damages.add(partition, damage);
       if (isNew) this.#onDamage(partition, damage);
-      // Damage in front of the offset: the next attempt starts behind it.
+      // The damage is before the offset: the next attempt starts after it.
       if (isNew && damage.resumeOffset <= offset) return "replaced";
       throw new DamagedError(damage);
     }
@@ -142,14 +142,14 @@ export class Reader {
     bytesMax: number,
     bytesBefore: number,
   ): Promise<ReadResult> {
-    // The extent may grow while we read; what is there now is enough.
+    // The extent may grow during the read; its current end is enough.
     const end = extent.position + extent.length;
     const extentNext = extent.nextOffset;
     const start = await this.#findStart(partition, extent, offset);
     const path = extentPath(partition, extent);
     const lease = await this.#segments.files.use(path);
     try {
-      const size = Math.max(bytesMax, readBytesMin) + start.slack;
+      const size = Math.max(bytesMax, READ_BYTES_MIN) + start.slack;
       const window = new BatchWindow(lease.file, start.position, end, size);
       const order = new OffsetOrder(start.offset, extentNext);
       let header = await window.header();
@@ -181,7 +181,7 @@ export class Reader {
     }
   }
 
-  /** Bytes of intact batches from the start. */
+  /** Verifies batches; returns the size of the intact ones from the start. */
   #verify(path: string, position: number, bytes: Buffer, order: OffsetOrder): number {
     if (this.#verified.covers(path, position, position + bytes.length)) return bytes.length;
     let at = 0;
@@ -195,7 +195,7 @@ export class Reader {
     return at;
   }
 
-  // Where to begin so that the batch with `offset` is not far; `slack` is how far it may be.
+  // A start close to the batch with `offset`; `slack` is the maximum distance.
   async #findStart(
     partition: Partition,
     extent: Extent,
@@ -221,11 +221,11 @@ export class Reader {
     return {
       position: Math.max(found.position, position),
       offset: Math.max(found.offset, baseOffset),
-      slack: indexIntervalBytes,
+      slack: INDEX_INTERVAL_BYTES,
     };
   }
 
-  // Reads the extent from its start: batches in front of the damage are intact, and tell where it begins.
+  // Reads the extent from its start to narrow the damage down.
   async #explore(
     partition: Partition,
     extent: Extent,
@@ -258,7 +258,7 @@ export class Reader {
   }
 }
 
-/** Where a sequential reader goes on: known positions of batches, so that it need not search. */
+/** Known positions of batches, so that sequential readers need not search. */
 class ReadPlaces {
   readonly #places = new Map<string, { extent: Extent; position: number }>();
 
@@ -273,7 +273,7 @@ class ReadPlaces {
     const key = `${partition.uid}:${offset}`;
     this.#places.delete(key);
     this.#places.set(key, { extent, position });
-    if (this.#places.size > placesKept) {
+    if (this.#places.size > PLACES_KEPT) {
       const oldest = this.#places.keys().next();
       if (oldest.done !== true) this.#places.delete(oldest.value);
     }
@@ -291,13 +291,13 @@ function checkRange(partition: Partition, offset: number): void {
   throw new LogError("offset-out-of-range", `offset ${offset} is outside of ${range}`);
 }
 
-// The index of the first stretch that ends after `offset`; offsets in a gap lead to the one after it.
-function findStretch(stretches: readonly { nextOffset: number }[], offset: number): number {
+// The index of the first range that ends after `offset`; offsets in a gap lead to the one after it.
+function findRange(ranges: readonly { nextOffset: number }[], offset: number): number {
   let low = 0;
-  let high = stretches.length;
+  let high = ranges.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (stretches[middle]!.nextOffset <= offset) low = middle + 1;
+    if (ranges[middle]!.nextOffset <= offset) low = middle + 1;
     else high = middle;
   }
   return low;
@@ -310,7 +310,7 @@ function readTail(
   isFirst: boolean,
 ): ReadResult {
   const { tail } = partition;
-  const first = findStretch(tail, offset);
+  const first = findRange(tail, offset);
   const buffers: Buffer[] = [];
   let bytes = 0;
   let nextOffset = offset;
@@ -329,7 +329,7 @@ function isMissing(error: Error): boolean {
   return (error as NodeJS.ErrnoException).code === "ENOENT";
 }
 
-/** The offset behind the last of whole batches. */
+/** The offset after the last batch. */
 function endOffset(batches: Buffer): number {
   let end = -1;
   for (let at = 0; at + batchHeaderBytes <= batches.length;) {

@@ -1,4 +1,4 @@
-// The first bytes of a segment of its own: whose batches follow.
+// The header of a partition's own segment, which describes the partition.
 import { describePartition, type PartitionDescription } from "../partition/description.ts";
 import type { Partition } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
@@ -6,22 +6,25 @@ import { decodeFileHeader, encodeFileHeader, encodeFrame, scanFrames } from "../
 
 /*
  * 4096 bytes: a file header (see frame.ts; the number is the base offset), one frame with the
- * partition as JSON, zeros. Batches begin behind it. Segments of version 1 begin with a batch.
+ * partition as JSON, zeros. Batches follow. Segments of version 1 begin with a batch.
  */
 
 /** Bytes before the first batch. */
-export const segmentHeaderBytes = 4096;
+export const SEGMENT_HEADER_BYTES = 4096;
 
-/** A description with the offsets of what follows, where they are known when it is written. */
-export type StoredDescription = PartitionDescription & {
+/** A description with the offsets of the batches that follow, if they are known at the time of writing. */
+export interface StoredDescription extends PartitionDescription {
   baseOffset?: number;
   nextOffset?: number | undefined;
-};
+}
 
-/** The source of what headers carry besides the partition. */
-export type HeaderSource = { salt: () => Buffer; generation: () => number };
+/** Provides the header fields that do not depend on the partition. */
+export interface HeaderSource {
+  salt: () => Buffer;
+  generation: () => number;
+}
 
-/** Encodes the header of a segment; `nextOffset` for one that is never appended to. */
+/** Encodes the header of a segment; `nextOffset` if nothing will be appended to it. */
 export function encodeSegmentHeader(
   source: HeaderSource,
   partition: Partition,
@@ -39,16 +42,17 @@ export function encodeSegmentHeader(
   const description = { ...describePartition(partition), nextOffset };
   const { pieces } = encodeFrame(salt, header.length, 0, [[encodeDescription(description)]]);
   const bytes = Buffer.concat([header, ...pieces]);
-  if (bytes.length > segmentHeaderBytes) throw new LogError("too-large", "the name is too long");
-  return Buffer.concat([bytes], segmentHeaderBytes);
+  if (bytes.length > SEGMENT_HEADER_BYTES)
+    throw new LogError("too-large", "the topic name is too long");
+  return Buffer.concat([bytes], SEGMENT_HEADER_BYTES);
 }
 
-/** Reads the header of a segment; undefined if it is damaged or the segment is of version 1. */
+/** Decodes the header of a segment; `undefined` if it is damaged or the segment is of version 1. */
 export async function decodeSegmentHeader(bytes: Buffer): Promise<StoredDescription | undefined> {
   const header = decodeFileHeader("segment", bytes);
   if (header === undefined) return undefined;
   let description: StoredDescription | undefined;
-  await scanFrames(bytes.subarray(0, segmentHeaderBytes), header, header.bytes, 0, {
+  await scanFrames(bytes.subarray(0, SEGMENT_HEADER_BYTES), header, header.bytes, 0, {
     async accept([entry]) {
       if (entry !== undefined) description ??= decodeDescription(entry);
     },
@@ -56,13 +60,13 @@ export async function decodeSegmentHeader(bytes: Buffer): Promise<StoredDescript
   return description;
 }
 
-/** A description as bytes. Names are in base64, so that their length is bounded whatever is in them. */
+/** Encodes a description. Names are in base64, which bounds their length for any characters. */
 export function encodeDescription(description: StoredDescription): Buffer {
   const name = Buffer.from(description.name).toString("base64");
   return Buffer.from(JSON.stringify({ ...description, name }));
 }
 
-/** Reads what `encodeDescription` wrote. */
+/** Decodes a description. */
 export function decodeDescription(bytes: Buffer): StoredDescription {
   const description = JSON.parse(bytes.toString("utf8")) as StoredDescription;
   return { ...description, name: Buffer.from(description.name, "base64").toString("utf8") };

@@ -1,4 +1,4 @@
-// The segment files: writing batches to their end, syncing, indexes, removal.
+// The segment files: appends, syncs, indexes, removal.
 import { OpenFiles, type FileLease } from "@platform/kernel/files";
 import { readBatchHeader } from "../batch/header.ts";
 import {
@@ -11,19 +11,19 @@ import {
 } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import { encodeSegmentHeader, segmentHeaderBytes, type HeaderSource } from "./segment-header.ts";
+import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, type HeaderSource } from "./segment-header.ts";
 import { SparseIndex } from "../partition/sparse-index.ts";
 
-/** Bytes read at once when a segment is scanned for its index. */
-const scanBytes = 256 * 1024;
+/** Bytes read at once when an index is built. */
+const SCAN_BYTES = 256 * 1024;
 
-/** Batches written behind the end of a partition's last own extent, not part of it yet. */
-export type OwnWrite = {
+/** Batches written after the end of a partition's last own extent, not part of it yet. */
+export interface OwnWrite {
   partition: Partition;
   extent: Extent;
   fresh: boolean;
   batches: readonly TailBatch[];
-};
+}
 
 /** The segment files of all partitions. */
 export class Segments {
@@ -33,7 +33,7 @@ export class Segments {
   /** Loaded indexes of extents that do not grow, by path; map order is the order of use. */
   readonly #indexes = new Map<string, SparseIndex>();
   #indexBytes = 0;
-  /** Own files with writes that were not synced, and whether their folder was not either. */
+  /** Own files with unsynced writes, and their folder if it needs a sync as well. */
   readonly #unsynced = new Map<string, string | undefined>();
   readonly #folders = new Set<string>();
   readonly #source: HeaderSource;
@@ -54,8 +54,8 @@ export class Segments {
   }
 
   /**
-   * Decides where batches of `bytes` bytes go in the partition's own files: behind its last own
-   * extent, or into a fresh segment. The returned extent describes only the new stretch.
+   * Decides where batches go in the partition's own files: after its last own extent, or into a new segment. The
+   * returned extent describes only the new batches.
    */
   planOwn(partition: Partition, batches: readonly TailBatch[]): OwnWrite {
     const first = batches[0]!;
@@ -76,7 +76,7 @@ export class Segments {
       shared: false,
       file: fresh ? first.baseOffset : last.file,
       generation: fresh ? 0 : last.generation,
-      position: fresh ? segmentHeaderBytes : last.position + last.length,
+      position: fresh ? SEGMENT_HEADER_BYTES : last.position + last.length,
       length,
       baseOffset: first.baseOffset,
       nextOffset,
@@ -85,7 +85,7 @@ export class Segments {
     return { partition, extent, fresh, batches };
   }
 
-  /** Writes what was planned. With `sync` it is durable afterwards, else at `syncAll`. */
+  /** Writes planned batches. They are durable afterwards with `sync`, otherwise after `syncAll`. */
   async writeOwn(write: OwnWrite, sync: boolean): Promise<void> {
     const { partition, extent, fresh } = write;
     if (fresh && !partition.hasFolder) await this.#disk.makeFolder(partitionFolder(partition));
@@ -108,7 +108,7 @@ export class Segments {
     }
   }
 
-  /** Makes what was written part of the partition. The caller says that it is durable. */
+  /** Makes written batches part of the partition. The caller guarantees that they are durable. */
   adoptOwn(write: OwnWrite): void {
     const { partition, extent, fresh, batches } = write;
     if (fresh) {
@@ -130,7 +130,7 @@ export class Segments {
     }
   }
 
-  /** Makes everything durable that was written without `sync`. */
+  /** Syncs everything that was written without `sync`. */
   async syncAll(): Promise<void> {
     const pending = [...this.#unsynced];
     for (const [path, folder] of pending) {
@@ -147,12 +147,12 @@ export class Segments {
     }
   }
 
-  /** Makes the folder of a partition's own segments. */
+  /** Creates the folder of a partition's own segments. */
   makeFolder(partition: Partition): Promise<void> {
     return this.#disk.makeFolder(partitionFolder(partition));
   }
 
-  /** The header of a segment that is written as a whole, up to `nextOffset`. */
+  /** The header of a complete segment that ends at `nextOffset`. */
   headerOf(partition: Partition, baseOffset: number, nextOffset: number): Buffer {
     return encodeSegmentHeader(this.#source, partition, baseOffset, nextOffset);
   }
@@ -162,7 +162,7 @@ export class Segments {
     return this.#syncFolders(partition);
   }
 
-  /** The index of an own extent: the growing one, a loaded one, or one read or built now. */
+  /** The index of an own extent: the growing one, a loaded one, or one that is read or built now. */
   async indexOf(partition: Partition, extent: Extent): Promise<SparseIndex> {
     if (partition.activeIndex !== undefined && extent === partition.extents.at(-1)) {
       return partition.activeIndex;
@@ -179,7 +179,7 @@ export class Segments {
     return index;
   }
 
-  /** Writes the index of the growing extent beside it, so that a restart need not scan. */
+  /** Writes the index of the growing extent, so that a restart need not scan it. */
   async saveActiveIndex(partition: Partition): Promise<void> {
     const extent = partition.extents.at(-1);
     const index = partition.activeIndex;
@@ -187,12 +187,12 @@ export class Segments {
     await this.#saveIndex(extentPath(partition, extent), index);
   }
 
-  /** Lets the growing index of a partition that nobody writes to go; it is read again when needed. */
+  /** Moves the growing index of an idle partition to the cache. */
   shelveActiveIndex(partition: Partition): void {
     this.#shelveActiveIndex(partition);
   }
 
-  /** Forgets and removes segment files and their indexes. */
+  /** Removes segment files and their indexes. */
   async remove(paths: readonly string[]): Promise<void> {
     for (const path of paths) {
       this.forget(path);
@@ -201,7 +201,7 @@ export class Segments {
     }
   }
 
-  /** Lets open handles and indexes of a file go. */
+  /** Drops open handles and indexes of a file. */
   forget(path: string): void {
     this.files.forget(path);
     const index = this.#indexes.get(path);
@@ -232,7 +232,7 @@ export class Segments {
       const bytes = Buffer.alloc(await file.size());
       await file.read(bytes, 0, bytes.length, 0);
       const index = SparseIndex.decode(bytes, segmentBytes);
-      // One that covers more than there is now would seem to fit again once the segment has grown.
+      // An index that covers more than the file would seem to fit again once the segment has grown.
       if (index === undefined) await this.#disk.remove(indexPath(path));
       return index;
     } finally {
@@ -240,11 +240,11 @@ export class Segments {
     }
   }
 
-  // Reads batch headers from where the index ends to the end of the extent.
+  // Reads batch headers from the end of the index to the end of the extent.
   async #extendIndex(path: string, index: SparseIndex, end: number): Promise<void> {
     const lease = await this.files.use(path);
     try {
-      const chunk = Buffer.allocUnsafe(Math.min(scanBytes, end - index.coveredBytes));
+      const chunk = Buffer.allocUnsafe(Math.min(SCAN_BYTES, end - index.coveredBytes));
       while (index.coveredBytes < end) {
         const start = index.coveredBytes;
         const wanted = Math.min(chunk.length, end - start);
@@ -274,7 +274,7 @@ export class Segments {
     }
   }
 
-  // The growing index has to know the extent from its start before batches are added to it.
+  // The growing index must cover the extent before batches are added.
   async #loadActiveIndex(partition: Partition): Promise<void> {
     if (partition.activeIndex !== undefined) return;
     const extent = partition.extents.at(-1)!;
@@ -326,7 +326,7 @@ export class Segments {
     return this.#syncFolderTree(partitionFolder(partition));
   }
 
-  // The folder itself each time; its parents once, as they only have to know that it exists.
+  // Syncs the folder each time; its parents only once, since they only hold its name.
   async #syncFolderTree(folder: string): Promise<void> {
     await this.#disk.syncFolder(folder);
     if (this.#folders.has(folder)) return;
@@ -346,7 +346,7 @@ export function indexPath(path: string): string {
   return `${path.slice(0, -".log".length)}.index`;
 }
 
-/** The name that a compacted segment has before it is whole. */
+/** The name of a compacted segment until it is complete. */
 export function cleanedPath(partition: Partition, base: number, generation: number): string {
   return `${partitionFolder(partition)}/${segmentName(base, generation)}.cleaned`;
 }

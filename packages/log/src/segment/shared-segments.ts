@@ -1,18 +1,23 @@
-// The segments that many small partitions share: what is in each of them, and which are emptied.
-import { encodeFileHeader, fileHeaderBytes } from "../frame/frame.ts";
+// The segments shared by many small partitions: their live contents, and which of them are emptied.
+import { encodeFileHeader, FILE_HEADER_BYTES } from "../frame/frame.ts";
 import type { HeaderSource } from "./segment-header.ts";
 import { sharedPath, type Extent, type Partition } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 
-/** A shared segment is followed by a new one from this size on. */
-const fileBytes = 64 * 1024 * 1024;
+/** Size from which a new shared segment is started. */
+const FILE_BYTES = 64 * 1024 * 1024;
 /** Bytes that one checkpoint moves at most to empty shared segments that are mostly dead. */
-const evacuateBytesMax = 16 * 1024 * 1024;
+const EVACUATE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** The segment that is written to; `end` is where the next stretch goes. */
-export type OpenShared = { number: number; file: DiskFile; end: number; salt: Buffer };
+/** The segment being written; `end` is the position of the next write. */
+export interface OpenShared {
+  number: number;
+  file: DiskFile;
+  end: number;
+  salt: Buffer;
+}
 
-/** The shared segments. Who gives up an extent says so; a segment without any is retired. */
+/** The shared segments. Callers report dropped extents; a segment without extents is retired. */
 export class SharedSegments {
   readonly #disk: Disk;
   readonly #onRetired: (path: string) => void;
@@ -21,7 +26,7 @@ export class SharedSegments {
   #number: number;
   #open: OpenShared | undefined;
 
-  /** `number` is the highest one that was ever used; `onRetired` is told of files that nothing refers to. */
+  /** `number` is the highest one ever used; `onRetired` is called with unreferenced files. */
   constructor(disk: Disk, number: number, source: HeaderSource, onRetired: (path: string) => void) {
     this.#disk = disk;
     this.#source = source;
@@ -29,19 +34,19 @@ export class SharedSegments {
     this.#onRetired = onRetired;
   }
 
-  /** The highest number that was ever used. */
+  /** The highest number ever used. */
   get number(): number {
     return this.#number;
   }
 
-  /** Takes note of an extent. */
+  /** Counts an extent. */
   add(extent: Extent): void {
     const file = this.#take(extent.file);
     file.live += extent.length;
     file.bytes = Math.max(file.bytes, extent.position + extent.length);
   }
 
-  /** Takes note of an extent that was given up. */
+  /** Counts a dropped extent. */
   drop(extent: Extent): void {
     const file = this.#files.get(extent.file);
     if (file === undefined) return;
@@ -49,21 +54,21 @@ export class SharedSegments {
     if (file.live <= 0 && extent.file !== this.#open?.number) this.#retire(extent.file);
   }
 
-  /** The open segment if nothing refers to it: it is not retired yet, but a recovery may remove it. */
+  /** The open segment if it is unreferenced: it is not retired yet, but a recovery may remove it. */
   emptied(): string[] {
     const number = this.#open?.number;
     if (number === undefined || (this.#files.get(number)?.live ?? 0) > 0) return [];
     return [sharedPath(number)];
   }
 
-  /** Whether what is in the segment is to be moved elsewhere. */
+  /** True if the contents of the segment should be moved. */
   isEvacuated(number: number): boolean {
     return this.#files.get(number)?.isEvacuated === true;
   }
 
-  /** Chooses segments that are mostly dead, and finds who still has something there. */
+  /** Selects segments that are mostly dead, and returns the partitions with extents in them. */
   evacuate(partitions: Iterable<Partition>): Partition[] {
-    let budget = evacuateBytesMax;
+    let budget = EVACUATE_BYTES_MAX;
     const chosen = new Set<number>();
     for (const [number, file] of this.#files) {
       const isMostlyDead = file.live * 2 <= file.bytes;
@@ -79,9 +84,9 @@ export class SharedSegments {
     );
   }
 
-  /** The segment to write to, a fresh one where the last is full. Afterwards `end` is to be moved by `advance`. */
+  /** Returns the segment to write to, a new one if the last is full. Call `advance` after the write. */
   async open(): Promise<OpenShared> {
-    if (this.#open !== undefined && this.#open.end < fileBytes) return this.#open;
+    if (this.#open !== undefined && this.#open.end < FILE_BYTES) return this.#open;
     const before = this.#open;
     const number = this.#number + 1;
     const file = await this.#disk.open(sharedPath(number), "create");
@@ -90,7 +95,7 @@ export class SharedSegments {
     const header = encodeFileHeader({ kind: "shared", number, salt, previousEnd: 0, generation });
     await file.write([header], 0);
     this.#number = number;
-    this.#open = { number, file, end: fileHeaderBytes, salt };
+    this.#open = { number, file, end: FILE_HEADER_BYTES, salt };
     await this.#disk.syncFolder("shared");
     await before?.file.close();
     if (before !== undefined && this.#files.get(before.number)?.live === 0) {
@@ -99,7 +104,7 @@ export class SharedSegments {
     return this.#open;
   }
 
-  /** The open segment has been written to up to `end`. */
+  /** Records that the open segment has been written up to `end`. */
   advance(open: OpenShared, end: number): void {
     open.end = end;
     this.#take(open.number).bytes = end;

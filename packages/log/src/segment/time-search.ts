@@ -1,11 +1,11 @@
-// Searching batches for the first record at or after a time.
+// Searches batches for the first record at or after a time.
 import { decodeBatch } from "../batch/compression.ts";
 import { readBatchHeader } from "../batch/header.ts";
 import type { Partition } from "../partition/partition.ts";
 import { LogError } from "../errors.ts";
 import type { Segments } from "./segments.ts";
 
-/** The offset from which batches have to be searched for a time (epoch milliseconds). */
+/** The first offset whose batch may contain a record at or after a time (epoch milliseconds). */
 export async function findFirstCandidate(
   segments: Segments,
   partition: Partition,

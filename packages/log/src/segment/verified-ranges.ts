@@ -1,8 +1,8 @@
-// Which stretches of segment files have been compared with their checksums lately.
+// Ranges of segment files that were verified against their checksums recently.
 
-/** Files remembered at most; the one that was verified least recently is dropped. */
+/** Maximum number of files kept; the least recently verified one is dropped. */
 const FILES_MAX = 4096;
-/** After this long a file is verified again, so that damage done meanwhile is found. */
+/** A file is verified again after this time, to find new damage. */
 const KEPT_MS = 5 * 60_000;
 
 interface Range {
@@ -11,12 +11,12 @@ interface Range {
   untilMs: number;
 }
 
-/** One contiguous range for each file, since readers mostly go from the start to the end. */
+/** One contiguous range per file, since readers mostly read from start to end. */
 export class VerifiedRanges {
   readonly #ranges = new Map<string, Range>();
   readonly #now: () => number;
 
-  /** `now` is a monotonic reading in milliseconds. */
+  /** `now` is a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
   }
@@ -28,7 +28,7 @@ export class VerifiedRanges {
     );
   }
 
-  /** Joins a range that touches the one that is known; another one replaces it. */
+  /** Merges a range that touches the known one; any other replaces it. */
   add(path: string, from: number, to: number): void {
     const known = this.#ranges.get(path);
     const nowMs = this.#now();

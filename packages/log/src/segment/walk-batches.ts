@@ -1,4 +1,4 @@
-// Walks the batches of a segment one after another, with their checksums and the order of their offsets.
+// Walks the batches of a segment and checks their checksums and the order of their offsets.
 import {
   batchHeaderBytes,
   isBatchIntact,
@@ -20,17 +20,17 @@ export interface FoundBatch {
 /** Fills a buffer from a position of a file and returns the bytes read; fewer only at the end of the file. */
 export type ReadAt = (into: Buffer, position: number) => Promise<number>;
 
-/** Options of a walk. */
+/** Options of `walkBatches`. */
 export interface WalkOptions {
-  /** Offsets that batches may have: from `first` on, ending at or below `end`. All by default. */
+  /** Valid offsets: from `first` on, ending at or below `end`. All by default. */
   offsets?: { first: number; end: number };
-  /** Bytes read at once at least. 1 MiB by default; 0 reads no further than the header after each batch. */
+  /** Minimum size of a read. 1 MiB by default; 0 reads no further than the header after each batch. */
   chunkBytes?: number;
 }
 
 /**
- * Yields the intact batches from `start` on and returns the position of the first bytes that are not one, or `end`.
- * A batch with the wrong offset is not intact: checksums do not cover the base offset.
+ * Yields the intact batches from `start` on and returns the end of the last one, which is `end` if all are intact. A
+ * batch with a wrong offset counts as damaged, since checksums do not cover the base offset.
  */
 export async function* walkBatches(
   read: ReadAt,
@@ -51,7 +51,7 @@ export async function* walkBatches(
       const header = readBatchHeader(bytes, at);
       needed = header === undefined ? batchHeaderBytes : header.bytes + batchHeaderBytes;
       if (header !== undefined && position + at + header.bytes > end) return position + at;
-      // The order of offsets is judged with the header of the following batch.
+      // The header of the following batch is needed to check the order of offsets.
       if (!isLast && at + needed > count) break;
       if (header === undefined || !isBatchIntact(bytes, at)) return position + at;
       const next = at + header.bytes;
@@ -65,7 +65,7 @@ export async function* walkBatches(
   return position;
 }
 
-/** Walks the batches of a file that is opened for it; see `walkBatches`. */
+/** Opens a file and walks its batches; see `walkBatches`. */
 export async function* walkFile(
   disk: Disk,
   path: string,

@@ -1,4 +1,4 @@
-// When checkpoints run: when much has come since the last one, after a while, when somebody asks, at the end.
+// Starts checkpoints: after enough bytes, after some time, on request, and at shutdown.
 import type { Clock } from "../disk/port.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { LogEvent } from "../types.ts";
@@ -6,47 +6,47 @@ import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 import { isDiskFull } from "../disk/disk-error.ts";
 
-/** In-place bytes after which a checkpoint saves the indexes, so that a restart scans little. */
-const inPlaceCheckpointBytes = 1024 * 1024 * 1024;
+/** In-place bytes after which a checkpoint saves the indexes, which shortens the scan of a restart. */
+const IN_PLACE_CHECKPOINT_BYTES = 1024 * 1024 * 1024;
 
-/** What the schedule works with. */
-export type ScheduleParts = {
+/** Options of a `CheckpointSchedule`. */
+export interface CheckpointScheduleOptions {
   checkpointer: Checkpointer;
   committer: Committer;
   journal: Journal;
   clock: Clock;
   limits: { checkpointBytes: number; checkpointMs: number };
   onEvent: (event: LogEvent) => void;
-};
+}
 
 /** Runs checkpoints, one at a time. */
 export class CheckpointSchedule {
-  readonly #parts: ScheduleParts;
+  readonly #options: CheckpointScheduleOptions;
   #running: Promise<void> | undefined;
   #journalBytesAtLast = 0;
   #timer: (() => void) | undefined;
   #stopped = false;
 
-  constructor(parts: ScheduleParts) {
-    this.#parts = parts;
+  constructor(options: CheckpointScheduleOptions) {
+    this.#options = options;
   }
 
   get isStopped(): boolean {
     return this.#stopped;
   }
 
-  /** To be called when something became durable: begins a checkpoint, or sees to it that one comes. */
+  /** Starts a checkpoint if enough was written, otherwise arms the timer. Called after each durable group. */
   consider(): void {
-    const { committer, journal, limits } = this.#parts;
+    const { committer, journal, limits } = this.#options;
     const isLarge =
       journal.bytes - this.#journalBytesAtLast > limits.checkpointBytes ||
       committer.tailBytes > limits.checkpointBytes ||
-      committer.inPlaceBytes > inPlaceCheckpointBytes;
+      committer.inPlaceBytes > IN_PLACE_CHECKPOINT_BYTES;
     if (isLarge) this.#runInBackground();
     else this.#armTimer();
   }
 
-  /** A checkpoint; who asks while one is under way shares it. */
+  /** Runs a checkpoint or joins the running one. */
   run(): Promise<void> {
     this.#running ??= this.#runOnce().finally(() => {
       this.#running = undefined;
@@ -55,23 +55,23 @@ export class CheckpointSchedule {
     return this.#running;
   }
 
-  /** From now on none begins by itself. */
+  /** Stops automatic checkpoints. */
   stop(): void {
     this.#stopped = true;
     this.#timer?.();
   }
 
-  /** When the committer has stopped: waits for what is under way, and runs the last one if it is due. */
+  /** After the committer has stopped: waits for the running checkpoint, and runs the last one if it is due. */
   async finish(): Promise<void> {
     await this.#running;
-    const { committer, checkpointer } = this.#parts;
+    const { committer, checkpointer } = this.#options;
     if (committer.refusal?.code === "closed" && checkpointer.isDue) await this.#runOnce();
   }
 
   #armTimer(): void {
     if (this.#timer !== undefined || this.#stopped) return;
-    if (!this.#parts.checkpointer.isDue) return;
-    this.#timer = this.#parts.clock.after(this.#parts.limits.checkpointMs, () => {
+    if (!this.#options.checkpointer.isDue) return;
+    this.#timer = this.#options.clock.after(this.#options.limits.checkpointMs, () => {
       this.#timer = undefined;
       this.#runInBackground();
     });
@@ -79,12 +79,12 @@ export class CheckpointSchedule {
 
   #runInBackground(): void {
     if (this.#running !== undefined || this.#stopped) return;
-    // Reported as an event; what matters to writers they learn from their own appends.
+    // Reported as an event; writers get the error from their own appends.
     this.run().catch(() => undefined);
   }
 
   async #runOnce(): Promise<void> {
-    const { checkpointer, committer, journal, onEvent } = this.#parts;
+    const { checkpointer, committer, journal, onEvent } = this.#options;
     if (committer.refusal?.code === "disk-failed") throw committer.refusal;
     const started = performance.now();
     this.#journalBytesAtLast = journal.bytes;

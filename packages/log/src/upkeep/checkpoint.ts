@@ -1,4 +1,4 @@
-// Checkpoints: the tails go into segments, the manifest says so, the journal is trimmed.
+// Checkpoints: move tails to segments, write the manifest, trim the journal.
 import type { Catalogue, Topic } from "../catalogue/catalogue.ts";
 import {
   partitionDocument,
@@ -13,67 +13,67 @@ import type { Journal } from "../journal/journal.ts";
 import { readIntactBatches } from "../segment/intact-batches.ts";
 import type { Segments } from "../segment/segments.ts";
 import type { HeaderSource } from "../segment/segment-header.ts";
-import { encodeStretch } from "../segment/shared-stretch.ts";
+import { encodeSharedRun } from "../segment/shared-run.ts";
 import type { Committer } from "../commit/committer.ts";
 import { SharedSegments } from "../segment/shared-segments.ts";
 
-/** A partition with fewer bytes than this lives in shared segments. */
-const sharedBytesMax = 256 * 1024;
-/** Extents in shared segments that a partition may have before they are put together. */
-const sharedExtentsMax = 8;
-/** Own files flushed and synced at the same time, so that readers find a free thread. */
-const parallelFlushes = 2;
+/** Size below which a partition uses shared segments. */
+const SHARED_BYTES_MAX = 256 * 1024;
+/** Extents in shared segments at which a partition's batches are merged. */
+const SHARED_EXTENTS_MAX = 8;
+/** Own files flushed and synced in parallel; few, to leave threads for readers. */
+const PARALLEL_FLUSHES = 2;
 
-/** What the checkpointer works with. */
-export type CheckpointParts = {
+/** Options of a `Checkpointer`. */
+export interface CheckpointerOptions {
   disk: Disk;
   catalogue: Catalogue;
   committer: Committer;
   journal: Journal;
   segments: Segments;
   manifest: Manifest;
-  /** Highest number of a shared segment that was ever used. */
+  /** The highest number of a shared segment ever used. */
   sharedNumber: number;
   source: HeaderSource;
-};
+}
 
 /** Moves tails to segments and writes the manifest. One checkpoint at a time. */
 export class Checkpointer {
-  readonly #parts: CheckpointParts;
+  readonly #options: CheckpointerOptions;
   readonly #changedTopics = new Set<Topic>();
   #removedTopics: string[] = [];
-  /** Files that nothing refers to any more once the next manifest is written. */
+  /** Files that are unreferenced once the next manifest is written. */
   #garbage: string[] = [];
   #garbageFolders: string[] = [];
   readonly #shared: SharedSegments;
 
-  constructor(parts: CheckpointParts) {
-    this.#parts = parts;
-    this.#shared = new SharedSegments(parts.disk, parts.sharedNumber, parts.source, (path) =>
+  constructor(options: CheckpointerOptions) {
+    this.#options = options;
+    this.#shared = new SharedSegments(options.disk, options.sharedNumber, options.source, (path) =>
       this.#garbage.push(path),
     );
-    for (const partition of parts.catalogue.partitions()) {
+    for (const partition of options.catalogue.partitions()) {
       for (const extent of partition.extents) if (extent.shared) this.#shared.add(extent);
     }
   }
 
-  /** Whether there is anything that a checkpoint would write down. */
+  /** True if a checkpoint would write anything. */
   get isDue(): boolean {
     return (
-      this.#parts.committer.dirty.size > 0 ||
+      this.#options.committer.dirty.size > 0 ||
       this.#changedTopics.size > 0 ||
       this.#removedTopics.length > 0 ||
       this.#garbage.length > 0 ||
-      this.#parts.journal.hasEarlier
+      this.#options.journal.hasEarlier
     );
   }
 
-  /** Whether a checkpoint would free files. */
+  /** True if a checkpoint would free files. */
   get hasGarbage(): boolean {
     return this.#garbage.length > 0;
   }
 
-  /** Takes note of a durable change of the catalogue. */
+  /** Notes a durable change of the catalogue. */
   noteChange(change: CatalogueOperation, topic: Topic): void {
     if (change.kind !== "delete-topic") {
       this.#changedTopics.add(topic);
@@ -82,8 +82,8 @@ export class Checkpointer {
     this.#changedTopics.delete(topic);
     this.#removedTopics.push(change.id);
     for (const partition of topic.partitions) {
-      this.#parts.committer.dirty.delete(partition);
-      this.#parts.committer.tailBytes -= partition.tailBytes;
+      this.#options.committer.dirty.delete(partition);
+      this.#options.committer.tailBytes -= partition.tailBytes;
       this.discard(partition, partition.extents);
       partition.setExtents([]);
       partition.tail = [];
@@ -93,12 +93,12 @@ export class Checkpointer {
     this.#garbageFolders.push(`topics/${change.id}`);
   }
 
-  /** Takes note of a topic that the manifest does not know as it is. */
+  /** Notes a topic whose manifest entry is out of date. */
   noteTopic(topic: Topic): void {
     this.#changedTopics.add(topic);
   }
 
-  /** Takes note of extents that a partition gave up; their files go after the next manifest. */
+  /** Notes extents that a partition dropped; their files are removed after the next manifest. */
   discard(partition: Partition, extents: readonly Extent[]): void {
     for (const extent of extents) {
       if (extent.shared) this.#shared.drop(extent);
@@ -106,9 +106,9 @@ export class Checkpointer {
     }
   }
 
-  /** One checkpoint. Rejects if the disk refuses; everything is then still due. */
+  /** Runs a checkpoint. If it rejects, everything is still due. */
   async run(): Promise<{ partitions: number; bytes: number }> {
-    const { committer, journal, segments } = this.#parts;
+    const { committer, journal, segments } = this.#options;
     const place = committer.appliedPlace;
     committer.inPlaceBytes = 0;
     const topics = [...this.#changedTopics];
@@ -119,20 +119,20 @@ export class Checkpointer {
     const partitions = this.#takeDirty();
     try {
       const bytes = await this.#flush(partitions);
-      // Of an entry over several partitions some may be in segments now: in the modes that do not
-      // sync by themselves the journal has to be on the medium too, or the entry could be halved.
+      // Some partitions of an entry may be in segments now. In the modes without group sync the journal
+      // must be on the medium too, otherwise the entry could be split.
       await journal.sync();
-      const { manifest } = this.#parts;
+      const { manifest } = this.#options;
       const last: ManifestDocument = {
         kind: "checkpoint",
         generation: manifest.generation + 1,
         journal: place,
         leaderEpoch: committer.leaderEpoch,
-        nextUid: this.#parts.catalogue.nextUid,
+        nextUid: this.#options.catalogue.nextUid,
         sharedNumber: this.#shared.number,
         garbage: [...garbage, ...this.#shared.emptied()],
       };
-      // What the documents say has to be on the medium before they are.
+      // Data must be on the medium before the documents that refer to it.
       const syncData = () => segments.syncAll();
       if (manifest.wantsRewrite) await manifest.rewrite(this.#describeAll(removed, last), syncData);
       else
@@ -158,7 +158,7 @@ export class Checkpointer {
   }
 
   #takeDirty(): Partition[] {
-    const { committer, catalogue } = this.#parts;
+    const { committer, catalogue } = this.#options;
     const partitions = new Set(committer.dirty);
     committer.dirty.clear();
     const evacuated = this.#shared.evacuate(catalogue.partitions());
@@ -175,11 +175,11 @@ export class Checkpointer {
       if (last?.shared === false) {
         if (partition.tail.length > 0) own.push(partition);
         if (this.#needsMerge(partition)) shared.push(partition);
-      } else if (partition.bytes >= sharedBytesMax) own.push(partition);
+      } else if (partition.bytes >= SHARED_BYTES_MAX) own.push(partition);
       else if (partition.tail.length > 0 || this.#needsMerge(partition)) shared.push(partition);
     }
     const queue = own.values();
-    const lanes = Array.from({ length: parallelFlushes }, async () => {
+    const lanes = Array.from({ length: PARALLEL_FLUSHES }, async () => {
       for (const partition of queue) bytes += await this.#flushOwn(partition);
     });
     const settled = await Promise.allSettled(lanes);
@@ -190,7 +190,7 @@ export class Checkpointer {
 
   async #claim(partition: Partition): Promise<boolean> {
     partition.writerWanted = true;
-    while (partition.writer !== "nobody") await this.#parts.committer.whenGroupDone();
+    while (partition.writer !== undefined) await this.#options.committer.whenGroupDone();
     partition.writerWanted = false;
     if (!partition.live) return false;
     partition.writer = "checkpoint";
@@ -204,14 +204,14 @@ export class Checkpointer {
       const sharedExtents = partition.extents.filter((extent) => extent.shared);
       const isAllShared = sharedExtents.length === partition.extents.length;
       const read = isAllShared
-        ? await readIntactBatches(this.#parts.segments, partition, sharedExtents)
+        ? await readIntactBatches(this.#options.segments, partition, sharedExtents)
         : undefined;
       const movesShared = read !== undefined;
       const earlier = read ?? [];
       const batches = [...earlier, ...partition.tail];
       if (batches.length === 0) return 0;
-      const write = this.#parts.segments.planOwn(partition, batches);
-      await this.#parts.segments.writeOwn(write, true);
+      const write = this.#options.segments.planOwn(partition, batches);
+      await this.#options.segments.writeOwn(write, true);
       if (!partition.live) {
         this.#garbage.push(extentPath(partition, write.extent));
         return 0;
@@ -222,10 +222,10 @@ export class Checkpointer {
         partition.setExtents([]);
       }
       this.#dropTail(partition, count);
-      this.#parts.segments.adoptOwn(write);
+      this.#options.segments.adoptOwn(write);
       return write.extent.length;
     } finally {
-      partition.writer = "nobody";
+      partition.writer = undefined;
     }
   }
 
@@ -238,8 +238,8 @@ export class Checkpointer {
         if (!(await this.#claim(partition))) continue;
         const ownsLast = partition.extents.at(-1)?.shared === false;
         if (ownsLast && partition.tail.length > 0) {
-          // Compaction gave it a segment of its own while it waited for its turn.
-          partition.writer = "nobody";
+          // Compaction created an own segment while this waited for the writer.
+          partition.writer = undefined;
           total += await this.#flushOwn(partition);
           if (!(await this.#claim(partition))) continue;
         }
@@ -248,14 +248,14 @@ export class Checkpointer {
         const shared = merge ? partition.extents.filter((extent) => extent.shared) : [];
         const member = { partition, batches: [] as TailBatch[], count, old: shared };
         round.push(member);
-        const earlier = await readIntactBatches(this.#parts.segments, partition, shared);
+        const earlier = await readIntactBatches(this.#options.segments, partition, shared);
         if (earlier === undefined) member.old = [];
         member.batches = [...(earlier ?? []), ...partition.tail.slice(0, count)];
         for (const batch of member.batches) roundBytes += batch.bytes.length;
         if (roundBytes >= 1024 * 1024) {
           await this.#writeShared(round);
           total += roundBytes;
-          for (const done of round) done.partition.writer = "nobody";
+          for (const done of round) done.partition.writer = undefined;
           round = [];
           roundBytes = 0;
         }
@@ -263,7 +263,7 @@ export class Checkpointer {
       if (round.length > 0) await this.#writeShared(round);
       return total + roundBytes;
     } finally {
-      for (const { partition } of round) partition.writer = "nobody";
+      for (const { partition } of round) partition.writer = undefined;
     }
   }
 
@@ -272,17 +272,17 @@ export class Checkpointer {
   ): Promise<void> {
     const open = await this.#shared.open();
     let position = open.end;
-    const stretches = round.map(({ partition, batches }) => {
-      const stretch = encodeStretch(open.salt, position, partition, batches);
-      position += stretch.bytes;
-      return stretch;
+    const runs = round.map(({ partition, batches }) => {
+      const run = encodeSharedRun(open.salt, position, partition, batches);
+      position += run.bytes;
+      return run;
     });
-    const pieces = stretches.flatMap((stretch) => stretch.pieces);
+    const pieces = runs.flatMap((run) => run.pieces);
     await open.file.write(pieces, open.end);
-    // Before anything refers to the stretch: extents are read from here on.
+    // Before anything refers to the batches: from here on they are read from the segment.
     await open.file.sync();
     for (const [at, { partition, batches, count, old }] of round.entries()) {
-      const extent = sharedExtent(open.number, stretches[at]!.position, batches);
+      const extent = sharedExtent(open.number, runs[at]!.position, batches);
       if (!partition.live) continue;
       partition.revision++;
       this.discard(partition, old);
@@ -306,7 +306,7 @@ export class Checkpointer {
       count++;
       if (this.#shared.isEvacuated(extent.file)) return true;
     }
-    return count >= sharedExtentsMax;
+    return count >= SHARED_EXTENTS_MAX;
   }
 
   *#describeChanges(
@@ -317,15 +317,15 @@ export class Checkpointer {
   ): Generator<ManifestDocument> {
     for (const topic of topics) if (topic.live) yield topicDocument(topic);
     for (const partition of partitions) if (partition.live) yield describe(partition);
-    // Last, as a topic may go while we write: then its partitions were not described to the end.
+    // Last, since a topic may be deleted during the write: then not all of its partitions were described.
     removed.push(...this.#removedTopics.splice(0));
     for (const id of removed) yield { kind: "topic-removed", id };
     yield last;
   }
 
-  // What is not mentioned is gone.
+  // Everything that is not described is removed.
   *#describeAll(removed: string[], last: ManifestDocument): Generator<ManifestDocument> {
-    for (const topic of this.#parts.catalogue.byName.values()) {
+    for (const topic of this.#options.catalogue.byName.values()) {
       yield topicDocument(topic);
       for (const partition of topic.partitions) yield describe(partition);
     }
@@ -335,24 +335,24 @@ export class Checkpointer {
   }
 
   async #clear(garbage: string[], folders: string[], journalFile: number): Promise<void> {
-    await this.#parts.segments.remove(garbage);
-    for (const folder of folders) await this.#parts.disk.removeFolder(folder);
+    await this.#options.segments.remove(garbage);
+    for (const folder of folders) await this.#options.disk.removeFolder(folder);
     this.#garbage.splice(0, garbage.length);
     this.#garbageFolders.splice(0, folders.length);
-    await this.#parts.journal.trim(journalFile);
+    await this.#options.journal.trim(journalFile);
   }
 
-  // Nothing new since the flush: the index is on the disk, memory need not hold it.
+  // Nothing new since the flush: the index is on the disk and need not stay in memory.
   #restIfIdle(partition: Partition): void {
-    if (partition.writer === "nobody" && !this.#parts.committer.dirty.has(partition)) {
-      this.#parts.segments.shelveActiveIndex(partition);
+    if (partition.writer === undefined && !this.#options.committer.dirty.has(partition)) {
+      this.#options.segments.shelveActiveIndex(partition);
     }
   }
 
   #dropTail(partition: Partition, count: number): void {
     const before = partition.tailBytes;
     partition.dropTail(count);
-    this.#parts.committer.tailBytes -= before - partition.tailBytes;
+    this.#options.committer.tailBytes -= before - partition.tailBytes;
   }
 }
 

@@ -1,4 +1,4 @@
-// Key compaction: of each key the last record stays; offsets never change.
+// Key compaction: keeps the last record of each key; offsets never change.
 import { createHash } from "node:crypto";
 import { decodeBatch } from "../batch/compression.ts";
 import { readBatchHeader } from "../batch/header.ts";
@@ -6,73 +6,79 @@ import { encodeKept, type StoredRecord } from "../batch/records.ts";
 import { extentPath, type Extent, type Partition } from "../partition/partition.ts";
 import type { Disk, DiskFile } from "../disk/port.ts";
 import { LogError } from "../errors.ts";
-import { segmentHeaderBytes } from "../segment/segment-header.ts";
+import { SEGMENT_HEADER_BYTES } from "../segment/segment-header.ts";
 import { cleanedPath, type Segments } from "../segment/segments.ts";
 import { walkBatches, type FoundBatch, type ReadAt } from "../segment/walk-batches.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 
-/** Keys up to this length stand for themselves in the key map, longer ones by their SHA-256. */
-const keyBytesPlain = 32;
-/** Bytes gathered before they are written to a cleaned segment. */
-const writeBytes = 1024 * 1024;
+/** Maximum length of keys that are stored as they are in the key map; longer ones are hashed (SHA-256). */
+const KEY_BYTES_PLAIN = 32;
+/** Bytes collected before they are written to a cleaned segment. */
+const WRITE_BYTES = 1024 * 1024;
 
-/** What compaction works with. */
-export type CompactionParts = {
+/** Options of `compactPartition`. */
+export interface CompactionOptions {
   disk: Disk;
   segments: Segments;
   committer: Committer;
   checkpointer: Checkpointer;
   keysMax: number;
-};
+}
 
-/** What one pass did; `more` says that the key map was full and another pass has work left. */
-export type CompactionResult = { bytesBefore: number; bytesAfter: number; more: boolean };
+/** Result of a pass; `more`: the key map was full and another pass is needed. */
+export interface CompactionResult {
+  bytesBefore: number;
+  bytesAfter: number;
+  more: boolean;
+}
 
-/** A record that stays has the highest offset of its key below `end`. */
-type KeyMap = { offsets: Map<string, number>; end: number };
+/** The highest offset of each key below `end`. */
+interface KeyMap {
+  offsets: Map<string, number>;
+  end: number;
+}
 
 /**
- * One pass over everything that is in segments and below `before` (what dispatch still owes must
- * not go). Tombstones older than the topic's `deleteRetentionMs` go as well. Rewritten segments
- * are written as `.cleaned`, synced, renamed, and take the place of the old ones at once; those
- * are removed after the next checkpoint.
+ * Runs one pass over all segments below `before` (records that dispatch still needs must not be removed). Tombstones
+ * older than the topic's `deleteRetentionMs` are removed as well. Rewritten segments are written as `.cleaned`, synced
+ * and renamed, and replace the old ones, which are removed after the next checkpoint.
  */
 export async function compactPartition(
-  parts: CompactionParts,
+  options: CompactionOptions,
   partition: Partition,
   nowMs: number,
   before: number,
 ): Promise<CompactionResult> {
-  while (partition.writer !== "nobody") await parts.committer.whenGroupDone();
-  // From here on new batches go to a fresh segment, so that all present extents stand still.
+  while (partition.writer !== undefined) await options.committer.whenGroupDone();
+  // From here on new batches go to a new segment, so the present extents no longer change.
   partition.rollNext = partition.extents.at(-1)?.shared === false;
   const extents = partition.extents.filter((extent) => extent.nextOffset <= before);
   const last = extents.at(-1);
   const nothing = { bytesBefore: 0, bytesAfter: 0, more: false };
   if (last === undefined || !partition.live) return nothing;
-  const keys = await collectKeys(parts, partition, extents, last.nextOffset);
+  const keys = await collectKeys(options, partition, extents, last.nextOffset);
   const cleaned: Extent[] = [];
   const replaced: Extent[] = [];
   for (const group of groupExtents(extents, keys.end, partition.topic.config.segmentBytes)) {
-    const extent = await rewrite(parts, partition, group, keys, nowMs);
+    const extent = await rewrite(options, partition, group, keys, nowMs);
     replaced.push(...group);
     if (extent !== undefined) cleaned.push(extent);
   }
-  while (partition.writer !== "nobody") await parts.committer.whenGroupDone();
+  while (partition.writer !== undefined) await options.committer.whenGroupDone();
   const stillThere = replaced.every((extent) => partition.extents.includes(extent));
   if (!stillThere || !partition.live) {
-    // Retention or a deletion was faster; what was written is nobody's.
-    await parts.segments.remove(cleaned.map((extent) => extentPath(partition, extent)));
+    // Retention or a deletion came first; the written files are unused.
+    await options.segments.remove(cleaned.map((extent) => extentPath(partition, extent)));
     return nothing;
   }
   const kept = partition.extents.filter((extent) => !replaced.includes(extent));
   if (partition.extents.at(-1) === replaced.at(-1)) partition.activeIndex = undefined;
-  parts.checkpointer.discard(partition, replaced);
+  options.checkpointer.discard(partition, replaced);
   partition.setExtents([...cleaned, ...kept]);
   partition.revision++;
   partition.cleanedEnd = Math.max(partition.cleanedEnd, keys.end);
-  parts.committer.dirty.add(partition);
+  options.committer.dirty.add(partition);
   return {
     bytesBefore: sumBytes(replaced),
     bytesAfter: sumBytes(cleaned),
@@ -81,18 +87,18 @@ export async function compactPartition(
 }
 
 async function collectKeys(
-  parts: CompactionParts,
+  options: CompactionOptions,
   partition: Partition,
   extents: readonly Extent[],
   end: number,
 ): Promise<KeyMap> {
   const offsets = new Map<string, number>();
   for (const extent of extents) {
-    // Below the cleaned end each key has one record at most; later ones can only replace it.
+    // Below the cleaned end each key has at most one record; later ones can only replace it.
     if (extent.nextOffset <= partition.cleanedEnd) continue;
-    for await (const { header, bytes } of walkExtent(parts.segments, partition, extent)) {
+    for await (const { header, bytes } of walkExtent(options.segments, partition, extent)) {
       if (header.baseOffset + header.lastOffsetDelta < partition.cleanedEnd) continue;
-      if (offsets.size >= parts.keysMax) return { offsets, end: header.baseOffset };
+      if (offsets.size >= options.keysMax) return { offsets, end: header.baseOffset };
       for (const record of (await decodeBatch(bytes)).records) {
         if (record.key !== null) offsets.set(keyName(record.key), record.offset);
       }
@@ -101,7 +107,7 @@ async function collectKeys(
   return { offsets, end };
 }
 
-// Small neighbours become one segment; a segment that the key map does not reach stays as it is.
+// Merges small neighbours; a segment beyond the key map stays as it is.
 function groupExtents(extents: readonly Extent[], end: number, segmentBytes: number): Extent[][] {
   const groups: Extent[][] = [];
   let bytes = Number.POSITIVE_INFINITY;
@@ -118,7 +124,7 @@ function groupExtents(extents: readonly Extent[], end: number, segmentBytes: num
 }
 
 async function rewrite(
-  parts: CompactionParts,
+  options: CompactionOptions,
   partition: Partition,
   group: readonly Extent[],
   keys: KeyMap,
@@ -131,34 +137,34 @@ async function rewrite(
     shared: false,
     file: base,
     generation,
-    position: segmentHeaderBytes,
+    position: SEGMENT_HEADER_BYTES,
     length: 0,
     baseOffset: base,
     nextOffset: group.at(-1)!.nextOffset,
     maxTimestamp: -1,
   };
   const path = cleanedPath(partition, base, generation);
-  if (!partition.hasFolder) await parts.segments.makeFolder(partition);
-  const file = await parts.disk.open(path, "create");
+  if (!partition.hasFolder) await options.segments.makeFolder(partition);
+  const file = await options.disk.open(path, "create");
   try {
-    await file.write([parts.segments.headerOf(partition, base, cleaned.nextOffset)], 0);
-    await writeKept(parts, partition, group, keys, nowMs, file, cleaned);
+    await file.write([options.segments.headerOf(partition, base, cleaned.nextOffset)], 0);
+    await writeKept(options, partition, group, keys, nowMs, file, cleaned);
     await file.sync();
   } finally {
     await file.close();
   }
   if (cleaned.length === 0) {
-    await parts.disk.remove(path);
+    await options.disk.remove(path);
     return undefined;
   }
-  parts.segments.forget(extentPath(partition, cleaned));
-  await parts.disk.rename(path, extentPath(partition, cleaned));
-  await parts.segments.syncPartitionFolder(partition);
+  options.segments.forget(extentPath(partition, cleaned));
+  await options.disk.rename(path, extentPath(partition, cleaned));
+  await options.segments.syncPartitionFolder(partition);
   return cleaned;
 }
 
 async function writeKept(
-  parts: CompactionParts,
+  options: CompactionOptions,
   partition: Partition,
   group: readonly Extent[],
   keys: KeyMap,
@@ -176,19 +182,19 @@ async function writeKept(
   };
   const tombstonesBefore = nowMs - partition.topic.config.deleteRetentionMs;
   for (const extent of group) {
-    for await (const batch of walkExtent(parts.segments, partition, extent)) {
+    for await (const batch of walkExtent(options.segments, partition, extent)) {
       const kept = await keepOf(batch.bytes, keys, partition.logStart, tombstonesBefore);
       if (kept === undefined) continue;
       pieces.push(kept);
       bytes += kept.length;
       cleaned.maxTimestamp = Math.max(cleaned.maxTimestamp, readBatchHeader(kept)!.maxTimestamp);
-      if (bytes >= writeBytes) await flush();
+      if (bytes >= WRITE_BYTES) await flush();
     }
   }
   if (bytes > 0) await flush();
 }
 
-// What stays of a batch: itself, a smaller one with the same offsets and producer, or nothing.
+// Returns the batch, a smaller one with the same offsets and producer, or `undefined` if no record is kept.
 async function keepOf(
   batch: Buffer,
   keys: KeyMap,
@@ -216,14 +222,14 @@ function isKept(
   return record.value !== null || record.timestamp >= tombstonesBefore;
 }
 
-/** Yields the batches of an extent. Throws `corrupt` at damage: a smaller batch would get a new checksum, which would hide it. */
+/** Yields the batches of an extent. Throws `corrupt` at damage, which the new checksum of a smaller batch would hide. */
 async function* walkExtent(
   segments: Segments,
   partition: Partition,
   extent: Extent,
 ): AsyncGenerator<FoundBatch> {
   const path = extentPath(partition, extent);
-  // Leased for each read, so that a long pass does not keep a file open.
+  // Leased per read, so that a long pass does not keep a file open.
   const read: ReadAt = async (into, position) => {
     const lease = await segments.files.use(path);
     try {
@@ -239,7 +245,7 @@ async function* walkExtent(
 }
 
 function keyName(key: Buffer): string {
-  if (key.length <= keyBytesPlain) return `p${key.toString("latin1")}`;
+  if (key.length <= KEY_BYTES_PLAIN) return `p${key.toString("latin1")}`;
   return `h${createHash("sha256").update(key).digest("latin1")}`;
 }
 

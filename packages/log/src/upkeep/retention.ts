@@ -1,12 +1,11 @@
-// Retention: old segments are dropped whole, by age and by size, and what lies below the log start.
+// Retention: drops whole segments by age, by size and below the log start.
 import type { Partition } from "../partition/partition.ts";
 import type { Checkpointer } from "./checkpoint.ts";
 import type { Committer } from "../commit/committer.ts";
 
 /**
- * Drops what the partition's settings no longer keep and returns the bytes dropped. The files go
- * after the next checkpoint; until then a crash may bring them back, and they are dropped again.
- * A partition that is being written to is left for the next time.
+ * Drops expired segments and returns the bytes dropped. Their files are removed after the next checkpoint; a crash before
+ * that restores them, and they are dropped again. A partition that is being written to is skipped until the next call.
  */
 export function applyRetention(
   partition: Partition,
@@ -14,7 +13,7 @@ export function applyRetention(
   committer: Committer,
   checkpointer: Checkpointer,
 ): number {
-  if (!partition.live || partition.writer !== "nobody") return 0;
+  if (!partition.live || partition.writer !== undefined) return 0;
   const { retentionMs, retentionBytes, cleanupPolicy } = partition.topic.config;
   const deletes = cleanupPolicy !== "compact";
   let { bytes } = partition;

@@ -1,4 +1,4 @@
-// Record batches: encoding, decoding, checks, and what must be refused.
+// Record batches: encoding, decoding, validation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
@@ -44,7 +44,7 @@ function isLogError(code: string) {
   return (error: unknown) => error instanceof LogError && error.code === code;
 }
 
-/** Replaces the record section of a plain batch by `section` under another compression. */
+/** Replaces the record section of a plain batch with `section` and sets another compression. */
 function recompress(batch: Buffer, compression: number, section: Buffer): Buffer {
   const { bytes: _bytes, ...header } = readBatchHeader(batch)!;
   const out = Buffer.concat([batch.subarray(0, batchHeaderBytes), section]);
@@ -80,7 +80,7 @@ test("base offset and leader epoch are stamped without touching the checksum", (
   assert.equal(header.leaderEpoch, 9);
 });
 
-test("every flipped byte that the checksum covers is noticed", () => {
+test("flipping any byte covered by the checksum is detected", () => {
   const batch = encodeBatch([
     { key: Buffer.from("k"), value: Buffer.from("value"), headers: [], timestamp: 5 },
   ]);
@@ -93,7 +93,7 @@ test("every flipped byte that the checksum covers is noticed", () => {
   }
 });
 
-test("a count that disagrees with the last offset delta is refused, though its checksum is right", () => {
+test("a record count that disagrees with the last offset delta is rejected despite a valid checksum", () => {
   const batch = encodeBatch([{ key: null, value: null, headers: [], timestamp: 0 }]);
   const { bytes: _bytes, ...header } = readBatchHeader(batch)!;
   for (const change of [{ recordCount: 2 }, { lastOffsetDelta: 1 }, { recordCount: 0 }]) {
@@ -103,13 +103,13 @@ test("a count that disagrees with the last offset delta is refused, though its c
   }
 });
 
-test("a batch at the size bound passes and one byte more does not", () => {
+test("a batch at the size bound passes, one more byte does not", () => {
   const batch = encodeBatch([{ key: null, value: Buffer.alloc(500), headers: [], timestamp: 0 }]);
   validateBatch(batch, batch.length);
   assert.throws(() => validateBatch(batch, batch.length - 1), isLogError("too-large"));
 });
 
-test("arbitrary bytes behind a right checksum give records or an invalid-batch error, never more", async () => {
+test("arbitrary bytes with a valid checksum decode to records or fail as invalid-batch", async () => {
   const batch = encodeBatch([{ key: null, value: null, headers: [], timestamp: 0 }]);
   await fc.assert(
     fc.asyncProperty(
@@ -132,7 +132,7 @@ test("arbitrary bytes behind a right checksum give records or an invalid-batch e
   );
 });
 
-test("gzip and zstd batches decode, up to the bound and not past it", async () => {
+test("gzip and zstd batches decode up to the size bound", async () => {
   const records = [{ key: null, value: Buffer.alloc(5_000, 1), headers: [], timestamp: 1 }];
   const plain = encodeBatch(records);
   const section = plain.subarray(batchHeaderBytes);
@@ -146,7 +146,7 @@ test("gzip and zstd batches decode, up to the bound and not past it", async () =
   }
 });
 
-test("snappy batches decode, raw and in the Java client's frames", async () => {
+test("snappy batches decode, raw and in the framing of snappy-java", async () => {
   const records = [
     { key: null, value: Buffer.from("snappysnappysnappy"), headers: [], timestamp: 1 },
   ];
@@ -206,7 +206,7 @@ test("lz4 frames decode, with stored and with compressed blocks", async () => {
   await assert.rejects(decodeBatch(recompress(plain, 3, frame), 10), isLogError("too-large"));
 });
 
-test("what compaction keeps of a batch has the old offsets, times and producer", () => {
+test("compaction keeps a batch's offsets, times and producer", () => {
   const records = [1, 2, 3].map((n) => ({
     key: Buffer.from(`k${n}`),
     value: Buffer.from(`v${n}`),
@@ -231,14 +231,14 @@ test("what compaction keeps of a batch has the old offsets, times and producer",
   assert.deepEqual(left, [original.records[1]]);
 });
 
-test("batches in a row are split, and a torn end is left out", () => {
+test("concatenated batches are split, and an incomplete last one is left out", () => {
   const one = encodeBatch([{ key: null, value: Buffer.from("1"), headers: [], timestamp: 0 }]);
   const two = encodeBatch([{ key: null, value: Buffer.from("22"), headers: [], timestamp: 0 }]);
   const split = [...splitBatches(Buffer.concat([one, two, one.subarray(0, 30)]))];
   assert.deepEqual(split, [one, two]);
 });
 
-test("the table CRC32C agrees with the vector of RFC 3720 and with the native one", () => {
+test("the table CRC32C agrees with RFC 3720 and with the native implementation", () => {
   // RFC 3720, B.4: 32 bytes of zeroes, and 32 bytes counting up.
   assert.equal(crc32cTable(Buffer.alloc(32)), 0x8a9136aa);
   const counting = Buffer.from(Array.from({ length: 32 }, (_, n) => n));
@@ -253,7 +253,7 @@ test("the table CRC32C agrees with the vector of RFC 3720 and with the native on
   );
 });
 
-test("picked records are those that decoding gives, and keep no bytes of the batch", () => {
+test("picked records equal decoded ones and share no memory with the batch", () => {
   fc.assert(
     fc.property(
       fc.array(anyRecord, { minLength: 1, maxLength: 20 }),

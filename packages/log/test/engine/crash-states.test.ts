@@ -1,4 +1,4 @@
-// Power cuts: hundreds of disk states that one can leave behind, each recovered and judged.
+// Power cuts: hundreds of possible disk states, each recovered and checked.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { SyncMode } from "../../src/index.ts";
@@ -8,13 +8,17 @@ import { readAll } from "../simulation/read-all.ts";
 import { SimClock, SimDisk } from "../simulation/sim-disk.ts";
 import { openSimulated, runWorkload } from "../simulation/workload.ts";
 
-/** States to judge; a soak sets more. */
-const statesWanted = Number(process.env["PLATFORM_CRASH_STATES"] ?? 520);
-const firstSeed = Number(process.env["PLATFORM_CRASH_SEED"] ?? 1);
+/** Number of states to check; soak tests set more. */
+const STATES_WANTED = Number(process.env["PLATFORM_CRASH_STATES"] ?? 520);
+const FIRST_SEED = Number(process.env["PLATFORM_CRASH_SEED"] ?? 1);
 
-type State = { disk: SimDisk; moment: ReturnType<History["moment"]>; at: number };
+interface State {
+  disk: SimDisk;
+  moment: ReturnType<History["moment"]>;
+  at: number;
+}
 
-/** Runs a workload on a fresh disk and takes the states that a crash at random moments leaves. */
+/** Runs a workload on a fresh disk and collects the states after crashes at random moments. */
 async function collectStates(
   seed: number,
   take: (disk: SimDisk, random: Random) => SimDisk,
@@ -41,7 +45,7 @@ async function collectStates(
 async function judgeState(state: State, seed: number): Promise<void> {
   const random = new Random(seed);
   const clock = new SimClock();
-  // The power may go again while the log recovers.
+  // A second power cut during the recovery.
   let second: SimDisk | undefined;
   state.disk.onOperation = () => {
     if (random.chance(0.15)) second = state.disk.crash(random);
@@ -54,7 +58,7 @@ async function judgeState(state: State, seed: number): Promise<void> {
     await judge(recovered, state.moment);
     await recovered.close();
   }
-  // Life goes on: what comes after a recovery survives the next crash as well.
+  // Appends after a recovery must survive the next crash as well.
   const before = new Map<string, string[]>();
   for (const topic of log.topics()) {
     for (const partition of topic.partitions) {
@@ -87,9 +91,9 @@ async function judgeState(state: State, seed: number): Promise<void> {
   await log.close();
 }
 
-test("no power cut loses, splits or reorders what was acknowledged (over 500 states)", async () => {
+test("no power cut loses, splits or reorders acknowledged entries (over 500 states)", async () => {
   let judged = 0;
-  for (let seed = firstSeed; judged < statesWanted; seed++) {
+  for (let seed = FIRST_SEED; judged < STATES_WANTED; seed++) {
     for (const state of await collectStates(seed, (disk, random) => disk.crash(random))) {
       try {
         await judgeState(state, seed);
@@ -99,13 +103,13 @@ test("no power cut loses, splits or reorders what was acknowledged (over 500 sta
       judged++;
     }
   }
-  assert.ok(judged >= statesWanted);
+  assert.ok(judged >= STATES_WANTED);
 });
 
-test("a power cut in the lazy sync modes loses the end of the log at most, and splits nothing", async () => {
+test("a power cut in the lazy sync modes loses at most the end of the log and splits no entry", async () => {
   for (const sync of [{ kind: "os" }, { kind: "interval", ms: 5 }] satisfies SyncMode[]) {
     let judged = 0;
-    for (let seed = firstSeed; judged < statesWanted / 4; seed++) {
+    for (let seed = FIRST_SEED; judged < STATES_WANTED / 4; seed++) {
       for (const state of await collectStates(seed, (disk, random) => disk.crash(random), sync)) {
         try {
           const log = await openSimulated(state.disk, new SimClock(), new Random(seed));
@@ -120,13 +124,13 @@ test("a power cut in the lazy sync modes loses the end of the log at most, and s
   }
 });
 
-// What was acknowledged may be gone: only wholeness, order and that nothing is damaged are left to judge.
+// Acknowledged entries may be missing here, so only completeness, order and integrity are checked.
 function promiseNothing(moment: State["moment"]): State["moment"] {
   const entries = moment.entries.map(({ entry }) => ({ entry, outcome: "waiting" as const }));
   return { ...moment, entries, topics: [], deleted: [], trims: new Map() };
 }
 
-test("a killed process loses nothing in any sync mode, as the page cache survives it", async () => {
+test("a killed process loses nothing in any sync mode, since the page cache survives", async () => {
   for (const sync of [{ kind: "os" }, { kind: "interval", ms: 5 }] satisfies SyncMode[]) {
     for (let seed = 100; seed < 104; seed++) {
       for (const state of await collectStates(seed, (disk, random) => disk.kill(random), sync)) {

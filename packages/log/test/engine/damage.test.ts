@@ -1,4 +1,4 @@
-// Single faults in the files that describe the others: nothing is lost without a report, nothing is deleted.
+// Single faults in the metadata files: no data is lost without a report, and no file is deleted.
 import assert from "node:assert/strict";
 import {
   cpSync,
@@ -45,14 +45,14 @@ function needsRepair(error: unknown): boolean {
   return error instanceof LogError && error.code === "needs-repair";
 }
 
-const topicNames = Array.from({ length: 20 }, (_, at) => `topic${at}`);
+const TOPIC_NAMES = Array.from({ length: 20 }, (_, at) => `topic${at}`);
 
-/** Twenty topics with two messages each: one in a segment, one in the journal. The process "dies". */
+/** Twenty topics with two messages each: one in a segment, one in the journal. Ends like a killed process. */
 async function writeFolder(t: TestContext): Promise<{ folder: string; values: string[] }> {
   const live = makeFolder(t);
   const folder = makeFolder(t);
   const log = await openLog({ disk: openNodeDisk(live) });
-  for (const [at, name] of topicNames.entries()) {
+  for (const [at, name] of TOPIC_NAMES.entries()) {
     const topic = await log.createTopic(name);
     await appendAll(log, topic.partitions[0]!, [`stored${at}`]);
   }
@@ -67,7 +67,7 @@ async function writeFolder(t: TestContext): Promise<{ folder: string; values: st
   return { folder, values: values.sort() };
 }
 
-test("a flipped bit in a manifest loses nothing, and the damaged copy is kept aside", async (t) => {
+test("a flipped bit in a manifest loses nothing, and the damaged copy is quarantined", async (t) => {
   for (const position of [5, 2000, -1]) {
     const { folder, values } = await writeFolder(t);
     const path = globSync("manifest/*", { cwd: folder }).sort()[0]!;
@@ -94,7 +94,7 @@ test("a flipped bit in a manifest loses nothing, and the damaged copy is kept as
   }
 });
 
-test("with no usable manifest the catalogue is rebuilt from segments and journal", async (t) => {
+test("without a usable manifest the catalogue is rebuilt from segments and journal", async (t) => {
   for (const fault of [(file: string) => flipBit(file, 2000), (file: string) => rmSync(file)]) {
     const { folder, values } = await writeFolder(t);
     for (const path of globSync("manifest/*", { cwd: folder })) fault(join(folder, path));
@@ -104,7 +104,7 @@ test("with no usable manifest the catalogue is rebuilt from segments and journal
       log.recovery.quarantined.some(({ file }) => file === "manifest"),
       "it is reported",
     );
-    assert.deepEqual([...log.topics()].map(({ name }) => name).sort(), [...topicNames].sort());
+    assert.deepEqual([...log.topics()].map(({ name }) => name).sort(), [...TOPIC_NAMES].sort());
     const before = log.topic("topic3")!.partitions[0]!;
     await appendAll(log, before, ["later"]);
     await log.close();
@@ -115,7 +115,7 @@ test("with no usable manifest the catalogue is rebuilt from segments and journal
   }
 });
 
-test("a rebuilt catalogue has own segments, compacted ones, producers and log starts", async (t) => {
+test("a rebuilt catalogue has own and compacted segments, producers and log starts", async (t) => {
   const live = makeFolder(t);
   const folder = makeFolder(t);
   const options = { inPlaceBytesMin: 1_000 };
@@ -167,7 +167,7 @@ test("a rebuilt catalogue has own segments, compacted ones, producers and log st
   await rebuilt.close();
 });
 
-test("segments of version 1 do not say whose they are: without a manifest nothing is touched", async (t) => {
+test("segments of version 1 have no description: without a manifest the log is not opened", async (t) => {
   const folder = makeFolder(t);
   cpSync(join(import.meta.dirname, "../fixtures/version-1"), folder, { recursive: true });
   flipBit(join(folder, "manifest/0000000000000001.manifest"), 100);
@@ -191,7 +191,7 @@ test("a flipped bit in a journal's header loses nothing", async (t) => {
   }
 });
 
-test("a journal file without a header, emptied or missing is never taken for a new one", async (t) => {
+test("a journal file that is missing, empty or has no header is never treated as new", async (t) => {
   const faults = [
     (file: string) => [5, 530].forEach((position) => flipBit(file, position)),
     (file: string) => truncateSync(file, 0),
@@ -208,7 +208,7 @@ test("a journal file without a header, emptied or missing is never taken for a n
   }
 });
 
-test("damage to the last acknowledged entry is reported, as the mark names it durable", async (t) => {
+test("damage to the last acknowledged entry is reported, since the mark covers it", async (t) => {
   const live = makeFolder(t);
   const folder = makeFolder(t);
   const log = await openLog({ disk: openNodeDisk(live) });
@@ -239,7 +239,7 @@ test("damage to the last acknowledged entry is reported, as the mark names it du
   await after.close();
 });
 
-test("files that nothing refers to are moved to the quarantine, within its bound", async (t) => {
+test("unreferenced files are moved to the quarantine, up to its bound", async (t) => {
   const { folder, values } = await writeFolder(t);
   const unknown = "shared/0000000000000000.log";
   const topic = "topics/00112233445566778899aabbccddeeff/0/00000000000000000000-0.log";

@@ -1,4 +1,4 @@
-// A full disk, a failing one, and damage to what was stored.
+// Full disks, failing disks, and damaged files.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -14,7 +14,7 @@ function code(expected: string) {
   return (error: unknown) => error instanceof LogError && error.code === expected;
 }
 
-test("a full disk fails those who wait, readers go on, and writing goes on when there is room", async () => {
+test("a full disk fails waiting appends, reads continue, and appends work again once there is room", async () => {
   const { log, disk } = await openFixture();
   const partition = (await log.createTopic("t")).partitions[0]!;
   await appendAll(log, partition, ["kept"]);
@@ -35,7 +35,7 @@ test("a full disk fails those who wait, readers go on, and writing goes on when 
   await log.close();
 });
 
-test("appends stop at the reserve; deletion and retention use it, and make room again", async () => {
+test("appends stop at the reserve; deletion and retention use it and free space", async () => {
   const events: LogEvent[] = [];
   const reserveBytes = 100_000;
   const { log, disk } = await openFixture({
@@ -86,7 +86,7 @@ async function waitUntil(isTrue: () => boolean): Promise<void> {
   }
 }
 
-test("a failed sync stops writing until restart, is never repeated, and readers go on", async () => {
+test("a failed sync stops writing until restart and is never retried; reads continue", async () => {
   const events: LogEvent[] = [];
   const { log, disk } = await openFixture({ onEvent: (event) => events.push(event) });
   const partition = (await log.createTopic("t")).partitions[0]!;
@@ -109,7 +109,7 @@ test("a failed sync stops writing until restart, is never repeated, and readers 
   await after.log.close();
 });
 
-test("disks that fill up and fail at random lose nothing that was acknowledged", async () => {
+test("disks that fill up and fail at random lose no acknowledged data", async () => {
   for (let seed = 1; seed <= 60; seed++) {
     const random = new Random(seed);
     const disk = new SimDisk(random);
@@ -145,7 +145,7 @@ test("disks that fill up and fail at random lose nothing that was acknowledged",
   }
 });
 
-test("damage below the durable end is set aside and reported, and raises the leader epoch", async () => {
+test("damage below the durable end is quarantined and reported, and raises the leader epoch", async () => {
   const { log, disk } = await openFixture({
     inPlaceBytesMin: 1_000_000,
     journalFileBytes: 1_000_000,
@@ -177,7 +177,7 @@ test("damage below the durable end is set aside and reported, and raises the lea
   await log.close();
 });
 
-test("a broken last group is a torn tail: it is cut and nothing is reported", async () => {
+test("a damaged last group is a torn tail: it is cut off and not reported", async () => {
   const { log, disk } = await openFixture({ inPlaceBytesMin: 1_000_000 });
   const partition = (await log.createTopic("t")).partitions[0]!;
   await appendAll(log, partition, ["one"]);
@@ -193,7 +193,7 @@ test("a broken last group is a torn tail: it is cut and nothing is reported", as
   await log.close();
 });
 
-test("an index that is damaged or missing is built again from the segment", async () => {
+test("a damaged or missing index is rebuilt from the segment", async () => {
   const { log, disk } = await openFixture();
   const topic = await log.createTopic("t", { config: { segmentBytes: 1_000_000 } });
   const partition = topic.partitions[0]!;

@@ -1,4 +1,4 @@
-// Every file of a log's folder × every fault: nothing that was acknowledged is missing without a report.
+// Every file of a log's folder × every fault: no acknowledged data is missing without a report.
 import assert from "node:assert/strict";
 import {
   cpSync,
@@ -19,21 +19,25 @@ import { batchOf } from "../simulation/fixture.ts";
 import { Random } from "../simulation/random.ts";
 import { readAll } from "../simulation/read-all.ts";
 
-/** Rounds over the matrix; each but the first flips random bits instead of chosen ones. */
-const rounds = Number(process.env["PLATFORM_FAULT_ROUNDS"] ?? 1);
-if (!Number.isSafeInteger(rounds) || rounds < 1)
+/** Rounds over the matrix; all but the first flip random bits instead of chosen ones. */
+const ROUNDS = Number(process.env["PLATFORM_FAULT_ROUNDS"] ?? 1);
+if (!Number.isSafeInteger(ROUNDS) || ROUNDS < 1)
   throw new Error("PLATFORM_FAULT_ROUNDS is no count");
 
-const limits = { inPlaceBytesMin: 4_000, journalFileBytes: 20_000, checkpointBytes: 10_000_000 };
+const LIMITS = { inPlaceBytesMin: 4_000, journalFileBytes: 20_000, checkpointBytes: 10_000_000 };
 
-/** A folder as a killed process leaves it, one from earlier, and what had been acknowledged. */
-type Stage = { folder: string; older: string; acknowledged: Set<string> };
+/** A folder after a kill, an older copy of it, and the acknowledged messages. */
+interface Stage {
+  folder: string;
+  older: string;
+  acknowledged: Set<string>;
+}
 
-type Fault = {
+interface Fault {
   name: string;
-  /** Returns false where it changes nothing. */
+  /** Returns false if it changes nothing. */
   apply: (file: string, older: string, random: Random | undefined) => boolean;
-};
+}
 
 const flip = (name: string, place: (bytes: number) => number): Fault => ({
   name,
@@ -47,7 +51,7 @@ const flip = (name: string, place: (bytes: number) => number): Fault => ({
   },
 });
 
-const faults: Fault[] = [
+const FAULTS: Fault[] = [
   flip("flip start", () => 2),
   flip("flip middle", (bytes) => bytes >> 1),
   flip("flip end", (bytes) => bytes - 2),
@@ -70,7 +74,7 @@ const faults: Fault[] = [
   },
 ];
 
-test("each file × each fault ends whole, partial with a report, or in a refusal", async (t) => {
+test("after each fault in each file the log is complete, partial with a report, or not opened", async (t) => {
   const stage = await makeStage(t);
   const files = globSync("{journal,manifest,shared,topics}/**/*", { cwd: stage.folder })
     .filter((path) => statSync(join(stage.folder, path)).isFile())
@@ -78,11 +82,11 @@ test("each file × each fault ends whole, partial with a report, or in a refusal
   const kinds = ["journal", "mark", "manifest", "shared", "index", "own segment"];
   assert.deepEqual(new Set(files.map(kindOf)), new Set(kinds), "every kind of file is there");
   const random = new Random(1);
-  for (let round = 0; round < rounds; round++) {
+  for (let round = 0; round < ROUNDS; round++) {
     const table: string[] = [];
     for (const path of files) {
       const cells: string[] = [];
-      for (const fault of faults) {
+      for (const fault of FAULTS) {
         const place = `${path}, ${fault.name}, round ${round}`;
         try {
           cells.push(await judgeCell(stage, path, fault, round === 0 ? undefined : random));
@@ -93,7 +97,7 @@ test("each file × each fault ends whole, partial with a report, or in a refusal
       const name = `${kindOf(path)} ${path.split("/").at(-1)}`;
       table.push(`${name.padEnd(46)}${cells.map((cell) => cell.padEnd(13)).join("")}`);
     }
-    const head = `${"".padEnd(46)}${faults.map(({ name }) => name.padEnd(13)).join("")}`;
+    const head = `${"".padEnd(46)}${FAULTS.map(({ name }) => name.padEnd(13)).join("")}`;
     t.diagnostic([`round ${round}`, head, ...table].join("\n"));
   }
 });
@@ -115,11 +119,11 @@ function copyFolder(from: string, to: string): void {
   cpSync(from, to, { recursive: true, filter: (path) => !path.endsWith("lock.db") });
 }
 
-/** Writes small and large messages, with an older copy in the middle and a kill at the end. */
+/** Writes small and large messages, copies the folder halfway, and ends like a killed process. */
 async function makeStage(t: TestContext): Promise<Stage> {
   const [live, older, folder] = [makeFolder(t), makeFolder(t), makeFolder(t)];
   const acknowledged = new Set<string>();
-  const log = await openLog({ disk: openNodeDisk(live), ...limits });
+  const log = await openLog({ disk: openNodeDisk(live), ...LIMITS });
   const small = await log.createTopic("small", { partitions: 2 });
   const large = await log.createTopic("large", { config: { segmentBytes: 20_000 } });
   const write = async (from: number, to: number) => {
@@ -142,7 +146,7 @@ async function makeStage(t: TestContext): Promise<Stage> {
   return { folder, older, acknowledged };
 }
 
-// The mark follows the last group; what is lost before that cannot be told from a torn tail.
+// The mark follows the last group; a loss before that cannot be told from a torn tail.
 async function waitForMark(folder: string): Promise<void> {
   const mark = join(folder, "journal/durable.mark");
   const last = () => globSync("journal/*.journal", { cwd: folder }).sort().at(-1)!;
@@ -173,9 +177,9 @@ async function judgeCell(
     const isReported = report.damaged.length > 0;
     if (outcome !== "whole") assert.ok(isReported, "the check names the damage");
     if (outcome === "refused") assert.equal(report.opens, false);
-    // After a repair it opens, and only what was reported is missing.
-    await repairLog({ disk: openNodeDisk(folder), ...limits });
-    const log = await openLog({ disk: openNodeDisk(folder), ...limits });
+    // After a repair the log opens, and only reported data is missing.
+    await repairLog({ disk: openNodeDisk(folder), ...LIMITS });
+    const log = await openLog({ disk: openNodeDisk(folder), ...LIMITS });
     const { missing, errors } = await findMissing(stage, log);
     assert.deepEqual([errors, log.recovery.quarantined], [0, []], "everything can be read");
     if (missing > 0) assert.ok(isReported, `${missing} are missing after the repair`);
@@ -187,14 +191,14 @@ async function judgeCell(
   }
 }
 
-// On a copy, as opening changes the folder.
+// On a copy, since opening changes the folder.
 async function judgeOpening(stage: Stage, from: string): Promise<"whole" | "partial" | "refused"> {
   const folder = mkdtempSync(join(tmpdir(), "platform-log-open-"));
   try {
     copyFolder(from, folder);
     let log: Log;
     try {
-      log = await openLog({ disk: openNodeDisk(folder), ...limits });
+      log = await openLog({ disk: openNodeDisk(folder), ...LIMITS });
     } catch (error) {
       assert.ok(error instanceof LogError && error.code === "needs-repair", String(error));
       return "refused";
@@ -209,7 +213,7 @@ async function judgeOpening(stage: Stage, from: string): Promise<"whole" | "part
   }
 }
 
-/** How many acknowledged messages cannot be read, and how many partitions answered with an error. */
+/** Counts the acknowledged messages that cannot be read, and the partitions whose reads failed. */
 async function findMissing(
   { acknowledged }: Stage,
   log: Log,

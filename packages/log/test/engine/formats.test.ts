@@ -1,4 +1,4 @@
-// Golden files: what earlier versions wrote must be read for as long as the major version lasts.
+// Golden files: files of earlier versions stay readable within the major version.
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

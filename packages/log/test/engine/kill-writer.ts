@@ -1,4 +1,4 @@
-// A writer to be killed: appends to the log in the folder it is given and says what was acknowledged.
+// A process to be killed: appends to the log in the given folder and prints the acknowledged entries.
 import { encodeBatch } from "../../src/batch/index.ts";
 import { openLog, openNodeDisk } from "../../src/index.ts";
 
@@ -12,7 +12,7 @@ const log = await openLog({
 const topic = await log.createTopic("t", { partitions: 3, orGet: true });
 let number = Number(start);
 
-// Eight appenders at once; each entry is whole in two partitions or in none.
+// Eight concurrent appenders; each entry is complete in two partitions or in none.
 async function appendOn(lane: number): Promise<void> {
   for (;;) {
     const entry = number++;

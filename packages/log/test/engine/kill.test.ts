@@ -1,4 +1,4 @@
-// kill -9 of a real writer on a real disk, again and again, on the same folder.
+// Repeated kill -9 of a real writer on a real disk, on the same folder.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -9,8 +9,8 @@ import { test } from "node:test";
 import { openLog, openNodeDisk } from "../../src/index.ts";
 import { readAll } from "../simulation/read-all.ts";
 
-/** Rounds; a soak sets more. */
-const rounds = Number(process.env["PLATFORM_KILL_ROUNDS"] ?? 20);
+/** Number of rounds; soak tests set more. */
+const ROUNDS = Number(process.env["PLATFORM_KILL_ROUNDS"] ?? 20);
 
 /** Entry number, then pairs of partition and offset. */
 type Acknowledged = [number, [number, number], [number, number]];
@@ -24,7 +24,7 @@ async function runWriter(folder: string, start: number, aliveMs: number): Promis
   const timer = Promise.withResolvers<void>();
   child.stdout.setEncoding("utf8");
   child.stdout.on("data", (chunk: string) => {
-    // The clock starts with the first acknowledgement, so that slow starts are not wasted rounds.
+    // The time starts at the first acknowledgement, so that a slow start does not waste the round.
     if (text === "") setTimeout(timer.resolve, aliveMs);
     text += chunk;
   });
@@ -35,11 +35,11 @@ async function runWriter(folder: string, start: number, aliveMs: number): Promis
   return lines.map((line) => JSON.parse(line) as Acknowledged);
 }
 
-test(`nothing acknowledged is lost over ${rounds} rounds of kill -9`, async () => {
+test(`nothing acknowledged is lost over ${ROUNDS} rounds of kill -9`, async () => {
   const folder = mkdtempSync(join(tmpdir(), "platform-log-kill-"));
   const acknowledged: Acknowledged[] = [];
   try {
-    for (let round = 0; round < rounds; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       acknowledged.push(
         ...(await runWriter(folder, (round + 1) * 1_000_000, 15 + (round % 5) * 10)),
       );
@@ -64,7 +64,7 @@ test(`nothing acknowledged is lost over ${rounds} rounds of kill -9`, async () =
       }
       await log.close();
     }
-    assert.ok(acknowledged.length > rounds);
+    assert.ok(acknowledged.length > ROUNDS);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-// The log as its users see it: appending, reading, topics, retention, compaction, bounds.
+// The public API of the log: appends, reads, topics, retention, compaction, bounds.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -18,7 +18,7 @@ async function valuesOf(...args: Parameters<typeof readAll>): Promise<string[]> 
   );
 }
 
-test("an append is invisible until its sync has returned, then listeners hear of it", async () => {
+test("an append is invisible until its sync returns, then listeners are called", async () => {
   const { log, disk } = await openFixture();
   const topic = await log.createTopic("t");
   const partition = topic.partitions[0]!;
@@ -57,7 +57,7 @@ test("an entry over several partitions gets offsets in call order", async () => 
   await log.close();
 });
 
-test("reads give whole batches from the one that holds the offset, within the byte bound", async () => {
+test("reads return whole batches from the one that contains the offset, within the byte bound", async () => {
   const { log } = await openFixture({ inPlaceBytesMin: 1_000_000 });
   const { partitions } = await log.createTopic("t");
   const partition = partitions[0]!;
@@ -79,7 +79,7 @@ test("reads give whole batches from the one that holds the offset, within the by
   await log.close();
 });
 
-test("whatever is appended, flushed, trimmed and reopened reads like a plain list", async () => {
+test("appends, flushes, trims and restarts in any order read like a plain list", async () => {
   const step = fc.oneof(
     { weight: 6, arbitrary: fc.record({ append: fc.integer({ min: 1, max: 1_200 }) }) },
     { weight: 1, arbitrary: fc.constant({ checkpoint: true }) },
@@ -125,7 +125,7 @@ test("whatever is appended, flushed, trimmed and reopened reads like a plain lis
   );
 });
 
-test("a time leads to the first record that is not older, in memory and in segments", async () => {
+test("findTimestamp returns the first record at or after a time, in memory and in segments", async () => {
   const { log } = await openFixture();
   const { partitions } = await log.createTopic("t");
   const partition = partitions[0]!;
@@ -175,7 +175,7 @@ test("retention by size and by age drops whole old segments, also after a restar
   );
 });
 
-test("compaction keeps the last record of each key, at its offset, like a plain map would", async () => {
+test("compaction keeps the last record of each key at its offset, like a plain map", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.tuple(fc.integer({ min: 0, max: 6 }), fc.integer({ min: 0, max: 3 })), {
@@ -224,7 +224,7 @@ test("compaction keeps the last record of each key, at its offset, like a plain 
   );
 });
 
-test("compaction stays below the offset that the caller names", async () => {
+test("compaction stays below the given offset", async () => {
   const { log } = await openFixture({ inPlaceBytesMin: 50 });
   const { partitions } = await log.createTopic("t", {
     config: { cleanupPolicy: "compact", segmentBytes: 1_024 },
@@ -238,7 +238,7 @@ test("compaction stays below the offset that the caller names", async () => {
   await log.close();
 });
 
-test("a producer's resent batch is a duplicate with its first offset, across restarts too", async () => {
+test("a resent batch of a producer is a duplicate with its first offset, also after restarts", async () => {
   const { log, disk } = await openFixture();
   const partition = (await log.createTopic("t")).partitions[0]!;
   const send = (target: typeof log, baseSequence: number, producerEpoch = 0) =>
@@ -270,7 +270,7 @@ test("a producer's resent batch is a duplicate with its first offset, across res
   await log.close();
 });
 
-test("bad batches, names and settings are refused and change nothing", async () => {
+test("invalid batches, names and settings are rejected and change nothing", async () => {
   const { log } = await openFixture({ batchBytesMax: 500 });
   const partition = (await log.createTopic("t")).partitions[0]!;
   const broken = batchOf("v");
@@ -290,7 +290,7 @@ test("bad batches, names and settings are refused and change nothing", async () 
   await log.close();
 });
 
-test("a deleted topic is gone at once, its name is free, and its files go", async () => {
+test("a deleted topic disappears immediately, its name can be reused, and its files are removed", async () => {
   const { log, disk } = await openFixture();
   const topic = await log.createTopic("t");
   const partition = topic.partitions[0]!;
@@ -307,7 +307,7 @@ test("a deleted topic is gone at once, its name is free, and its files go", asyn
   await log.close();
 });
 
-test("appends over the bound of waiting bytes are refused until there is room", async () => {
+test("appends over the bound of pending bytes are refused until there is room", async () => {
   const { log } = await openFixture({ pendingBytesMax: 1_000 });
   const partition = (await log.createTopic("t")).partitions[0]!;
   const first = log.append([{ partition, batch: batchOf("v".repeat(1_000)) }]);

@@ -1,4 +1,4 @@
-// A hundred thousand topics: what they cost in memory and in files.
+// Memory and files of a hundred thousand topics.
 import assert from "node:assert/strict";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,10 +7,10 @@ import { test } from "node:test";
 import { openLog, openNodeDisk } from "../../src/index.ts";
 import { batchOf } from "../simulation/fixture.ts";
 
-/** Topics; a soak sets 100 000. */
-const topics = Number(process.env["PLATFORM_LOG_TOPICS"] ?? 10_000);
-/** Bytes of heap that one topic with one partition and one record may take. */
-const bytesPerTopicMax = 2_000;
+/** Number of topics; soak tests set 100 000. */
+const TOPICS = Number(process.env["PLATFORM_LOG_TOPICS"] ?? 10_000);
+/** Maximum heap bytes of one topic with one partition and one record. */
+const BYTES_PER_TOPIC_MAX = 2_000;
 
 function heapBytes(): number {
   globalThis.gc?.();
@@ -18,14 +18,14 @@ function heapBytes(): number {
   return heapUsed + external;
 }
 
-test(`${topics} topics share segments and stay within ${bytesPerTopicMax} bytes each`, async (t) => {
+test(`${TOPICS} topics share segments and take at most ${BYTES_PER_TOPIC_MAX} bytes each`, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "platform-log-topics-"));
   try {
     let log = await openLog({ disk: openNodeDisk(folder) });
     const before = heapBytes();
-    for (let first = 0; first < topics; first += 1_000) {
+    for (let first = 0; first < TOPICS; first += 1_000) {
       const created = await Promise.all(
-        Array.from({ length: Math.min(1_000, topics - first) }, (_, at) =>
+        Array.from({ length: Math.min(1_000, TOPICS - first) }, (_, at) =>
           log.createTopic(`topic-${first + at}`),
         ),
       );
@@ -36,19 +36,19 @@ test(`${topics} topics share segments and stay within ${bytesPerTopicMax} bytes 
       );
     }
     await log.checkpoint();
-    const each = (heapBytes() - before) / topics;
+    const each = (heapBytes() - before) / TOPICS;
     const { openFiles } = log.stats();
     await log.close();
     const started = performance.now();
     log = await openLog({ disk: openNodeDisk(folder) });
     const openMs = Math.round(performance.now() - started);
     t.diagnostic(`${Math.round(each)} bytes of memory a topic, opened again in ${openMs} ms`);
-    assert.equal([...log.topics()].length, topics);
-    const last = log.topic(`topic-${topics - 1}`)!.partitions[0]!;
+    assert.equal([...log.topics()].length, TOPICS);
+    const last = log.topic(`topic-${TOPICS - 1}`)!.partitions[0]!;
     assert.equal((await log.read(last, 0, 1_000)).nextOffset, 1);
     await log.close();
-    // Without a forced collection the heap holds garbage too, and the figure says nothing.
-    if (globalThis.gc !== undefined) assert.ok(each < bytesPerTopicMax, `${each}`);
+    // Without a forced collection the heap includes garbage, so the figure is not checked.
+    if (globalThis.gc !== undefined) assert.ok(each < BYTES_PER_TOPIC_MAX, `${each}`);
     assert.ok(openFiles < 10);
     assert.equal(readdirSync(join(folder, "topics")).length, 0);
     assert.ok(readdirSync(join(folder, "shared")).length < 5);

@@ -1,4 +1,4 @@
-// Damage that appears while the log is open: exactly what it touches cannot be read, and nothing is lost silently.
+// Damage to an open log: exactly the affected offsets cannot be read, and nothing is lost silently.
 import assert from "node:assert/strict";
 import { globSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,11 +26,11 @@ interface Stage {
   log: Log;
   partition: PartitionView;
   events: LogEvent[];
-  /** Paths of the partition's own segments, or of the shared ones. */
+  /** Paths of the segments, the partition's own and shared ones. */
   segments: string[];
 }
 
-/** A topic with many one-record batches of about 1 KiB in small segments, all of them on the disk. */
+/** A topic with many one-record batches in small segments, all of them on the disk. */
 async function stage(
   t: TestContext,
   options: Partial<LogOptions> = {},
@@ -54,7 +54,7 @@ async function stage(
     await appendAll(log, partition, [`k${at}=${"v".repeat(valueBytes)}${at}`]);
     if (at % 5 === 4) await log.checkpoint();
   }
-  // The one file that stays open is another one.
+  // The only file that may stay open is another one.
   const other = (await log.createTopic("other")).partitions[0]!;
   await appendAll(log, other, ["x"]);
   await log.checkpoint();
@@ -79,7 +79,7 @@ function flip(path: string, position: number): void {
   writeFileSync(path, bytes);
 }
 
-/** Reads everything as a reader that passes over damage does. */
+/** Reads everything, skipping damage. */
 async function readAround(log: Log, partition: PartitionView) {
   const offsets: number[] = [];
   const damages: [number, number][] = [];
@@ -112,7 +112,7 @@ async function waitUntil(isTrue: () => boolean): Promise<void> {
   }
 }
 
-const all = Array.from({ length: COUNT }, (_, offset) => offset);
+const ALL = Array.from({ length: COUNT }, (_, offset) => offset);
 const FIELDS = [
   { name: "base offset, raised", at: 7 },
   { name: "length", at: 10 },
@@ -130,7 +130,7 @@ for (const { name, at } of FIELDS) {
     const segment = own[1]!;
     flip(segment, positionsOf(segment)[2]! + at);
     const { offsets, damages } = await readAround(log, partition);
-    const lost = all.filter((offset) => !offsets.includes(offset));
+    const lost = ALL.filter((offset) => !offsets.includes(offset));
     assert.ok(lost.length >= 1 && lost.length <= 2, `lost ${lost.join()}`);
     for (const offset of lost) {
       assert.ok(damages.some(([from, to]) => from <= offset && offset < to));
@@ -149,7 +149,7 @@ for (const { name, at } of FIELDS) {
   });
 }
 
-test("a closed segment that is missing costs its own offsets alone", async (t) => {
+test("a missing closed segment costs only its own offsets", async (t) => {
   const { log, partition, segments } = await stage(t);
   const own = segments.filter((path) => path.includes("/topics/"));
   const base = Number(/(\d{20})-/.exec(own[1]!)![1]);
@@ -159,11 +159,11 @@ test("a closed segment that is missing costs its own offsets alone", async (t) =
   assert.deepEqual(damages, [[base, next]]);
   assert.deepEqual(
     offsets,
-    all.filter((offset) => offset < base || offset >= next),
+    ALL.filter((offset) => offset < base || offset >= next),
   );
 });
 
-test("damage at the start of a partition moves the log start behind it, also after a restart", async (t) => {
+test("damage at the start of a partition moves the log start after it, also after a restart", async (t) => {
   const { folder, log, partition, segments } = await stage(t);
   const own = segments.filter((path) => path.includes("/topics/"));
   const next = Number(/(\d{20})-/.exec(own[1]!)![1]);
@@ -183,7 +183,7 @@ test("damage at the start of a partition moves the log start behind it, also aft
   await again.close();
 });
 
-test("small batches that share a segment are not moved away from damage, so none is lost silently", async (t) => {
+test("small batches next to damage in a shared segment stay in place, so none is lost silently", async (t) => {
   const { log, partition, segments, events } = await stage(t, {}, 100);
   const shared = segments.filter((path) => path.includes("/shared/"));
   const target = shared.find((path) => positionsOf(path).length >= 5)!;
@@ -206,7 +206,7 @@ test("small batches that share a segment are not moved away from damage, so none
 });
 
 for (const { name, at } of FIELDS) {
-  test(`compaction leaves a segment with a flipped bit in a batch's ${name} as it is`, async (t) => {
+  test(`compaction does not touch a segment with a flipped bit in a batch's ${name}`, async (t) => {
     const { log, partition, segments } = await stage(t);
     await log.configureTopic(partition.topic, { cleanupPolicy: "compact" });
     const own = segments.filter((path) => path.includes("/topics/"));

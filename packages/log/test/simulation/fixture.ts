@@ -1,4 +1,4 @@
-// A log on a simulated disk for tests of one behaviour, and short ways to append to it.
+// A log on a simulated disk, and short ways to append to it.
 import { encodeBatch } from "../../src/batch/index.ts";
 import type { Log, LogOptions, PartitionView } from "../../src/index.ts";
 import { Random } from "./random.ts";
@@ -6,7 +6,12 @@ import { SimClock, SimDisk } from "./sim-disk.ts";
 import { openSimulated } from "./workload.ts";
 
 /** A log with its disk and clock. */
-export type Fixture = { log: Log; disk: SimDisk; clock: SimClock; random: Random };
+export interface Fixture {
+  log: Log;
+  disk: SimDisk;
+  clock: SimClock;
+  random: Random;
+}
 
 /** Opens a log on a new simulated disk, or on `disk`. */
 export async function openFixture(
@@ -32,7 +37,7 @@ export function recordOf(text: string, timestamp = 1) {
   return { key, value, headers: [], timestamp };
 }
 
-/** Appends each text as a batch of its own and waits for all of them. */
+/** Appends each text as its own batch and waits for all of them. */
 export async function appendAll(
   log: Log,
   partition: PartitionView,

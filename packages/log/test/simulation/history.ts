@@ -1,32 +1,32 @@
-// What a workload did and was told, and the judge that compares it with what a log holds.
+// Records a workload's appends and results, and compares them with the contents of a log.
 import assert from "node:assert/strict";
 import type { StoredRecord } from "../../src/batch/index.ts";
 import type { Log } from "../../src/index.ts";
 import { readAll } from "./read-all.ts";
 
-/** One entry of the workload: the values that it put into each partition, and what came of it. */
-export type HistoryEntry = {
+/** One entry of the workload: the values for each partition, and the result. */
+export interface HistoryEntry {
   parts: { topic: string; partition: number; values: string[] }[];
   outcome: "waiting" | "acknowledged" | "failed";
   offsets: number[];
-};
+}
 
-/** A moment of a history, as it was when the power went. */
-export type HistoryMoment = {
+/** The state of a history at the time of a power cut. */
+export interface HistoryMoment {
   entries: { entry: HistoryEntry; outcome: HistoryEntry["outcome"] }[];
   topics: string[];
   deleted: string[];
   trims: Map<string, number>;
-};
+}
 
-/** Notes everything in call order. */
+/** Records everything in call order. */
 export class History {
   readonly entries: HistoryEntry[] = [];
   readonly topics = new Set<string>();
-  /** Topics whose deletion was at least asked for. */
+  /** Topics whose deletion was requested. */
   readonly deleting = new Set<string>();
   readonly deleted = new Set<string>();
-  /** Highest log start that was asked for, and highest that was acknowledged, by partition. */
+  /** Highest requested log start, and highest acknowledged one, by partition. */
   readonly trimAsked = new Map<string, number>();
   readonly trimDone = new Map<string, number>();
 
@@ -43,8 +43,8 @@ export class History {
 }
 
 /**
- * Judges a recovered log: nothing acknowledged is missing or moved, entries are whole or absent,
- * order per partition holds, nothing is there twice, nothing came from nowhere.
+ * Checks a recovered log: no acknowledged record is missing or moved, entries are complete or absent, order within a
+ * partition holds, and there are no duplicate or unknown records.
  */
 export async function judge(log: Log, moment: ReturnType<History["moment"]>): Promise<void> {
   assert.deepEqual(log.recovery.quarantined, [], "nothing was quarantined");
@@ -113,7 +113,7 @@ function checkEntry(
     for (const [at, value] of part.values.entries()) {
       const offset = found.get(`${place} ${value}`);
       const assigned = entry.offsets[index];
-      // Whether a record that is not there was trimmed can only be told by its offset.
+      // Only its offset tells whether a missing record was trimmed.
       if (offset === undefined && assigned !== undefined && assigned + at < logStart) continue;
       if (offset === undefined && assigned === undefined && logStart > 0) continue;
       if (offset === undefined) absent++;

@@ -1,3 +1,3 @@
-// A disk that remembers what a power cut may take, for tests of what stands on the log.
+// A disk that simulates power cuts, for tests of packages that use the log.
 export { Random } from "./random.ts";
 export { SimDisk } from "./sim-disk.ts";

@@ -1,4 +1,4 @@
-// A small seeded generator, so that every simulated run can be repeated.
+// A small seeded generator that makes simulated runs repeatable.
 
 /** Random numbers from a seed (mulberry32). */
 export class Random {
@@ -17,7 +17,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   }
 
-  /** A whole number from 0 to `below` − 1. */
+  /** An integer from 0 to `below` − 1. */
   below(below: number): number {
     return Math.floor(this.fraction() * below);
   }

@@ -1,4 +1,4 @@
-// Reads a partition as a consumer would, in small steps.
+// Reads a partition in small steps, like a consumer.
 import { decodeBatch, splitBatches, type StoredRecord } from "../../src/batch/index.ts";
 import type { Log, PartitionView } from "../../src/index.ts";
 

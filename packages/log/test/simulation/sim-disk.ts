@@ -1,37 +1,44 @@
-// A disk in memory that remembers what was synced, so that it can show what a crash leaves behind.
+// A disk in memory that tracks synced data and can produce the states after a crash.
 import { LogError } from "../../src/errors.ts";
 import type { Clock, Disk, DiskFile } from "../../src/disk/port.ts";
 import type { Random } from "./random.ts";
 
 type PendingWrite = { position: number; bytes: Buffer } | { length: number };
 
-/** A file's content: as it reads now, as it is on the medium, and what is in between. */
-type Inode = { now: Buffer; durable: Buffer; pending: PendingWrite[] };
+/** A file's contents: as read now, as on the medium, and the writes in between. */
+interface Inode {
+  now: Buffer;
+  durable: Buffer;
+  pending: PendingWrite[];
+}
 
-type NameChange = { name: string; inode: Inode | "folder" | undefined };
+interface NameChange {
+  name: string;
+  inode: Inode | "folder" | undefined;
+}
 
 /** A folder: names now, names on the medium, and the changes in between, in order. */
-type Folder = {
+interface Folder {
   now: Map<string, Inode | "folder">;
   durable: Map<string, Inode | "folder">;
   pending: NameChange[];
-};
+}
 
-/** What the disk is about to do; a fault function may answer with an error code. */
+/** A disk operation; the fault function may return an error code for it. */
 export type DiskOperation = "open" | "read" | "write" | "sync" | "rename" | "remove" | "folder";
 
-const sectorBytes = 512;
+const SECTOR_BYTES = 512;
 
 /** The disk. `random` decides delays and crash states. */
 export class SimDisk implements Disk {
   readonly #random: Random;
   readonly #folders = new Map<string, Folder>([["", emptyFolder()]]);
   #locked = false;
-  /** Operations so far. */
+  /** Number of operations so far. */
   operations = 0;
-  /** Bytes that fit; writes over it fail with ENOSPC, half done. */
+  /** Capacity in bytes; writes beyond it fail with ENOSPC, half done. */
   capacity = Number.POSITIVE_INFINITY;
-  /** Asked before each operation; an error code makes it fail. */
+  /** Called before each operation; an error code makes it fail. */
   fault: (operation: DiskOperation, path: string) => string | undefined = () => undefined;
   /** Called before each operation. */
   onOperation: () => void = () => undefined;
@@ -40,13 +47,13 @@ export class SimDisk implements Disk {
     this.#random = random;
   }
 
-  /** The disk as it may be after a power cut now: unsynced things kept, dropped, torn or reordered. */
+  /** A possible state of the disk after a power cut now: unsynced data kept, dropped, torn or reordered. */
   crash(random: Random): SimDisk {
     const after = new SimDisk(random);
     const inodes = new Map<Inode, Inode>();
     for (const [path, folder] of this.#folders) {
       const names = new Map(folder.durable);
-      // A journaling file system keeps the order of names, so a prefix of the changes is there.
+      // A journaling file system keeps the order of names, so a prefix of the changes survives.
       const kept = random.below(folder.pending.length + 1);
       for (const change of folder.pending.slice(0, kept)) applyName(names, change);
       const copy = emptyFolder();
@@ -61,7 +68,7 @@ export class SimDisk implements Disk {
     return after;
   }
 
-  /** The disk as a killed process leaves it: the page cache survives. */
+  /** The disk after the process was killed: the page cache survives. */
   kill(random: Random): SimDisk {
     const after = new SimDisk(random);
     const inodes = new Map<Inode, Inode>();
@@ -82,7 +89,7 @@ export class SimDisk implements Disk {
     return after;
   }
 
-  /** Flips a byte of a file where it lies, as a failing medium would. */
+  /** Flips a byte of a file in place, like a failing medium. */
   damage(path: string, position: number): void {
     const inode = this.#file(path);
     for (const bytes of [inode.now, inode.durable]) {
@@ -90,7 +97,7 @@ export class SimDisk implements Disk {
     }
   }
 
-  /** A file's bytes as they read now. */
+  /** A file's bytes as read now. */
   bytesOf(path: string): Buffer {
     return this.#file(path).now;
   }
@@ -196,7 +203,7 @@ export class SimDisk implements Disk {
           await this.#step("write", path);
           throw systemError("ENOSPC", path);
         }
-        // It may reach the medium at any time from now on, before the call returns as well.
+        // It may reach the medium at any time from now on, even before the call returns.
         write(inode, position, bytes);
         await this.#step("write", path);
       },
@@ -261,7 +268,7 @@ export class SimDisk implements Disk {
   }
 }
 
-/** A clock that stands still until it is moved. */
+/** A clock that only moves when it is told to. */
 export class SimClock implements Clock {
   #now = 1_700_000_000_000;
   readonly #timers = new Set<{ at: number; run: () => void }>();
@@ -276,7 +283,7 @@ export class SimClock implements Clock {
     return () => void this.#timers.delete(timer);
   }
 
-  /** Moves on and runs what is due. */
+  /** Moves the clock and runs due timers. */
   advance(ms: number): void {
     this.#now += ms;
     for (const timer of this.#timers) {
@@ -336,7 +343,7 @@ function surviving(inode: Inode, done: Map<Inode, Inode>, random: Random): Inode
   return survived;
 }
 
-// A torn write: some of its sectors are there, others are as they were, in no order.
+// A torn write: some of its sectors were written, in no particular order.
 function tear(
   content: Buffer,
   { position, bytes }: { position: number; bytes: Buffer },
@@ -344,7 +351,7 @@ function tear(
 ): Buffer<ArrayBuffer> {
   let torn = Buffer.from(content);
   for (let at = 0; at < bytes.length;) {
-    const size = Math.min(bytes.length - at, sectorBytes - ((position + at) % sectorBytes));
+    const size = Math.min(bytes.length - at, SECTOR_BYTES - ((position + at) % SECTOR_BYTES));
     if (random.chance(0.5)) {
       const sector = { position: position + at, bytes: bytes.subarray(at, at + size) };
       torn = Buffer.from(applyWrite(torn, sector));

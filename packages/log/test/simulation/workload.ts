@@ -1,19 +1,19 @@
-// A random but repeatable use of the log: many small and some large appends, topics that come and go.
+// A random, repeatable workload: many small and some large appends, topics that are created and deleted.
 import { encodeBatch, type NewRecord } from "../../src/batch/index.ts";
 import { LogError, openLog, type Log, type LogOptions, type SyncMode } from "../../src/index.ts";
 import type { History, HistoryEntry } from "./history.ts";
 import type { Random } from "./random.ts";
 import type { SimClock, SimDisk } from "./sim-disk.ts";
 
-/** Limits so small that a few hundred appends reach every part of the log. */
-export const smallLimits = {
+/** Limits so small that a few hundred appends exercise every part of the log. */
+export const SMALL_LIMITS = {
   journalFileBytes: 6_000,
   checkpointBytes: 8_000,
   inPlaceBytesMin: 700,
   groupBytesMax: 3_000,
   openFilesMax: 3,
   indexBytesMax: 500,
-  // The disk itself says when it is full; the reserve has tests of its own.
+  // The simulated disk decides when it is full; the reserve has its own tests.
   reserveBytes: 0,
 } satisfies Partial<LogOptions>;
 
@@ -25,10 +25,10 @@ export function openSimulated(
   options: Partial<LogOptions> & { sync?: SyncMode } = {},
 ): Promise<Log> {
   const randomId = () => random.bytes(16);
-  return openLog({ disk, clock, randomId, ...smallLimits, ...options });
+  return openLog({ disk, clock, randomId, ...SMALL_LIMITS, ...options });
 }
 
-/** Runs `steps` steps; every promise that the log gave has settled when it returns. */
+/** Runs `steps` steps; all promises of the log have settled when it returns. */
 export async function runWorkload(
   log: Log,
   random: Random,
@@ -51,7 +51,7 @@ export async function runWorkload(
     else if (choice < 91) waiting.push(trim(log, random, history));
     else if (choice < 94) waiting.push(compact(log, random));
     else clock.advance(random.below(20_000));
-    // Some steps come in one turn and share a group, others wait for the disk.
+    // Some steps share a microtask and a group, others wait for the disk.
     if (random.chance(0.4)) await waiting.at(-1);
   }
   await Promise.all(waiting);
@@ -120,13 +120,13 @@ async function trim(log: Log, random: Random, history: History): Promise<void> {
   history.trimDone.set(place, Math.max(history.trimDone.get(place) ?? 0, before));
 }
 
-// Records without keys all stay, so compaction rewrites segments and changes nothing to read.
+// Records without keys are all kept, so compaction rewrites segments without visible changes.
 async function compact(log: Log, random: Random): Promise<void> {
   const topic = log.topic(random.pick(["alpha", "beta"]));
   if (topic !== undefined) await note(log.compact(random.pick(topic.partitions)));
 }
 
-// Failures that the log declares are part of the run; anything else is a defect.
+// Failures with a `LogError` are part of the run; anything else is a defect.
 async function note(promise: Promise<unknown>): Promise<boolean> {
   try {
     await promise;

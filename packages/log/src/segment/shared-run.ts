@@ -1,17 +1,17 @@
-// A stretch of a shared segment: the batches of one partition in a frame that says whose they are.
+// A run in a shared segment: batches of one partition in a frame that describes the partition.
 import { describePartition } from "../partition/description.ts";
 import type { Partition, TailBatch } from "../partition/partition.ts";
-import { encodeFrame, entryHeaderBytes, frameHeaderBytes } from "../frame/frame.ts";
+import { encodeFrame, ENTRY_HEADER_BYTES, FRAME_HEADER_BYTES } from "../frame/frame.ts";
 import { encodeDescription } from "./segment-header.ts";
 
 /*
  * shared/<number>.log is a file of frames (see frame.ts). Each frame has two entries: the partition
  * as JSON, and its batches one after another. Extents refer to the batches alone. Files of version 1
- * are batches only.
+ * contain only batches.
  */
 
-/** Encodes batches for a write at `at`; `position` is where the first batch will be. */
-export function encodeStretch(
+/** Encodes batches for a write at `at`; `position` is the position of the first batch. */
+export function encodeSharedRun(
   salt: Buffer,
   at: number,
   partition: Partition,
@@ -23,6 +23,6 @@ export function encodeStretch(
   const { nextOffset } = batches.at(-1)!;
   const head = encodeDescription({ ...describePartition(partition), baseOffset, nextOffset });
   const frame = encodeFrame(salt, at, 0, [[head], batches.map((batch) => batch.bytes)]);
-  const position = at + frameHeaderBytes + entryHeaderBytes + head.length + entryHeaderBytes;
+  const position = at + FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES + head.length + ENTRY_HEADER_BYTES;
   return { ...frame, position };
 }
