@@ -65,11 +65,13 @@ export const pulseDefinition = defineConfig({
       unit: "connections",
     }),
     kafka_connections_per_address_max: key(count(1, 100_000, 1_000), {
-      description: "Kafka connections of one client address at a time; one more is closed at once.",
+      description:
+        "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once.",
       unit: "connections",
     }),
     kafka_idle_timeout_ms: key(count(1_000, 86_400_000, 600_000), {
-      description: "A Kafka connection on which nothing happens for so long is closed.",
+      description:
+        "A Kafka connection on which nothing happens for so long is closed. Clients that do not read their answers are disconnected after 30 s.",
       unit: "ms",
     }),
     kafka_auto_create_topics: key(z.boolean().default(true), {

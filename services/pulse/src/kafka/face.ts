@@ -27,7 +27,7 @@ import { createKafkaRoutes } from "./routes.ts";
 import { createPasswordStore, type PasswordUser } from "./sasl/credentials.ts";
 import type { CredentialStore } from "./sasl/mechanism.ts";
 import { createTokenCredentials } from "./sasl/token-credentials.ts";
-import type { ConnectionFault } from "./server/connection.ts";
+import type { ConnectionFault } from "./server/connection-context.ts";
 import { KafkaServer, type KafkaLimits } from "./server/listener.ts";
 import { TopicSettings } from "./topic-settings.ts";
 import type { Authentication } from "./server/session.ts";

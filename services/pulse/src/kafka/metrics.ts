@@ -5,13 +5,13 @@ import {
   type Histogram,
   type MetricRegistry,
 } from "@platform/kernel/metrics";
-import type { ConnectionFault } from "./server/connection.ts";
+import type { ConnectionFault } from "./server/connection-context.ts";
 
 /** Figures that are read when somebody asks. */
 export interface KafkaMetricSources {
   connections: () => number;
   refusedConnections: () => number;
-  /** Bytes of answers that are made or not sent yet. */
+  /** Bytes of answers that clients have not read. */
   responseBytes: () => number;
   /** Records written by Kafka clients. */
   records: () => number;
@@ -46,7 +46,7 @@ export class KafkaMetrics {
         gauge("platform_pulse_kafka_connections", "Kafka connections.", sources.connections()),
         gauge(
           "platform_pulse_kafka_response_bytes",
-          "Bytes of answers that are made or not sent yet.",
+          "Bytes of answers that Kafka clients have not read.",
           sources.responseBytes(),
         ),
         counter(
@@ -72,7 +72,7 @@ export class KafkaMetrics {
   }
 
   countFault(kind: ConnectionFault["kind"]): void {
-    this.#faults.with({ kind }).add(1);
+    this.#faults.with({ kind: kind.replace("-", "_") }).add(1);
   }
 }
 

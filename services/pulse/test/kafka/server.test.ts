@@ -1,10 +1,9 @@
-// What the listener does with clients that are slow, wrong or too many.
+// The listener and clients that are slow, wrong or too many.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { encodeBatch } from "@platform/log/batch";
 import { errorCodes } from "../../src/kafka/protocol/error-codes.ts";
 import { readResponse } from "../../src/kafka/protocol/frame.ts";
 import {
@@ -12,14 +11,11 @@ import {
   fetch,
   heartbeat,
   metadata,
-  produce,
 } from "../../src/kafka/protocol/messages/index.ts";
 import { FrameReader } from "../../src/kafka/server/frame-reader.ts";
 import { ByteBudget } from "../../src/kafka/server/budget.ts";
-import type { KafkaClient } from "./client.ts";
+import { fetchBody, fill, isServed, mebibyte, versionsBody } from "./requests.ts";
 import { KafkaStage } from "./stage.ts";
-
-const versionsBody = { clientSoftwareName: "test", clientSoftwareVersion: "1" };
 
 function frameOf(...parts: readonly (number | Buffer)[]): Buffer {
   const body = Buffer.concat(
@@ -28,36 +24,6 @@ function frameOf(...parts: readonly (number | Buffer)[]): Buffer {
   const length = Buffer.alloc(4);
   length.writeInt32BE(body.length);
   return Buffer.concat([length, body]);
-}
-
-async function isServed(client: KafkaClient): Promise<boolean> {
-  const { errorCode } = await client.ask(apiVersions, 3, versionsBody);
-  return errorCode === 0;
-}
-
-/** A batch of about `bytes` in topic `name`, partition 0. */
-async function fill(client: KafkaClient, name: string, bytes: number): Promise<void> {
-  await client.ask(metadata, 12, { topics: [{ name }] });
-  const records = [
-    encodeBatch([{ key: null, value: Buffer.alloc(bytes), headers: [], timestamp: 1 }]),
-  ];
-  const { topics } = await client.ask(produce, 9, {
-    acks: -1,
-    timeoutMs: 1000,
-    topics: [{ name, partitions: [{ index: 0, records }] }],
-  });
-  assert.equal(topics[0]!.partitions[0]!.errorCode, 0);
-}
-
-function fetchBody(name: string, maxWaitMs = 0) {
-  const partitions = [{ partition: 0, fetchOffset: 0, partitionMaxBytes: 64 * 1024 * 1024 }];
-  return {
-    maxWaitMs,
-    minBytes: 1,
-    maxBytes: 64 * 1024 * 1024,
-    isolationLevel: 0,
-    topics: [{ name, partitions }],
-  };
 }
 
 describe("a client that sends what is no request is cut off, and nobody else", () => {
@@ -167,34 +133,7 @@ test("a connection on which nothing happens is closed, one that waits for an ans
   assert.equal((await fetched).errorCode, 0);
 });
 
-test("answers to clients that do not read are bounded, and those clients are cut off", async () => {
-  const mebibyte = 1024 * 1024;
-  await using stage = await KafkaStage.open({
-    limits: { responseBytesMax: 4 * mebibyte, stallTimeoutMs: 1_000 },
-  });
-  const writer = await stage.connect();
-  await fill(writer, "large", mebibyte - 1_000);
-  const slow = await Promise.all(Array.from({ length: 8 }, () => stage.connect()));
-  let most = 0;
-  for (const client of slow) {
-    client.socket.pause();
-    for (let count = 0; count < 8; count++) client.send(fetch, 11, fetchBody("large"));
-  }
-  const endMs = performance.now() + 800;
-  while (performance.now() < endMs) {
-    most = Math.max(most, stage.server.responseBytes);
-    await sleep(5);
-  }
-  // One answer may go over: a batch is sent whole.
-  assert.ok(most > 2 * mebibyte && most <= 6 * mebibyte, `${most} bytes were held`);
-  while (stage.server.connectionCount > 1) await sleep(20);
-  assert.equal(stage.server.responseBytes, 0);
-  const found = await writer.ask(fetch, 11, fetchBody("large"));
-  assert.ok(found.topics[0]!.partitions[0]!.records!.length > mebibyte / 2);
-});
-
 test("large requests wait for room, and give it back", async () => {
-  const mebibyte = 1024 * 1024;
   await using stage = await KafkaStage.open({
     limits: { requestBytesMax: mebibyte, stallTimeoutMs: 1_000 },
   });
@@ -206,6 +145,15 @@ test("large requests wait for room, and give it back", async () => {
   await fill(writer, "large", 200_000);
   assert.ok(hog.isClosed);
   assert.equal(stage.server.requestBytes, 0);
+});
+
+test("a closing broker does not wait for clients that are idle", async () => {
+  await using stage = await KafkaStage.open();
+  const client = await stage.connect();
+  assert.ok(await isServed(client));
+  const startedMs = performance.now();
+  await stage.server.close(10_000);
+  assert.ok(performance.now() - startedMs < 5_000);
 });
 
 test("a closing broker answers what is under way, and takes nothing more", async () => {

@@ -14,7 +14,7 @@ import type { KafkaBroker } from "../../src/kafka/broker.ts";
 import { ByteQuota } from "../../src/kafka/quota.ts";
 import { createKafkaRoutes } from "../../src/kafka/routes.ts";
 import { createPasswordStore, type PasswordUser } from "../../src/kafka/sasl/credentials.ts";
-import type { ConnectionFault } from "../../src/kafka/server/connection.ts";
+import type { ConnectionFault } from "../../src/kafka/server/connection-context.ts";
 import { KafkaServer, type KafkaLimits } from "../../src/kafka/server/listener.ts";
 import { TopicSettings } from "../../src/kafka/topic-settings.ts";
 import { BatchShaper } from "../../src/publish/batch-shaper.ts";

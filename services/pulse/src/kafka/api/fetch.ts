@@ -46,9 +46,8 @@ export function fetchRoutes(broker: KafkaBroker): Route[] {
       await waitForBytes(broker, wishes, request, exchange);
       // Answers are sent in order: to read before this one's turn would be to hold bytes for nothing.
       await exchange.turn();
-      const bytesMax = Math.min(request.maxBytes, broker.fetchBytesMax);
-      if (!(await exchange.reserve(estimateBytes(wishes, bytesMax)))) return undefined;
-      const answers = await readAll(broker, wishes, bytesMax, exchange.version);
+      const bytesMax = Math.max(1, Math.min(request.maxBytes, broker.fetchBytesMax));
+      const answers = await readWithRoom(broker, wishes, bytesMax, exchange);
       const throttleTimeMs = broker.quotas.fetch.charge(tenant, countBytes(answers.values()));
       if (throttleTimeMs > 0) mute(exchange.session, throttleTimeMs);
       return {
@@ -154,29 +153,60 @@ async function measure(
   return bytes;
 }
 
-/** Bytes that an answer is likely to take. */
-function estimateBytes(wishes: readonly Wish[], bytesMax: number): number {
-  let bytes = 0;
-  for (const { view, offset, bytesMax: own } of wishes) {
-    if (view !== undefined && view.durableEnd > offset) bytes += Math.min(own, view.bytes);
-  }
-  return Math.max(0, Math.min(bytes, bytesMax));
-}
-
 /**
- * Reads the wishes in their order until `bytesMax` are there. A whole batch is read even if it is larger, or a
- * consumer could never get past it (KIP-74).
+ * Reads up to `bytesMax` bytes, fewer while clients have much to read. When they have too much, small batches are read all the
+ * same, so that consumers that keep up go on; larger ones wait for room, and without room in time there are no records: the
+ * consumer asks again.
  */
-async function readAll(
+async function readWithRoom(
   broker: KafkaBroker,
   wishes: readonly Wish[],
   bytesMax: number,
+  exchange: Exchange,
+): Promise<Map<Wish, PartitionAnswer>> {
+  let bytes = 0;
+  let batchBytes = 0;
+  for (const { view, offset, bytesMax: own } of wishes) {
+    if (view === undefined || view.durableEnd <= offset) continue;
+    bytes += Math.min(Math.max(1, own), view.bytes);
+    batchBytes = Math.max(batchBytes, Math.min(broker.settings.batchBytesMax, view.bytes));
+  }
+  const { version } = exchange;
+  if (bytes === 0) return readAll(broker, wishes, { bytesMax: 0 }, version);
+  const smallMax = Math.min(bytesMax, await exchange.reserveSmall(batchBytes));
+  if (smallMax > 0) {
+    const answers = await readAll(broker, wishes, { bytesMax: smallMax, isStrict: true }, version);
+    if (!isEmpty(answers.values())) return answers;
+  }
+  const granted = await exchange.reserve(Math.min(bytes, bytesMax), batchBytes);
+  return readAll(broker, wishes, { bytesMax: granted }, version);
+}
+
+/** Whether there is neither a record nor an error to tell. */
+function isEmpty(answers: Iterable<PartitionAnswer>): boolean {
+  for (const { records, errorCode } of answers) {
+    if (errorCode !== errorCodes.none || (records?.length ?? 0) > 0) return false;
+  }
+  return true;
+}
+
+/** Bounds of an answer. `isStrict`: also of its first batch, which otherwise may have any size, or no consumer got past it (KIP-74). */
+interface ReadBounds {
+  bytesMax: number;
+  isStrict?: boolean;
+}
+
+/** Reads the wishes in their order until `bytesMax` are there. */
+async function readAll(
+  broker: KafkaBroker,
+  wishes: readonly Wish[],
+  { bytesMax, isStrict = false }: ReadBounds,
   version: number,
 ): Promise<Map<Wish, PartitionAnswer>> {
   const answers = new Map<Wish, PartitionAnswer>();
-  let left = Math.max(1, bytesMax);
+  let left = bytesMax;
   for (const wish of wishes) {
-    const answer = await readWish(broker, wish, left, version);
+    const answer = await readWish(broker, wish, { bytesMax: left, isStrict }, version);
     for (const buffer of answer.records ?? []) left -= buffer.length;
     answers.set(wish, answer);
   }
@@ -194,14 +224,15 @@ function countBytes(answers: Iterable<PartitionAnswer>): number {
 async function readWish(
   broker: KafkaBroker,
   { topic, view, index, offset, bytesMax, errorCode }: Wish,
-  left: number,
+  { bytesMax: left, isStrict = false }: ReadBounds,
   version: number,
 ): Promise<PartitionAnswer> {
   if (view === undefined || errorCode !== errorCodes.none) return describe(index, errorCode, view);
   if (left <= 0 || view.durableEnd <= offset) return describe(index, errorCodes.none, view);
   try {
     const readMax = Math.max(1, Math.min(bytesMax, left));
-    const { buffers, nextOffset } = await readFilled(broker, view, offset, readMax);
+    const { buffers, bytes, nextOffset } = await readFilled(broker, view, offset, readMax);
+    if (isStrict && bytes > readMax) return describe(index, errorCodes.none, view);
     if (version < zstdVersionMin && buffers.some(holdsZstd)) {
       return describe(index, errorCodes.unsupportedCompressionType, view);
     }

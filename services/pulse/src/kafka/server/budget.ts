@@ -7,12 +7,12 @@ type Waiting = { bytes: number; grant: () => void };
  * a single wish larger than the whole budget is not refused, it is served alone.
  */
 export class ByteBudget {
-  readonly total: number;
+  readonly #total: number;
   #used = 0;
   #waiting: Waiting[] = [];
 
   constructor(total: number) {
-    this.total = total;
+    this.#total = total;
   }
 
   get used(): number {
@@ -44,19 +44,14 @@ export class ByteBudget {
     });
   }
 
-  /** Counts bytes that exist already. */
-  charge(bytes: number): void {
-    this.#used += bytes;
-  }
-
-  /** Gives bytes back that were granted or charged. */
+  /** Gives granted bytes back. */
   release(bytes: number): void {
     this.#used -= bytes;
     this.#serve();
   }
 
   #fits(bytes: number): boolean {
-    return this.#used === 0 || this.#used + bytes <= this.total;
+    return this.#used === 0 || this.#used + bytes <= this.#total;
   }
 
   #serve(): void {

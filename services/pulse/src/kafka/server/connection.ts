@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
-import type { ReadShortener, ReadTaker } from "@platform/kernel/sockets";
+import { Pace, type ReadTaker } from "@platform/kernel/sockets";
 import type { SaslExchange } from "../sasl/mechanism.ts";
 import { errorCodes } from "../protocol/error-codes.ts";
 import { ProtocolError } from "../protocol/error.ts";
@@ -13,11 +13,23 @@ import {
   writeResponse,
   type RequestHeader,
 } from "../protocol/frame.ts";
-import { apiVersions, saslAuthenticate, saslHandshake } from "../protocol/messages/index.ts";
+import {
+  apiVersions,
+  fetch,
+  heartbeat,
+  joinGroup,
+  leaveGroup,
+  offsetCommit,
+  produce,
+  saslAuthenticate,
+  saslHandshake,
+  syncGroup,
+} from "../protocol/messages/index.ts";
 import { Reader } from "../protocol/reader.ts";
-import type { ByteBudget } from "./budget.ts";
+import { AnswerQueue, type PendingAnswer } from "./answer-queue.ts";
+import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
 import { FrameReader } from "./frame-reader.ts";
-import type { Exchange, Route, RouteTable } from "./route.ts";
+import type { Exchange, Route } from "./route.ts";
 import type { Authentication, Session } from "./session.ts";
 
 /** Frames up to this size are read without asking the budget of requests. */
@@ -31,45 +43,25 @@ const openKeys: ReadonlySet<number> = new Set([
   saslAuthenticate.key,
 ]);
 
-/** What every connection of a listener shares. */
-export interface ConnectionContext {
-  routes: RouteTable;
-  /** Bytes of large requests that are being read or handled. */
-  requestBudget: ByteBudget;
-  /** Bytes of answers that are not sent yet. */
-  responseBudget: ByteBudget;
-  frameBytesMax: number;
-  arrayItemsMax: number;
-  /** Requests of one connection under way at once; then it is not read any further. */
-  inFlightMax: number;
-  shortenReads: ReadShortener;
-  /** A request was answered, or failed. */
-  onRequest(name: string, version: number, durationMs: number): void;
-  /** A complete request was followed by bytes of its frame, which are ignored. */
-  onSurplus(name: string): void;
-  /** The connection is closed because of what the client sent, or because a handler failed. */
-  onFault(fault: ConnectionFault): void;
-}
-
-/** Why a connection was closed by us. */
-export interface ConnectionFault {
-  kind: "malformed" | "unsupported" | "unauthenticated" | "internal";
-  remoteAddress: string;
-  reason: string;
-  error?: unknown;
-}
-
 /**
- * A request whose answer is not sent yet, in the order of arrival:
- *
- *     │ answered, head │ waiting │ answered │ …       sent from the head on, as far as answered
+ * Requests that are handled when they arrive, several of a connection at a time: their answers are small or, as those of
+ * JoinGroup and SyncGroup, point to what is kept anyway. Fetch waits for its turn and for room by itself, once there is
+ * something to read. All others may answer with much more than they ask with, and wait for both before they are handled.
  */
-interface Entry {
-  answer: readonly Buffer[] | "none" | undefined;
-  /** Budget bytes to give back when the answer has been sent. */
-  reserved: number;
-  onTurn: (() => void) | undefined;
-}
+const promptKeys: ReadonlySet<number> = new Set([
+  ...openKeys,
+  fetch.key,
+  heartbeat.key,
+  joinGroup.key,
+  leaveGroup.key,
+  offsetCommit.key,
+  produce.key,
+  syncGroup.key,
+]);
+/** Of a Fetch, for which no room is needed: the system's own buffers take as much of a client that keeps up. */
+const smallAnswerBytes = 64 * 1024;
+/** Longest wait of a Fetch for room, then its answer is empty: as the longest quota pause, well within clients' timeouts. */
+const roomWaitMs = 10_000;
 
 /** Serves one socket until either side closes it. */
 export class Connection {
@@ -77,20 +69,34 @@ export class Connection {
   readonly #socket: Socket;
   readonly #context: ConnectionContext;
   readonly #frames: FrameReader;
-  readonly #queue: Entry[] = [];
+  readonly #answers: AnswerQueue;
   readonly #gone = new AbortController();
+  readonly #requestPace = new Pace();
   #isReading = false;
   #isResting = false;
   #isClosing = false;
   /** Budget bytes of the frame that is being read. */
   #frameReserved = 0;
+  /** Whether the client had begun a request at the last sweep, and has not sent the rest since. */
+  #isMidRequest = false;
+  #idleSinceMs = performance.now();
+  #readBytes = 0;
 
   constructor(socket: Socket, session: Session, context: ConnectionContext) {
     this.#socket = socket;
     this.session = session;
     this.#context = context;
     this.#frames = new FrameReader(context.frameBytesMax);
+    this.#answers = new AnswerQueue(socket, context.outgoing, context.outgoingBounds, {
+      onProgress: () => {
+        if (this.#isClosing) this.#endIfAnswered();
+        else void this.#read();
+      },
+      onFault: (fault) => this.#fail(fault, `answers are not read: ${fault}`),
+      onError: (error) => this.#fail("internal", error),
+    });
     const onRead: ReadTaker = (bytes, length, isShared) => {
+      if (this.#isClosing) return;
       this.#frames.push(bytes, length, isShared);
       if (this.#isReading) this.#restAbove(readAheadBytes);
       else void this.#read();
@@ -102,22 +108,36 @@ export class Connection {
     socket.on("error", () => undefined);
   }
 
-  /** Whether it is the broker that has something to do: answers that are made, bytes that wait for room. */
-  get isWorking(): boolean {
-    const isMaking = this.#queue.length > 0 && this.#socket.writableLength === 0;
-    return isMaking || (this.#isReading && this.#socket.writableLength === 0);
-  }
-
-  /** Whether the client has begun a request, or has answers to take. */
-  get isMidway(): boolean {
-    return this.#frames.bytes > 0 || this.#socket.writableLength > 0;
+  /**
+   * Closes the connection if the client has stopped in the middle of a request, or has been idle for too long. A client that
+   * has answers to read is judged by what it reads alone, in the sweep of the budget. `elapsedMs`: since the last sweep.
+   */
+  sweep(nowMs: number, elapsedMs: number): void {
+    this.#answers.settle();
+    const { bytesRead } = this.#socket;
+    const isOurTurn = this.#isReading || this.#answers.size > 0;
+    if (isOurTurn || this.#answers.isUnread || bytesRead !== this.#readBytes) {
+      this.#idleSinceMs = nowMs;
+    }
+    this.#readBytes = bytesRead;
+    if (nowMs - this.#idleSinceMs >= this.#context.idleTimeoutMs) {
+      this.#socket.destroy();
+      return;
+    }
+    const wasMidRequest = this.#isMidRequest;
+    this.#isMidRequest = this.#frames.bytes > 0 && !isOurTurn && !this.#answers.isUnread;
+    if (!this.#isMidRequest) return;
+    if (!wasMidRequest) this.#requestPace.restart(bytesRead);
+    else if (this.#requestPace.isTooSlow(this.#context.requestPace, elapsedMs, bytesRead)) {
+      this.#fail("slow-request", "a request does not arrive");
+    }
   }
 
   /** Takes no more requests; closes when what is under way has been answered. */
   drain(): void {
     this.#isClosing = true;
     this.#socket.pause();
-    if (this.#queue.length === 0) this.#socket.end();
+    this.#endIfAnswered();
   }
 
   destroy(): void {
@@ -136,11 +156,16 @@ export class Connection {
     }
     this.#isReading = false;
     if (this.#isClosing) return;
-    if (this.#queue.length >= this.#context.inFlightMax) this.#restAbove(0);
+    if (this.#isHeldBack) this.#restAbove(0);
     else if (this.#isResting) {
       this.#isResting = false;
       this.#socket.resume();
     }
+  }
+
+  /** Whether the client has to take answers before anything further is started. */
+  get #isHeldBack(): boolean {
+    return this.#answers.isHeldBack || this.#answers.size >= this.#context.inFlightMax;
   }
 
   #restAbove(bytes: number): void {
@@ -150,7 +175,7 @@ export class Connection {
   }
 
   async #readOne(): Promise<boolean> {
-    if (this.#queue.length >= this.#context.inFlightMax) return false;
+    if (this.#isHeldBack) return false;
     const { signal } = this.#gone;
     const mutedMs = this.session.mutedUntilMs - performance.now();
     if (mutedMs > 0) await waitFor(mutedMs, signal);
@@ -165,12 +190,7 @@ export class Connection {
     if (frame === undefined) return false;
     const reserved = this.#frameReserved;
     this.#frameReserved = 0;
-    // A client that does not read its answers gets no further ones made.
-    const { responseBudget } = this.#context;
-    if (responseBudget.used >= responseBudget.total) {
-      if (!(await responseBudget.take(1, signal))) return false;
-      responseBudget.release(1);
-    }
+    this.#isMidRequest = false;
     const handled = this.#start(frame).finally(() => {
       if (reserved > 0) this.#context.requestBudget.release(reserved);
     });
@@ -181,8 +201,7 @@ export class Connection {
 
   async #start(frame: Buffer): Promise<void> {
     const started = performance.now();
-    const entry: Entry = { answer: undefined, reserved: 0, onTurn: undefined };
-    this.#queue.push(entry);
+    const entry = this.#answers.add();
     const { authentication } = this.session;
     try {
       if (authentication.state === "under way" && authentication.isBare) {
@@ -204,45 +223,81 @@ export class Connection {
       const { message } = found;
       const body = readRequestBody(reader, message, header.apiVersion);
       if (reader.remaining > 0) this.#context.onSurplus(message.name);
+      if (!promptKeys.has(message.key)) {
+        await this.#answers.turn(entry);
+        if (!(await this.#enterRoom(entry))) return;
+      }
       const response = await found.handle(body as never, this.#createExchange(header, entry));
       this.#context.onRequest(message.name, header.apiVersion, performance.now() - started);
-      const answer =
+      const { apiVersion, correlationId } = header;
+      this.#answers.answer(
+        entry,
         response === undefined
           ? "none"
-          : writeResponse(message, header.apiVersion, header.correlationId, response);
-      this.#answer(entry, answer);
+          : () => writeResponse(message, apiVersion, correlationId, response),
+      );
       if (this.session.authentication.state === "refused") this.drain();
     } catch (error) {
       this.#fail(error instanceof ProtocolError ? "malformed" : "internal", error);
     }
   }
 
-  #createExchange(header: RequestHeader, entry: Entry): Exchange {
+  #createExchange(header: RequestHeader, entry: PendingAnswer): Exchange {
     const { signal } = this.#gone;
     return {
       session: this.session,
       version: header.apiVersion,
       clientId: header.clientId ?? "",
       signal,
-      turn: () => {
-        if (this.#queue[0] === entry || signal.aborted) return Promise.resolve();
-        return new Promise((resolve) => (entry.onTurn = resolve));
+      turn: () => this.#answers.turn(entry),
+      reserve: async (bytes, pieceBytes) => {
+        const { outgoing } = this.#context;
+        entry.release?.();
+        entry.release = undefined;
+        if (!(await this.#enterRoom(entry, roomWaitMs))) return 0;
+        if (!(await this.#beginReading(entry, Math.max(bytes, pieceBytes)))) return 0;
+        return outgoing.isTight ? Math.min(bytes, outgoing.windowBytes) : bytes;
       },
-      reserve: async (bytes) => {
-        const isGranted = await this.#context.responseBudget.take(bytes, signal);
-        if (!isGranted) return false;
-        if (signal.aborted) {
-          this.#context.responseBudget.release(bytes);
-          return false;
-        }
-        entry.reserved += bytes;
-        return true;
+      reserveSmall: async (pieceBytes) => {
+        if (!this.#context.room.isCrowded) return 0;
+        return (await this.#beginReading(entry, pieceBytes)) ? smallAnswerBytes : 0;
       },
     };
   }
 
+  /** Waits until `bytes` may be read from the log for an answer, which gives them back. False if the connection is gone. */
+  async #beginReading(entry: PendingAnswer, bytes: number): Promise<boolean> {
+    const { readingBudget } = this.#context;
+    const { signal } = this.#gone;
+    if (!(await readingBudget.take(bytes, signal))) return false;
+    return this.#hold(entry, () => readingBudget.release(bytes));
+  }
+
+  /** Waits until clients have little enough to read. False after `timeoutMs`, or if the connection is gone. */
+  async #enterRoom(entry: PendingAnswer, timeoutMs?: number): Promise<boolean> {
+    const leave = await this.#context.room.enter(this.#gone.signal, timeoutMs);
+    return leave !== undefined && this.#hold(entry, leave);
+  }
+
+  /** Has `release` called when the answer has been written or never will be; false in the latter case. */
+  #hold(entry: PendingAnswer, release: () => void): boolean {
+    if (this.#gone.signal.aborted) {
+      release();
+      return false;
+    }
+    const before = entry.release;
+    entry.release =
+      before === undefined
+        ? release
+        : () => {
+            before();
+            release();
+          };
+    return true;
+  }
+
   /** KIP-511: ApiVersions of an unknown version is answered in version 0, with what there is. */
-  #refuseVersion(header: RequestHeader, entry: Entry): void {
+  #refuseVersion(header: RequestHeader, entry: PendingAnswer): void {
     const name = this.#context.routes.get(header.apiKey)?.message.name ?? `key ${header.apiKey}`;
     if (header.apiKey !== apiVersions.key) {
       this.#fail("unsupported", `request ${name}, version ${header.apiVersion}`);
@@ -258,11 +313,15 @@ export class Connection {
         },
       ],
     };
-    this.#answer(entry, writeResponse(apiVersions, 0, header.correlationId, body));
+    this.#answers.answer(entry, () => writeResponse(apiVersions, 0, header.correlationId, body));
   }
 
   /** After SaslHandshake 0 the mechanism's messages are frames of their own, both ways. */
-  async #authenticateBare(frame: Buffer, entry: Entry, exchange: SaslExchange): Promise<void> {
+  async #authenticateBare(
+    frame: Buffer,
+    entry: PendingAnswer,
+    exchange: SaslExchange,
+  ): Promise<void> {
     const step = await exchange.step(frame);
     if (step.kind === "failed") {
       // There is no form for an error here: the end of the connection is the answer.
@@ -274,41 +333,14 @@ export class Connection {
     }
     const length = Buffer.alloc(frameLengthBytes);
     length.writeInt32BE(step.bytes.length);
-    this.#answer(entry, [length, step.bytes]);
+    this.#answers.answer(entry, () => [length, step.bytes]);
   }
 
-  #answer(entry: Entry, answer: readonly Buffer[] | "none"): void {
-    if (this.#gone.signal.aborted) return;
-    entry.answer = answer;
-    this.#flush();
-    void this.#read();
-  }
-
-  #flush(): void {
-    if (this.#queue[0]?.answer === undefined) return;
-    this.#socket.cork();
-    while (this.#queue[0]?.answer !== undefined) this.#send(this.#queue.shift()!);
-    this.#socket.uncork();
-    this.#queue[0]?.onTurn?.();
-    if (this.#isClosing && this.#queue.length === 0) this.#socket.end();
-  }
-
-  #send({ answer, reserved }: Entry): void {
-    const { responseBudget } = this.#context;
-    if (answer === undefined || answer === "none") {
-      if (reserved > 0) responseBudget.release(reserved);
-      return;
-    }
-    let bytes = 0;
-    for (const part of answer) bytes += part.length;
-    // What was reserved was a guess; what is held from now on is known.
-    if (bytes > reserved) responseBudget.charge(bytes - reserved);
-    else if (bytes < reserved) responseBudget.release(reserved - bytes);
-    for (const [index, part] of answer.entries()) {
-      // The callback comes when the bytes are out, and with an error when they never will be.
-      if (index < answer.length - 1) this.#socket.write(part);
-      else this.#socket.write(part, () => responseBudget.release(bytes));
-    }
+  /** Once nothing is left to be answered. Further bytes are dropped, so that the client's own end is seen. */
+  #endIfAnswered(): void {
+    if (this.#answers.size > 0 || this.#socket.writableEnded) return;
+    this.#socket.end();
+    this.#socket.resume();
   }
 
   #fail(kind: ConnectionFault["kind"], error: unknown): void {
@@ -326,11 +358,7 @@ export class Connection {
   #end(): void {
     this.#isClosing = true;
     this.#gone.abort();
-    for (const { reserved, onTurn } of this.#queue) {
-      if (reserved > 0) this.#context.responseBudget.release(reserved);
-      onTurn?.();
-    }
-    this.#queue.length = 0;
+    this.#answers.close();
     if (this.#frameReserved > 0) this.#context.requestBudget.release(this.#frameReserved);
     this.#frameReserved = 0;
   }

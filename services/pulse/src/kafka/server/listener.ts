@@ -2,9 +2,11 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
-import { createReadShortener } from "@platform/kernel/sockets";
+import { ConnectionBounds, createReadShortener, OutgoingBudget } from "@platform/kernel/sockets";
+import { AnswerRoom } from "./answer-room.ts";
 import { ByteBudget } from "./budget.ts";
-import { Connection, type ConnectionContext, type ConnectionFault } from "./connection.ts";
+import type { ConnectionContext, ConnectionFault } from "./connection-context.ts";
+import { Connection } from "./connection.ts";
 import type { RouteTable } from "./route.ts";
 import type { Authentication } from "./session.ts";
 
@@ -12,12 +14,16 @@ const sweepMs = 1_000;
 const handshakeTimeoutMs = 10_000;
 /** Bytes that one read may bring. */
 const readBytes = 65_536;
+/** Of a request that has begun, within `stallTimeoutMs`: as of an HTTP request's body. */
+const requestPaceBytes = 7_680;
+/** Of answers. A client that needs longer for half a default partition answer (1 MiB) gives up by itself (30 s). */
+const answerPace = { bytesMin: 524_288, windowMs: 60_000 };
 
 /** Bounds of the Kafka face, over all of its listeners. */
 export interface KafkaLimits {
   /** Connections at once; further ones are closed at once. Default 2 000. */
   connectionsMax: number;
-  /** Connections of one client address at once; further ones are closed at once. Default 1 000. */
+  /** Those of one IPv4 address or one IPv6 network of 64 bits; further ones are closed at once. Default 1 000. */
   connectionsPerAddressMax: number;
   /** Largest request in bytes. Default 16 MiB. */
   frameBytesMax: number;
@@ -27,11 +33,18 @@ export interface KafkaLimits {
   inFlightMax: number;
   /** Bytes of requests over 64 KiB that are read or handled at once. Default 128 MiB. */
   requestBytesMax: number;
-  /** Bytes of answers that are made or not sent yet. Default 128 MiB. */
+  /**
+   * Bytes of answers that clients have not read. Beyond it Fetch and what else may have a large answer waits, and clients that
+   * have read nothing for longest are disconnected. Half as much again may be in memory while it is read from the log.
+   * Default 128 MiB.
+   */
   responseBytesMax: number;
   /** A connection on which nothing happens is closed after this time, in ms. Default 10 min. */
   idleTimeoutMs: number;
-  /** A client that has begun a request or has answers to read, and does neither go on, is cut. Default 30 s. */
+  /**
+   * A client that reads none of its answers for so long, or sends less than 7.5 KiB of a request that it has begun, is
+   * disconnected, in ms. Default 30 s.
+   */
   stallTimeoutMs: number;
 }
 
@@ -48,13 +61,13 @@ export const kafkaLimitsDefault: KafkaLimits = {
   stallTimeoutMs: 30_000,
 };
 
-/** What a Kafka server is made of. */
+/** Options of a Kafka server. */
 export interface KafkaServerOptions {
   routes: RouteTable;
   limits?: Partial<KafkaLimits>;
-  /** What clients are told; by default the address that they have reached. */
+  /** The address that clients are told; by default the address that they have reached. */
   advertised?: { host: string; port: number };
-  /** How much of authentication a new client is spared. */
+  /** Authentication of a new client: demanded, or done already. */
   admit(remoteAddress: string): Authentication;
   onRequest?(name: string, version: number, durationMs: number): void;
   onSurplus?(name: string): void;
@@ -68,28 +81,38 @@ export interface KafkaListener {
   stop(): Promise<void>;
 }
 
-type Tracked = { socket: Socket; connection: Connection; progress: number; sinceMs: number };
-
 /** Serves the Kafka protocol on any number of listeners, within one set of bounds. */
 export class KafkaServer {
   readonly limits: KafkaLimits;
   readonly #options: KafkaServerOptions;
   readonly #context: ConnectionContext;
-  readonly #connections = new Set<Tracked>();
-  /** Sockets by client address, those in a TLS handshake included. */
-  readonly #addresses = new Map<string, number>();
+  readonly #connections = new Map<Socket, Connection>();
+  /** Counts sockets in a TLS handshake, too. */
+  readonly #bounds: ConnectionBounds;
   readonly #servers = new Set<Server>();
   readonly #sweeper: NodeJS.Timeout;
+  #sweptAtMs = performance.now();
   /** Connections that were closed at once because there were too many. */
   refusedCount = 0;
 
   constructor(options: KafkaServerOptions) {
     this.#options = options;
     this.limits = { ...kafkaLimitsDefault, ...options.limits };
+    const { responseBytesMax, stallTimeoutMs } = this.limits;
+    const outgoing = new OutgoingBudget(responseBytesMax);
+    this.#bounds = new ConnectionBounds({
+      connectionsMax: this.limits.connectionsMax,
+      perAddressMax: this.limits.connectionsPerAddressMax,
+    });
     this.#context = {
       routes: options.routes,
       requestBudget: new ByteBudget(this.limits.requestBytesMax),
-      responseBudget: new ByteBudget(this.limits.responseBytesMax),
+      readingBudget: new ByteBudget(responseBytesMax / 2),
+      outgoing,
+      room: new AnswerRoom(outgoing),
+      outgoingBounds: { writeStallMs: stallTimeoutMs, answerPace },
+      requestPace: { bytesMin: requestPaceBytes, windowMs: stallTimeoutMs },
+      idleTimeoutMs: this.limits.idleTimeoutMs,
       frameBytesMax: this.limits.frameBytesMax,
       arrayItemsMax: this.limits.arrayItemsMax,
       inFlightMax: this.limits.inFlightMax,
@@ -98,7 +121,7 @@ export class KafkaServer {
       onSurplus: (name) => options.onSurplus?.(name),
       onFault: (fault) => options.onFault?.(fault),
     };
-    this.#sweeper = setInterval(() => this.#sweep(performance.now()), sweepMs);
+    this.#sweeper = setInterval(() => this.#sweep(), sweepMs);
     this.#sweeper.unref();
   }
 
@@ -106,9 +129,9 @@ export class KafkaServer {
     return this.#connections.size;
   }
 
-  /** Bytes of answers that clients have not taken yet, or that are being made. */
+  /** Bytes of answers that clients have not read. */
   get responseBytes(): number {
-    return this.#context.responseBudget.used;
+    return this.#context.outgoing.heldBytes;
   }
 
   /** Bytes of large requests that are being read or handled. */
@@ -129,9 +152,7 @@ export class KafkaServer {
             this.#accept(socket);
           });
     // Sockets that are still in the handshake count, too. The plain server's own listener comes after this one.
-    server.prependListener("connection", (socket: Socket) => this.#countAddress(socket));
-    server.maxConnections = this.limits.connectionsMax;
-    server.on("drop", () => this.refusedCount++);
+    server.prependListener("connection", (socket: Socket) => this.#admit(socket));
     server.listen({
       port: address.port,
       ...(address.host === undefined ? {} : { host: address.host }),
@@ -147,10 +168,10 @@ export class KafkaServer {
   /** Stops listening, lets requests under way finish for at most `graceMs`, then cuts. */
   async close(graceMs: number): Promise<void> {
     const stopping = Array.from(this.#servers, (server) => this.#stop(server));
-    const ended = Array.from(this.#connections, ({ socket }) => awaitClose(socket));
-    for (const { connection } of this.#connections) connection.drain();
+    const ended = Array.from(this.#connections.keys(), awaitClose);
+    for (const connection of this.#connections.values()) connection.drain();
     const deadline = setTimeout(() => {
-      for (const { connection } of this.#connections) connection.destroy();
+      for (const connection of this.#connections.values()) connection.destroy();
     }, graceMs);
     await Promise.all([...stopping, ...ended]);
     clearTimeout(deadline);
@@ -162,29 +183,19 @@ export class KafkaServer {
     return new Promise((resolve) => server.close(() => resolve()));
   }
 
-  #countAddress(socket: Socket): void {
-    const address = plainAddress(socket.remoteAddress ?? "");
-    const count = this.#addresses.get(address) ?? 0;
-    if (count >= this.limits.connectionsPerAddressMax) {
-      this.refusedCount++;
-      socket.destroy();
+  #admit(socket: Socket): void {
+    const address = socket.remoteAddress ?? "";
+    if (this.#bounds.admit(address) === "admitted") {
+      socket.once("close", () => this.#bounds.release(address));
       return;
     }
-    this.#addresses.set(address, count + 1);
-    socket.once("close", () => {
-      const left = this.#addresses.get(address)! - 1;
-      if (left === 0) this.#addresses.delete(address);
-      else this.#addresses.set(address, left);
-    });
+    this.refusedCount++;
+    socket.on("error", () => undefined);
+    socket.destroy();
   }
 
   #accept(socket: Socket): void {
     if (socket.destroyed) return;
-    if (this.#connections.size >= this.limits.connectionsMax) {
-      this.refusedCount++;
-      socket.destroy();
-      return;
-    }
     const remoteAddress = plainAddress(socket.remoteAddress ?? "");
     const local = { host: plainAddress(socket.localAddress ?? ""), port: socket.localPort ?? 0 };
     const connection = new Connection(
@@ -197,25 +208,18 @@ export class KafkaServer {
       },
       this.#context,
     );
-    const tracked = { socket, connection, progress: 0, sinceMs: performance.now() };
-    this.#connections.add(tracked);
-    socket.once("close", () => this.#connections.delete(tracked));
+    this.#connections.set(socket, connection);
+    socket.once("close", () => this.#connections.delete(socket));
   }
 
-  /** Closes what is idle for too long, and what has stalled in the middle of something. */
-  #sweep(now: number): void {
-    const { idleTimeoutMs, stallTimeoutMs } = this.limits;
-    for (const tracked of this.#connections) {
-      const { socket, connection } = tracked;
-      const progress = socket.bytesRead + socket.bytesWritten - socket.writableLength;
-      if (progress !== tracked.progress || connection.isWorking) {
-        tracked.progress = progress;
-        tracked.sinceMs = now;
-        continue;
-      }
-      const limitMs = connection.isMidway ? stallTimeoutMs : idleTimeoutMs;
-      if (now - tracked.sinceMs >= limitMs) connection.destroy();
-    }
+  /** Closes connections that are idle, or whose clients send or read too slowly. */
+  #sweep(): void {
+    const nowMs = performance.now();
+    // While this process was busy with something else, clients are not to blame.
+    const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * sweepMs);
+    this.#sweptAtMs = nowMs;
+    for (const connection of this.#connections.values()) connection.sweep(nowMs, elapsedMs);
+    this.#context.room.sweep(elapsedMs);
   }
 }
 

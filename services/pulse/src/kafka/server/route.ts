@@ -10,14 +10,22 @@ export interface Exchange {
   readonly clientId: string;
   /** Fires when the connection is gone. */
   readonly signal: AbortSignal;
-  /** Resolves when every earlier request of the connection has been answered. */
+  /**
+   * Resolves when every earlier request of the connection has been answered and the client has read most of those answers,
+   * or when the connection is gone.
+   */
   turn(): Promise<void>;
   /**
-   * Asks for bytes of the budget of all answers; they are given back when the answer has been sent.
-   * Only for a request whose turn it is: otherwise it would hold bytes behind one that waits for them.
-   * False if the connection went away.
+   * Waits for room for an answer of up to `bytes`, read in pieces of up to `pieceBytes`; resolves with the bytes that it may
+   * have, fewer while clients have much to read. 0 if there was no room in time, or the connection is gone. The answer gives
+   * the room back. Only for a request whose turn it is: otherwise it would hold room behind one that waits for it.
    */
-  reserve(bytes: number): Promise<boolean>;
+  reserve(bytes: number, pieceBytes: number): Promise<number>;
+  /**
+   * As `reserve`, while there is no room: resolves with the bytes of a small answer, which needs none. 0 if there is room or
+   * nobody to answer.
+   */
+  reserveSmall(pieceBytes: number): Promise<number>;
 }
 
 /** A handler: gives the response, or undefined if the client wants none. */
