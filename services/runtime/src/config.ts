@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
 import type { ConfigKey } from "@platform/kernel/config";
-import { catalogue } from "./catalogue/index.ts";
+import { SERVICES } from "./services/index.ts";
 
 /** The platform's version. */
 export const VERSION = "1.0.0";
@@ -16,7 +16,7 @@ const listenerKeys: Record<
   string,
   ConfigKey<ReturnType<typeof addressKey>["schema"]>
 > = Object.fromEntries(
-  catalogue.flatMap((entry) =>
+  SERVICES.flatMap((entry) =>
     entry.listeners.map((listener) => [
       listener.key,
       addressKey(listener.default, { description: listener.description, env: [listener.env] }),
@@ -27,7 +27,7 @@ const listenerKeys: Record<
 /** Keys of `platform up`, the listeners' addresses among them. */
 const upOptions = {
   only: key(z.array(z.string()).max(64).default([]), {
-    description: `Start these services alone, and what they need: ${catalogue.map(({ name }) => name).join(", ")}.`,
+    description: `Start these services alone, and what they need: ${SERVICES.map(({ name }) => name).join(", ")}.`,
     env: [],
   }),
   data: key(z.string().min(1).default("./data"), {

@@ -1,7 +1,7 @@
 // The `platform` command line: flags and environment, command, exit code.
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
-import { catalogue } from "./catalogue/index.ts";
+import { SERVICES } from "./services/index.ts";
 import { runUp } from "./command/up.ts";
 import { UNBUILT_COMMANDS, VERSION, configDefinition } from "./config.ts";
 
@@ -33,11 +33,11 @@ export async function main(): Promise<void> {
   });
 }
 
-// The keys come from the catalogue, so their types are known there and not by name.
+// The keys come from the SERVICES, so their types are known there and not by name.
 function collectAddresses(options: object): Map<string, ListenAddress> {
   const values = options as Readonly<Record<string, ListenAddress>>;
   return new Map(
-    catalogue.flatMap(({ listeners }) =>
+    SERVICES.flatMap(({ listeners }) =>
       listeners.flatMap(({ key }) => {
         const address = values[key];
         return address === undefined ? [] : [[key, address] as const];

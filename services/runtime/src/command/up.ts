@@ -7,16 +7,16 @@ import { explainListenError, runService } from "@platform/kernel/lifecycle";
 import type { ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
-import { formatUrl, getAddress } from "../catalogue/entry.ts";
-import type { EntryContext, ServiceEntry } from "../catalogue/entry.ts";
-import { selectEntries } from "../catalogue/index.ts";
+import { formatUrl, getAddress } from "../services/entry.ts";
+import type { EntryContext, ServiceEntry } from "../services/entry.ts";
+import { selectEntries } from "../services/index.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
-import { createLogStream } from "../fleet/log-stream.ts";
-import type { LogStream } from "../fleet/log-stream.ts";
-import { createSupervisedProcess } from "../fleet/supervised-process.ts";
-import type { SupervisedProcess } from "../fleet/supervised-process.ts";
-import { formatScreen, formatScreenJson } from "../screen/first-screen.ts";
-import type { ScreenService } from "../screen/first-screen.ts";
+import { createLogStream } from "../supervisor/log-stream.ts";
+import type { LogStream } from "../supervisor/log-stream.ts";
+import { createSupervisedProcess } from "../supervisor/supervised-process.ts";
+import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
+import { formatBanner, formatBannerJson } from "../banner.ts";
+import type { BannerService } from "../banner.ts";
 
 /** How `up` was called. */
 export interface UpOptions {
@@ -55,7 +55,7 @@ export async function runUp(options: UpOptions): Promise<never> {
   const { drainTimeoutMs, version } = options;
   const lifecycleOptions = { service: "platform", version, logger: log.logger, drainTimeoutMs };
   return runService(lifecycleOptions, async (lifecycle) => {
-    const running: ScreenService[] = [];
+    const running: BannerService[] = [];
     const notes: string[] = [];
     try {
       for (const entry of entries) {
@@ -94,7 +94,7 @@ export async function runUp(options: UpOptions): Promise<never> {
         trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
       };
-      write(options.json ? formatScreenJson(screen) : formatScreen(screen, colours));
+      write(options.json ? formatBannerJson(screen) : formatBanner(screen, colours));
       log.release("warnings");
     });
   });

@@ -1,8 +1,8 @@
 // The first screen of `platform up`: what runs where, who may enter, what to try.
-import type { Trial } from "../catalogue/entry.ts";
+import type { Trial } from "./services/entry.ts";
 
 /** A running service as the screen shows it. */
-export interface ScreenService {
+export interface BannerService {
   name: string;
   label: string;
   url: string;
@@ -12,19 +12,19 @@ export interface ScreenService {
 }
 
 /** Everything on the screen. */
-export interface Screen {
+export interface Banner {
   version: string;
   /** As an operator would type it. */
   dataDir: string;
   durationMs: number;
-  services: readonly ScreenService[];
+  services: readonly BannerService[];
   trials: readonly Trial[];
   /** What needs the operator's attention. */
   notes: readonly string[];
 }
 
 /** The screen for people; colours only where a terminal shows them. */
-export function formatScreen(screen: Screen, colours: boolean): string {
+export function formatBanner(screen: Banner, colours: boolean): string {
   const bold = (text: string): string => (colours ? `\u001b[1m${text}\u001b[0m` : text);
   const dim = (text: string): string => (colours ? `\u001b[2m${text}\u001b[0m` : text);
   const seconds = (screen.durationMs / 1000).toFixed(1);
@@ -46,7 +46,7 @@ export function formatScreen(screen: Screen, colours: boolean): string {
 }
 
 /** The screen for programs: one JSON line. */
-export function formatScreenJson(screen: Screen): string {
+export function formatBannerJson(screen: Banner): string {
   return `${JSON.stringify({
     type: "started",
     version: screen.version,

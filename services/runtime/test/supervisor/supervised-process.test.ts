@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { createLogger } from "@platform/kernel/log";
-import { createSupervisedProcess } from "../../src/fleet/supervised-process.ts";
+import { createSupervisedProcess } from "../../src/supervisor/supervised-process.ts";
 
 test("each failure in a row doubles the wait before the restart; a stable run resets it", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "platform-supervised-"));

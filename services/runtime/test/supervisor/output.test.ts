@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { createLogStream } from "../../src/fleet/log-stream.ts";
-import { computeBackoffMs } from "../../src/fleet/backoff.ts";
-import { readLines } from "../../src/fleet/line-splitter.ts";
+import { createLogStream } from "../../src/supervisor/log-stream.ts";
+import { computeBackoffMs } from "../../src/supervisor/backoff.ts";
+import { readLines } from "../../src/supervisor/line-splitter.ts";
 
 test("restarts wait half a second, doubled up to half a minute", () => {
   const waits = [1, 2, 3, 6, 7, 8, 1000].map(computeBackoffMs);

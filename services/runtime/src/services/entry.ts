@@ -87,7 +87,7 @@ export function formatLocalHost(address: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** The address of a listener, which the catalogue guarantees to be there. */
+/** The address of a listener, which the table of services guarantees to be there. */
 export function getAddress(context: EntryContext, key: string): ListenAddress {
   const address = context.addresses.get(key);
   if (address === undefined) throw new Error(`no address for ${key}`);

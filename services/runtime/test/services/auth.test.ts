@@ -1,9 +1,9 @@
 // The identity service under `platform up`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { authEntry } from "../src/catalogue/auth.ts";
-import type { EntryContext } from "../src/catalogue/entry.ts";
-import { gateEntry } from "../src/catalogue/gate.ts";
+import { authEntry } from "../../src/services/auth.ts";
+import type { EntryContext } from "../../src/services/entry.ts";
+import { gateEntry } from "../../src/services/gate.ts";
 
 test("identity trusts the gateway of the same machine to name clients, and nobody without one", () => {
   const context = (running: EntryContext["running"]): EntryContext => ({

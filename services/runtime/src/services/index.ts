@@ -8,7 +8,7 @@ import { pulseEntry } from "./pulse.ts";
 import { vaultEntry } from "./vault.ts";
 
 /** Every service there is; the gateway is last, because it leads to the others. */
-export const catalogue: readonly ServiceEntry[] = [
+export const SERVICES: readonly ServiceEntry[] = [
   helloEntry,
   authEntry,
   vaultEntry,
@@ -18,11 +18,11 @@ export const catalogue: readonly ServiceEntry[] = [
 
 /** The entries that `--only` names, with what they need, in the order of the table; all of them for an empty list. */
 export function selectEntries(only: readonly string[]): readonly ServiceEntry[] {
-  if (only.length === 0) return catalogue;
-  const names = catalogue.map(({ name }) => name);
+  if (only.length === 0) return SERVICES;
+  const names = SERVICES.map(({ name }) => name);
   const wanted = new Set<string>();
   for (const name of only) {
-    const entry = catalogue.find((item) => item.name === name);
+    const entry = SERVICES.find((item) => item.name === name);
     if (entry === undefined) {
       throw new Error(
         `--only: there is no service ${JSON.stringify(name)}${suggestName(name, names)}`,
@@ -31,5 +31,5 @@ export function selectEntries(only: readonly string[]): readonly ServiceEntry[] 
     wanted.add(name);
     for (const other of entry.with ?? []) wanted.add(other);
   }
-  return catalogue.filter(({ name }) => wanted.has(name));
+  return SERVICES.filter(({ name }) => wanted.has(name));
 }
