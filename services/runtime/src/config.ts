@@ -1,18 +1,24 @@
-// The command line of `platform`, declared.
+// Flags and environment variables of `platform`.
 import { z } from "zod";
-import { addressKey, createServiceKeys, defineConfig, key } from "@platform/kernel/config";
-import type { ConfigKey } from "@platform/kernel/config";
+import {
+  addressKey,
+  createServiceKeys,
+  defineConfig,
+  key,
+  readPackageVersion,
+  type ConfigKey,
+} from "@platform/kernel/config";
 import { SERVICES } from "./services/index.ts";
 
-/** The platform's version. */
-export const VERSION = "1.0.0";
+/** Version of the platform. */
+export const VERSION = readPackageVersion(import.meta.url);
 
-/** Commands of the specification that are not built yet; they answer with a clear error. */
+/** Commands that are specified but not implemented; they fail with an error message. */
 export const UNBUILT_COMMANDS = ["init", "run", "check", "build", "deploy"] as const;
 
 const { log_level, drain_timeout_ms } = createServiceKeys("runtime");
 
-const listenerKeys: Record<
+const LISTENER_KEYS: Record<
   string,
   ConfigKey<ReturnType<typeof addressKey>["schema"]>
 > = Object.fromEntries(
@@ -24,25 +30,25 @@ const listenerKeys: Record<
   ),
 );
 
-/** Keys of `platform up`, the listeners' addresses among them. */
-const upOptions = {
+/** Flags of `platform up` besides the listening addresses. */
+const UP_KEYS = {
   only: key(z.array(z.string()).max(64).default([]), {
-    description: `Start these services alone, and what they need: ${SERVICES.map(({ name }) => name).join(", ")}.`,
+    description: `Start only these services: ${SERVICES.map(({ label }) => label).join(", ")}.`,
     env: [],
   }),
   data: key(z.string().min(1).default("./data"), {
-    description: "Folder for everything that the services keep.",
+    description: "Data directory of all services.",
     env: ["PLATFORM_DATA_DIR"],
   }),
   json: key(z.boolean().default(false), {
-    description: "JSON lines for programs instead of the screen and the readable log.",
+    description: "Write the banner and the log as JSON lines.",
     env: [],
   }),
   log_level,
   drain_timeout_ms,
 };
 
-/** The program. */
+/** Command line of `platform`. */
 export const configDefinition = defineConfig({
   service: "runtime",
   program: "platform",
@@ -52,9 +58,9 @@ export const configDefinition = defineConfig({
   runs: false,
   commands: {
     up: {
-      summary: "Start every service on this machine, supervised, behind the gateway.",
+      summary: "Start and supervise all services on this machine.",
       standalone: true,
-      options: { ...upOptions, ...listenerKeys },
+      options: { ...UP_KEYS, ...LISTENER_KEYS },
     },
     init: unbuilt("Create a project.", "name"),
     run: unbuilt("Run a service file.", "file"),

@@ -1,14 +1,14 @@
-// The `platform` command line: flags and environment, command, exit code.
+// The `platform` command line.
 import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
 import { runUp } from "./command/up.ts";
 import { UNBUILT_COMMANDS, VERSION, configDefinition } from "./config.ts";
 
-/** Runs the command line of this process. */
+/** Runs the command given by this process's arguments and environment. */
 export async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
-  // Their flags are not known yet: answered before the command line is read.
+  // Their flags are not declared yet, so the command line is not parsed.
   if (UNBUILT_COMMANDS.some((name) => name === command) && !rest.includes("--help")) {
     process.exitCode = refuseCommand(command);
     return;
@@ -33,7 +33,7 @@ export async function main(): Promise<void> {
   });
 }
 
-// The keys come from the SERVICES, so their types are known there and not by name.
+// The listener keys are computed, so their types are not known by name.
 function collectAddresses(options: object): Map<string, ListenAddress> {
   const values = options as Readonly<Record<string, ListenAddress>>;
   return new Map(

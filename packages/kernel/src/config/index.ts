@@ -34,3 +34,4 @@ export type { ConfigFile, ConfigSources, Loaded, LoadedCommand, LoadedText } fro
 export { ConfigError, formatPath, suggestName, validateJson } from "./problem.ts";
 export type { ConfigProblem } from "./problem.ts";
 export { formatReference } from "./reference.ts";
+export { readPackageVersion } from "./version.ts";

@@ -42,18 +42,20 @@ export async function explainListenError(
   if (code === "EADDRINUSE") {
     const holder = await findPortHolder(address.port);
     const by = holder === undefined ? "" : ` by ${holder.name} (process ${holder.pid})`;
-    return new Error(`${place} is taken${by}; choose another with ${remedy}`, { cause: error });
+    return new Error(`${place} is in use${by}; choose another with ${remedy}`, { cause: error });
   }
   if (code === "EACCES") {
-    return new Error(
-      `${place} needs more rights than this process has; choose another with ${remedy}`,
-      { cause: error },
-    );
-  }
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
-    return new Error(`${place}: this machine has no such address; choose another with ${remedy}`, {
+    return new Error(`${place}: permission denied; choose another with ${remedy}`, {
       cause: error,
     });
+  }
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+    return new Error(
+      `${place}: this machine does not have the address; choose another with ${remedy}`,
+      {
+        cause: error,
+      },
+    );
   }
   return error instanceof Error ? error : new Error(String(error));
 }

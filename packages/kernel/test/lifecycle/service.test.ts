@@ -165,7 +165,7 @@ test("SIGHUP reloads where a part can, and drains where none can", async () => {
   assert.equal((await plain.exit).code, 0);
 });
 
-test("a port that is taken is named with its holder and the flag that changes it", async () => {
+test("the error for a port in use names the process and the flag that changes it", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => holder.once("listening", resolve));
   const { port } = holder.address() as AddressInfo;
@@ -174,7 +174,7 @@ test("a port that is taken is named with its holder and the flag that changes it
   holder.close();
   const event = service.events.find(({ msg }) => msg === "the service could not start");
   const message = (event!["error"] as { message: string }).message;
-  assert.match(message, new RegExp(`^127\\.0\\.0\\.1 port ${port} is taken`));
+  assert.match(message, new RegExp(`^127\\.0\\.0\\.1 port ${port} is in use`));
   assert.match(message, /choose another with --addr$/);
   if (process.platform === "linux")
     assert.ok(message.includes(`(process ${process.pid})`), message);

@@ -172,6 +172,6 @@ test("a port that workers share already is found to be taken, and the option tha
   await fleet.start();
   await assert.rejects(
     probeListenAddress(place, "--addr"),
-    new RegExp(`port ${place.port} is taken.*choose another with --addr`),
+    new RegExp(`port ${place.port} is in use.*choose another with --addr`),
   );
 });

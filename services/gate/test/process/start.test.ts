@@ -80,7 +80,7 @@ for (const runtime of runtimes) {
     });
     const { code, stdout } = await second.ended;
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`127\\.0\\.0\\.1 port ${first.port} is taken.*--addr`));
+    assert.match(stdout, new RegExp(`127\\.0\\.0\\.1 port ${first.port} is in use.*--addr`));
     assert.equal((await fetch(`${first.url}/healthz`)).status, 200);
   });
 }
@@ -98,7 +98,7 @@ test("a port that another program holds stops the start and is named", async (co
   });
   const { code, stdout } = await gate.ended;
   assert.equal(code, 1);
-  assert.match(stdout, new RegExp(`port ${port} is taken`));
+  assert.match(stdout, new RegExp(`port ${port} is in use`));
 });
 
 test("the commands answer without starting the gateway", async (context) => {

@@ -1,24 +1,22 @@
-// `platform up`: every service of this machine as a supervised process, behind the gateway.
+// `platform up`: runs all services of this machine as supervised processes.
 import { createServer } from "node:net";
 import { isAbsolute, relative, resolve } from "node:path";
 import type { ListenAddress } from "@platform/kernel/config";
 import { createIdSource } from "@platform/kernel/ids";
-import { explainListenError, runService } from "@platform/kernel/lifecycle";
-import type { ListenerReport } from "@platform/kernel/lifecycle";
+import { explainListenError, runService, type ListenerReport } from "@platform/kernel/lifecycle";
 import type { LogLevel } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
-import { formatUrl, getAddress } from "../services/entry.ts";
-import type { EntryContext, ServiceEntry } from "../services/entry.ts";
-import { selectEntries } from "../services/index.ts";
+import { formatUrl, getAddress, type EntryContext, type ServiceEntry } from "../services/entry.ts";
+import { selectServices } from "../services/index.ts";
 import { loadCredentials } from "../credentials/credentials.ts";
-import { createLogStream } from "../supervisor/log-stream.ts";
-import type { LogStream } from "../supervisor/log-stream.ts";
-import { createSupervisedProcess } from "../supervisor/supervised-process.ts";
-import type { SupervisedProcess } from "../supervisor/supervised-process.ts";
-import { formatBanner, formatBannerJson } from "../banner.ts";
-import type { BannerService } from "../banner.ts";
+import { createLogStream, type LogStream } from "../supervisor/log-stream.ts";
+import {
+  createSupervisedProcess,
+  type SupervisedProcess,
+} from "../supervisor/supervised-process.ts";
+import { formatBanner, formatBannerJson, type BannerService } from "../banner.ts";
 
-/** How `up` was called. */
+/** Options of {@link runUp}. */
 export interface UpOptions {
   only: readonly string[];
   data: string;
@@ -30,10 +28,10 @@ export interface UpOptions {
   version: string;
 }
 
-/** Starts the services, shows the first screen, and supervises until it is told to stop; then ends the process. */
+/** Starts the services, prints the banner, supervises until the process is stopped, then exits. */
 export async function runUp(options: UpOptions): Promise<never> {
   const startedMs = systemClock.monotonicMs();
-  const entries = selectEntries(options.only);
+  const entries = selectServices(options.only);
   const addresses = new Map(options.addresses);
   await probePorts(entries, addresses);
   const dataDir = resolve(options.data);
@@ -86,7 +84,7 @@ export async function runUp(options: UpOptions): Promise<never> {
       throw error;
     }
     lifecycle.onReady(() => {
-      const screen = {
+      const banner = {
         version,
         dataDir: context.dataDirShown,
         durationMs: systemClock.monotonicMs() - startedMs,
@@ -94,7 +92,7 @@ export async function runUp(options: UpOptions): Promise<never> {
         trials: entries.toReversed().flatMap((entry) => entry.trials(context)),
         notes,
       };
-      write(options.json ? formatBannerJson(screen) : formatBanner(screen, colours));
+      write(options.json ? formatBannerJson(banner) : formatBanner(banner, colours));
       log.release("warnings");
     });
   });
@@ -114,28 +112,28 @@ function createPart(
       const { args, env } = entry.configure(context);
       return { args, env: { PLATFORM_LOG_LEVEL: logLevel, ...env } };
     },
-    onLine: (line) => log.take(entry.name, line),
+    onLine: (line) => log.add(entry.name, line),
     onReady,
     logger: log.logger,
     clock: systemClock,
   });
 }
 
-// All ports that are taken are told at once, before anything has been started or written.
+// All ports in use are reported together, before any process is started or file written.
 async function probePorts(
   entries: readonly ServiceEntry[],
   addresses: ReadonlyMap<string, ListenAddress>,
 ): Promise<void> {
-  const taken: string[] = [];
+  const problems: string[] = [];
   for (const { key } of entries.flatMap((entry) => entry.listeners)) {
     const address = addresses.get(key);
     if (address === undefined || address.port === 0) continue;
     const error = await tryListen(address);
     if (error === undefined) continue;
     const flag = `--${key.replaceAll("_", "-")}`;
-    taken.push((await explainListenError(error, address, flag)).message);
+    problems.push((await explainListenError(error, address, flag)).message);
   }
-  if (taken.length > 0) throw new Error(taken.join("\n"));
+  if (problems.length > 0) throw new Error(problems.join("\n"));
 }
 
 function tryListen({ host, port }: ListenAddress): Promise<Error | undefined> {
@@ -148,7 +146,7 @@ function tryListen({ host, port }: ListenAddress): Promise<Error | undefined> {
   });
 }
 
-// A restarted service must be found where it was.
+// A restarted service keeps its ports.
 function pinAddresses(
   entry: ServiceEntry,
   addresses: Map<string, ListenAddress>,

@@ -1,4 +1,4 @@
-// The credentials that `up` generates once and keeps in the data directory, for its owner's eyes alone.
+// Credentials that `up` generates once and stores in the data directory, readable only by its owner.
 import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { IdSource } from "@platform/kernel/ids";
@@ -7,8 +7,8 @@ const FILE_NAME = "credentials.env";
 const LINE = /^([A-Z][A-Z0-9_]*)=([A-Za-z0-9_.~+/=-]+)$/;
 
 /**
- * The values of these names: from `credentials.env` in the folder, generated there where they are missing. A name that is
- * set in the environment keeps that value and is not stored. Throws when the file is there but cannot be read.
+ * Returns the credentials by name. They are read from `credentials.env` in the folder; missing ones are generated and
+ * stored. A variable of the environment takes precedence and is not stored. Throws if an existing file cannot be read.
  */
 export async function loadCredentials(
   folder: string,
@@ -36,7 +36,7 @@ async function readStored(path: string): Promise<Map<string, string>> {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return stored;
     throw error;
   }
-  // A copied or unpacked file may have lost its mode.
+  // A copied or unpacked file may have another mode.
   if (process.platform !== "win32" && ((await stat(path)).mode & 0o077) !== 0)
     await chmod(path, 0o600);
   for (const [index, line] of text.split(/\r?\n/).entries()) {
@@ -48,11 +48,11 @@ async function readStored(path: string): Promise<Map<string, string>> {
   return stored;
 }
 
-// Whole or not at all: a half-written file would lock the operator out.
+// Atomic: a partly written file would lock the operator out.
 async function writeStored(path: string, stored: ReadonlyMap<string, string>): Promise<void> {
   const lines = [...stored].map(([name, value]) => `${name}=${value}\n`);
   const draft = `${path}.${process.pid}.new`;
-  const head = "# Generated on the first start. Whoever reads this file is the operator.\n";
+  const head = "# Generated on the first start. These credentials grant full access.\n";
   await writeFile(draft, head + lines.join(""), { mode: 0o600, flag: "w" });
   await rename(draft, path);
 }

@@ -1,10 +1,9 @@
-// The identity service's entry.
+// Table entry of identity.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
-import { formatUrl, getAddress } from "./entry.ts";
-import type { ServiceEntry } from "./entry.ts";
+import { formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 
-/** The identity service. */
+/** Identity. */
 export const authEntry: ServiceEntry = {
   name: "auth",
   label: "identity",
@@ -15,7 +14,7 @@ export const authEntry: ServiceEntry = {
       key: "auth_addr",
       env: "PLATFORM_AUTH_ADDR",
       default: "127.0.0.1:8086",
-      description: "Where the identity service listens.",
+      description: "Listening address of identity.",
     },
   ],
   credentials: [],
@@ -35,7 +34,7 @@ export const authEntry: ServiceEntry = {
   trials: () => [],
 };
 
-// Behind the gateway of this machine everybody would have its address otherwise, and share the bounds of one address.
+// Without this, all clients behind the local gateway would share its address, and the limits per address.
 function trustGateway(): Record<string, string> {
   const chosen = process.env["PLATFORM_AUTH_TRUSTED_PROXIES"];
   return chosen === undefined ? { PLATFORM_AUTH_TRUSTED_PROXIES: "127.0.0.0/8,::1" } : {};

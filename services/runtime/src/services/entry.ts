@@ -1,20 +1,20 @@
-// What `platform up` has to know of a service to run it.
+// Description of a service for `platform up`.
 import type { ListenAddress } from "@platform/kernel/config";
 import type { ListenerReport } from "@platform/kernel/lifecycle";
 
-/** A listener whose address an operator can choose. */
+/** A listener with a configurable address. */
 export interface ListenerEntry {
-  /** The name that the service reports it under. */
+  /** Its name in the service's reports. */
   name: string;
-  /** Key of `platform up`: `gate_addr` gives `--gate-addr`. */
+  /** Key of `platform up`; `gate_addr` becomes `--gate-addr`. */
   key: string;
-  /** The service's own variable for it. */
+  /** Environment variable of the service. */
   env: string;
   default: string;
   description: string;
 }
 
-/** A command for a newcomer. */
+/** A command for new users to try. */
 export interface Trial {
   command: string;
   meaning: string;
@@ -25,58 +25,58 @@ export interface RouteEntry {
   prefix: string;
   /** Narrows the route to this host. */
   host?: string;
-  /** Path and query are forwarded as they came, and bodies have no bound at the gateway. */
+  /** Forwards path and query unchanged, and bodies of any size. */
   passesAsIs?: boolean;
   stripPrefix: boolean;
-  /** Whether anyone may use it without the operator's token. */
+  /** True if requests need no operator token. */
   open: boolean;
-  /** The listener that it leads to. */
+  /** Name of the target listener. */
   listener: string;
 }
 
-/** What an entry's functions are given. */
+/** Context of an entry's functions. */
 export interface EntryContext {
-  /** The data directory, absolute. */
+  /** Absolute path of the data directory. */
   dataDir: string;
-  /** The data directory as an operator would type it. */
+  /** The data directory as a user would type it. */
   dataDirShown: string;
-  /** Addresses by listener key; a port that was 0 is the real one as soon as the service is ready. */
+  /** Addresses by listener key. A port of 0 is replaced by the actual one when the service is ready. */
   addresses: ReadonlyMap<string, ListenAddress>;
   credentials: Readonly<Record<string, string>>;
-  /** The services that run in this `up`, in the order of their start. */
+  /** The services of this `up`, in start order. */
   running: readonly ServiceEntry[];
 }
 
-/** One service. A new one is one more entry in the table. */
+/** One service. */
 export interface ServiceEntry {
-  /** As in `--only gate`. */
+  /** Short name: in log lines, folders and variables, and for `--only gate`. */
   name: string;
-  /** Its name on the first screen. */
+  /** Product name: in the banner, and for `--only gateway`. */
   label: string;
-  /** File URL of the module that runs it. */
+  /** File URL of its main module. */
   main: string;
   listeners: readonly ListenerEntry[];
-  /** Secrets that it reads from the environment, generated once. */
+  /** Environment variables of its secrets, which are generated once. */
   credentials: readonly string[];
-  /** How the gateway leads to it; none for the gateway itself. */
+  /** Routes of the gateway to this service. */
   routes: readonly RouteEntry[];
-  /** Started together with this one, whatever `--only` says. */
-  with?: readonly string[];
-  /** Prepares files before the first start; returns what the operator should hear. */
+  /** Names of services that `--only` starts with this one. */
+  requires?: readonly string[];
+  /** Prepares files before the service starts; returns notes for the operator. */
   prepare?: (context: EntryContext) => Promise<string[]>;
   /** Arguments and environment of its process. */
   configure: (context: EntryContext) => { args: string[]; env: Record<string, string> };
-  /** The rest of its line on the first screen. */
+  /** The rest of its line in the banner. */
   describe: (context: EntryContext, listeners: readonly ListenerReport[]) => string;
   trials: (context: EntryContext) => Trial[];
 }
 
-/** The URL under which a browser or curl on this machine reaches an address. */
+/** Returns the URL of an address for clients on this machine. */
 export function formatUrl(address: ListenAddress): string {
   return `http://${formatLocalHost(address)}`;
 }
 
-/** `localhost:8080` for everything that this machine reaches as localhost, else the address. */
+/** Returns `localhost:8080` for addresses that include the loopback interface, otherwise the address itself. */
 export function formatLocalHost(address: ListenAddress): string {
   const { host, port } = address;
   const local =
@@ -87,7 +87,7 @@ export function formatLocalHost(address: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** The address of a listener, which the table of services guarantees to be there. */
+/** Returns the address of a listener; throws for an unknown key. */
 export function getAddress(context: EntryContext, key: string): ListenAddress {
   const address = context.addresses.get(key);
   if (address === undefined) throw new Error(`no address for ${key}`);

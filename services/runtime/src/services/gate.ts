@@ -1,11 +1,16 @@
-// The gateway's entry, and the configuration that it starts with.
+// Table entry of the gateway, and its initial configuration.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress, parseJson } from "@platform/kernel/config";
-import { formatLocalHost, getAddress } from "./entry.ts";
-import type { EntryContext, RouteEntry, ServiceEntry } from "./entry.ts";
+import {
+  formatLocalHost,
+  getAddress,
+  type EntryContext,
+  type RouteEntry,
+  type ServiceEntry,
+} from "./entry.ts";
 
-/** The most that the gateway can be told. */
+/** The largest value that the gateway accepts. */
 const BODY_BYTES_MAX = 1024 ** 4;
 const TOKEN = "PLATFORM_GATE_AUTH_TOKEN";
 
@@ -20,12 +25,12 @@ export const gateEntry: ServiceEntry = {
       key: "gate_addr",
       env: "PLATFORM_GATE_ADDR",
       default: "127.0.0.1:8080",
-      description: "Where the gateway listens; :8080 opens it to the network.",
+      description: "Listening address of the gateway; :8080 listens on all interfaces.",
     },
   ],
   credentials: [TOKEN],
   routes: [],
-  with: ["hello"],
+  requires: ["hello"],
   prepare: prepareConfig,
   configure: (context) => ({
     args: ["--config", getConfigPath(context)],
@@ -35,16 +40,16 @@ export const gateEntry: ServiceEntry = {
     },
   }),
   describe: (context) =>
-    `routes ${context.dataDirShown}/gate/config.json · operator's token ${context.dataDirShown}/credentials.env`,
+    `routes ${context.dataDirShown}/gate/config.json · operator token ${context.dataDirShown}/credentials.env`,
   trials(context) {
     const host = formatLocalHost(getAddress(context, "gate_addr"));
     const source = `${context.dataDirShown}/credentials.env`;
     return [
-      { command: `curl ${host}/hello`, meaning: "proxied to the sample in examples/hello" },
-      { command: `curl -N ${host}/hello/events`, meaning: "a stream, passed on event by event" },
+      { command: `curl ${host}/hello`, meaning: "forwarded to the sample in examples/hello" },
+      { command: `curl -N ${host}/hello/events`, meaning: "a stream of events" },
       {
         command: `(. ${source}; curl -H "Authorization: Bearer $${TOKEN}" ${host}/api/v1/routes)`,
-        meaning: "the routes, for the operator",
+        meaning: "list the routes as operator",
       },
     ];
   },
@@ -54,7 +59,7 @@ function getConfigPath(context: EntryContext): string {
   return join(context.dataDir, "gate", "config.json");
 }
 
-// Written once; afterwards it is the operator's, who only hears of routes that it lacks or that lead elsewhere.
+// An existing file belongs to the operator: missing and differing routes are only reported.
 async function prepareConfig(context: EntryContext): Promise<string[]> {
   const path = getConfigPath(context);
   const wanted = context.running.flatMap((entry) =>
@@ -74,13 +79,11 @@ async function prepareConfig(context: EntryContext): Promise<string[]> {
       (item) => item["prefix"] === route.prefix && item["host"] === route.host,
     );
     if (found === undefined) {
-      return [
-        `${path} has no route ${route.host ?? ""}${route.prefix}: nothing leads to ${route.target}`,
-      ];
+      return [`${path} has no route ${route.host ?? ""}${route.prefix} to ${route.target}`];
     }
     const target = found["target"];
     return typeof target === "string" && target !== route.target
-      ? [`${path} leads ${route.prefix} to ${target}, but it runs at ${route.target}`]
+      ? [`${path} routes ${route.prefix} to ${target}, but the service listens at ${route.target}`]
       : [];
   });
 }
@@ -100,7 +103,7 @@ function buildRoute(context: EntryContext, entry: ServiceEntry, route: RouteEntr
   };
 }
 
-// What is wrong with the file is the gateway's to say: here it only counts as having no routes.
+// The gateway reports syntax errors when it starts; here an invalid file has no routes.
 async function readConfig(path: string): Promise<Record<string, unknown>[] | undefined> {
   let text: string;
   try {

@@ -1,9 +1,8 @@
-// The sample upstream's entry.
+// Table entry of the sample upstream in examples/hello.
 import { formatAddress } from "@platform/kernel/config";
-import { getAddress } from "./entry.ts";
-import type { ServiceEntry } from "./entry.ts";
+import { getAddress, type ServiceEntry } from "./entry.ts";
 
-/** The sample in examples/hello. */
+/** The sample upstream. */
 export const helloEntry: ServiceEntry = {
   name: "hello",
   label: "sample",
@@ -14,7 +13,7 @@ export const helloEntry: ServiceEntry = {
       key: "hello_addr",
       env: "PLATFORM_HELLO_ADDR",
       default: "127.0.0.1:8070",
-      description: "Where the sample upstream listens.",
+      description: "Listening address of the sample upstream.",
     },
   ],
   credentials: [],

@@ -1,4 +1,4 @@
-// The table of services, in the order in which they start. A new service is one more entry.
+// The table of services in start order. To add a service, add an entry.
 import { suggestName } from "@platform/kernel/config";
 import { authEntry } from "./auth.ts";
 import type { ServiceEntry } from "./entry.ts";
@@ -7,7 +7,7 @@ import { helloEntry } from "./hello.ts";
 import { pulseEntry } from "./pulse.ts";
 import { vaultEntry } from "./vault.ts";
 
-/** Every service there is; the gateway is last, because it leads to the others. */
+/** All services. The gateway starts last because it forwards to the others. */
 export const SERVICES: readonly ServiceEntry[] = [
   helloEntry,
   authEntry,
@@ -16,20 +16,21 @@ export const SERVICES: readonly ServiceEntry[] = [
   gateEntry,
 ];
 
-/** The entries that `--only` names, with what they need, in the order of the table; all of them for an empty list. */
-export function selectEntries(only: readonly string[]): readonly ServiceEntry[] {
+/**
+ * Selects the services that `--only` names, by `name` or `label`, and the services they require, in start order. An empty
+ * list selects all.
+ */
+export function selectServices(only: readonly string[]): readonly ServiceEntry[] {
   if (only.length === 0) return SERVICES;
-  const names = SERVICES.map(({ name }) => name);
-  const wanted = new Set<string>();
-  for (const name of only) {
-    const entry = SERVICES.find((item) => item.name === name);
+  const names = new Set<string>();
+  for (const word of only) {
+    const entry = SERVICES.find(({ name, label }) => name === word || label === word);
     if (entry === undefined) {
-      throw new Error(
-        `--only: there is no service ${JSON.stringify(name)}${suggestName(name, names)}`,
-      );
+      const known = SERVICES.flatMap(({ name, label }) => [label, name]);
+      throw new Error(`--only: unknown service ${JSON.stringify(word)}${suggestName(word, known)}`);
     }
-    wanted.add(name);
-    for (const other of entry.with ?? []) wanted.add(other);
+    names.add(entry.name);
+    for (const other of entry.requires ?? []) names.add(other);
   }
-  return SERVICES.filter(({ name }) => wanted.has(name));
+  return SERVICES.filter(({ name }) => names.has(name));
 }

@@ -1,15 +1,14 @@
-// The broker's entry.
+// Table entry of messaging.
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
-import { formatLocalHost, formatUrl, getAddress } from "./entry.ts";
-import type { ServiceEntry } from "./entry.ts";
+import { formatLocalHost, formatUrl, getAddress, type ServiceEntry } from "./entry.ts";
 
 const TOKEN = "PLATFORM_PULSE_TOKEN";
 
-/** The message broker. */
+/** Messaging. */
 export const pulseEntry: ServiceEntry = {
   name: "pulse",
-  label: "messages",
+  label: "messaging",
   main: import.meta.resolve("@platform/pulse/main"),
   listeners: [
     {
@@ -17,18 +16,18 @@ export const pulseEntry: ServiceEntry = {
       key: "pulse_addr",
       env: "PLATFORM_PULSE_HTTP_ADDR",
       default: "127.0.0.1:8082",
-      description: "Where the broker's HTTP, SSE and WebSocket face listens.",
+      description: "Listening address of messaging for HTTP, SSE and WebSocket.",
     },
     {
       name: "kafka",
       key: "pulse_kafka_addr",
       env: "PLATFORM_PULSE_KAFKA_ADDR",
       default: "127.0.0.1:9092",
-      description: "Where Kafka clients connect to the broker.",
+      description: "Listening address of messaging for Kafka clients.",
     },
   ],
   credentials: [TOKEN],
-  // Callers show the broker its own token, or a user's.
+  // Messaging authenticates callers itself: by its token or a user's.
   routes: [{ prefix: "/pulse", stripPrefix: true, open: true, listener: "http" }],
   configure: (context) => ({
     args: [],
@@ -50,11 +49,11 @@ export const pulseEntry: ServiceEntry = {
     return [
       {
         command: `(. ${source}; curl -N -H "Authorization: Bearer $${TOKEN}" ${host}${path}/subscribe/orders)`,
-        meaning: "what is published in orders",
+        meaning: "subscribe to the topic orders",
       },
       {
         command: `echo hello | kcat -P -b ${formatLocalHost(getAddress(context, "pulse_kafka_addr"))} -t orders`,
-        meaning: "published by a Kafka client",
+        meaning: "publish with a Kafka client",
       },
     ];
   },

@@ -1,17 +1,22 @@
-// Object storage's entry.
+// Table entry of storage.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { formatAddress } from "@platform/kernel/config";
-import { formatLocalHost, formatUrl, getAddress } from "./entry.ts";
-import type { EntryContext, ServiceEntry } from "./entry.ts";
+import {
+  formatLocalHost,
+  formatUrl,
+  getAddress,
+  type EntryContext,
+  type ServiceEntry,
+} from "./entry.ts";
 
 const ACCESS_KEY = "STORE_ACCESS_KEY_ID";
 const SECRET_KEY = "STORE_SECRET_ACCESS_KEY";
 
-/** Object storage. */
+/** Storage. */
 export const vaultEntry: ServiceEntry = {
   name: "vault",
-  label: "objects",
+  label: "storage",
   main: import.meta.resolve("@platform/vault/main"),
   listeners: [
     {
@@ -19,18 +24,18 @@ export const vaultEntry: ServiceEntry = {
       key: "vault_addr",
       env: "PLATFORM_VAULT_ADDR",
       default: "127.0.0.1:9000",
-      description: "Where the object API listens.",
+      description: "Listening address of storage for S3 clients.",
     },
     {
       name: "admin",
       key: "vault_admin_addr",
       env: "PLATFORM_VAULT_ADMIN_ADDR",
       default: "127.0.0.1:9001",
-      description: "Where the admin API and the metrics of object storage listen.",
+      description: "Listening address of the admin API and the metrics of storage.",
     },
   ],
   credentials: [ACCESS_KEY, SECRET_KEY],
-  // Signatures cover path and Host, so the gateway leaves both alone; clients sign for themselves.
+  // Clients sign their requests; signatures cover path and Host, so the gateway must not change them.
   routes: [
     {
       prefix: "/",
@@ -47,7 +52,7 @@ export const vaultEntry: ServiceEntry = {
     env: {
       PLATFORM_VAULT_ADDR: formatAddress(getAddress(context, "vault_addr")),
       PLATFORM_VAULT_ADMIN_ADDR: formatAddress(getAddress(context, "vault_admin_addr")),
-      // The vault's default, config.json, may be anybody's file in the folder where `up` is called.
+      // The default, config.json in the working directory, may be an unrelated file.
       PLATFORM_VAULT_CONFIG: join(context.dataDir, "vault", "config.json"),
       PLATFORM_VAULT_DATA_DIR: join(context.dataDir, "vault"),
       [ACCESS_KEY]: context.credentials[ACCESS_KEY] ?? "",
@@ -62,13 +67,13 @@ export const vaultEntry: ServiceEntry = {
     return [
       {
         command: `(. ${context.dataDirShown}/credentials.env; curl --aws-sigv4 aws:amz:us-east-1:s3 ${user} -X PUT ${host}/photos)`,
-        meaning: "a bucket for objects",
+        meaning: "create a bucket",
       },
     ];
   },
 };
 
-// Written once; afterwards it is the operator's.
+// An existing file belongs to the operator.
 async function prepareConfig(context: EntryContext): Promise<string[]> {
   const folder = join(context.dataDir, "vault");
   await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -1,9 +1,9 @@
-// Cuts a child's output into lines of a bounded length.
+// Splits the output of a process into lines of bounded length.
 import type { Readable } from "node:stream";
 
 const LINE_CHARACTERS_MAX = 65_536;
 
-/** Calls `onLine` for each line without its end; a longer line is cut into several. */
+/** Calls `onLine` for each line, without its terminator. Longer lines are split. */
 export function readLines(stream: Readable, onLine: (line: string) => void): void {
   let rest = "";
   stream.setEncoding("utf8");

@@ -1,20 +1,19 @@
-// The one log of all processes: their lines as they are for programs, readable ones for people.
-import { createLogger, formatLogLine } from "@platform/kernel/log";
-import type { Logger, LogLevel } from "@platform/kernel/log";
+// The combined log of all processes: JSON lines for programs, readable lines for people.
+import { createLogger, formatLogLine, type Logger, type LogLevel } from "@platform/kernel/log";
 
 const HELD_LINES_MAX = 1000;
 
 /** The log of a `platform up`. */
 export interface LogStream {
-  /** Takes a line that a service wrote. */
-  take(service: string, line: string): void;
-  /** The supervisor's own logger. */
+  /** Adds a line of a service's output. */
+  add(service: string, line: string): void;
+  /** Logger of the supervisor. */
   logger: Logger;
-  /** Ends the quiet of the start: what was held back is shown (`all`), or only its warnings and errors. */
-  release(what: "all" | "warnings"): void;
+  /** Writes the lines held back during startup, either all of them or only warnings and errors. */
+  release(lines: "all" | "warnings"): void;
 }
 
-/** How the log is written. */
+/** Options of {@link createLogStream}. */
 export interface LogStreamOptions {
   json: boolean;
   colours: boolean;
@@ -27,7 +26,7 @@ interface Line {
   text: string;
 }
 
-/** Makes the log; for people it holds lines back until the first screen has been shown. */
+/** Creates the log. Readable lines are held back until `release` is called. */
 export function createLogStream(options: LogStreamOptions): LogStream {
   const { json, colours, write } = options;
   let held: Line[] | undefined = json ? undefined : [];
@@ -44,13 +43,13 @@ export function createLogStream(options: LogStreamOptions): LogStream {
       format: "json",
       write: (line) => put(render(line.trimEnd(), "platform", json, colours)),
     }),
-    take: (service, line) => {
+    add: (service, line) => {
       if (line.trim() !== "") put(render(line, service, json, colours));
     },
-    release(what) {
-      const lines = held ?? [];
+    release(lines) {
+      const waiting = held ?? [];
       held = undefined;
-      for (const line of lines) if (what === "all" || line.severe) write(line.text);
+      for (const line of waiting) if (lines === "all" || line.severe) write(line.text);
     },
   };
 }
@@ -61,7 +60,7 @@ function render(line: string, service: string, json: boolean, colours: boolean):
     const severe = event["level"] === "warn" || event["level"] === "error";
     return { severe, text: json ? `${line}\n` : formatLogLine(event, colours) };
   }
-  // Not one of the platform's events: a crash of the runtime itself, or another program's output.
+  // Not a log event of the platform, such as a crash message of the JavaScript runtime.
   let text = "";
   const wrap = createLogger({ service, format: "json", write: (wrapped) => void (text = wrapped) });
   wrap.warn(line);

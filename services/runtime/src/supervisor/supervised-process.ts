@@ -1,41 +1,43 @@
-// One supervised process: started, watched, started again when it ends by itself, stopped in the end.
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+// A supervised process: started, restarted after it exits unexpectedly, and stopped.
+import { spawn, type ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { SUPERVISED_VARIABLE, isServiceMessage } from "@platform/kernel/lifecycle";
-import type { ListenerReport } from "@platform/kernel/lifecycle";
+import {
+  SUPERVISED_VARIABLE,
+  isServiceMessage,
+  type ListenerReport,
+} from "@platform/kernel/lifecycle";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import { STABLE_RUN_MS, computeBackoffMs } from "./backoff.ts";
 import { readLines } from "./line-splitter.ts";
 
 const READY_TIMEOUT_MS = 30_000;
-// After its own deadline a service cuts what is left within a second; this is for one that does not.
+// A service ends within a second after its drain deadline; this bound is for one that hangs.
 const KILL_GRACE_MS = 3000;
 
-/** What is needed to run a process. */
-export interface ProcessOptions {
+/** Options of {@link createSupervisedProcess}. */
+export interface SupervisedProcessOptions {
   name: string;
   /** File URL of the module. */
   main: string;
-  /** Asked before each start. */
+  /** Called before each start. */
   configure: () => { args: string[]; env: Record<string, string> };
-  /** Takes each line of the process's output. */
+  /** Called with each line of output. */
   onLine: (line: string) => void;
-  /** Called whenever the process has become ready, restarts included. */
+  /** Called when the process is ready, also after a restart. */
   onReady: (listeners: readonly ListenerReport[], pid: number) => void;
   logger: Logger;
   clock: Clock;
-  /** Time for a start in milliseconds; default 30 000. */
+  /** Startup timeout in ms; default 30 000. */
   readyTimeoutMs?: number;
 }
 
 /** A process under supervision. */
 export interface SupervisedProcess {
   readonly name: string;
-  /** Starts it the first time; rejects when it ends or does not become ready. */
+  /** Starts the process; rejects if it exits or does not become ready. */
   start(): Promise<void>;
-  /** Ends it in order, by force after `timeoutMs`; resolves when it is gone. */
+  /** Stops the process gracefully, kills it after `timeoutMs`; resolves when it has exited. */
   stop(timeoutMs: number): Promise<void>;
 }
 
@@ -45,13 +47,13 @@ type State =
   | { kind: "waiting"; timer: NodeJS.Timeout }
   | { kind: "stopped" };
 
-/** Puts a process under supervision; it is not started yet. */
-export function createSupervisedProcess(options: ProcessOptions): SupervisedProcess {
+/** Creates a supervised process without starting it. */
+export function createSupervisedProcess(options: SupervisedProcessOptions): SupervisedProcess {
   const { name, logger, clock } = options;
   let state: State = { kind: "idle" };
   let failures = 0;
   const first = Promise.withResolvers<void>();
-  // Whoever starts it hears of a failure; nobody has to.
+  // `start` may never be called: the rejection must not count as unhandled.
   first.promise.catch(() => undefined);
   let proven = false;
 
@@ -62,7 +64,7 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
     const running: State = { kind: "running", child, startedMs, ready: false };
     state = running;
     const timer = setTimeout(() => {
-      logger.error("did not become ready in time", { part: name });
+      logger.error("startup timed out", { part: name });
       child.kill("SIGKILL");
     }, options.readyTimeoutMs ?? READY_TIMEOUT_MS);
     readLines(child.stdout!, options.onLine);
@@ -83,7 +85,7 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
       handleExit(running, outcome);
     };
     child.on("error", (error) => handleEnd(error.message));
-    // "exit" comes before the last lines are read; they are still delivered.
+    // "exit" is emitted before the last lines are read; they are still delivered.
     child.on("exit", (code, signal) => handleEnd(signal ?? `exit code ${code}`));
   }
 
@@ -91,13 +93,13 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
     if (state !== running) return;
     if (!proven) {
       state = { kind: "stopped" };
-      first.reject(new Error(`${name} ended before it was ready (${outcome})`));
+      first.reject(new Error(`${name} exited before it was ready (${outcome})`));
       return;
     }
     const ranMs = clock.monotonicMs() - running.startedMs;
     failures = ranMs >= STABLE_RUN_MS ? 1 : failures + 1;
     const delayMs = computeBackoffMs(failures);
-    logger.warn("ended by itself; starting it again", {
+    logger.warn("exited unexpectedly; restarting", {
       part: name,
       outcome,
       restart_in_ms: delayMs,
@@ -121,8 +123,8 @@ export function createSupervisedProcess(options: ProcessOptions): SupervisedProc
   };
 }
 
-// Its own process group: a ctrl-c at the terminal reaches the supervisor alone, which stops everything in order. Its
-// lifeline is the IPC channel.
+// A separate process group: ctrl-c reaches only the supervisor, which then stops all services gracefully. If the
+// supervisor dies, the IPC channel closes and the service drains.
 function spawnProcess(
   main: string,
   args: readonly string[],
@@ -147,7 +149,7 @@ async function endChild(
   });
   child.kill("SIGTERM");
   const timer = setTimeout(() => {
-    logger.warn("did not stop in time: killed", { part: name });
+    logger.warn("shutdown timed out: killed", { part: name });
     child.kill("SIGKILL");
   }, timeoutMs + KILL_GRACE_MS);
   await gone;

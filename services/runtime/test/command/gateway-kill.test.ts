@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, readdirSync } from "node:fs";
-import { Agent, createServer, get } from "node:http";
-import type { IncomingMessage } from "node:http";
+import { Agent, createServer, get, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -17,7 +16,7 @@ import {
   run,
 } from "../fixture/platform-process.ts";
 
-/** Asks in a loop on a kept connection; resolves with every status and the number of broken requests. */
+/** Sends requests in loops on persistent connections; counts answers, broken requests and statuses. */
 function startLoad(url: string) {
   const run = { isOver: false };
   const statuses = new Set<number>();
@@ -58,12 +57,12 @@ function listRestarts(text: string): Event[] {
     .slice(0, -1)
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line) as Event)
-    .filter(({ msg }) => msg === "ended by itself; starting it again");
+    .filter(({ msg }) => msg === "exited unexpectedly; restarting");
 }
 
 const skip = process.platform === "linux" ? false : "processes are listed from /proc";
 
-/** Direct children of a process whose command line has `word`. */
+/** Returns the children of a process whose command line contains `word`. */
 function listChildren(pid: number, word: string): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8");
   return children
@@ -74,7 +73,7 @@ function listChildren(pid: number, word: string): number[] {
 }
 
 test(
-  "a gateway killed under load is started again at its port, with its routes and those of its API, and leaves nothing behind",
+  "a gateway killed under load restarts on its port with all routes, those of its API included, and leaves no files",
   { skip },
   async (context) => {
     const target = createServer((_request, response) => response.end("target"));

@@ -1,8 +1,7 @@
-// `platform up`, as its user sees it.
+// `platform up` from the command line.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,7 +22,7 @@ const bun = fileURLToPath(
 for (const runtime of ["node", "bun"]) {
   const skip = runtime === "bun" && !existsSync(bun) ? "bun is not installed" : false;
   test(
-    `${runtime}: starts everything, proxies to the sample, guards the rest, stops in order`,
+    `${runtime}: starts all services, forwards to the sample, requires tokens, stops gracefully`,
     { skip },
     async () => {
       const data = makeFolder();
@@ -44,7 +43,7 @@ for (const runtime of ["node", "bun"]) {
       const token = /^PLATFORM_GATE_AUTH_TOKEN=(.{43})$/m.exec(readFileSync(file, "utf8"))?.[1];
       const allowed = await fetch(routes, { headers: { authorization: `Bearer ${token}` } });
       assert.equal(allowed.status, 200);
-      assert.ok(!up.output().out.includes(token!), "the token is in the log");
+      assert.ok(!up.output().out.includes(token!), "the log contains the token");
 
       const messages = `${gate.url}/pulse/api/v1`;
       assert.equal((await fetch(`${messages}/topics`)).status, 401);
@@ -62,7 +61,7 @@ for (const runtime of ["node", "bun"]) {
       const reader = stream.body!.getReader();
       const { value } = await reader.read();
       assert.match(Buffer.from(value as Uint8Array).toString(), /^id: [^]*"payload":"hello"/);
-      // The gateway waits for what is under way, and this would never end.
+      // The gateway drains requests in flight, and a subscription never ends.
       await reader.cancel();
 
       const pids = started.services.map(({ pid }) => pid);
@@ -73,12 +72,12 @@ for (const runtime of ["node", "bun"]) {
   );
 }
 
-test("a service that dies is started again where it was, and the others go on", async () => {
+test("a service that dies restarts on its port, and the others keep running", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const started = await up.waitFor(findStarted);
   const hello = find(started, "hello");
   process.kill(hello.pid, "SIGKILL");
-  await up.waitFor((text) => (text.includes("starting it again") ? true : undefined));
+  await up.waitFor((text) => (text.includes("unexpectedly; restarting") ? true : undefined));
   let status = 0;
   for (let i = 0; i < 100 && status !== 200; i += 1) {
     await sleep(100);
@@ -90,7 +89,7 @@ test("a service that dies is started again where it was, and the others go on", 
   assert.equal(await up.exit, 0);
 });
 
-test("a signal in the middle of the start ends everything in order", async () => {
+test("a signal during startup stops all services gracefully", async () => {
   const data = makeFolder();
   const up = run(["up", "--json", "--data", data, ...anyPort]);
   for (let i = 0; i < 200 && !existsSync(join(data, "gate", "config.json")); i += 1)
@@ -100,7 +99,7 @@ test("a signal in the middle of the start ends everything in order", async () =>
   assert.equal(findStarted(up.output().out), undefined);
 });
 
-test("kill -9 of the supervisor leaves no service behind", async () => {
+test("all services exit after kill -9 of the supervisor", async () => {
   const up = run(["up", "--json", "--data", makeFolder(), ...anyPort]);
   const pids = (await up.waitFor(findStarted)).services.map(({ pid }) => pid);
   assert.equal(pids.filter(isAlive).length, 5);
@@ -109,28 +108,26 @@ test("kill -9 of the supervisor leaves no service behind", async () => {
   assert.deepEqual(pids.filter(isAlive), []);
 });
 
-test("the first screen names addresses, data and commands, in plain lines when it is no terminal", async () => {
+test("the banner shows addresses, data and commands, without colours if the output is not a terminal", async () => {
   const data = makeFolder();
   const up = run(["up", "--data", data, ...anyPort]);
-  await up.waitFor((text) =>
-    text.includes("ctrl-c stops everything in order") ? true : undefined,
-  );
+  await up.waitFor((text) => (text.includes("ctrl-c stops all services") ? true : undefined));
   const { out } = up.output();
   assert.match(
     out,
     /^platform 1\.0\.0 · data in \S+ · started in [0-9.]+ s\n\n {2}gateway {4}http:\/\/localhost:[0-9]+ /,
   );
   assert.match(out, /\n {2}sample {5}http:\/\/localhost:[0-9]+ /);
-  assert.match(out, /\nTry\n {2}curl localhost:[0-9]+\/hello +proxied to the sample/);
+  assert.match(out, /\nTry\n {2}curl localhost:[0-9]+\/hello +forwarded to the sample/);
   assert.ok(!out.includes("\u001b"));
   for (const process of [up, run(["up", "--data", data, ...anyPort])]) {
     await process.waitFor((text) => (text.includes("ctrl-c stops") ? true : undefined));
     process.child.kill("SIGINT");
-    assert.equal(await process.exit, 0, "the kept data directory starts, too");
+    assert.equal(await process.exit, 0, "an existing data directory works");
   }
 });
 
-test("ports that are taken are all named before anything is written, with holder and flag", async () => {
+test("all ports in use are reported with process and flag before any file is written", async () => {
   const holder = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => holder.once("listening", resolve));
   const { port } = holder.address() as AddressInfo;
@@ -147,14 +144,17 @@ test("ports that are taken are all named before anything is written, with holder
   const lines = up.output().err.trim().split("\n");
   assert.equal(lines.length, 2);
   for (const [index, flag] of ["--hello-addr", "--gate-addr"].entries()) {
-    assert.ok(lines[index]!.startsWith(`platform: 127.0.0.1 port ${port} is taken`), lines[index]!);
+    assert.ok(
+      lines[index]!.startsWith(`platform: 127.0.0.1 port ${port} is in use`),
+      lines[index]!,
+    );
     assert.ok(lines[index]!.endsWith(`choose another with ${flag}`), lines[index]!);
   }
   if (process.platform === "linux") assert.ok(lines[0]!.includes(`(process ${process.pid})`));
   assert.ok(!existsSync(data));
 });
 
-test("a configuration that the gateway refuses stops the start and shows why", async () => {
+test("an invalid gateway configuration stops the start with its error", async () => {
   const data = makeFolder();
   mkdirSync(join(data, "gate"));
   writeFileSync(join(data, "gate", "config.json"), '{"routs": []}');
@@ -162,7 +162,7 @@ test("a configuration that the gateway refuses stops the start and shows why", a
   assert.equal(await second.exit, 1);
   const { out, err } = second.output();
   assert.match(out + err, /config\.json:1:2: routs: unknown key; did you mean "routes"\?/);
-  assert.match(out + err, /gate ended before it was ready \(exit code 2\)/);
+  assert.match(out + err, /gate exited before it was ready \(exit code 2\)/);
 });
 
 const answers: [args: string[], code: number, text: RegExp][] = [
@@ -173,7 +173,13 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [
     ["up", "--only", "gat"],
     1,
-    /^platform: --only: there is no service "gat"; did you mean "gate"\?\n$/,
+    /^platform: --only: unknown service "gat"; did you mean "gate"\?\n$/,
+  ],
+  [["up", "--only", "mesaging"], 1, /unknown service "mesaging"; did you mean "messaging"\?\n$/],
+  [
+    ["up", "--help"],
+    0,
+    /--only LIST +Start only these services: .*identity, storage, messaging, gateway/,
   ],
   [["up", "--prot", "1"], 2, /^platform: --prot: unknown flag/],
   [["upp"], 2, /unknown command; did you mean "up"\?/],
@@ -181,7 +187,7 @@ const answers: [args: string[], code: number, text: RegExp][] = [
   [["deploy", "--target", "docker"], 1, /^platform: the command deploy is not available yet\n$/],
 ];
 for (const [args, code, text] of answers) {
-  test(`platform ${args.join(" ")} answers and ends with ${code}`, async () => {
+  test(`platform ${args.join(" ")} exits with ${code}`, async () => {
     const program = run(args);
     assert.equal(await program.exit, code);
     const { out, err } = program.output();

@@ -1,4 +1,4 @@
-// Generated credentials: made once, kept, for the owner alone.
+// Generated credentials.
 import assert from "node:assert/strict";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
 
-test("they are generated once, with 32 random bytes each, readable for the owner alone", async () => {
+test("credentials are generated once, of 32 random bytes each, readable only by the owner", async () => {
   const first = await loadCredentials(folder, ["A_TOKEN", "B_SECRET"], {}, ids);
   assert.equal(Buffer.from(first["A_TOKEN"]!, "base64url").length, 32);
   assert.notEqual(first["A_TOKEN"], first["B_SECRET"]);
@@ -25,14 +25,14 @@ test("they are generated once, with 32 random bytes each, readable for the owner
   assert.deepEqual(await loadCredentials(folder, ["A_TOKEN", "B_SECRET"], {}, ids), first);
 });
 
-test("a name that is new is added and the others stay", async () => {
+test("a new name is added and the others keep their values", async () => {
   const first = await loadCredentials(folder, ["A_TOKEN"], {}, ids);
   const second = await loadCredentials(folder, ["A_TOKEN", "C_KEY"], {}, ids);
   assert.equal(second["A_TOKEN"], first["A_TOKEN"]);
   assert.equal(second["C_KEY"]!.length, 43);
 });
 
-test("the environment's value wins and is not stored", async () => {
+test("a variable of the environment takes precedence and is not stored", async () => {
   const got = await loadCredentials(
     folder,
     ["A_TOKEN", "B_SECRET"],
@@ -44,14 +44,14 @@ test("the environment's value wins and is not stored", async () => {
   assert.match(readFileSync(path, "utf8"), /B_SECRET=/);
 });
 
-test("a file that others may read is closed again", async () => {
+test("the mode of a file that others may read is corrected", async () => {
   await loadCredentials(folder, ["A_TOKEN"], {}, ids);
   chmodSync(path, 0o644);
   await loadCredentials(folder, ["A_TOKEN"], {}, ids);
   assert.equal(statSync(path).mode & 0o777, 0o600);
 });
 
-test("a file that is not understood is refused by line, without showing it", async () => {
+test("a syntax error is reported by line without showing its text", async () => {
   await loadCredentials(folder, ["A_TOKEN"], {}, ids);
   writeFileSync(path, "# note\nA_TOKEN=ok\nsecret words\n");
   await assert.rejects(loadCredentials(folder, ["A_TOKEN"], {}, ids), (error: Error) => {

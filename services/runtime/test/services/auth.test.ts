@@ -1,11 +1,11 @@
-// The identity service under `platform up`.
+// Identity under `platform up`.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { authEntry } from "../../src/services/auth.ts";
 import type { EntryContext } from "../../src/services/entry.ts";
 import { gateEntry } from "../../src/services/gate.ts";
 
-test("identity trusts the gateway of the same machine to name clients, and nobody without one", () => {
+test("identity trusts the local gateway's client addresses only if the gateway runs", () => {
   const context = (running: EntryContext["running"]): EntryContext => ({
     dataDir: "/data",
     dataDirShown: "./data",
@@ -19,7 +19,7 @@ test("identity trusts the gateway of the same machine to name clients, and nobod
   assert.equal(authEntry.configure(context([authEntry])).env[key], undefined);
   process.env[key] = "192.0.2.1";
   try {
-    assert.equal(authEntry.configure(behind).env[key], undefined, "the operator's choice stays");
+    assert.equal(authEntry.configure(behind).env[key], undefined, "the operator's setting wins");
   } finally {
     delete process.env[key];
   }

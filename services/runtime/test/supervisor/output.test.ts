@@ -1,4 +1,4 @@
-// The supervisor's small parts: waiting times, lines, the log.
+// Restart delays, line splitting and the combined log.
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
@@ -6,12 +6,12 @@ import { createLogStream } from "../../src/supervisor/log-stream.ts";
 import { computeBackoffMs } from "../../src/supervisor/backoff.ts";
 import { readLines } from "../../src/supervisor/line-splitter.ts";
 
-test("restarts wait half a second, doubled up to half a minute", () => {
+test("the restart delay doubles from 0.5 s to 30 s", () => {
   const waits = [1, 2, 3, 6, 7, 8, 1000].map(computeBackoffMs);
   assert.deepEqual(waits, [500, 1000, 2000, 16_000, 30_000, 30_000, 30_000]);
 });
 
-test("output is cut at line ends, across chunks and inside characters, and at a bound", async () => {
+test("output is split into lines across chunks and inside characters, and at a maximum length", async () => {
   const stream = new PassThrough();
   const lines: string[] = [];
   readLines(stream, (line) => void lines.push(line));
@@ -43,7 +43,7 @@ const event = (level: string, msg: string): string =>
     timestamp: "2030-01-02T03:04:05.006Z",
   });
 
-test("for people, the start is quiet but for warnings, and lines that are no events are kept", () => {
+test("the readable log shows only warnings of the startup, and wraps lines that are not events", () => {
   const written: string[] = [];
   const log = createLogStream({
     json: false,
@@ -51,20 +51,20 @@ test("for people, the start is quiet but for warnings, and lines that are no eve
     level: "info",
     write: (text) => void written.push(text),
   });
-  log.take("gate", event("info", "ready"));
-  log.take("gate", event("warn", "careful"));
-  log.take("gate", "Segmentation fault");
-  log.take("gate", "  ");
+  log.add("gate", event("info", "ready"));
+  log.add("gate", event("warn", "careful"));
+  log.add("gate", "Segmentation fault");
+  log.add("gate", "  ");
   assert.equal(written.length, 0);
   log.release("warnings");
-  log.take("gate", event("info", "later"));
+  log.add("gate", event("info", "later"));
   assert.deepEqual(
     written.map((line) => line.slice(13).trimEnd().replace(/ +/g, " ")),
     ["warn gate careful", "warn gate Segmentation fault", "info gate later"],
   );
 });
 
-test("for programs, every line is one JSON event, untouched where it was one", () => {
+test("the JSON log passes events through unchanged and wraps other lines", () => {
   const written: string[] = [];
   const log = createLogStream({
     json: true,
@@ -72,8 +72,8 @@ test("for programs, every line is one JSON event, untouched where it was one", (
     level: "info",
     write: (text) => void written.push(text),
   });
-  log.take("gate", event("info", "ready"));
-  log.take("gate", '{"half": ');
+  log.add("gate", event("info", "ready"));
+  log.add("gate", '{"half": ');
   log.logger.info("own");
   assert.equal(written[0], `${event("info", "ready")}\n`);
   assert.deepEqual(
@@ -88,7 +88,7 @@ test("for programs, every line is one JSON event, untouched where it was one", (
   );
 });
 
-test("what is held back during the start is bounded", () => {
+test("at most 1000 lines of the startup are held back", () => {
   let written = 0;
   const log = createLogStream({
     json: false,
@@ -96,7 +96,7 @@ test("what is held back during the start is bounded", () => {
     level: "info",
     write: () => void (written += 1),
   });
-  for (let i = 0; i < 5000; i += 1) log.take("gate", event("error", "again"));
+  for (let i = 0; i < 5000; i += 1) log.add("gate", event("error", "again"));
   log.release("all");
   assert.equal(written, 1000);
 });

@@ -1,4 +1,4 @@
-// A supervised process that keeps ending by itself.
+// Restarts of a process that keeps exiting.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { createLogger } from "@platform/kernel/log";
 import { createSupervisedProcess } from "../../src/supervisor/supervised-process.ts";
 
-test("each failure in a row doubles the wait before the restart; a stable run resets it", async (t) => {
+test("each consecutive failure doubles the restart delay; a stable run resets it", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "platform-supervised-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const main = join(folder, "main.mjs");
@@ -31,7 +31,7 @@ test("each failure in a row doubles the wait before the restart; a stable run re
         const { restart_in_ms: waitMs } = JSON.parse(line) as { restart_in_ms?: number };
         if (waitMs === undefined) return;
         waitsMs.push(waitMs);
-        // The fourth run proves itself.
+        // The fourth run is stable.
         if (waitsMs.length === 3) runMs = 60_000;
         if (waitsMs.length === 4) reached.resolve();
       },
