@@ -183,14 +183,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     return this.socket.writableLength;
   }
 
-  get windowBytes(): number {
-    return this.host.engine.outgoing.windowBytes;
-  }
-
-  claimAhead(bytes: number): void {
-    if (!this.aborted) this.outflow.claimAhead(bytes);
-  }
-
   end(trailers?: AnswerHeaders): void {
     const streamed = this.#expectStreamed();
     if (this.aborted) streamed.isOpen = false;
@@ -328,6 +320,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   finish(): void {
     if (this.phase !== Phase.Active) return;
     this.host.active--;
+    this.outflow.endClaims();
     this.#sink = null;
     this.#sinkPaused = false;
     if (!this.keepAlive) {

@@ -2,6 +2,8 @@
 import type { Buffer } from "node:buffer";
 import type { PeerCertificate } from "node:tls";
 
+import type { Outflow } from "@platform/kernel/sockets";
+
 import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
 import type { RequestHead } from "../parse/index.ts";
 import type { Answer, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
@@ -80,16 +82,8 @@ export interface Exchange<U = unknown> {
   write(chunk: Uint8Array | string): boolean;
   /** Bytes that were written and that the system has not taken yet; at 0 all memory that was handed over is free again. */
   readonly unsentBytes: number;
-  /**
-   * Bytes that the next piece of a large answer may have, 64 KiB to 1 MiB: an equal share of the memory that is left for
-   * unsent bytes. Producers that read their pieces from somewhere keep to it.
-   */
-  readonly windowBytes: number;
-  /**
-   * Counts bytes that the producer holds for this answer and has not written yet against the same memory. Each call replaces
-   * the one before; 0 once there are none.
-   */
-  claimAhead(bytes: number): void;
+  /** Memory for what the producer of a large answer reads before it is written. Its claims end with the answer. */
+  readonly outflow: AnswerMemory;
   /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
   end(trailers?: AnswerHeaders): void;
   /** Called when `write` returned false and the client has read on. Cleared for each request. */
@@ -119,6 +113,9 @@ export interface Exchange<U = unknown> {
   /** Drops the client's connection without an answer. */
   destroy(): void;
 }
+
+/** The part of a client's {@link Outflow} that producers of answers use. */
+export type AnswerMemory = Pick<Outflow, "windowBytes" | "claim" | "claimWhenRoom" | "unclaim">;
 
 /** The head of a streamed answer. */
 export interface StreamHead {

@@ -201,14 +201,34 @@ test("the window of each reader shrinks as the budget is used, and grows again",
   );
   const reader = await rig.open();
   await until(() => one !== null);
-  assert.equal(one!.windowBytes, MIB);
-  one!.claimAhead(63.5 * MIB);
-  assert.equal(one!.windowBytes, MIB / 4);
-  one!.claimAhead(80 * MIB);
-  assert.equal(one!.windowBytes, 65_536);
+  assert.equal(one!.outflow.windowBytes, MIB);
+  assert.ok(one!.outflow.claim(63.5 * MIB));
+  assert.equal(one!.outflow.windowBytes, MIB / 4);
+  assert.equal(one!.outflow.claim(MIB), false);
+  let isClaimed: boolean | undefined;
+  one!.outflow.claimWhenRoom(MIB, (granted) => (isClaimed = granted));
+  assert.equal(one!.outflow.windowBytes, 65_536);
   reader.socket.resetAndDestroy();
   await until(() => rig.connections() === 0);
   assert.equal(rig.engine.outgoing.heldBytes, 0);
+  assert.equal(isClaimed, false);
+});
+
+test("what is left of a producer's claims ends with its answer", async (context) => {
+  const budgetBytes = 64 * MIB;
+  const rig = await startRig(
+    context,
+    (exchange) => {
+      exchange.startResponse({ status: 200 });
+      assert.ok(exchange.outflow.claim(budgetBytes));
+      exchange.end();
+    },
+    { unsentBytesMax: budgetBytes },
+  );
+  const reader = await rig.open(GET.repeat(3));
+  void reader.read(Infinity);
+  await until(() => rig.engine.outgoing.heldBytes === 0 && reader.count() > 3 * 50);
+  assert.equal(reader.isClosed(), false);
 });
 
 test("a client that sends request after request and reads no answer gets a few, not all", async (context) => {

@@ -209,7 +209,7 @@ describe("the room for answers", () => {
     const { signal } = new AbortController();
     const gone = new AbortController();
     (await room.enter(signal))!();
-    held.claimAhead(100);
+    held.claim(100);
     const order: string[] = [];
     const enter = (name: string, timeoutMs?: number, own = signal) =>
       room.enter(own, timeoutMs).then(async (leave) => {
@@ -217,7 +217,7 @@ describe("the room for answers", () => {
         if (leave === undefined) return;
         // Each one fills it again, when its answer has been read from the log.
         await sleep(20);
-        held.claimAhead(100);
+        held.claim(100);
         leave();
       });
     const all = [enter("a"), enter("b", 50), enter("c", 60_000, gone.signal), enter("d")];
@@ -225,10 +225,10 @@ describe("the room for answers", () => {
     gone.abort();
     await sleep(1);
     assert.deepEqual(order, ["b false", "c false"]);
-    held.claimAhead(0);
+    held.endClaims();
     await sleep(100);
     assert.deepEqual(order, ["b false", "c false", "a true"], "d waits for the next room");
-    held.claimAhead(0);
+    held.endClaims();
     await Promise.all(all);
     assert.equal(order.at(-1), "d true");
   });

@@ -11,30 +11,17 @@ import {
   locateFrame,
   measureFrames,
 } from "./layout.ts";
+import { limitRead, type ReadWindow } from "./read-window.ts";
 import type { BlobRecord } from "./types.ts";
-
-/** How much may be in memory for one consumer. */
-export interface ReadWindow {
-  /** Bytes that the next read may bring. Below those of a frame, nothing is read ahead. */
-  readonly bytes: number;
-  /** Counts bytes that were read, or are being read, and have not been handed over; each call replaces the one before. */
-  claim(bytes: number): void;
-}
 
 /** A blob opened for reading: its file stays readable until `close`, whatever becomes of its name. */
 export interface OpenBlob {
-  /** Stored bytes from `start` up to, not including, `end`. */
+  /** Stored bytes from `start` up to, not including, `end`. What is yielded was taken from the window, and is to be given. */
   read(start: number, end: number, window?: ReadWindow): AsyncGenerator<Buffer, void, undefined>;
   close(): void;
 }
 
-/** Bytes that one read may bring in a window, or without one: whole frames, or a few blocks where memory is short. */
-export function limitRead(window: ReadWindow | undefined): number {
-  if (window === undefined || window.bytes >= FRAME_BYTES) return FRAME_BYTES;
-  return window.bytes < 2 * BLOCK_BYTES ? BLOCK_BYTES : 2 * BLOCK_BYTES;
-}
-
-/** What of a frame is wanted, and where it lies. */
+/** The wanted part of a frame, and its place. */
 interface FrameRange {
   /** Where the frame begins in the file, and how many data bytes it has. */
   position: number;
@@ -44,6 +31,12 @@ interface FrameRange {
   to: number;
   /** Bytes behind them that may be read as well, for the sake of one read instead of two. */
   gapBytesMax: number;
+}
+
+/** A read of `size` bytes that is under way. */
+interface FrameRead {
+  size: number;
+  bytes: Promise<Buffer>;
 }
 
 const SHORT = "Stored data is shorter than it should be";
@@ -98,22 +91,40 @@ export class BlobReader {
     const { position, start, end, window } = wanted;
     const locate = (at: number): FrameRange =>
       locateRange(blob.stored, position, at, end, limitRead(window));
-    let ahead: { range: FrameRange; bytes: Promise<Buffer> } | undefined;
-    for (let at = start; at < end;) {
-      const range: FrameRange = ahead?.range ?? locate(at);
-      const size = range.to - range.from;
-      window?.claim(size);
-      const bytes = await (ahead?.bytes ?? this.#readFrame(lease.file, blob, range));
-      ahead = undefined;
-      at += size;
-      if (at < end && limitRead(window) === FRAME_BYTES) {
-        const next = locate(at);
-        ahead = { range: next, bytes: this.#readFrame(lease.file, blob, next) };
-        // It may fail while nobody looks; whoever awaits it later hears of it.
-        ahead.bytes.catch(() => undefined);
+    const begin = (range: FrameRange): FrameRead => {
+      const bytes = this.#readFrame(lease.file, blob, range);
+      // It may fail while nobody looks; whoever awaits it later hears of it.
+      bytes.catch(() => undefined);
+      return { size: range.to - range.from, bytes };
+    };
+    // Room that was taken for what has not been yielded.
+    let taken = 0;
+    let ahead: FrameRead | undefined;
+    try {
+      for (let at = start; at < end;) {
+        let current = ahead;
+        if (current === undefined) {
+          const range = locate(at);
+          const room = window?.take(range.to - range.from);
+          if (room !== undefined) await room;
+          current = begin(range);
+          taken += current.size;
+        }
+        ahead = undefined;
+        const bytes = await current.bytes;
+        at += current.size;
+        if (at < end && limitRead(window) === FRAME_BYTES) {
+          const range = locate(at);
+          if (window?.tryTake(range.to - range.from) !== false) {
+            ahead = begin(range);
+            taken += ahead.size;
+          }
+        }
+        taken -= current.size;
+        yield bytes;
       }
-      window?.claim(ahead === undefined ? 0 : ahead.range.to - ahead.range.from);
-      yield bytes;
+    } finally {
+      window?.give(taken);
     }
   }
 
@@ -153,8 +164,11 @@ export class BlobReader {
 function openInline(data: Uint8Array): OpenBlob {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return {
-    async *read(start, end) {
-      if (end > start) yield bytes.subarray(start, end);
+    async *read(start, end, window) {
+      if (end <= start) return;
+      const room = window?.take(end - start);
+      if (room !== undefined) await room;
+      yield bytes.subarray(start, end);
     },
     close: () => undefined,
   };

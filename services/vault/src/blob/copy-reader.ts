@@ -1,7 +1,8 @@
 // Reads what lies on several drives as it is: from the first drive that gives it whole.
 import type { Drive } from "../drive/drive.ts";
 import type { DriveSet } from "../drive/drive-set.ts";
-import type { OpenBlob, ReadWindow } from "./blob-reader.ts";
+import type { OpenBlob } from "./blob-reader.ts";
+import type { ReadWindow } from "./read-window.ts";
 import type { BlobRecord } from "./types.ts";
 
 /** Hears of copies and shards that are damaged or not where they should be. */
@@ -61,6 +62,7 @@ class CopyBlob implements OpenBlob {
         }
         return;
       } catch (error) {
+        if (window?.isEnded === true) throw error;
         this.#onDamage({ blob: this.#blob, slot: this.#drive.slot });
         await this.#openNext(error);
       }

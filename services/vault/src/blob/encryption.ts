@@ -24,7 +24,8 @@ export interface KeyProvider {
 
 const FRAME_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
-const STORED_FRAME_BYTES = FRAME_BYTES + TAG_BYTES;
+/** Bytes of a full frame as it is stored. */
+export const STORED_FRAME_BYTES = FRAME_BYTES + TAG_BYTES;
 const KEY_BYTES = 32;
 const IV_BYTES = 12;
 const ALGORITHM = "aes-256-gcm";
@@ -177,41 +178,96 @@ export function locateCiphertext(
   };
 }
 
-/** Decrypts what `locateCiphertext` named, and cuts out `start` up to `end`. */
-export async function* decryptBody(
-  stored: AsyncIterable<Buffer>,
-  key: Buffer,
-  { start, end, size }: { start: number; end: number; size: number },
-): AsyncGenerator<Buffer, void, undefined> {
-  let index = Math.floor(start / FRAME_BYTES);
-  const lastFrame = countFrames(size) - 1;
-  const open = (frame: Buffer): Buffer => {
-    const plain = decryptFrame(frame, key, index, lastFrame);
-    const offset = index * FRAME_BYTES;
-    index += 1;
-    return plain.subarray(Math.max(0, start - offset), Math.min(plain.length, end - offset));
-  };
-  let pending: Buffer[] = [];
-  let pendingBytes = 0;
-  for await (const chunk of stored) {
-    let rest = chunk;
-    while (pendingBytes + rest.length >= STORED_FRAME_BYTES) {
-      const count = STORED_FRAME_BYTES - pendingBytes;
-      const frame =
-        pendingBytes === 0
-          ? rest.subarray(0, count)
-          : Buffer.concat([...pending, rest.subarray(0, count)]);
-      pending = [];
-      pendingBytes = 0;
-      rest = rest.subarray(count);
-      yield open(frame);
-    }
-    if (rest.length > 0) {
-      pending.push(rest);
-      pendingBytes += rest.length;
-    }
+/** Turns what `locateCiphertext` named back into a body, frame by frame, and cuts out `start` up to `end`. */
+export class BodyDecryptor {
+  readonly #key: Buffer;
+  readonly #range: { start: number; end: number; size: number };
+  readonly #lastFrame: number;
+  #index: number;
+  #chunk: Buffer | undefined;
+  #at = 0;
+  // The beginning of a frame whose rest has not come.
+  #tail: Buffer | undefined;
+  #tailBytes = 0;
+
+  constructor(key: Buffer, range: { start: number; end: number; size: number }) {
+    this.#key = key;
+    this.#range = range;
+    this.#lastFrame = countFrames(range.size) - 1;
+    this.#index = Math.floor(range.start / FRAME_BYTES);
   }
-  if (pendingBytes > 0) yield open(Buffer.concat(pending));
+
+  /** Offset of the next frame in the stored bytes. */
+  get position(): number {
+    return this.#index * STORED_FRAME_BYTES;
+  }
+
+  /** Bytes of the next frame that were copied out of the chunk. */
+  get tailBytes(): number {
+    return this.#tailBytes;
+  }
+
+  /** Whether the next frame is there as a whole. */
+  get hasFrame(): boolean {
+    return this.#chunk !== undefined;
+  }
+
+  /** Takes the stored bytes that follow, once no whole frame is left of those before. */
+  feed(chunk: Buffer): void {
+    this.#chunk = chunk;
+    this.#at = 0;
+    this.#keepTail();
+  }
+
+  /** Decrypts the next frame. With the last whole one, the chunk's memory is free. Throws where the frame is not all there. */
+  open(): Buffer {
+    if (this.#chunk === undefined) {
+      throw new StoreError("InternalError", "Stored data is shorter than it should be");
+    }
+    const { start, end } = this.#range;
+    const offset = this.#index * FRAME_BYTES;
+    const plain = decryptFrame(
+      this.#cutFrame(this.#chunk),
+      this.#key,
+      this.#index,
+      this.#lastFrame,
+    );
+    this.#index += 1;
+    this.#keepTail();
+    return plain.subarray(Math.max(0, start - offset), Math.min(plain.length, end - offset));
+  }
+
+  /** Forgets the beginning of the next frame, which is to be read again from `position` on. */
+  dropTail(): void {
+    this.#tail = undefined;
+    this.#tailBytes = 0;
+  }
+
+  get #frameBytes(): number {
+    const rest = measureCiphertext(this.#range.size) - this.position;
+    return Math.min(STORED_FRAME_BYTES, rest);
+  }
+
+  #cutFrame(chunk: Buffer): Buffer {
+    const missing = this.#frameBytes - this.#tailBytes;
+    const begin = this.#at;
+    this.#at += missing;
+    if (this.#tailBytes === 0) return chunk.subarray(begin, this.#at);
+    chunk.copy(this.#tail!, this.#tailBytes, begin, this.#at);
+    const frame = this.#tail!.subarray(0, this.#tailBytes + missing);
+    this.#tailBytes = 0;
+    return frame;
+  }
+
+  #keepTail(): void {
+    const rest = this.#chunk!.length - this.#at;
+    if (rest > 0 && this.#tailBytes + rest >= this.#frameBytes) return;
+    if (rest > 0) {
+      this.#tail ??= Buffer.allocUnsafeSlow(STORED_FRAME_BYTES);
+      this.#tailBytes += this.#chunk!.copy(this.#tail, this.#tailBytes, this.#at);
+    }
+    this.#chunk = undefined;
+  }
 }
 
 function decryptFrame(frame: Buffer, key: Buffer, index: number, lastFrame: number): Buffer {

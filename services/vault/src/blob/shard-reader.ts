@@ -3,12 +3,18 @@ import type { Drive } from "../drive/drive.ts";
 import type { DriveSet } from "../drive/drive-set.ts";
 import type { ReedSolomon } from "../erasure/reed-solomon.ts";
 import { StoreError } from "../store-error.ts";
-import { limitRead } from "./blob-reader.ts";
-import type { OpenBlob, ReadWindow } from "./blob-reader.ts";
+import type { OpenBlob } from "./blob-reader.ts";
 import type { DamageListener } from "./copy-reader.ts";
 import { FRAME_BYTES } from "./layout.ts";
+import { limitRead, ROOM_TAKEN, type ReadWindow } from "./read-window.ts";
 import { locateStripe, measureShard, type Stripe } from "./shard-layout.ts";
 import type { BlobRecord } from "./types.ts";
+
+/** A read up to `stop` that is under way, one buffer a unit. */
+interface StripeRead {
+  stop: number;
+  units: Promise<Buffer[]>;
+}
 
 /** The shards of one body, opened as they are needed. */
 export class ShardBlob implements OpenBlob {
@@ -47,26 +53,33 @@ export class ShardBlob implements OpenBlob {
     end: number,
     window?: ReadWindow,
   ): AsyncGenerator<Buffer, void, undefined> {
-    let ahead: { stop: number; units: Promise<Buffer[]> } | undefined;
-    for (let at = start; at < end;) {
-      const { stop, units: reading } = ahead ?? this.#readNext(at, end, window);
-      window?.claim(stop - at);
-      const units = await reading;
-      ahead = undefined;
-      let aheadBytes = 0;
-      if (stop < end && limitRead(window) === FRAME_BYTES) {
-        ahead = this.#readNext(stop, end, window);
-        // It may fail while nobody looks; whoever awaits it later hears of it.
-        ahead.units.catch(() => undefined);
-        aheadBytes = ahead.stop - stop;
+    // Room that was taken for what has not been yielded.
+    let taken = 0;
+    let ahead: StripeRead | undefined;
+    try {
+      for (let at = start; at < end;) {
+        let current = ahead ?? this.#readStripe(at, end, window);
+        if (current === undefined) {
+          const stop = this.#findStop(at, end, limitRead(window));
+          const room = window?.take(stop - at);
+          if (room !== undefined) await room;
+          current = this.#begin(at, stop);
+        }
+        if (current !== ahead) taken += current.stop - at;
+        ahead = undefined;
+        const units = await current.units;
+        const { stop } = current;
+        if (stop < end) ahead = this.#readStripe(stop, end, window);
+        if (ahead !== undefined) taken += ahead.stop - stop;
+        for (const unit of units) {
+          taken -= unit.length;
+          yield unit;
+        }
+        // Always advance: with a fractional `end`, the units are shorter than the range, and the loop would never finish.
+        at = stop;
       }
-      for (const unit of units) {
-        at += unit.length;
-        window?.claim(stop - at + aheadBytes);
-        yield unit;
-      }
-      // Always advance: with a fractional `end`, the units are shorter than the range, and the loop would never finish.
-      at = stop;
+    } finally {
+      window?.give(taken);
     }
   }
 
@@ -96,21 +109,27 @@ export class ShardBlob implements OpenBlob {
     return locateStripe(this.#blob.stored, this.#code.data, offset);
   }
 
-  // A whole stripe at a time, or a few blocks where memory is short.
-  #readNext(
-    at: number,
-    end: number,
-    window: ReadWindow | undefined,
-  ): { stop: number; units: Promise<Buffer[]> } {
-    const stripe = this.#locate(at);
-    const limit = limitRead(window);
-    const most = limit === FRAME_BYTES ? stripe.dataBytes : limit;
-    const stop = Math.min(end, stripe.start + stripe.dataBytes, at + most);
-    return { stop, units: this.#readStripe(stripe, at, stop) };
+  // The rest of a stripe as a whole, where there is memory for it now.
+  #readStripe(at: number, end: number, window: ReadWindow | undefined): StripeRead | undefined {
+    if (limitRead(window) < FRAME_BYTES) return undefined;
+    const stop = this.#findStop(at, end, Infinity);
+    return window?.tryTake(stop - at) === false ? undefined : this.#begin(at, stop);
+  }
+
+  #findStop(at: number, end: number, bytesMax: number): number {
+    const { start, dataBytes } = this.#locate(at);
+    return Math.min(end, start + dataBytes, at + bytesMax);
+  }
+
+  #begin(at: number, stop: number): StripeRead {
+    const units = this.#readUnits(this.#locate(at), at, stop);
+    // It may fail while nobody looks; whoever awaits it later hears of it.
+    units.catch(() => undefined);
+    return { stop, units };
   }
 
   // The data bytes `from` to `to` of the body, all in this stripe, one buffer a unit.
-  #readStripe(stripe: Stripe, from: number, to: number): Promise<Buffer[]> {
+  #readUnits(stripe: Stripe, from: number, to: number): Promise<Buffer[]> {
     const first = Math.floor((from - stripe.start) / stripe.unitBytes);
     const last = Math.floor((to - 1 - stripe.start) / stripe.unitBytes);
     return Promise.all(
@@ -164,7 +183,10 @@ export class ShardBlob implements OpenBlob {
       const open = await this.#use(shard);
       const pieces: Buffer[] = [];
       const { shardStart } = stripe;
-      for await (const piece of open.read(shardStart + begin, shardStart + end)) pieces.push(piece);
+      // A few blocks alone are not read together with what happens to follow them.
+      const window = end - begin <= ROOM_TAKEN.bytes ? ROOM_TAKEN : undefined;
+      const reading = open.read(shardStart + begin, shardStart + end, window);
+      for await (const piece of reading) pieces.push(piece);
       return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
     } catch {
       // Whatever is wrong with it: it is left out here, and looked at by the healer.

@@ -117,8 +117,10 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   try {
     await sendAnswer(request, answer, added);
   } catch (error) {
-    const { traceId: trace_id, spanId: span_id } = span.context;
-    api.log.error("an answer broke off", { trace_id, span_id, request_id: id, error });
+    if (!(error instanceof ClientGone)) {
+      const { traceId: trace_id, spanId: span_id } = span.context;
+      api.log.error("an answer broke off", { trace_id, span_id, request_id: id, error });
+    }
     if (request.isLive) exchange.destroy();
   }
   request.release();

@@ -1,15 +1,11 @@
 // A stored body as its owner put it in: parts one after another, decrypted, any range of it.
 import type { BlobStore } from "../blob/blob-store.ts";
-import type { OpenBlob, ReadWindow } from "../blob/blob-reader.ts";
-import {
-  decryptBody,
-  locateCiphertext,
-  openBlobKey,
-  type KeyProvider,
-} from "../blob/encryption.ts";
-import { FRAME_BYTES } from "../blob/layout.ts";
+import type { OpenBlob } from "../blob/blob-reader.ts";
+import { openBlobKey, type KeyProvider } from "../blob/encryption.ts";
 import { Leases } from "../blob/leases.ts";
+import type { ReadWindow } from "../blob/read-window.ts";
 import type { BlobRecord } from "../blob/types.ts";
+import { DecryptedReader } from "./decrypted-reader.ts";
 import type { PointReader } from "./point-reader.ts";
 
 /** A stretch of one blob. */
@@ -97,10 +93,32 @@ class BodyOfPieces implements OpenBody {
       for (const [index, piece] of this.#pieces.entries()) {
         const isFirst = index === 0;
         const open = isFirst ? this.#first : await this.#blobs.open(piece.blob);
-        yield* readPiece(open, piece, this.#window, !isFirst);
+        yield* this.#readPiece(open, piece, !isFirst);
       }
     } finally {
       this.close();
+    }
+  }
+
+  async *#readPiece(
+    open: OpenBlob,
+    { blob, start, end, key }: Piece,
+    closes: boolean,
+  ): AsyncGenerator<Buffer, void, undefined> {
+    const window = this.#window;
+    try {
+      if (key !== undefined) {
+        const range = { start, end, size: blob.size };
+        const recycle = (chunk: Buffer): void => this.#blobs.recycle(chunk);
+        yield* new DecryptedReader({ open, key, range, window, recycle }).read();
+        return;
+      }
+      for await (const chunk of open.read(start, end, window)) {
+        window?.give(chunk.length);
+        yield chunk;
+      }
+    } finally {
+      if (closes) open.close();
     }
   }
 
@@ -111,7 +129,6 @@ class BodyOfPieces implements OpenBody {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#window?.claim(0);
     const unread = this.#next;
     this.#next = undefined;
     if (unread !== undefined && unread.done !== true) this.#blobs.recycle(unread.value);
@@ -216,29 +233,4 @@ function findInMemory({ place, cipher }: BlobRecord, start: number, end: number)
   if (place.kind !== "inline" || cipher !== undefined) return undefined;
   const { buffer, byteOffset } = place.data;
   return Buffer.from(buffer, byteOffset + start, end - start);
-}
-
-async function* readPiece(
-  open: OpenBlob,
-  piece: Piece,
-  window: ReadWindow | undefined,
-  closes: boolean,
-) {
-  try {
-    const { blob, start, end, key } = piece;
-    if (key === undefined) {
-      yield* open.read(start, end, window);
-      return;
-    }
-    // A frame must be whole to be decrypted.
-    const whole = window && { bytes: FRAME_BYTES, claim: (bytes: number) => window.claim(bytes) };
-    const stored = locateCiphertext(start, end, blob.size);
-    yield* decryptBody(open.read(stored.start, stored.end, whole), key, {
-      start,
-      end,
-      size: blob.size,
-    });
-  } finally {
-    if (closes) open.close();
-  }
 }

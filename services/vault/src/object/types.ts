@@ -1,5 +1,5 @@
 // Objects as the store's callers see them: requests, bodies, what is known of an object.
-import type { ReadWindow } from "../blob/blob-reader.ts";
+import type { ReadWindow } from "../blob/read-window.ts";
 import type { Owner } from "../bucket/types.ts";
 import type { Actor, ObjectEventName } from "../event/types.ts";
 import type { Retention } from "../lock/types.ts";

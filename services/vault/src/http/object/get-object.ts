@@ -8,7 +8,7 @@ import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
-import { createReadWindow } from "../read-window.ts";
+import { AnswerWindow } from "../read-window.ts";
 import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
 import {
   getChecksumHeaders,
@@ -21,7 +21,7 @@ import {
 export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
-    request.window = createReadWindow(context.request);
+    request.window = new AnswerWindow(context.request);
     const reader = await context.api.store.getObject(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
