@@ -18,7 +18,7 @@ import type { GateSources, LoadedGate } from "./config/load.ts";
 import { Controller, buildState } from "./control/controller.ts";
 import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
-import { Fleet } from "./control/fleet.ts";
+import { Fleet } from "./control/worker-pool.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
 import { probeListenAddress } from "./control/listen-probe.ts";
@@ -39,7 +39,7 @@ import {
 } from "./http/control-server.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
-import { listOwnPaths } from "./http/own-paths.ts";
+import { listOwnPaths } from "./http/internal-routes.ts";
 import {
   ActiveCounts,
   ROUTES_MAX,
@@ -48,8 +48,8 @@ import {
   TargetCells,
   allocateSharedBuffers,
   readMonotonicMs,
-} from "./snapshot/index.ts";
-import type { GlobalSpec } from "./snapshot/index.ts";
+} from "./shared-state/index.ts";
+import type { GlobalSpec } from "./shared-state/index.ts";
 
 /** How long a worker may take to answer a change before it is replaced. */
 const workerSilentMs = 2000;

@@ -1,6 +1,6 @@
 // Keeps the access log within its bounds: renames it when it is full, and lets the workers open a new one.
 import { rename, stat } from "node:fs/promises";
-import type { AccessLogSpec } from "../snapshot/index.ts";
+import type { AccessLogSpec } from "../shared-state/index.ts";
 
 /** What {@link AccessLogRotation} needs. */
 export type AccessLogRotationOptions = {

@@ -14,8 +14,8 @@ import {
   LIMITS_DEFAULT,
   ROUTE_TIMEOUTS_DEFAULT,
   makeRouteKey,
-} from "../snapshot/index.ts";
-import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
+import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../shared-state/index.ts";
 import { routeSchema } from "./route.ts";
 import type { RouteConfig } from "./route.ts";
 import {

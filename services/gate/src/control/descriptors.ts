@@ -1,6 +1,6 @@
 // How many client connections the file descriptors of the process allow: each may need a second one to an upstream.
 import type { Logger } from "@platform/kernel/log";
-import { LIMITS_DEFAULT, type LimitsSpec } from "../snapshot/index.ts";
+import { LIMITS_DEFAULT, type LimitsSpec } from "../shared-state/index.ts";
 
 /** What the workers of a process share. */
 export type DescriptorShare = {

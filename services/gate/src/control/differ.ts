@@ -1,6 +1,6 @@
 // The differ: what has to change to get from one set of routes to another. Unchanged routes are never named.
-import type { RouteKey } from "../snapshot/index.ts";
-import type { CompiledRoute } from "./compile.ts";
+import type { RouteKey } from "../shared-state/index.ts";
+import type { CompiledRoute } from "./resolve-route.ts";
 
 /** A whole set of routes by key. */
 export type RouteSet = ReadonlyMap<RouteKey, CompiledRoute>;

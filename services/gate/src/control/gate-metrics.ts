@@ -14,14 +14,14 @@ import {
   OVERFLOW_LABELS,
   SPAN_LOSS_COUNTERS,
   WORKER_COUNTERS,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 import type {
   ActiveCounts,
   MetricBlock,
   MetricRow,
   TargetCells,
   WorkerCounter,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 import type { RoutePlanner } from "./planner.ts";
 
 const gauges: ReadonlySet<WorkerCounter> = new Set([

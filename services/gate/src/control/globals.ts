@@ -5,10 +5,10 @@ import { createSecureContext } from "node:tls";
 import { ConfigError } from "@platform/kernel/config";
 import { gateVersion } from "../config/document.ts";
 import type { GateConfig } from "../config/document.ts";
-import { describeOperatorToken } from "../snapshot/index.ts";
-import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../snapshot/index.ts";
-import { readPemFile } from "./compile.ts";
-import type { RouteDefaults } from "./compile.ts";
+import { describeOperatorToken } from "../shared-state/index.ts";
+import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../shared-state/index.ts";
+import { readPemFile } from "./resolve-route.ts";
+import type { RouteDefaults } from "./resolve-route.ts";
 import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
 /** What of the globals does not come from the configuration. */

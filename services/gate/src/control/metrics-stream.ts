@@ -1,5 +1,5 @@
 // What the gateway did in the last second, once a second, for everyone who watches.
-import { DURATION_BOUNDS_SECONDS } from "../snapshot/index.ts";
+import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
 import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
 
 const periodMs = 1000;

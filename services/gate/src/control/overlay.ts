@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import * as z from "zod";
 import { routeSchema } from "../config/route.ts";
 import type { RouteConfig } from "../config/route.ts";
-import { makeRouteKey } from "../snapshot/index.ts";
-import type { RouteKey } from "../snapshot/index.ts";
+import { makeRouteKey } from "../shared-state/index.ts";
+import type { RouteKey } from "../shared-state/index.ts";
 import { stringifySorted } from "./sorted-json.ts";
 
 const formatVersion = 1;

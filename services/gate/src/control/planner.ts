@@ -1,7 +1,7 @@
 // Gives routes and upstreams their cells in shared memory, and takes them back when nothing uses them any more.
 import { PlatformError } from "@platform/kernel/errors";
-import { SlotTable } from "../snapshot/index.ts";
-import type { RouteKey, RouteSpec } from "../snapshot/index.ts";
+import { SlotTable } from "../shared-state/index.ts";
+import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 import type { RouteDiff } from "./differ.ts";
 
 /** How many cells there are and how they are made ready for another owner. */

@@ -1,7 +1,7 @@
 // One data-plane thread as the control plane sees it: what was sent, what was acknowledged, whether it still speaks.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
-import { MetricBlock, allocateMetricBlock } from "../snapshot/index.ts";
+import { MetricBlock, allocateMetricBlock } from "../shared-state/index.ts";
 import type {
   ApplyMessage,
   StageMessage,
@@ -11,7 +11,7 @@ import type {
   RouteSpec,
   ToWorker,
   WorkerInit,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 
 /** What a change holds, before it has a number. */
 export type Change = {

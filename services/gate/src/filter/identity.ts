@@ -1,6 +1,6 @@
 // Who is calling: the operator by the static token, a user by a JWT.
 import type { FieldBlock } from "@platform/http1";
-import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../snapshot/index.ts";
+import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../shared-state/index.ts";
 import { OperatorToken } from "./operator-token.ts";
 
 /** What the gateway reads of a verified token. */

@@ -1,7 +1,7 @@
 // Recognises the operator's token: as a whole, and anywhere in credentials that are about to go upstream.
 import { hash, timingSafeEqual } from "node:crypto";
 import { Known, type FieldBlock } from "@platform/http1";
-import { SEARCH_PRIME, type OperatorTokenSpec } from "../snapshot/index.ts";
+import { SEARCH_PRIME, type OperatorTokenSpec } from "../shared-state/index.ts";
 
 /** The operator's token of one configuration. */
 export class OperatorToken {

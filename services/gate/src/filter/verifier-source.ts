@@ -2,7 +2,7 @@
 import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
 import { createTokenVerifier, type Verdict } from "@platform/kernel/identity";
 import { systemClock } from "@platform/kernel/time";
-import type { JwtSpec } from "../snapshot/index.ts";
+import type { JwtSpec } from "../shared-state/index.ts";
 import type { BearerAuth, TokenClaims, TokenVerifier, VerifierSource } from "./identity.ts";
 
 /** Verifiers that are kept; beyond it all are made anew when they are next needed. */

@@ -7,7 +7,7 @@ import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
 import { listenHttp, mapLegacyPath } from "@platform/kernel/http";
 import type { Api, HttpListener } from "@platform/kernel/http";
-import { CONTROL_SECRET_HEADER } from "../snapshot/index.ts";
+import { CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 import { metricsSocketPath } from "./admin-api.ts";
 import type { MetricsSockets } from "./metrics-socket.ts";
 import { createSecretCheck } from "./request.ts";

@@ -4,7 +4,7 @@ import * as z from "zod";
 import { routeSchema } from "../config/route.ts";
 import type { RouteConfig } from "../config/route.ts";
 import type { GateState } from "../control/controller.ts";
-import { makeRouteLabel } from "../snapshot/index.ts";
+import { makeRouteLabel } from "../shared-state/index.ts";
 import { consoleSyncPath, syncSchema } from "./console-api.ts";
 import { routesPath } from "./routes-api.ts";
 

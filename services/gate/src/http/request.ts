@@ -3,7 +3,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Guard, GuardedRequest } from "@platform/kernel/http";
 import type { ChangeRequest } from "../control/controller.ts";
-import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../snapshot/index.ts";
+import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
 /** The caller and the condition of a change. */
 export function readChangeRequest({ headers }: GuardedRequest): ChangeRequest {

@@ -9,8 +9,8 @@ import { normalizePrefix } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
-import { makeRouteKey, makeRouteLabel } from "../snapshot/index.ts";
-import type { RouteKey } from "../snapshot/index.ts";
+import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
+import type { RouteKey } from "../shared-state/index.ts";
 import { jsonBodyBytesMax, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 

@@ -23,21 +23,21 @@ import {
   type RouteSpec,
   type StageMessage,
   type WorkerInit,
-} from "../snapshot/index.ts";
-import { Forwarder } from "../upstream/forwarder.ts";
+} from "../shared-state/index.ts";
+import { Forwarder } from "../request/forwarder.ts";
 import { PoolRegistry } from "../upstream/pool-registry.ts";
 import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
-import { ControlPath } from "./control-path.ts";
+import { ControlPath } from "../request/control-proxy.ts";
 import { FaultLog } from "./fault-log.ts";
-import type { InForce } from "./in-force.ts";
+import type { InForce } from "../request/active-config.ts";
 import { describeBounds, describeListenerTls } from "./listener-settings.ts";
-import { Probes } from "./probes.ts";
-import { Recorder } from "./recorder.ts";
-import { RequestHandler } from "./request-handler.ts";
-import { RequestState } from "./request-state.ts";
-import { RouteBook } from "./route-book.ts";
+import { Probes } from "../request/probes.ts";
+import { Recorder } from "../request/recorder.ts";
+import { RequestHandler } from "../request/request-handler.ts";
+import { RequestState } from "../request/request-state.ts";
+import { RouteBook } from "../route/route-registry.ts";
 
 /** What a data plane needs from its thread. */
 export type DataPlaneOptions = {

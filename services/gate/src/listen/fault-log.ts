@@ -1,7 +1,7 @@
 // Counts what goes wrong before a request reaches the handler, and logs a shortage of file descriptors.
 import type { Engine, ServerFault } from "@platform/http1";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
-import type { MetricBlock, WorkerCounter } from "../snapshot/index.ts";
+import type { MetricBlock, WorkerCounter } from "../shared-state/index.ts";
 
 /** A shortage of descriptors is logged once in this time. */
 const SHORTAGE_LOG_MS = 10_000;

@@ -1,6 +1,6 @@
 // Settings of a worker's listener in the engine's form: bounds and certificates.
 import type { ServerBounds, ServerTls } from "@platform/http1";
-import type { LimitsSpec, TlsContextSpec } from "../snapshot/index.ts";
+import type { LimitsSpec, TlsContextSpec } from "../shared-state/index.ts";
 
 /** Bounds of the listener. */
 export function describeBounds(limits: LimitsSpec): ServerBounds {

@@ -1,6 +1,6 @@
 // The entry of a worker thread: words from the control plane in, one data plane behind them.
 import { parentPort, workerData } from "node:worker_threads";
-import type { FromWorker, ToWorker, WorkerInit } from "../snapshot/index.ts";
+import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
 import { createVerifierSource } from "../filter/verifier-source.ts";
 import { DataPlane } from "./data-plane.ts";
 

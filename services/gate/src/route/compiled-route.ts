@@ -8,7 +8,7 @@ import {
   type MetricBlock,
   type RouteKey,
   type RouteSpec,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 import type { PlanCache, Rewrite } from "./plan-cache.ts";
 import { encodePrefix, type EncodedPrefix } from "./prefix-table.ts";
 import { createBalancer, type Balancer, type BalancerParts } from "../upstream/balancer.ts";

@@ -2,7 +2,7 @@
 import { compilePlan, type ForwardPlan } from "@platform/http1";
 import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
 import { ID_FIELDS } from "../client/request-ids.ts";
-import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../snapshot/index.ts";
+import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
 /** What differs from target to target. */
 export type Rewrite = {

@@ -1,5 +1,5 @@
 // Finds who handles a request: one of the gateway's own paths, else the route with the longest prefix.
-import type { OwnPath } from "../snapshot/index.ts";
+import type { OwnPath } from "../shared-state/index.ts";
 import type { PathScan } from "./path-scan.ts";
 import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";

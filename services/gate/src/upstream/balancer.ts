@@ -1,5 +1,5 @@
 // Picks the target of an attempt: by the route's way of balancing, among those that are healthy and not tried yet.
-import type { ActiveCounts, BalancerKind, RouteCells, TargetSpec } from "../snapshot/index.ts";
+import type { ActiveCounts, BalancerKind, RouteCells, TargetSpec } from "../shared-state/index.ts";
 import { layOutTurns } from "./schedule.ts";
 import type { TargetHealth } from "./target-health.ts";
 

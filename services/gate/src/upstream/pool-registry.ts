@@ -5,7 +5,7 @@ import {
   type UpstreamAddress,
   type UpstreamPool,
 } from "@platform/http1";
-import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../snapshot/index.ts";
+import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../shared-state/index.ts";
 import type { Resolver } from "./resolver.ts";
 
 /** Which upstream, and how it is connected to. */

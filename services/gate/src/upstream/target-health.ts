@@ -1,5 +1,5 @@
 // Passive health: what exchanges tell about a target decides whether it gets more of them.
-import type { TargetCells } from "../snapshot/index.ts";
+import type { TargetCells } from "../shared-state/index.ts";
 
 /** The numbers of passive health. */
 export type TargetHealthOptions = {

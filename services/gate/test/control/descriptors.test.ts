@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planConnections } from "../../src/control/descriptors.ts";
-import { LIMITS_DEFAULT } from "../../src/snapshot/index.ts";
+import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 
 const { shedConnectionsMax } = LIMITS_DEFAULT;
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMetrics } from "@platform/kernel/metrics";
-import { compileRoute } from "../../src/control/compile.ts";
+import { compileRoute } from "../../src/control/resolve-route.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import {
@@ -12,7 +12,7 @@ import {
   TargetCells,
   allocateMetricBlock,
   allocateSharedBuffers,
-} from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
 
 function makeMetrics() {
   const shared = allocateSharedBuffers(2);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RouteConfig } from "../../src/config/route.ts";
-import { compileRoute } from "../../src/control/compile.ts";
+import { compileRoute } from "../../src/control/resolve-route.ts";
 import { diffRoutes, isEmptyDiff } from "../../src/control/differ.ts";
 import type { RouteSet } from "../../src/control/differ.ts";
 import {
@@ -18,7 +18,7 @@ import {
   upsertRoute,
 } from "../../src/control/overlay.ts";
 import type { Overlay, RouteConfigs } from "../../src/control/overlay.ts";
-import { makeRouteKey } from "../../src/snapshot/index.ts";
+import { makeRouteKey } from "../../src/shared-state/index.ts";
 
 const defaults = {
   bodyBytesMax: 1000,

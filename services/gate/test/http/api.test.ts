@@ -24,7 +24,7 @@ import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-fil
 import { RoutePlanner } from "../../src/control/planner.ts";
 import type { Change } from "../../src/control/worker-handle.ts";
 import { createGateApi } from "../../src/http/api.ts";
-import { listOwnPaths } from "../../src/http/own-paths.ts";
+import { listOwnPaths } from "../../src/http/internal-routes.ts";
 import {
   ActiveCounts,
   CONTROL_CALLER_HEADER,
@@ -33,7 +33,7 @@ import {
   TargetCells,
   allocateMetricBlock,
   allocateSharedBuffers,
-} from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
 
 const secret = "the secret of this start";
 

@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { LIMITS_DEFAULT } from "../../src/snapshot/index.ts";
+import { LIMITS_DEFAULT } from "../../src/shared-state/index.ts";
 import {
   ask,
   sendRaw,

@@ -26,7 +26,7 @@ import {
   type RouteSpec,
   type SharedBuffers,
   type ToWorker,
-} from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
 
 /** A route as a test writes it; the rest is filled in. */
 export type TestRoute = Partial<Omit<RouteSpec, "targets" | "key">> & {

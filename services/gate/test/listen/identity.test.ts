@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
-import { describeOperatorToken, type GlobalSpec } from "../../src/snapshot/index.ts";
+import { describeOperatorToken, type GlobalSpec } from "../../src/shared-state/index.ts";
 import {
   ask,
   sendRaw,

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { request, type IncomingMessage, type ServerResponse } from "node:http";
 import { afterEach, test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";
-import { LIMITS_DEFAULT, makeRouteKey } from "../../src/snapshot/index.ts";
+import { LIMITS_DEFAULT, makeRouteKey } from "../../src/shared-state/index.ts";
 import {
   ask,
   type GateWorker,

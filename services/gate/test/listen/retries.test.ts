@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { request, Agent, type IncomingMessage } from "node:http";
 import { afterEach, test } from "node:test";
-import { allocateSharedBuffers, TargetCells } from "../../src/snapshot/index.ts";
+import { allocateSharedBuffers, TargetCells } from "../../src/shared-state/index.ts";
 import {
   ask,
   GateWorker,

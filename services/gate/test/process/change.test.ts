@@ -10,7 +10,7 @@ import type { TestContext } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-import { listOwnPaths } from "../../src/http/own-paths.ts";
+import { listOwnPaths } from "../../src/http/internal-routes.ts";
 
 async function startUpstream(
   context: TestContext,

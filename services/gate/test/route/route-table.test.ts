@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { PathScan } from "../../src/route/path-scan.ts";
 import { encodePrefix } from "../../src/route/prefix-table.ts";
 import { readHostName, RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
-import type { OwnPath } from "../../src/snapshot/index.ts";
+import type { OwnPath } from "../../src/shared-state/index.ts";
 
 type TestEntry = RouteEntry & { prefix: string };
 

@@ -9,7 +9,7 @@ import {
   TargetCells,
   type BalancerKind,
   type TargetSpec,
-} from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
 import { createBalancer, type Balancer } from "../../src/upstream/balancer.ts";
 import { layOutTurns, TURNS_MAX } from "../../src/upstream/schedule.ts";
 import { TargetHealth } from "../../src/upstream/target-health.ts";

@@ -1,7 +1,7 @@
 // When a target is taken out of traffic and when it comes back.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { allocateSharedBuffers, TargetCells } from "../../src/snapshot/index.ts";
+import { allocateSharedBuffers, TargetCells } from "../../src/shared-state/index.ts";
 import { TargetHealth } from "../../src/upstream/target-health.ts";
 
 let nowMs = 0;

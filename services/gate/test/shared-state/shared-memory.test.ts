@@ -11,7 +11,7 @@ import {
   OVERFLOW_METRICS_ID,
   RouteCells,
   SlotTable,
-} from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
 
 test("active counts are summed over workers, and a dead worker's are forgotten", () => {
   const counts = new ActiveCounts(allocateSharedBuffers(3));

@@ -1,5 +1,5 @@
 // The gateway's own paths: a closed list that wins over routes, in the current and in the legacy form.
-import type { OwnPath } from "../snapshot/index.ts";
+import type { OwnPath } from "../shared-state/index.ts";
 
 const legacyPrefix = "/api/";
 const currentPrefix = "/api/v1/";

@@ -12,7 +12,7 @@ export type TargetSpec = {
   url: string;
   /** Relative, a non-negative integer; 0 takes no traffic. All 1 where the route gives none. */
   weight: number;
-  /** Cell in {@link import("./target-cells.ts").TargetCells}; equal for equal {@link makeTargetKey}. */
+  /** Cell in {@link import("./target-state.ts").TargetCells}; equal for equal {@link makeTargetKey}. */
   slot: number;
 };
 
@@ -57,7 +57,7 @@ export type RouteSpec = {
   prefix: string;
   /** Lower case, without a port; absent: any host. */
   host?: string;
-  /** Cell in {@link import("./route-cells.ts").RouteCells}. */
+  /** Cell in {@link import("./route-state.ts").RouteCells}. */
   slot: number;
   /** Stands for the `route` label in worker metrics; see {@link import("./metric-block.ts").MetricBlock}. Above 0. */
   metricsId: number;

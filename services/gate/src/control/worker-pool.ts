@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import { ActiveCounts } from "../snapshot/index.ts";
+import { ActiveCounts } from "../shared-state/index.ts";
 import type {
   GlobalSpec,
   MetricBlock,
@@ -10,7 +10,7 @@ import type {
   RouteSpec,
   SharedBuffers,
   WorkerInit,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 import { WorkerHandle } from "./worker-handle.ts";
 import type { Change, Readiness } from "./worker-handle.ts";
 

@@ -14,7 +14,7 @@ import {
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
   type GlobalSpec,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 import { answerProblem } from "./answers.ts";
 import type { Recorder } from "./recorder.ts";
 import type { GateExchange, RequestState } from "./request-state.ts";

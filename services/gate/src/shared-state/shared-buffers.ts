@@ -1,6 +1,6 @@
 // The shared memory of one gateway process: its sizes, its allocation, and the clock that its times count by.
-import { ROUTE_CELL_INTS } from "./route-cells.ts";
-import { TARGET_CELL_INTS } from "./target-cells.ts";
+import { ROUTE_CELL_INTS } from "./route-state.ts";
+import { TARGET_CELL_INTS } from "./target-state.ts";
 
 /**
  * Most routes at a time; a change that needs more is refused. Far beyond what fits into memory: cells that no route has

@@ -10,14 +10,14 @@ import type {
 } from "@platform/http1";
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
-import { answerProblem } from "../listen/answers.ts";
-import type { Recorder } from "../listen/recorder.ts";
-import { RequestState, type GateExchange } from "../listen/request-state.ts";
+import { answerProblem } from "./answers.ts";
+import type { Recorder } from "./recorder.ts";
+import { RequestState, type GateExchange } from "./request-state.ts";
 import type { CompiledRoute, RouteTarget } from "../route/compiled-route.ts";
-import type { ActiveCounts, MetricBlock } from "../snapshot/index.ts";
-import type { RetryBudget } from "./retry-budget.ts";
-import { decideRetry } from "./retry-policy.ts";
-import type { TargetHealth } from "./target-health.ts";
+import type { ActiveCounts, MetricBlock } from "../shared-state/index.ts";
+import type { RetryBudget } from "../upstream/retry-budget.ts";
+import { decideRetry } from "../upstream/retry-policy.ts";
+import type { TargetHealth } from "../upstream/target-health.ts";
 
 /** What a forwarder works with. */
 export type ForwarderParts = {

@@ -5,7 +5,7 @@ import { createSecureContext } from "node:tls";
 import { PlatformError } from "@platform/kernel/errors";
 import type { RouteConfig } from "../config/route.ts";
 import { stringifySorted } from "./sorted-json.ts";
-import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../snapshot/index.ts";
+import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../shared-state/index.ts";
 import type {
   RouteAuthSpec,
   RouteKey,
@@ -13,7 +13,7 @@ import type {
   RouteTimeouts,
   TargetSpec,
   UpstreamTlsSpec,
-} from "../snapshot/index.ts";
+} from "../shared-state/index.ts";
 
 const pemBytesMax = 1_048_576;
 /** Where a route's `auth` finds what it does not say. */

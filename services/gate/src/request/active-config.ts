@@ -3,8 +3,8 @@ import type { AddressSet } from "@platform/kernel/network";
 import type { Identity } from "../filter/identity.ts";
 import type { CompiledRoute } from "../route/compiled-route.ts";
 import type { RouteTable } from "../route/route-table.ts";
-import type { GlobalSpec } from "../snapshot/index.ts";
-import type { ControlPath } from "./control-path.ts";
+import type { GlobalSpec } from "../shared-state/index.ts";
+import type { ControlPath } from "./control-proxy.ts";
 
 /** The state in force, for those who read it with each request. */
 export type InForce = {

@@ -1,7 +1,7 @@
 // The routes of a worker: changes are compiled aside, taken up all at once, and what they replace drains.
-import { compileRoute, type CompiledRoute, type RouteParts } from "../route/compiled-route.ts";
-import { forEachInSlices } from "../route/slices.ts";
-import type { RouteKey, RouteSpec } from "../snapshot/index.ts";
+import { compileRoute, type CompiledRoute, type RouteParts } from "./compiled-route.ts";
+import { forEachInSlices } from "./slices.ts";
+import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 
 /** What a change does to the routes, compiled but not in force. */
 export type StagedRoutes = {

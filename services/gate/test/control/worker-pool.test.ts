@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { test } from "node:test";
 import type { TestContext } from "node:test";
 import { createLogger } from "@platform/kernel/log";
-import { Fleet } from "../../src/control/fleet.ts";
+import { Fleet } from "../../src/control/worker-pool.ts";
 import { probeListenAddress } from "../../src/control/listen-probe.ts";
 import {
   ActiveCounts,
@@ -12,8 +12,8 @@ import {
   ROUTE_TIMEOUTS_DEFAULT,
   allocateSharedBuffers,
   makeRouteKey,
-} from "../../src/snapshot/index.ts";
-import type { GlobalSpec, MetricBlock, RouteSpec } from "../../src/snapshot/index.ts";
+} from "../../src/shared-state/index.ts";
+import type { GlobalSpec, MetricBlock, RouteSpec } from "../../src/shared-state/index.ts";
 
 const entry = new URL("../fixture/acking-worker.ts", import.meta.url);
 

@@ -2,7 +2,7 @@
 import type { SpanExporter } from "@platform/kernel/trace";
 import type { AccessLineFormat } from "../access-log/access-line.ts";
 import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
-import type { MetricBlock } from "../snapshot/index.ts";
+import type { MetricBlock } from "../shared-state/index.ts";
 import type { GateExchange } from "./request-state.ts";
 
 /** How a request ended. */
