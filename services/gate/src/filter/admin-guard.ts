@@ -2,7 +2,7 @@
 import { Known, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { isLoopback } from "@platform/kernel/network";
-import { readHostName } from "../route/route-table.ts";
+import { readHostName } from "../client/host-name.ts";
 import { readBearerToken } from "./bearer-token.ts";
 import type { Identity, TokenClaims } from "./identity.ts";
 

@@ -11,6 +11,7 @@ import {
 import type { PreparedAnswer } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
 import { joinLines } from "../client/forwarding-fields.ts";
+import { readHostName } from "../client/host-name.ts";
 import type { HexPool } from "../client/request-ids.ts";
 import { admitAdmin } from "../filter/admin-guard.ts";
 import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
@@ -18,7 +19,6 @@ import type { IdentityLines } from "../filter/identity.ts";
 import type { CompiledRoute } from "../route/compiled-route.ts";
 import { RowCache } from "../route/compiled-route.ts";
 import { PathScan, type PathFault } from "../route/path-scan.ts";
-import { readHostName } from "../route/route-table.ts";
 import { METHOD_LABELS, type MetricBlock, type OwnPath } from "../shared-state/index.ts";
 import type { Forwarder } from "./forwarder.ts";
 import { answerError, answerProblem, readMethod } from "./answers.ts";

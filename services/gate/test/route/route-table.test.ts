@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { PathScan } from "../../src/route/path-scan.ts";
 import { encodePrefix } from "../../src/route/prefix-table.ts";
-import { readHostName, RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
+import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
 import type { OwnPath } from "../../src/shared-state/index.ts";
 
 type TestEntry = RouteEntry & { prefix: string };
@@ -137,12 +137,4 @@ test("every prefix of many is found as a linear search finds it", async () => {
 
 test("the same prefix twice is refused", async () => {
   await assert.rejects(makeTable([{ prefix: "/a" }, { prefix: "/a" }], []), RangeError);
-});
-
-test("a host is read without its port and in lower case", async () => {
-  assert.equal(readHostName("Example.ORG:8080"), "example.org");
-  assert.equal(readHostName("example.org"), "example.org");
-  assert.equal(readHostName("[::1]:80"), "[::1]");
-  assert.equal(readHostName("[::1]"), "[::1]");
-  assert.equal(readHostName("example.org.:80"), "example.org");
 });
