@@ -1,21 +1,20 @@
 // The gateway's process: flags and environment, configuration, start, signals, drain, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
-import { gateDefinition, gateVersion } from "./config/document.ts";
-import { checkLoaded } from "./config/load.ts";
-import type { LoadedGate } from "./config/load.ts";
-import { notAvailableYet } from "./config/value.ts";
+import { gateDefinition, GATE_VERSION } from "./config/document.ts";
+import { type LoadedGate, checkLoaded } from "./config/load.ts";
+import { NOT_AVAILABLE_YET } from "./config/value.ts";
 import { clearOverlay, describeConfiguration, describeOverlay } from "./control/command.ts";
 import { startGate } from "./service.ts";
 
-const workerEntry = new URL("./listen/worker.ts", import.meta.url);
-const unbuiltCommands = ["dashboard", "replay", "install", "policy"];
+const WORKER_ENTRY = new URL("./listen/worker.ts", import.meta.url);
+const UNBUILT_COMMANDS = ["dashboard", "replay", "install", "policy"];
 
 /** Runs the command line of `platform-gate`. */
 export async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
   // Their flags are not known yet: asked for before the command line is read.
-  if (unbuiltCommands.includes(command) && !rest.includes("--help")) {
+  if (UNBUILT_COMMANDS.includes(command) && !rest.includes("--help")) {
     process.exitCode = refuseCommand(command);
     return;
   }
@@ -39,7 +38,7 @@ async function serve(loaded: LoadedGate): Promise<void> {
   await runService(
     {
       service: "gate",
-      version: gateVersion,
+      version: GATE_VERSION,
       logger: log,
       drainTimeoutMs: config.drain_timeout_ms,
     },
@@ -50,13 +49,13 @@ async function serve(loaded: LoadedGate): Promise<void> {
         });
       }
       const sources = { argv: process.argv.slice(2), env: process.env };
-      await startGate({ loaded, sources, log, lifecycle, workerEntry });
+      await startGate({ loaded, sources, log, lifecycle, workerEntry: WORKER_ENTRY });
     },
   );
 }
 
 function refuseCommand(name: string): number {
-  process.stderr.write(`platform-gate: the command ${name} is ${notAvailableYet}\n`);
+  process.stderr.write(`platform-gate: the command ${name} is ${NOT_AVAILABLE_YET}\n`);
   return 1;
 }
 

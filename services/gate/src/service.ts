@@ -8,21 +8,22 @@ import type { Logger } from "@platform/kernel/log";
 import { MetricRegistry, createProcessCollector } from "@platform/kernel/metrics";
 import { readDescriptorLimit } from "@platform/kernel/sockets";
 import { systemClock } from "@platform/kernel/time";
-import { createOtlpExporter, createTracer } from "@platform/kernel/trace";
-import type { SpanCounts, Tracer } from "@platform/kernel/trace";
+import {
+  type SpanCounts,
+  type Tracer,
+  createOtlpExporter,
+  createTracer,
+} from "@platform/kernel/trace";
 import { AccessLogRotation } from "./access-log/access-log-rotation.ts";
-import { gateVersion, routeDrainMsMax } from "./config/document.ts";
-import type { GateConfig } from "./config/document.ts";
-import { reloadConfig } from "./config/load.ts";
-import type { GateSources, LoadedGate } from "./config/load.ts";
+import { GATE_VERSION, type GateConfig, ROUTE_DRAIN_MS_MAX } from "./config/document.ts";
+import { type GateSources, type LoadedGate, reloadConfig } from "./config/load.ts";
 import { Controller, buildState } from "./control/controller.ts";
 import { warnOfDescriptorLimit } from "./control/descriptors.ts";
 import { diffRoutes } from "./control/differ.ts";
-import { Fleet } from "./control/worker-pool.ts";
+import { WorkerPool } from "./control/worker-pool.ts";
 import { GateMetrics } from "./control/gate-metrics.ts";
 import { buildGlobals } from "./control/globals.ts";
-import { probeListenAddress } from "./control/listen-probe.ts";
-import type { ListenPlace } from "./control/listen-probe.ts";
+import { type ListenPlace, probeListenAddress } from "./control/listen-probe.ts";
 import { MetricsStream } from "./control/metrics-stream.ts";
 import {
   createEphemeralOverlay,
@@ -39,33 +40,33 @@ import {
 } from "./http/control-server.ts";
 import { removeDeadControlFolders } from "./http/dead-control-folders.ts";
 import { MetricsSockets } from "./http/metrics-socket.ts";
-import { listOwnPaths } from "./http/internal-routes.ts";
+import { listInternalRoutes } from "./http/internal-routes.ts";
 import {
   ActiveCounts,
+  type GlobalSpec,
   ROUTES_MAX,
-  RouteCells,
+  SharedRouteState,
+  SharedTargetState,
   TARGETS_MAX,
-  TargetCells,
   allocateSharedBuffers,
   readMonotonicMs,
 } from "./shared-state/index.ts";
-import type { GlobalSpec } from "./shared-state/index.ts";
 
 /** How long a worker may take to answer a change before it is replaced. */
-const workerSilentMs = 2000;
+const WORKER_SILENT_MS = 2000;
 /** How long a worker may show no life before it is replaced. */
-const workerStuckMs = 15_000;
-const workerStartMs = 30_000;
-const tracesFlushMs = 1000;
-const accessLogCheckMs = 1000;
+const WORKER_STUCK_MS = 15_000;
+const WORKER_START_MS = 30_000;
+const TRACES_FLUSH_MS = 1000;
+const ACCESS_LOG_CHECK_MS = 1000;
 /** Streams of a removed route are cut by then: its cells can go to another. */
-const cellRestMs = routeDrainMsMax + 10_000;
+const SLOT_REST_MS = ROUTE_DRAIN_MS_MAX + 10_000;
 const metricsSockets = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
 /** Systems on which several threads can share a listening port. */
-const reusePortPlatforms: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
+const REUSE_PORT_PLATFORMS: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
 
 /** What a gateway is started with. */
-export type GateOptions = {
+export interface GateOptions {
   loaded: LoadedGate;
   /** Where a reload reads the configuration from. */
   sources: GateSources;
@@ -73,7 +74,7 @@ export type GateOptions = {
   lifecycle: Lifecycle;
   /** Module that a data-plane thread runs. */
   workerEntry: URL;
-};
+}
 
 /** Starts the gateway; when this resolves, every worker listens with every route. */
 export async function startGate(options: GateOptions): Promise<void> {
@@ -97,7 +98,12 @@ export async function startGate(options: GateOptions): Promise<void> {
   const buildFaceGlobals = (face: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
     buildGlobals(
       of,
-      { control: address, ownPaths: listOwnPaths(face), configPath: loaded.path, descriptors },
+      {
+        control: address,
+        internalRoutes: listInternalRoutes(face),
+        configPath: loaded.path,
+        descriptors,
+      },
       hasAccessLog,
     );
   const face = config.admin_addr === undefined ? "all" : "probes";
@@ -107,48 +113,48 @@ export async function startGate(options: GateOptions): Promise<void> {
 
   const shared = allocateSharedBuffers(face === "all" ? workers : workers + 1);
   const active = new ActiveCounts(shared);
-  const targets = new TargetCells(shared.targets);
-  const routeCells = new RouteCells(shared.routes);
+  const targets = new SharedTargetState(shared.targets);
+  const routeStates = new SharedRouteState(shared.routes);
   const planner: RoutePlanner = new RoutePlanner({
     routesMax: ROUTES_MAX,
     targetsMax: TARGETS_MAX,
-    restMs: cellRestMs,
+    restMs: SLOT_REST_MS,
     readNowMs: readMonotonicMs,
-    onRouteReuse: (slot) => routeCells.clear(slot),
+    onRouteReuse: (slot) => routeStates.clear(slot),
     onTargetReuse: (slot) => {
       targets.clear(slot);
       active.clear(slot);
       metrics.forgetTarget(slot);
     },
   });
-  const first = planner.plan(diffRoutes(new Map(), state.compiled));
+  const first = planner.plan(diffRoutes(new Map(), state.resolved));
   first.commit();
 
-  const fleets: Fleet[] = [];
+  const workerPools: WorkerPool[] = [];
   const metrics: GateMetrics = new GateMetrics({
-    listBlocks: () => fleets.flatMap((fleet) => fleet.listMetrics()),
+    listBlocks: () => workerPools.flatMap((pool) => pool.listMetrics()),
     planner,
     active,
     targets,
-    countLiveWorkers: () => fleets.reduce((sum, fleet) => sum + fleet.countLive(), 0),
+    countLiveWorkers: () => workerPools.reduce((sum, pool) => sum + pool.countLive(), 0),
     countRoutes: () => controller.state.routes.size,
     readSharedMs: () => readMonotonicMs() - shared.startedMs,
   });
-  const fleetOptions = {
+  const workerPoolOptions = {
     entry: options.workerEntry,
     shared,
     log,
-    silentMs: workerSilentMs,
-    stuckMs: workerStuckMs,
-    startMs: workerStartMs,
+    silentMs: WORKER_SILENT_MS,
+    stuckMs: WORKER_STUCK_MS,
+    startMs: WORKER_START_MS,
     onRetired: (block: Parameters<GateMetrics["retire"]>[0]) => metrics.retire(block),
   };
 
   const place = await probeListenAddress(config.addr, "--addr or PLATFORM_GATE_ADDR");
   const reusePort = workers > 1;
-  const main = new Fleet(
+  const main = new WorkerPool(
     {
-      ...fleetOptions,
+      ...workerPoolOptions,
       places: Array.from({ length: workers }, (_, workerIndex) => ({
         workerIndex,
         listen: { ...place, reusePort },
@@ -157,20 +163,20 @@ export async function startGate(options: GateOptions): Promise<void> {
     state.globals,
     first.upsert,
   );
-  fleets.push(main);
+  workerPools.push(main);
   const adminPlace = await probeAdminAddress(config);
   const admin =
     adminPlace === undefined
       ? undefined
-      : new Fleet(
+      : new WorkerPool(
           {
-            ...fleetOptions,
+            ...workerPoolOptions,
             places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
           },
           buildFaceGlobals("all", config, false),
           [],
         );
-  if (admin !== undefined) fleets.push(admin);
+  if (admin !== undefined) workerPools.push(admin);
 
   const controller: Controller = new Controller(
     {
@@ -189,10 +195,10 @@ export async function startGate(options: GateOptions): Promise<void> {
   );
 
   const registry = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "gate", version: gateVersion });
+  const processCollector = createProcessCollector({ service: "gate", version: GATE_VERSION });
   registry.collect(processCollector);
   registry.collect(metrics);
-  const health = new HealthRegistry({ service: "gate", version: gateVersion });
+  const health = new HealthRegistry({ service: "gate", version: GATE_VERSION });
   const tracer = createGateTracer(config, metrics.spanCounts);
   const stream = new MetricsStream({
     readTotals: () => metrics.readTotals(),
@@ -218,35 +224,35 @@ export async function startGate(options: GateOptions): Promise<void> {
     stream.stop();
     processCollector.close();
     await listener.close(0);
-    await tracer.shutdown(tracesFlushMs);
+    await tracer.shutdown(TRACES_FLUSH_MS);
   });
   lifecycle.onDrain("workers", async (context) => {
-    const cuts = await Promise.all(fleets.map((fleet) => fleet.drain(context.remainingMs())));
+    const cuts = await Promise.all(workerPools.map((pool) => pool.drain(context.remainingMs())));
     const cut = cuts.reduce((sum, count) => sum + count, 0);
     if (cut > 0) log.warn("exchanges were cut by the drain deadline", { cut });
   });
   lifecycle.onDrain("live metrics", () => sockets.close());
 
-  await Promise.all(fleets.map((fleet) => fleet.start()));
+  await Promise.all(workerPools.map((pool) => pool.start()));
   stream.start();
   removeDeadControlFolders(address).catch((error: unknown) => {
     log.warn("folders of former control sockets stay", { error: String(error) });
   });
   health.setState("ready");
-  for (const fleet of fleets) fleet.setReadiness(true, {});
+  for (const pool of workerPools) pool.setReadiness(true, {});
   lifecycle.stopping.addEventListener("abort", () => {
     health.setState("draining");
-    for (const fleet of fleets) fleet.setReadiness(false, { gate: "draining" });
+    for (const pool of workerPools) pool.setReadiness(false, { gate: "draining" });
   });
   const rotation = new AccessLogRotation({
     readSpec: () => controller.state.globals.accessLog,
-    intervalMs: accessLogCheckMs,
-    onRotated: () => void Promise.all(fleets.map((fleet) => fleet.reopenAccessLog())),
+    intervalMs: ACCESS_LOG_CHECK_MS,
+    onRotated: () => void Promise.all(workerPools.map((pool) => pool.reopenAccessLog())),
     onError: (error) => log.error("the access log cannot be rotated", { error: error.message }),
   });
   lifecycle.onDrain("access log rotation", () => rotation.close());
   lifecycle.onReload("configuration", async () => {
-    await Promise.all(fleets.map((fleet) => fleet.reopenAccessLog()));
+    await Promise.all(workerPools.map((pool) => pool.reopenAccessLog()));
     // The refusal is in the log already, and what ran before goes on.
     await controller.reload({ caller: "SIGHUP" }).catch(() => undefined);
   });
@@ -256,13 +262,17 @@ export async function startGate(options: GateOptions): Promise<void> {
 function toAdminChange(change: Change): Change {
   if (change.globals === undefined) return { upsert: [], remove: [] };
   const { accessLog: _accessLog, ...globals } = change.globals;
-  return { upsert: [], remove: [], globals: { ...globals, ownPaths: listOwnPaths("all") } };
+  return {
+    upsert: [],
+    remove: [],
+    globals: { ...globals, internalRoutes: listInternalRoutes("all") },
+  };
 }
 
 // Workers and control plane share the metrics of spans, so a registry of its own cannot hold the tracer's.
 function createGateTracer(config: GateConfig, counts: SpanCounts): Tracer {
   const { otlp_endpoint: endpoint } = config;
-  const resource = { service: "gate", version: gateVersion };
+  const resource = { service: "gate", version: GATE_VERSION };
   return createTracer({
     ids: createIdSource(),
     clock: systemClock,
@@ -273,7 +283,7 @@ function createGateTracer(config: GateConfig, counts: SpanCounts): Tracer {
 
 function countWorkers(config: GateConfig, log: Logger): number {
   const wanted = config.workers === "auto" ? availableParallelism() : config.workers;
-  if (wanted === 1 || reusePortPlatforms.has(process.platform)) return wanted;
+  if (wanted === 1 || REUSE_PORT_PLATFORMS.has(process.platform)) return wanted;
   if (config.workers !== "auto") {
     log.warn("one worker is started: threads cannot share a port on this system", { wanted });
   }

@@ -1,7 +1,7 @@
 // One line of the access log as JSON text, put together from parts that cannot break out of it.
 
 /** What is said of one request. Fields named `…Json` are JSON string literals, made once by {@link quoteJson}. */
-export type AccessRecord = {
+export interface AccessRecord {
   /** Epoch milliseconds at which the request's head was complete. */
   startedAtMs: number;
   method: string;
@@ -20,7 +20,7 @@ export type AccessRecord = {
   attempts: number;
   /** Until the upstream's response head; -1 where none came. */
   upstreamMs: number;
-};
+}
 
 /** Formats lines; remembers the current second's timestamp. One per worker. */
 export class AccessLineFormat {

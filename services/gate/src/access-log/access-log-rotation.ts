@@ -3,7 +3,7 @@ import { rename, stat } from "node:fs/promises";
 import type { AccessLogSpec } from "../shared-state/index.ts";
 
 /** What {@link AccessLogRotation} needs. */
-export type AccessLogRotationOptions = {
+export interface AccessLogRotationOptions {
   /** The log as it is configured now; undefined while there is none. */
   readSpec: () => AccessLogSpec | undefined;
   /** Between two looks at the size; the file may pass its bound by what is written in this time. */
@@ -11,7 +11,7 @@ export type AccessLogRotationOptions = {
   /** Called after a rename: tell every worker to reopen. */
   onRotated: () => void;
   onError: (error: Error) => void;
-};
+}
 
 /**
  * Rotates on behalf of all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, that one

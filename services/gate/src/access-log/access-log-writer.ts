@@ -2,7 +2,7 @@
 import { closeSync, openSync, write } from "node:fs";
 
 /** What {@link AccessLogWriter} needs. */
-export type AccessLogWriterOptions = {
+export interface AccessLogWriterOptions {
   path: string;
   /** Longest time between a line and its write. */
   flushMs: number;
@@ -12,7 +12,7 @@ export type AccessLogWriterOptions = {
   pendingBytesMax: number;
   /** Told when a write or a reopening fails, at most once for each failure in a row. */
   onError: (error: Error) => void;
-};
+}
 
 /** Flushed within 200 ms or at 64 KiB, at most 8 MiB waiting. */
 export const ACCESS_LOG_WRITER_DEFAULT = {

@@ -3,11 +3,11 @@ import { Known, type FieldBlock, type KnownField, type RequestHead } from "@plat
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 
 /** What of a connection the fields are made from. */
-export type ClientConnection = {
+export interface ClientConnection {
   readonly remoteAddress: string;
   readonly localPort: number;
   readonly secure: boolean;
-};
+}
 
 /** Names that are always cut from what the client sent, and rewritten here. */
 export const FORWARDING_FIELDS: readonly string[] = [

@@ -2,26 +2,27 @@
 import * as z from "zod";
 import {
   ADDRESS_FORMS,
+  type ConfigOf,
   addressSchema,
   createServiceKeys,
   defineConfig,
   key,
   networkSchema,
 } from "@platform/kernel/config";
-import type { ConfigOf } from "@platform/kernel/config";
 import {
+  BODY_BYTES_MAX_DEFAULT,
   CUT_FIELDS_DEFAULT,
   LIMITS_DEFAULT,
+  ROUTES_MAX,
   ROUTE_TIMEOUTS_DEFAULT,
+  WORKERS_MAX,
   makeRouteKey,
 } from "../shared-state/index.ts";
-import { BODY_BYTES_MAX_DEFAULT, ROUTES_MAX, WORKERS_MAX } from "../shared-state/index.ts";
-import { routeSchema } from "./route.ts";
-import type { RouteConfig } from "./route.ts";
+import { type RouteConfig, routeSchema } from "./route.ts";
 import {
-  bytesMax,
+  BYTES_MAX,
   cuttableField,
-  dayMs,
+  DAY_MS,
   filePath,
   later,
   serviceUrl,
@@ -32,15 +33,15 @@ import {
 } from "./value.ts";
 
 /** The gateway's version: in health answers, `--version` and metrics. */
-export const gateVersion = "1.0.0";
+export const GATE_VERSION = "1.0.0";
 /** Longest time that the streams of a removed route may be given, in ms. */
-export const routeDrainMsMax = 300_000;
+export const ROUTE_DRAIN_MS_MAX = 300_000;
 
-const defaultConfigPath = "config.json";
-const configPathVariable = "PLATFORM_GATE_CONFIG";
-const trustedProxiesMax = 1024;
-const identityFieldsMax = 64;
-const hourMs = 3_600_000;
+const CONFIG_PATH_DEFAULT = "config.json";
+const CONFIG_PATH_VARIABLE = "PLATFORM_GATE_CONFIG";
+const TRUSTED_PROXIES_MAX = 1024;
+const IDENTITY_FIELDS_MAX = 64;
+const HOUR_MS = 3_600_000;
 
 /** A set of routes, each with a prefix and host of its own. */
 export const routesSchema = z
@@ -84,7 +85,7 @@ const listening = {
     secret: false,
     flag: "tls-key",
   }),
-  trusted_proxies: key(unsetOr(z.array(networkSchema()).max(trustedProxiesMax).default([])), {
+  trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
     description: "Addresses and CIDR ranges whose forwarding headers are believed.",
   }),
 };
@@ -123,7 +124,7 @@ const identityFields = {
     unsetOr(
       z
         .array(cuttableField())
-        .max(identityFieldsMax)
+        .max(IDENTITY_FIELDS_MAX)
         .default([...CUT_FIELDS_DEFAULT]),
     ),
     {
@@ -148,7 +149,7 @@ const bounds = {
     {
       default: LIMITS_DEFAULT.unsentBytesMax,
       min: 16_777_216,
-      max: bytesMax,
+      max: BYTES_MAX,
       unit: "bytes",
     },
   ),
@@ -160,7 +161,7 @@ const bounds = {
   body_pace_window_ms: bound("Length of the window of body_pace_bytes.", {
     default: LIMITS_DEFAULT.bodyPaceWindowMs,
     min: 1_000,
-    max: hourMs,
+    max: HOUR_MS,
     unit: "ms",
   }),
   answer_pace_bytes: key(wholeNumber(0, 1_000_000_000).default(LIMITS_DEFAULT.answerPaceBytes), {
@@ -171,7 +172,7 @@ const bounds = {
   answer_pace_window_ms: bound("Length of the window of answer_pace_bytes.", {
     default: LIMITS_DEFAULT.answerPaceWindowMs,
     min: 1_000,
-    max: hourMs,
+    max: HOUR_MS,
     unit: "ms",
   }),
   max_head_size: bound("Size of a request's or an answer's head.", {
@@ -187,7 +188,7 @@ const bounds = {
   }),
   max_body_size: bound("Largest request body of a route that sets none.", {
     default: BODY_BYTES_MAX_DEFAULT,
-    max: bytesMax,
+    max: BYTES_MAX,
     unit: "bytes",
   }),
   max_upstream_connections: bound("Open connections of one worker to one upstream.", {
@@ -200,50 +201,50 @@ const bounds = {
   }),
   head_timeout_ms: bound("From a request's first byte to the end of its head.", {
     default: LIMITS_DEFAULT.headTimeoutMs,
-    max: hourMs,
+    max: HOUR_MS,
     unit: "ms",
   }),
   keep_alive_timeout_ms: bound("Silence between two requests of a connection.", {
     default: LIMITS_DEFAULT.keepAliveMs,
-    max: hourMs,
+    max: HOUR_MS,
     unit: "ms",
   }),
   upstream_keep_alive_timeout_ms: bound("How long an unused upstream connection is kept.", {
     default: LIMITS_DEFAULT.upstreamIdleMs,
-    max: hourMs,
+    max: HOUR_MS,
     unit: "ms",
   }),
   connect_timeout_ms: bound("Opening a connection to an upstream, TLS included.", {
     default: ROUTE_TIMEOUTS_DEFAULT.connectMs,
-    max: dayMs,
+    max: DAY_MS,
     unit: "ms",
   }),
   response_timeout_ms: bound("From a request's last byte to the head of the answer.", {
     default: ROUTE_TIMEOUTS_DEFAULT.responseHeadMs,
-    max: dayMs,
+    max: DAY_MS,
     unit: "ms",
   }),
   idle_timeout_ms: bound(
     "Silence inside a body, a stream or a WebSocket: of the upstream, and of a client that sends a body or has bytes to read.",
     {
       default: ROUTE_TIMEOUTS_DEFAULT.idleMs,
-      max: dayMs,
+      max: DAY_MS,
       unit: "ms",
     },
   ),
-  total_timeout_ms: key(unset(wholeNumber(1, dayMs)), {
+  total_timeout_ms: key(unset(wholeNumber(1, DAY_MS)), {
     description: "The whole request up to the head of the answer, retries included.",
     unit: "ms",
     defaultText: "no bound",
   }),
   route_drain_ms: bound("How long streams of a removed route may go on.", {
     default: LIMITS_DEFAULT.routeDrainMs,
-    max: routeDrainMsMax,
+    max: ROUTE_DRAIN_MS_MAX,
     unit: "ms",
   }),
   stream_drain_ms: bound(
     "How long event streams and WebSockets may go on when the gateway stops, within drain_timeout_ms: then they are ended in order, and their clients come again elsewhere.",
-    { default: LIMITS_DEFAULT.streamDrainMs, max: hourMs, unit: "ms" },
+    { default: LIMITS_DEFAULT.streamDrainMs, max: HOUR_MS, unit: "ms" },
   ),
 };
 
@@ -255,7 +256,7 @@ const accessLog = {
   access_log_max_size: bound("Size at which the access log is rotated.", {
     default: 104_857_600,
     min: 4096,
-    max: bytesMax,
+    max: BYTES_MAX,
     unit: "bytes",
   }),
   access_log_files: bound("Rotated access logs that are kept.", { default: 5, max: 1000 }),
@@ -286,9 +287,9 @@ const notBuilt = {
 };
 
 const overlayOptions = {
-  config: key(text().default(defaultConfigPath), {
+  config: key(text().default(CONFIG_PATH_DEFAULT), {
     description: "The configuration file that the overlay belongs to.",
-    env: [configPathVariable],
+    env: [CONFIG_PATH_VARIABLE],
   }),
 };
 
@@ -296,9 +297,9 @@ const overlayOptions = {
 export const gateDefinition = defineConfig({
   service: "gate",
   program: "platform-gate",
-  version: gateVersion,
+  version: GATE_VERSION,
   summary: "The gateway: routes, secures and balances HTTP traffic.",
-  file: { flag: "config", env: [configPathVariable], default: defaultConfigPath },
+  file: { flag: "config", env: [CONFIG_PATH_VARIABLE], default: CONFIG_PATH_DEFAULT },
   keys: {
     ...listening,
     ...identity,

@@ -1,23 +1,27 @@
 // Reads and checks the gateway's whole configuration: file, environment, flags, and what keys say about each other.
-import { ConfigError, loadConfig } from "@platform/kernel/config";
-import type { ConfigFile, ConfigProblem, LoadedCommand } from "@platform/kernel/config";
-import { gateDefinition } from "./document.ts";
-import type { GateConfig } from "./document.ts";
+import {
+  ConfigError,
+  type ConfigFile,
+  type ConfigProblem,
+  type LoadedCommand,
+  loadConfig,
+} from "@platform/kernel/config";
+import { type GateConfig, gateDefinition } from "./document.ts";
 
 /** Where the configuration comes from. */
-export type GateSources = {
+export interface GateSources {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
-};
+}
 
 /** A configuration that was read. */
-export type LoadedGate = {
+export interface LoadedGate {
   config: GateConfig;
   /** Path of the configuration file, even where it does not exist. */
   path: string;
   /** False where the default file does not exist. */
   hasFile: boolean;
-};
+}
 
 type Loaded = Pick<LoadedCommand<string, unknown, unknown>, "config" | "file" | "sources">;
 

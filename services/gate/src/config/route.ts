@@ -2,8 +2,8 @@
 import { networkSchema } from "@platform/kernel/config";
 import * as z from "zod";
 import {
-  bytesMax,
-  dayMs,
+  BYTES_MAX,
+  DAY_MS,
   filePath,
   hostName,
   later,
@@ -16,19 +16,19 @@ import {
   yesNo,
 } from "./value.ts";
 
-const targetsMax = 256;
-const weightMax = 1_000_000;
+const TARGETS_MAX = 256;
+const WEIGHT_MAX = 1_000_000;
 
-const loadBalancers = ["round_robin", "least_conn", "random", "ip_hash"] as const;
+const LOAD_BALANCERS = ["round_robin", "least_conn", "random", "ip_hash"] as const;
 
-const targetWeighted = z.strictObject({
+const weightedTargetSchema = z.strictObject({
   url: upstreamUrl().meta({ description: "upstream" }),
-  weight: wholeNumber(0, weightMax).meta({
+  weight: wholeNumber(0, WEIGHT_MAX).meta({
     description: "share relative to the sum of all weights",
   }),
 });
 
-const routeAuth = z
+const routeAuthSchema = z
   .strictObject({
     type: z
       .enum(["none", "bearer"])
@@ -80,19 +80,19 @@ export const routeSchema = z
     targets: unset(
       z
         .array(upstreamUrl())
-        .max(targetsMax)
+        .max(TARGETS_MAX)
         .refine((urls) => new Set(urls).size === urls.length, {
           error: "expected no URL twice; use targets_weighted for shares",
         }),
     ).meta({ description: "several upstreams with equal shares" }),
-    load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(loadBalancers))).meta({
+    load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(LOAD_BALANCERS))).meta({
       description:
         "strategy, round_robin where absent; `roundrobin` and `round-robin` are read as `round_robin`",
     }),
     targets_weighted: unset(
       z
-        .array(targetWeighted)
-        .max(targetsMax)
+        .array(weightedTargetSchema)
+        .max(TARGETS_MAX)
         .refine((entries) => new Set(entries.map((entry) => entry.url)).size === entries.length, {
           error: "expected no URL twice",
         })
@@ -107,23 +107,23 @@ export const routeSchema = z
     raw_path: yesNo().meta({
       description: "forward the path as it was sent instead of normalised",
     }),
-    max_body_size: unset(wholeNumber(1, bytesMax)).meta({
+    max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
       description: "largest request body in bytes; the key max_body_size where absent",
     }),
-    connect_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
+    connect_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
       description: "opening a connection to the upstream, TLS included, in ms",
     }),
-    response_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
+    response_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
       description: "from the request's last byte to the head of the answer, in ms",
     }),
-    idle_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
+    idle_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
       description: "silence inside a body, a stream or a WebSocket, in ms",
     }),
-    total_timeout_ms: unset(wholeNumber(1, dayMs)).meta({
+    total_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
       description: "the whole request up to the head of the answer, retries included, in ms",
     }),
     access_log: yesNo().meta({ description: "write a JSONL line for every request of the route" }),
-    auth: unset(routeAuth).meta({
+    auth: unset(routeAuthSchema).meta({
       description: "who may call the route, in place of the global token and JWT settings",
     }),
     client_cert_path: unset(filePath()).meta({
@@ -171,7 +171,7 @@ export const routeSchema = z
     max_queue_size: later(wholeNumber(1, 1_000_000)).meta({
       description: "Not available yet: waiting requests",
     }),
-    queue_timeout_ms: later(wholeNumber(1, dayMs)).meta({
+    queue_timeout_ms: later(wholeNumber(1, DAY_MS)).meta({
       description: "Not available yet: longest wait in the queue, in ms",
     }),
     ip_allowlist: later(z.array(networkSchema())).meta({
@@ -257,12 +257,12 @@ export const routeSchema = z
   .transform(dropAbsent);
 
 /** A route that passed the schema: absent keys are left out, `status` is gone. */
-export type RouteConfig = {
+export interface RouteConfig {
   readonly prefix: string;
   readonly host?: string;
   readonly target?: string;
   readonly targets?: readonly string[];
-  readonly load_balancer?: (typeof loadBalancers)[number];
+  readonly load_balancer?: (typeof LOAD_BALANCERS)[number];
   readonly targets_weighted?: readonly { readonly url: string; readonly weight: number }[];
   readonly strip_prefix?: boolean;
   readonly host_header?: "client" | "target";
@@ -284,7 +284,7 @@ export type RouteConfig = {
   readonly client_cert_path?: string;
   readonly client_key_path?: string;
   readonly root_ca_path?: string;
-};
+}
 
 function spellLoadBalancer(value: unknown): unknown {
   return value === "roundrobin" || value === "round-robin" ? "round_robin" : value;
@@ -297,7 +297,7 @@ function dropAbsent(route: Record<string, unknown>): RouteConfig {
     if (key === "status" || value === undefined || value === false) continue;
     kept[key] = isPlainObject(value) ? dropAbsentKeys(value) : value;
   }
-  return kept as RouteConfig;
+  return kept as unknown as RouteConfig;
 }
 
 function dropAbsentKeys(value: Record<string, unknown>): Record<string, unknown> {

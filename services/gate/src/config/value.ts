@@ -2,17 +2,17 @@
 import { isIP } from "node:net";
 import * as z from "zod";
 
-const prefixCharsMax = 2048;
+const PREFIX_CHARS_MAX = 2048;
 /** Paths are searched for prefixes up to this depth. */
-const prefixSegmentsMax = 120;
-const hostCharsMax = 253;
+const PREFIX_SEGMENTS_MAX = 120;
+const HOST_CHARS_MAX = 253;
 /** The text that every refusal of a known but unbuilt field carries. */
-export const notAvailableYet = "not available yet";
+export const NOT_AVAILABLE_YET = "not available yet";
 
 /** One day in ms: the longest wait that can be configured. */
-export const dayMs = 86_400_000;
+export const DAY_MS = 86_400_000;
 /** One TiB: the largest size that can be configured. */
-export const bytesMax = 1024 ** 4;
+export const BYTES_MAX = 1024 ** 4;
 
 /** An optional field for which 0, "" and [] mean the same as leaving it out. */
 export function unset<T extends z.ZodType>(schema: T) {
@@ -37,7 +37,7 @@ export function later<T extends z.ZodType>(schema: T) {
   return z.preprocess(
     (value) => (value === false || value === null ? undefined : dropUnset(value)),
     schema.optional().superRefine((value, context) => {
-      if (value !== undefined) context.addIssue({ code: "custom", message: notAvailableYet });
+      if (value !== undefined) context.addIssue({ code: "custom", message: NOT_AVAILABLE_YET });
     }),
   );
 }
@@ -59,7 +59,7 @@ export function filePath() {
 
 /** An upstream's address: http or https, with an optional path that is prepended to the forwarded one. */
 export function upstreamUrl() {
-  return text(prefixCharsMax).superRefine((value, context) => {
+  return text(PREFIX_CHARS_MAX).superRefine((value, context) => {
     const message = findUpstreamUrlFault(value);
     if (message !== undefined) context.addIssue({ code: "custom", message });
   });
@@ -67,14 +67,14 @@ export function upstreamUrl() {
 
 /** An http or https address that the gateway itself calls. */
 export function serviceUrl() {
-  return text(prefixCharsMax).refine((value) => isHttpUrl(value), {
+  return text(PREFIX_CHARS_MAX).refine((value) => isHttpUrl(value), {
     error: "expected an http or https URL without user name and password",
   });
 }
 
 /** A path prefix that identifies a route. */
 export function pathPrefix() {
-  return text(prefixCharsMax)
+  return text(PREFIX_CHARS_MAX)
     .superRefine((value, context) => {
       const message = findPrefixFault(value);
       if (message !== undefined) context.addIssue({ code: "custom", message });
@@ -95,7 +95,7 @@ export function normalizePrefix(prefix: string): string {
 
 /** A host name without port, compared without regard to case; IPv6 addresses stand in brackets. */
 export function hostName() {
-  return text(hostCharsMax)
+  return text(HOST_CHARS_MAX)
     .transform((value) => value.toLowerCase().replace(/\.$/, ""))
     .refine((value) => isHostName(value), {
       error: 'expected a host name without port and scheme, such as "api.example.com"',
@@ -123,7 +123,7 @@ function dropUnset(value: unknown): unknown {
 function findUpstreamUrlFault(value: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(value)?.[1]?.toLowerCase();
   if (scheme === "h2" || scheme === "h2c" || scheme === "service") {
-    return `${scheme}:// targets are ${notAvailableYet}; allowed are http:// and https://`;
+    return `${scheme}:// targets are ${NOT_AVAILABLE_YET}; allowed are http:// and https://`;
   }
   if (!isHttpUrl(value)) {
     return 'expected an http or https URL without user name and password, such as "http://127.0.0.1:9000"';
@@ -160,7 +160,8 @@ function findPrefixFault(value: string): string | undefined {
   if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
   if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
   const segments = value.replace(/%2e/gi, ".").split("/");
-  if (segments.length > prefixSegmentsMax) return `expected at most ${prefixSegmentsMax} segments`;
+  if (segments.length > PREFIX_SEGMENTS_MAX)
+    return `expected at most ${PREFIX_SEGMENTS_MAX} segments`;
   if (segments.includes(".") || segments.includes("..")) {
     return 'expected no the segments "." and ".."';
   }

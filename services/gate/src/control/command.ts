@@ -11,7 +11,7 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
   const overlay = await createOverlayFile(getOverlayPath(loaded.path)).read();
   const context = {
     control: { socketPath: "", secret: "" },
-    ownPaths: [],
+    internalRoutes: [],
     configPath: loaded.path,
     descriptors: { limit: undefined, workers: 1 },
   };

@@ -1,64 +1,74 @@
 // The control plane's heart: every source of change becomes a desired state, and the difference goes to the workers.
 import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
-import { createEtag, requireIfMatch } from "@platform/kernel/http";
-import type { HeaderReader } from "@platform/kernel/http";
+import { type HeaderReader, createEtag, requireIfMatch } from "@platform/kernel/http";
 import type { Logger } from "@platform/kernel/log";
 import type { GateConfig } from "../config/document.ts";
 import type { RouteConfig } from "../config/route.ts";
-import { ROUTES_MAX, makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
-import type { GlobalSpec, RouteKey } from "../shared-state/index.ts";
+import {
+  type GlobalSpec,
+  ROUTES_MAX,
+  type RouteKey,
+  makeRouteKey,
+  makeRouteLabel,
+} from "../shared-state/index.ts";
 import { ChangeQueue } from "./change-queue.ts";
-import { compileRoute } from "./resolve-route.ts";
-import type { CompiledRoute } from "./resolve-route.ts";
-import { diffRoutes, isEmptyDiff } from "./differ.ts";
-import type { RouteDiff, RouteSet } from "./differ.ts";
+import { type ResolvedRoute, resolveRoute } from "./resolve-route.ts";
+import { type RouteDiff, type RouteSet, diffRoutes, isEmptyDiff } from "./differ.ts";
 import { readRouteDefaults } from "./globals.ts";
-import { applyOverlay, indexRoutes, removeRoute, replaceRoutes, upsertRoute } from "./overlay.ts";
-import type { Overlay, RouteConfigs, RouteName } from "./overlay.ts";
+import {
+  type Overlay,
+  type RouteConfigs,
+  type RouteName,
+  applyOverlay,
+  indexRoutes,
+  removeRoute,
+  replaceRoutes,
+  upsertRoute,
+} from "./overlay.ts";
 import type { OverlayStore } from "./overlay-file.ts";
 import type { RoutePlanner } from "./planner.ts";
 import { stringifySorted } from "./sorted-json.ts";
 import type { Change } from "./worker-handle.ts";
 
-const changesWaitingMax = 256;
+const CHANGES_WAITING_MAX = 256;
 /** Keys that a running gateway cannot change. */
-const startOnlyKeys = ["addr", "admin_addr", "workers", "ephemeral"] as const;
+const START_ONLY_KEYS = ["addr", "admin_addr", "workers", "ephemeral"] as const;
 
 /** Everything that the gateway is meant to do at one moment. */
-export type GateState = {
+export interface GateState {
   readonly config: GateConfig;
   /** The configuration's routes, without the overlay. */
   readonly base: RouteConfigs;
   readonly overlay: Overlay;
   /** The routes in force. */
   readonly routes: RouteConfigs;
-  readonly compiled: RouteSet;
+  readonly resolved: RouteSet;
   readonly globals: GlobalSpec;
   /** Names the routes in force; equal for equal routes, also after a restart. */
   readonly etag: string;
-};
+}
 
 /** Who asks for a change, and on which condition. */
-export type ChangeRequest = {
+export interface ChangeRequest {
   /** For the audit log: `operator`, `user <sub>`, `SIGHUP` … */
   caller: string;
   /** May hold If-Match; the change is refused with `precondition_failed` where the routes are others. */
   headers?: HeaderReader;
-};
+}
 
 /** What became of a change. */
-export type ChangeReport = {
+export interface ChangeReport {
   added: number;
   updated: number;
   removed: number;
   etag: string;
   /** Keys that differ and wait for the next start. */
   restartRequired: string[];
-};
+}
 
 /** What the controller needs. */
-export type ControllerOptions = {
+export interface ControllerOptions {
   planner: RoutePlanner;
   store: OverlayStore;
   log: Logger;
@@ -68,7 +78,7 @@ export type ControllerOptions = {
   buildGlobals: (config: GateConfig, hasAccessLog: boolean) => GlobalSpec;
   /** Brings a change to every worker; resolves when all of them act on it. */
   apply: (change: Change) => Promise<void>;
-};
+}
 
 /** Builds the state that a configuration and an overlay ask for. Compiled routes of `known` are taken over. */
 export function buildState(
@@ -86,21 +96,21 @@ export function buildState(
     );
   }
   const defaults = readRouteDefaults(config);
-  const compiled = new Map<RouteKey, CompiledRoute>();
+  const resolved = new Map<RouteKey, ResolvedRoute>();
   let hasAccessLog = false;
   for (const [key, route] of routes) {
     const before = known?.get(key);
-    compiled.set(key, before?.config === route ? before : compileRoute(route, defaults));
+    resolved.set(key, before?.config === route ? before : resolveRoute(route, defaults));
     hasAccessLog ||= route.access_log === true;
   }
   const globals = buildGlobals(config, hasAccessLog);
-  return { config, base, overlay, routes, compiled, globals, etag: makeEtag(compiled) };
+  return { config, base, overlay, routes, resolved, globals, etag: makeEtag(resolved) };
 }
 
 /** Changes the gateway's state, one change at a time. */
 export class Controller {
   readonly #options: ControllerOptions;
-  readonly #queue = new ChangeQueue(changesWaitingMax);
+  readonly #queue = new ChangeQueue(CHANGES_WAITING_MAX);
   readonly #started: GateConfig;
   #state: GateState;
 
@@ -187,7 +197,7 @@ export class Controller {
     what: string,
   ): Promise<ChangeReport> {
     const { buildGlobals } = this.#options;
-    const next = buildState(config, overlay, buildGlobals, this.#state.compiled);
+    const next = buildState(config, overlay, buildGlobals, this.#state.resolved);
     return this.#transition(next, request, what, true);
   }
 
@@ -199,7 +209,7 @@ export class Controller {
   ): Promise<ChangeReport> {
     const { planner, store } = this.#options;
     const before = this.#state;
-    const diff = diffRoutes(before.compiled, next.compiled);
+    const diff = diffRoutes(before.resolved, next.resolved);
     const globalsChanged = stringifySorted(before.globals) !== stringifySorted(next.globals);
     const planned = planner.plan(diff);
     try {
@@ -265,7 +275,7 @@ export class Controller {
   }
 
   #listStartOnly(config: GateConfig): string[] {
-    return startOnlyKeys.filter(
+    return START_ONLY_KEYS.filter(
       (name) => stringifySorted(this.#started[name]) !== stringifySorted(config[name]),
     );
   }

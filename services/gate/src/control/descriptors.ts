@@ -3,11 +3,11 @@ import type { Logger } from "@platform/kernel/log";
 import { LIMITS_DEFAULT, type LimitsSpec } from "../shared-state/index.ts";
 
 /** What the workers of a process share. */
-export type DescriptorShare = {
+export interface DescriptorShare {
   /** Descriptors that the process may have; undefined where the system does not report it. */
   limit: number | undefined;
   workers: number;
-};
+}
 
 /** For files, the control plane, name lookups and what the runtime itself opens. */
 const PROCESS_DESCRIPTORS = 64;

@@ -1,17 +1,17 @@
 // The differ: what has to change to get from one set of routes to another. Unchanged routes are never named.
 import type { RouteKey } from "../shared-state/index.ts";
-import type { CompiledRoute } from "./resolve-route.ts";
+import type { ResolvedRoute } from "./resolve-route.ts";
 
 /** A whole set of routes by key. */
-export type RouteSet = ReadonlyMap<RouteKey, CompiledRoute>;
+export type RouteSet = ReadonlyMap<RouteKey, ResolvedRoute>;
 
 /** The difference of two sets; the three lists name disjoint keys. */
-export type RouteDiff = {
-  added: CompiledRoute[];
+export interface RouteDiff {
+  added: ResolvedRoute[];
   /** Routes of both sets that behave differently, as they are to be. */
-  updated: CompiledRoute[];
+  updated: ResolvedRoute[];
   removed: RouteKey[];
-};
+}
 
 /** Compares by behaviour: a route written differently that does the same is unchanged. */
 export function diffRoutes(before: RouteSet, after: RouteSet): RouteDiff {

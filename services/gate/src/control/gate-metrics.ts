@@ -1,37 +1,34 @@
 // The metrics of all workers as one: blocks are merged when somebody asks, and the totals of dead workers stay.
-import { HTTP_METRICS } from "@platform/kernel/metrics";
-import type {
-  Collector,
-  HistogramSample,
-  MetricFamily,
-  ScalarSample,
-} from "@platform/kernel/metrics";
-import { SPAN_METRICS } from "@platform/kernel/trace";
-import type { SpanCounts, SpanLoss } from "@platform/kernel/trace";
 import {
+  type Collector,
+  HTTP_METRICS,
+  type HistogramSample,
+  type MetricFamily,
+  type ScalarSample,
+} from "@platform/kernel/metrics";
+import { SPAN_METRICS, type SpanCounts, type SpanLoss } from "@platform/kernel/trace";
+import {
+  type ActiveCounts,
   DURATION_BOUNDS_SECONDS,
-  METRIC_ROWS_MAX,
+  METRIC_SERIES_MAX,
+  type MetricBlock,
+  type MetricSeries,
   OVERFLOW_LABELS,
   SPAN_LOSS_COUNTERS,
+  type SharedTargetState,
   WORKER_COUNTERS,
-} from "../shared-state/index.ts";
-import type {
-  ActiveCounts,
-  MetricBlock,
-  MetricRow,
-  TargetCells,
-  WorkerCounter,
+  type WorkerCounter,
 } from "../shared-state/index.ts";
 import type { RoutePlanner } from "./planner.ts";
 
-const gauges: ReadonlySet<WorkerCounter> = new Set([
+const GAUGES: ReadonlySet<WorkerCounter> = new Set([
   "heartbeatMs",
   "connectionsActive",
   "webSocketsActive",
   "unsentBytes",
 ]);
 
-const shownCounters: readonly [counter: WorkerCounter, name: string, help: string][] = [
+const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: string][] = [
   ["connectionsAccepted", "platform_gate_connections_total", "Client connections accepted."],
   ["shed", "platform_gate_shed_total", "Connections and requests refused by the connection bound."],
   ["retries", "platform_gate_retries_total", "Requests sent to an upstream once more."],
@@ -67,25 +64,25 @@ const shownCounters: readonly [counter: WorkerCounter, name: string, help: strin
 ];
 
 /** What the metrics are read from. */
-export type GateMetricsOptions = {
+export interface GateMetricsOptions {
   /** The blocks of the workers that live. */
   listBlocks: () => readonly MetricBlock[];
   planner: RoutePlanner;
   active: ActiveCounts;
-  targets: TargetCells;
+  targets: SharedTargetState;
   countLiveWorkers: () => number;
   countRoutes: () => number;
   /** Milliseconds since the workers' shared memory was allocated. */
   readSharedMs: () => number;
-};
+}
 
 /** Sums over all workers, dead ones included. */
-export type GateTotals = {
+export interface GateTotals {
   requests: number;
   errors: number;
   /** Requests by duration; one more entry than the bounds. */
   buckets: number[];
-};
+}
 
 /** Requests under way by upstream URL. */
 export type ConnectionCounts = Record<string, number>;
@@ -94,7 +91,7 @@ export type ConnectionCounts = Record<string, number>;
 export class GateMetrics implements Collector {
   readonly name = "gate";
   readonly #options: GateMetricsOptions;
-  readonly #retiredRows = new Map<string, MetricRow>();
+  readonly #retiredSeries = new Map<string, MetricSeries>();
   readonly #retiredCounters = new Map<WorkerCounter, number>();
   readonly #retiredErrors = new Map<number, number>();
   #workersRetired = 0;
@@ -106,9 +103,9 @@ export class GateMetrics implements Collector {
   /** Keeps the totals of a worker that has ended. */
   retire(block: MetricBlock): void {
     this.#workersRetired++;
-    for (const row of block.readRows()) this.#keepRow(row);
+    for (const series of block.readSeries()) this.#keepSeries(series);
     for (const counter of WORKER_COUNTERS) {
-      if (!gauges.has(counter)) this.#keepCount(counter, block.readCounter(counter));
+      if (!GAUGES.has(counter)) this.#keepCount(counter, block.readCounter(counter));
     }
     for (const { slot } of this.#options.planner.listTargets()) {
       const sum = (this.#retiredErrors.get(slot) ?? 0) + block.readUpstreamErrors(slot);
@@ -131,8 +128,8 @@ export class GateMetrics implements Collector {
   /** Sums since the gateway began. */
   readTotals(): GateTotals {
     const buckets = Array.from({ length: DURATION_BOUNDS_SECONDS.length + 1 }, () => 0);
-    for (const row of this.#mergeRows().values()) {
-      for (const [index, count] of row.buckets.entries()) {
+    for (const series of this.#mergeSeries().values()) {
+      for (const [index, count] of series.buckets.entries()) {
         buckets[index] = (buckets[index] ?? 0) + count;
       }
     }
@@ -170,18 +167,21 @@ export class GateMetrics implements Collector {
   #collectRequests(): MetricFamily[] {
     const counts: ScalarSample[] = [];
     const durations: HistogramSample[] = [];
-    for (const row of this.#mergeRows().values()) {
+    for (const series of this.#mergeSeries().values()) {
       const labels = [
-        ["route", row.metricsId < 0 ? "overflow" : this.#options.planner.findLabel(row.metricsId)],
-        ["method", row.method],
-        ["status", String(row.status)],
+        [
+          "route",
+          series.metricsId < 0 ? "overflow" : this.#options.planner.findLabel(series.metricsId),
+        ],
+        ["method", series.method],
+        ["status", String(series.status)],
       ] as const;
-      counts.push({ labels, value: row.count });
+      counts.push({ labels, value: series.count });
       durations.push({
         labels,
         bounds: DURATION_BOUNDS_SECONDS,
-        counts: row.buckets,
-        sum: row.secondsSum,
+        counts: series.buckets,
+        sum: series.secondsSum,
       });
     }
     const { requests, duration } = HTTP_METRICS;
@@ -193,8 +193,8 @@ export class GateMetrics implements Collector {
 
   #collectWorkers(): MetricFamily[] {
     const { countLiveWorkers, countRoutes } = this.#options;
-    const shown = shownCounters.map(([counter, name, help]): MetricFamily => {
-      const type = gauges.has(counter) ? "gauge" : "counter";
+    const shown = SHOWN_COUNTERS.map(([counter, name, help]): MetricFamily => {
+      const type = GAUGES.has(counter) ? "gauge" : "counter";
       return scalar(type, name, help, this.#sumCounter(counter));
     });
     return [
@@ -257,20 +257,20 @@ export class GateMetrics implements Collector {
     ];
   }
 
-  #mergeRows(): Map<string, MetricRow> {
-    const rows = new Map<string, MetricRow>();
-    for (const row of this.#retiredRows.values()) addRow(rows, row);
+  #mergeSeries(): Map<string, MetricSeries> {
+    const merged = new Map<string, MetricSeries>();
+    for (const series of this.#retiredSeries.values()) addSeries(merged, series);
     for (const block of this.#options.listBlocks()) {
-      for (const row of block.readRows()) addRow(rows, row);
+      for (const series of block.readSeries()) addSeries(merged, series);
     }
-    return rows;
+    return merged;
   }
 
-  /** Workers that keep dying while routes come and go must not fill the memory: rows are bounded as a worker's are. */
-  #keepRow(row: MetricRow): void {
-    const rows = this.#retiredRows;
-    const isKept = rows.size < METRIC_ROWS_MAX || rows.has(formatRowKey(row));
-    addRow(rows, isKept ? row : { ...row, ...OVERFLOW_LABELS });
+  /** Workers that keep dying while routes come and go must not fill the memory: merged are bounded as a worker's are. */
+  #keepSeries(series: MetricSeries): void {
+    const merged = this.#retiredSeries;
+    const isKept = merged.size < METRIC_SERIES_MAX || merged.has(formatSeriesKey(series));
+    addSeries(merged, isKept ? series : { ...series, ...OVERFLOW_LABELS });
   }
 
   #keepCount(counter: WorkerCounter, change: number): void {
@@ -284,18 +284,18 @@ export class GateMetrics implements Collector {
   }
 }
 
-function formatRowKey({ metricsId, method, status }: MetricRow): string {
+function formatSeriesKey({ metricsId, method, status }: MetricSeries): string {
   return `${metricsId} ${method} ${status}`;
 }
 
-function addRow(rows: Map<string, MetricRow>, row: MetricRow): void {
-  const name = formatRowKey(row);
-  const known = rows.get(name);
-  rows.set(name, {
-    ...row,
-    count: row.count + (known?.count ?? 0),
-    secondsSum: row.secondsSum + (known?.secondsSum ?? 0),
-    buckets: row.buckets.map((count, index) => count + (known?.buckets[index] ?? 0)),
+function addSeries(merged: Map<string, MetricSeries>, series: MetricSeries): void {
+  const name = formatSeriesKey(series);
+  const known = merged.get(name);
+  merged.set(name, {
+    ...series,
+    count: series.count + (known?.count ?? 0),
+    secondsSum: series.secondsSum + (known?.secondsSum ?? 0),
+    buckets: series.buckets.map((count, index) => count + (known?.buckets[index] ?? 0)),
   });
 }
 

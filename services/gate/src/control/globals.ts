@@ -3,22 +3,25 @@ import { X509Certificate } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createSecureContext } from "node:tls";
 import { ConfigError } from "@platform/kernel/config";
-import { gateVersion } from "../config/document.ts";
-import type { GateConfig } from "../config/document.ts";
-import { describeOperatorToken } from "../shared-state/index.ts";
-import type { GlobalSpec, JwtSpec, OwnPath, TlsContextSpec } from "../shared-state/index.ts";
-import { readPemFile } from "./resolve-route.ts";
-import type { RouteDefaults } from "./resolve-route.ts";
+import { GATE_VERSION, type GateConfig } from "../config/document.ts";
+import {
+  type GlobalSpec,
+  type InternalRoute,
+  type JwtSpec,
+  type TlsContextSpec,
+  describeOperatorToken,
+} from "../shared-state/index.ts";
+import { type RouteDefaults, readPemFile } from "./resolve-route.ts";
 import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
 /** What of the globals does not come from the configuration. */
-export type GlobalsContext = {
+export interface GlobalsContext {
   control: { socketPath: string; secret: string };
-  ownPaths: OwnPath[];
+  internalRoutes: InternalRoute[];
   /** Path of the configuration file, even where it does not exist. */
   configPath: string;
   descriptors: DescriptorShare;
-};
+}
 
 /** Builds the globals. Throws ConfigError where the certificate cannot be used. */
 export function buildGlobals(
@@ -29,13 +32,13 @@ export function buildGlobals(
   const jwt = buildJwt(config);
   const tls = readListenerTls(config);
   return {
-    serviceVersion: gateVersion,
+    serviceVersion: GATE_VERSION,
     ...(config.auth_token === undefined
       ? {}
       : { operatorToken: describeOperatorToken(config.auth_token) }),
     ...(jwt === undefined ? {} : { jwt }),
     trustedProxies: config.trusted_proxies,
-    ownPaths: context.ownPaths,
+    internalRoutes: context.internalRoutes,
     control: context.control,
     ...(tls === undefined ? {} : { tls: [tls] }),
     limits: {

@@ -3,10 +3,13 @@ import { createServer } from "node:net";
 import { explainListenError } from "@platform/kernel/lifecycle";
 
 /** A place to listen at; the port is the real one. */
-export type ListenPlace = { host: string; port: number };
+export interface ListenPlace {
+  host: string;
+  port: number;
+}
 
 /** Every address of this machine, IPv4 included where IPv6 is there. */
-export const anyHost = "::";
+export const ANY_HOST = "::";
 
 /**
  * Binds the address for a moment, alone, and resolves with its real port. Throws an Error that names port, holder and
@@ -16,7 +19,7 @@ export async function probeListenAddress(
   address: { host: string | undefined; port: number },
   remedy: string,
 ): Promise<ListenPlace> {
-  const hosts = address.host === undefined ? [anyHost, "0.0.0.0"] : [address.host];
+  const hosts = address.host === undefined ? [ANY_HOST, "0.0.0.0"] : [address.host];
   let failure: unknown;
   for (const host of hosts) {
     try {

@@ -2,10 +2,10 @@
 import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
 import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
 
-const periodMs = 1000;
+const PERIOD_MS = 1000;
 
 /** One update of the live metrics. Rates are per second over the last second. */
-export type MetricsUpdate = {
+export interface MetricsUpdate {
   /** ISO 8601, UTC. */
   timestamp: string;
   total_requests: number;
@@ -20,17 +20,17 @@ export type MetricsUpdate = {
   cache_hit_ratio: number | null;
   /** Empty: there are no circuit breakers. */
   breakers: Record<string, string>;
-};
+}
 
 /** What the stream reads. */
-export type MetricsStreamOptions = {
+export interface MetricsStreamOptions {
   readTotals: () => GateTotals;
   readConnections: () => ConnectionCounts;
   /** Wall clock, for the timestamp. */
   readNow: () => Date;
   /** Monotonic milliseconds, for the rates. */
   readMonotonicMs: () => number;
-};
+}
 
 /** Measures each second and tells its listeners. */
 export class MetricsStream {
@@ -53,7 +53,7 @@ export class MetricsStream {
 
   /** Begins to measure. */
   start(): void {
-    this.#timer = setInterval(() => this.measure(), periodMs);
+    this.#timer = setInterval(() => this.measure(), PERIOD_MS);
   }
 
   /** Measures no more. */

@@ -2,18 +2,23 @@
 import { open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
-import { decodeOverlay, emptyOverlay, encodeOverlay, isEmptyOverlay } from "./overlay.ts";
-import type { Overlay } from "./overlay.ts";
+import {
+  EMPTY_OVERLAY,
+  type Overlay,
+  decodeOverlay,
+  encodeOverlay,
+  isEmptyOverlay,
+} from "./overlay.ts";
 
-const fileBytesMax = 64 * 1024 * 1024;
+const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Keeps an overlay across restarts, or says that it does not. */
-export type OverlayStore = {
+export interface OverlayStore {
   /** The overlay as it was stored last; throws an Error that names the file where it cannot be used. */
   read: () => Promise<Overlay>;
   /** Resolves when the overlay would survive a crash; throws `conflict` where it cannot be stored. */
   write: (overlay: Overlay) => Promise<void>;
-};
+}
 
 /** The overlay's path: beside the configuration file, even where that does not exist. */
 export function getOverlayPath(configPath: string): string {
@@ -41,10 +46,10 @@ async function readOverlay(path: string): Promise<Overlay> {
   let text: string;
   try {
     const { size } = await stat(path);
-    if (size > fileBytesMax) throw new Error(`it has more than ${fileBytesMax} bytes`);
+    if (size > FILE_BYTES_MAX) throw new Error(`it has more than ${FILE_BYTES_MAX} bytes`);
     text = await readFile(path, "utf8");
   } catch (cause) {
-    if (getErrorCode(cause) === "ENOENT") return emptyOverlay;
+    if (getErrorCode(cause) === "ENOENT") return EMPTY_OVERLAY;
     throw new Error(`the overlay ${path} cannot be read: ${describe(cause)}`, { cause });
   }
   try {

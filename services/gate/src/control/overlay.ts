@@ -1,28 +1,29 @@
 // The overlay: what the API changed on top of the configuration's routes, as upserts and tombstones.
 import { createHash } from "node:crypto";
 import * as z from "zod";
-import { routeSchema } from "../config/route.ts";
-import type { RouteConfig } from "../config/route.ts";
-import { makeRouteKey } from "../shared-state/index.ts";
-import type { RouteKey } from "../shared-state/index.ts";
+import { type RouteConfig, routeSchema } from "../config/route.ts";
+import { type RouteKey, makeRouteKey } from "../shared-state/index.ts";
 import { stringifySorted } from "./sorted-json.ts";
 
-const formatVersion = 1;
+const FORMAT_VERSION = 1;
 
 /** Names a route. */
-export type RouteName = { readonly prefix: string; readonly host?: string };
+export interface RouteName {
+  readonly prefix: string;
+  readonly host?: string;
+}
 
 /** Changes on top of a base. A key is in one of the two maps at most. */
-export type Overlay = {
+export interface Overlay {
   readonly upserts: ReadonlyMap<RouteKey, RouteConfig>;
   readonly tombstones: ReadonlyMap<RouteKey, RouteName>;
-};
+}
 
 /** Routes by key. */
 export type RouteConfigs = ReadonlyMap<RouteKey, RouteConfig>;
 
 /** The overlay that changes nothing. */
-export const emptyOverlay: Overlay = { upserts: new Map(), tombstones: new Map() };
+export const EMPTY_OVERLAY: Overlay = { upserts: new Map(), tombstones: new Map() };
 
 /** Whether the overlay changes nothing. */
 export function isEmptyOverlay(overlay: Overlay): boolean {
@@ -86,7 +87,7 @@ export function encodeOverlay(overlay: Overlay): string {
     upserts: [...overlay.upserts.values()],
     tombstones: [...overlay.tombstones.values()],
   };
-  const document = { version: formatVersion, sha256: digest(content), ...content };
+  const document = { version: FORMAT_VERSION, sha256: digest(content), ...content };
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
@@ -99,9 +100,9 @@ export function decodeOverlay(text: string): Overlay {
     throw new Error("it is not JSON");
   }
   const version = versionSchema.safeParse(document);
-  if (version.success && version.data.version !== formatVersion) {
+  if (version.success && version.data.version !== FORMAT_VERSION) {
     throw new Error(
-      `its format version is ${version.data.version}, this release reads version ${formatVersion}`,
+      `its format version is ${version.data.version}, this release reads version ${FORMAT_VERSION}`,
     );
   }
   const parsed = overlaySchema.safeParse(document);
@@ -137,7 +138,7 @@ export function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
 const versionSchema = z.looseObject({ version: z.number() });
 
 const overlaySchema = z.strictObject({
-  version: z.literal(formatVersion),
+  version: z.literal(FORMAT_VERSION),
   sha256: z.string(),
   upserts: z.array(z.record(z.string(), z.unknown())),
   tombstones: z.array(z.strictObject({ prefix: z.string(), host: z.string().optional() })),

@@ -1,11 +1,10 @@
 // Gives routes and upstreams their cells in shared memory, and takes them back when nothing uses them any more.
 import { PlatformError } from "@platform/kernel/errors";
-import { SlotTable } from "../shared-state/index.ts";
-import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
+import { type RouteKey, type RouteSpec, SlotTable } from "../shared-state/index.ts";
 import type { RouteDiff } from "./differ.ts";
 
 /** How many cells there are and how they are made ready for another owner. */
-export type PlannerOptions = {
+export interface PlannerOptions {
   routesMax: number;
   targetsMax: number;
   /** How long a released cell rests; longer than any stream of a removed route may live. */
@@ -13,22 +12,28 @@ export type PlannerOptions = {
   readNowMs: () => number;
   onRouteReuse: (slot: number) => void;
   onTargetReuse: (slot: number) => void;
-};
+}
 
 /** A diff with its cells assigned; nothing of it is in force before {@link commit}. */
-export type PlannedChange = {
+export interface PlannedChange {
   upsert: RouteSpec[];
   remove: RouteKey[];
   /** Makes the change the planner's own: cells of what is gone begin to rest. */
   commit: () => void;
   /** Gives back what the change took. */
   rollBack: () => void;
-};
+}
 
 /** A target that some route uses. */
-export type UsedTarget = { slot: number; url: string };
+export interface UsedTarget {
+  slot: number;
+  url: string;
+}
 
-type Held = { spec: RouteSpec; targetKeys: string[] };
+interface Held {
+  spec: RouteSpec;
+  targetKeys: string[];
+}
 
 /** The planner of one process. */
 export class RoutePlanner {
@@ -134,15 +139,15 @@ export class RoutePlanner {
   }
 }
 
-const noRouteLabel = "none";
-const otherLabel = "other";
-const otherId = 1;
+const NO_ROUTE_LABEL = "none";
+const OTHER_LABEL = "other";
+const OTHER_ID = 1;
 
 /** Numbers for the `route` label: one label keeps its number, and past the bound all share one. */
 class MetricLabels {
   readonly #idsMax: number;
   readonly #ids = new Map<string, number>();
-  readonly #labels: string[] = [noRouteLabel, otherLabel];
+  readonly #labels: string[] = [NO_ROUTE_LABEL, OTHER_LABEL];
 
   constructor(idsMax: number) {
     this.#idsMax = idsMax;
@@ -151,7 +156,7 @@ class MetricLabels {
   findId(label: string): number {
     const known = this.#ids.get(label);
     if (known !== undefined) return known;
-    if (this.#labels.length >= this.#idsMax) return otherId;
+    if (this.#labels.length >= this.#idsMax) return OTHER_ID;
     const id = this.#labels.length;
     this.#ids.set(label, id);
     this.#labels.push(label);
@@ -159,6 +164,6 @@ class MetricLabels {
   }
 
   findLabel(id: number): string {
-    return this.#labels[id] ?? otherLabel;
+    return this.#labels[id] ?? OTHER_LABEL;
   }
 }

@@ -5,36 +5,38 @@ import { createSecureContext } from "node:tls";
 import { PlatformError } from "@platform/kernel/errors";
 import type { RouteConfig } from "../config/route.ts";
 import { stringifySorted } from "./sorted-json.ts";
-import { makeRouteKey, makeRouteLabel, makeTargetKey } from "../shared-state/index.ts";
-import type {
-  RouteAuthSpec,
-  RouteKey,
-  RouteSpec,
-  RouteTimeouts,
-  TargetSpec,
-  UpstreamTlsSpec,
+import {
+  type RouteAuthSpec,
+  type RouteKey,
+  type RouteSpec,
+  type RouteTimeouts,
+  type TargetSpec,
+  type UpstreamTlsSpec,
+  makeRouteKey,
+  makeRouteLabel,
+  makeTargetKey,
 } from "../shared-state/index.ts";
 
-const pemBytesMax = 1_048_576;
+const PEM_BYTES_MAX = 1_048_576;
 /** Where a route's `auth` finds what it does not say. */
-const inheritedKeys: Readonly<Record<string, string>> = {
+const INHERITED_KEYS: Readonly<Record<string, string>> = {
   jwks_url: "jwks_url",
   issuer: "jwt_issuer",
   audience: "jwt_audience",
 };
 
 /** What routes take where they give nothing of their own. */
-export type RouteDefaults = {
+export interface RouteDefaults {
   bodyBytesMax: number;
   timeouts: RouteTimeouts;
   jwksUrl: string | undefined;
   issuer: string | undefined;
   audience: string | undefined;
   cutFields: readonly string[];
-};
+}
 
 /** A route ready to be given its cells in shared memory. */
-export type CompiledRoute = {
+export interface ResolvedRoute {
   key: RouteKey;
   /** Stands for the route in metrics. */
   label: string;
@@ -47,22 +49,22 @@ export type CompiledRoute = {
   targetKeys: string[];
   /** Equal for routes that would behave the same: what the differ compares. */
   fingerprint: string;
-};
+}
 
 /** Reads a PEM file; the differ's tests pass their own. */
 export type ReadPem = (path: string) => string;
 
 /** Compiles one route. Throws `validation_failed` that names key and file where a certificate cannot be used. */
-export function compileRoute(
+export function resolveRoute(
   config: RouteConfig,
   defaults: RouteDefaults,
   readPem: ReadPem = readPemFile,
-): CompiledRoute {
+): ResolvedRoute {
   const key = makeRouteKey(config.host, config.prefix);
   const label = makeRouteLabel(config.host, config.prefix);
   const upstreamTls = readUpstreamTls(config, label, readPem);
   const targets = listTargets(config);
-  const spec: CompiledRoute["spec"] = {
+  const spec: ResolvedRoute["spec"] = {
     key,
     prefix: config.prefix,
     ...(config.host === undefined ? {} : { host: config.host }),
@@ -79,7 +81,7 @@ export function compileRoute(
       totalMs: config.total_timeout_ms ?? defaults.timeouts.totalMs,
     },
     accessLog: config.access_log ?? false,
-    auth: compileAuth(config, label, defaults),
+    auth: resolveAuth(config, label, defaults),
     cutFields: defaults.cutFields,
     ...(upstreamTls === undefined ? {} : { upstreamTls }),
   };
@@ -97,7 +99,8 @@ export function compileRoute(
 /** Reads a certificate or key file of at most 1 MiB as text. */
 export function readPemFile(path: string): string {
   const bytes = readFileSync(path);
-  if (bytes.length > pemBytesMax) throw new Error(`the file has more than ${pemBytesMax} bytes`);
+  if (bytes.length > PEM_BYTES_MAX)
+    throw new Error(`the file has more than ${PEM_BYTES_MAX} bytes`);
   return bytes.toString("utf8");
 }
 
@@ -109,14 +112,14 @@ function listTargets(config: RouteConfig): { url: string; weight: number }[] {
   return urls.map((url) => ({ url, weight: 1 }));
 }
 
-function compileAuth(config: RouteConfig, label: string, defaults: RouteDefaults): RouteAuthSpec {
+function resolveAuth(config: RouteConfig, label: string, defaults: RouteDefaults): RouteAuthSpec {
   const auth = config.auth;
   if (auth === undefined) return { type: "inherit" };
   if (auth.type === "none") return { type: "none" };
   const take = (key: string, own: string | undefined, inherited: string | undefined): string => {
     const value = own ?? inherited;
     if (value !== undefined) return value;
-    const fault = `is required, or ${inheritedKeys[key]} for all routes: tokens that were made for others must not pass`;
+    const fault = `is required, or ${INHERITED_KEYS[key]} for all routes: tokens that were made for others must not pass`;
     throw refuse(label, `auth.${key}`, undefined, fault);
   };
   return {

@@ -1,27 +1,31 @@
 // One data-plane thread as the control plane sees it: what was sent, what was acknowledged, whether it still speaks.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
-import { MetricBlock, allocateMetricBlock } from "../shared-state/index.ts";
-import type {
-  ApplyMessage,
-  StageMessage,
-  FromWorker,
-  GlobalSpec,
-  RouteKey,
-  RouteSpec,
-  ToWorker,
-  WorkerInit,
+import {
+  type ApplyMessage,
+  type FromWorker,
+  type GlobalSpec,
+  MetricBlock,
+  type RouteKey,
+  type RouteSpec,
+  type StageMessage,
+  type ToWorker,
+  type WorkerInit,
+  allocateMetricBlock,
 } from "../shared-state/index.ts";
 
 /** What a change holds, before it has a number. */
-export type Change = {
+export interface Change {
   globals?: GlobalSpec;
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
-};
+}
 
 /** What the readiness probe answers. */
-export type Readiness = { up: boolean; checks: Record<string, string> };
+export interface Readiness {
+  up: boolean;
+  checks: Record<string, string>;
+}
 
 /** What became of a change on one worker; `gone`: it ended before it answered. */
 export type ChangeOutcome =
@@ -30,7 +34,7 @@ export type ChangeOutcome =
   | { kind: "gone" };
 
 /** What a handle needs. */
-export type WorkerHandleOptions = {
+export interface WorkerHandleOptions {
   entry: URL;
   init: Omit<WorkerInit, "metrics">;
   log: Logger;
@@ -41,17 +45,21 @@ export type WorkerHandleOptions = {
   startMs: number;
   /** Called once, when the thread has ended, with the reason. */
   onGone: (handle: WorkerHandle, reason: string) => void;
-};
+}
 
-const tickMs = 100;
+const TICK_MS = 100;
 /** What each route of a large change adds to the time that it may take. */
-const routeMs = 1;
+const ROUTE_MS = 1;
 /** Routes of one message: reading more at a time would hold requests up. */
-const partRoutes = 256;
+const PART_ROUTES = 256;
 /** How long after its deadline a draining thread may take to say that it is done. */
-const drainGraceMs = 500;
+const DRAIN_GRACE_MS = 500;
 
-type Waiting = { seq: number; ticksLeft: number; settle: (outcome: ChangeOutcome) => void };
+interface Waiting {
+  seq: number;
+  ticksLeft: number;
+  settle: (outcome: ChangeOutcome) => void;
+}
 
 /** A worker thread and the conversation with it. */
 export class WorkerHandle {
@@ -90,7 +98,7 @@ export class WorkerHandle {
     this.#worker.on("error", (error: unknown) => this.#fail(`it threw ${describe(error)}`));
     this.#worker.on("exit", (code) => this.#finish(code));
     // Ticks are counted instead of reading a clock: a machine that slept has not made its workers silent.
-    this.#ticker = setInterval(() => this.#tick(), tickMs);
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
 
   /** Resolves with the port when the thread listens; rejects where it cannot. */
@@ -110,7 +118,7 @@ export class WorkerHandle {
 
   /** Sends the first change, which holds everything, and the readiness; `started` waits for both. */
   begin(change: Change, readiness: Readiness): void {
-    this.#startTicksLeft += countTicks(change.upsert.length * routeMs);
+    this.#startTicksLeft += countTicks(change.upsert.length * ROUTE_MS);
     this.send({ type: "readiness", ...readiness });
     void this.apply(change).then((outcome) => {
       this.#hasState = outcome.kind === "applied";
@@ -129,9 +137,9 @@ export class WorkerHandle {
   /** Sends a change, a large one in parts: each is sent when the thread has read the one before. */
   async #sendChange(change: Change): Promise<ChangeOutcome> {
     let at = 0;
-    for (; change.upsert.length - at > partRoutes; at += partRoutes) {
-      const upsert = change.upsert.slice(at, at + partRoutes);
-      const outcome = await this.#ask({ type: "stage", seq: ++this.#seq, upsert }, partRoutes);
+    for (; change.upsert.length - at > PART_ROUTES; at += PART_ROUTES) {
+      const upsert = change.upsert.slice(at, at + PART_ROUTES);
+      const outcome = await this.#ask({ type: "stage", seq: ++this.#seq, upsert }, PART_ROUTES);
       if (outcome.kind !== "applied") return outcome;
     }
     const message: ApplyMessage = {
@@ -146,7 +154,7 @@ export class WorkerHandle {
 
   #ask(message: ApplyMessage | StageMessage, routes: number): Promise<ChangeOutcome> {
     if (this.#over) return Promise.resolve({ kind: "gone" });
-    const ticksLeft = countTicks(this.#options.silentMs + routes * routeMs);
+    const ticksLeft = countTicks(this.#options.silentMs + routes * ROUTE_MS);
     return new Promise((settle) => {
       this.#waiting.push({ seq: message.seq, ticksLeft, settle });
       this.send(message);
@@ -171,7 +179,7 @@ export class WorkerHandle {
   async drain(deadlineMs: number): Promise<number> {
     if (this.#over) return 0;
     this.send({ type: "drain", deadlineMs });
-    const timer = setTimeout(() => this.#drained.resolve(0), deadlineMs + drainGraceMs);
+    const timer = setTimeout(() => this.#drained.resolve(0), deadlineMs + DRAIN_GRACE_MS);
     const cut = await this.#drained.promise;
     clearTimeout(timer);
     this.#reason = "it was drained";
@@ -267,7 +275,7 @@ export class WorkerHandle {
 }
 
 function countTicks(ms: number): number {
-  return Math.max(1, Math.ceil(ms / tickMs));
+  return Math.max(1, Math.ceil(ms / TICK_MS));
 }
 
 function describe(error: unknown): string {

@@ -2,25 +2,24 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
-import { ActiveCounts } from "../shared-state/index.ts";
-import type {
-  GlobalSpec,
-  MetricBlock,
-  RouteKey,
-  RouteSpec,
-  SharedBuffers,
-  WorkerInit,
+import {
+  ActiveCounts,
+  type GlobalSpec,
+  type MetricBlock,
+  type RouteKey,
+  type RouteSpec,
+  type SharedBuffers,
+  type WorkerInit,
 } from "../shared-state/index.ts";
-import { WorkerHandle } from "./worker-handle.ts";
-import type { Change, Readiness } from "./worker-handle.ts";
+import { type Change, type Readiness, WorkerHandle } from "./worker-handle.ts";
 
-const backoffMinMs = 100;
-const backoffMaxMs = 10_000;
+const BACKOFF_MIN_MS = 100;
+const BACKOFF_MAX_MS = 10_000;
 /** A thread that lived this long starts its backoff anew. */
-const steadyMs = 30_000;
+const STEADY_MS = 30_000;
 
 /** What a fleet needs. */
-export type FleetOptions = {
+export interface WorkerPoolOptions {
   entry: URL;
   /** One place for each thread: its column in shared memory and its listener. */
   places: readonly { workerIndex: number; listen: WorkerInit["listen"] }[];
@@ -31,11 +30,11 @@ export type FleetOptions = {
   startMs: number;
   /** Called with the metrics of a thread that has ended, whose totals must not be lost. */
   onRetired: (metrics: MetricBlock) => void;
-};
+}
 
 /** Threads that all have the same routes and globals. */
-export class Fleet {
-  readonly #options: FleetOptions;
+export class WorkerPool {
+  readonly #options: WorkerPoolOptions;
   readonly #active: ActiveCounts;
   readonly #handles = new Map<number, WorkerHandle>();
   readonly #failures = new Map<number, { count: number; startedMs: number }>();
@@ -44,7 +43,7 @@ export class Fleet {
   #globals: GlobalSpec;
   #readiness: Readiness = { up: false, checks: { gate: "starting" } };
 
-  constructor(options: FleetOptions, globals: GlobalSpec, routes: readonly RouteSpec[]) {
+  constructor(options: WorkerPoolOptions, globals: GlobalSpec, routes: readonly RouteSpec[]) {
     this.#options = options;
     this.#globals = globals;
     this.#active = new ActiveCounts(options.shared);
@@ -135,7 +134,7 @@ export class Fleet {
     return undo;
   }
 
-  #spawn(place: FleetOptions["places"][number]): void {
+  #spawn(place: WorkerPoolOptions["places"][number]): void {
     const handle = new WorkerHandle({
       entry: this.#options.entry,
       init: { ...place, shared: this.#options.shared },
@@ -157,16 +156,16 @@ export class Fleet {
     );
   }
 
-  #replace(place: FleetOptions["places"][number], gone: WorkerHandle, reason: string): void {
+  #replace(place: WorkerPoolOptions["places"][number], gone: WorkerHandle, reason: string): void {
     this.#handles.delete(gone.index);
     this.#active.clearWorker(gone.index);
     this.#options.onRetired(gone.metrics);
     if (this.#stopping.signal.aborted) return;
     const past = this.#failures.get(gone.index);
     const lived = performance.now() - (past?.startedMs ?? 0);
-    const count = lived > steadyMs ? 1 : (past?.count ?? 0) + 1;
+    const count = lived > STEADY_MS ? 1 : (past?.count ?? 0) + 1;
     this.#failures.set(gone.index, { count, startedMs: performance.now() });
-    const waitMs = Math.min(backoffMaxMs, backoffMinMs * 2 ** Math.min(count - 1, 10));
+    const waitMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(count - 1, 10));
     this.#options.log.error("a worker is gone and will be replaced", {
       worker: gone.index,
       reason,

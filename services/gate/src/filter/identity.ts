@@ -4,13 +4,13 @@ import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../shared-state/index.t
 import { OperatorToken } from "./operator-token.ts";
 
 /** What the gateway reads of a verified token. */
-export type TokenClaims = {
+export interface TokenClaims {
   readonly sub?: string;
   readonly tenant?: string;
   /** The space-separated `scope`, taken apart. */
   readonly scope: readonly string[];
   readonly roles: readonly string[];
-};
+}
 
 /** Checks a token: its claims, at once where everything needed is known; throws or rejects with a PlatformError. */
 export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims>;
@@ -19,10 +19,10 @@ export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims
 export type BearerAuth = Extract<RouteAuthSpec, { type: "bearer" }>;
 
 /** Makes verifiers; the same issuer gives the same one, with its keys and what it verified. */
-export type VerifierSource = {
+export interface VerifierSource {
   forGlobal(spec: JwtSpec): TokenVerifier;
   forRoute(spec: BearerAuth): TokenVerifier;
-};
+}
 
 /** The identity settings in force. */
 export class Identity {

@@ -1,16 +1,15 @@
 // The gateway's other endpoints: connections, reload, the live metrics' path, and what is not built yet.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiMethod, ApiRoute } from "@platform/kernel/http";
+import { type ApiMethod, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
-import { notAvailableYet } from "../config/value.ts";
+import { NOT_AVAILABLE_YET } from "../config/value.ts";
 import { readChangeRequest } from "./request.ts";
-import type { RoutesApiParts } from "./routes-api.ts";
+import type { RoutesApiOptions } from "./routes-api.ts";
 
 /** The path of the live metrics' WebSocket. */
-export const metricsSocketPath = "/api/v1/admin/metrics/ws";
+export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
 
-const unbuilt: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
+const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
   [["POST"], "/api/v1/routes/register", "Register a service's routes"],
   [["GET"], "/api/v1/admin/middleware", "The middleware"],
   [["POST", "DELETE"], "/api/v1/admin/middleware/{name}", "Register or remove middleware"],
@@ -27,7 +26,7 @@ const unbuilt: readonly [methods: readonly ApiMethod[], path: string, summary: s
 ];
 
 /** The operations. */
-export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
+export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
   const own = { tag: "Operation", answerType: "application/json" } as const;
   return [
     defineRoute({
@@ -36,7 +35,7 @@ export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
       path: "/api/v1/admin/connections",
       summary: "Requests, streams and WebSockets under way by upstream",
       answer: z.record(z.string(), z.int()),
-      handle: () => parts.metrics.readConnections(),
+      handle: () => options.metrics.readConnections(),
     }),
     defineRoute({
       ...own,
@@ -45,7 +44,7 @@ export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
       summary: "Read configuration, overlay and certificates anew",
       problems: { 400: "What was read does not validate; nothing has changed" },
       handle: async (exchange) => {
-        const report = await parts.controller.reload(readChangeRequest(exchange));
+        const report = await options.controller.reload(readChangeRequest(exchange));
         exchange.answerHeaders.set("ETag", report.etag);
         const { added, updated, removed, restartRequired } = report;
         return { applied: true, added, updated, removed, restart_required: restartRequired };
@@ -54,7 +53,7 @@ export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
     defineRoute({
       ...own,
       method: "GET",
-      path: metricsSocketPath,
+      path: METRICS_SOCKET_PATH,
       summary: "Live metrics: a WebSocket with one update a second",
       problems: { 426: "The request is not an upgrade to WebSocket" },
       handle: () => {
@@ -63,7 +62,7 @@ export function listAdminOperations(parts: RoutesApiParts): ApiRoute[] {
         });
       },
     }),
-    ...unbuilt.flatMap(([methods, path, summary]) =>
+    ...UNBUILT.flatMap(([methods, path, summary]) =>
       methods.map((method) => defineUnbuilt(method, path, summary)),
     ),
   ];
@@ -79,7 +78,7 @@ function defineUnbuilt(method: ApiMethod, path: string, summary: string): ApiRou
     answerType: "application/json",
     problems: { 501: "Not available yet" },
     handle: () => {
-      throw new PlatformError("not_available_yet", `this endpoint is ${notAvailableYet}`);
+      throw new PlatformError("not_available_yet", `this endpoint is ${NOT_AVAILABLE_YET}`);
     },
   });
 }

@@ -1,18 +1,16 @@
 // The gateway's API: the shared frame of every service's API around the gateway's own operations.
-import { createApi } from "@platform/kernel/http";
-import type { Api, ApiOptions } from "@platform/kernel/http";
+import { type Api, type ApiOptions, createApi } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
-import { gateVersion } from "../config/document.ts";
+import { GATE_VERSION } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
-import { listAdminOperations } from "./admin-api.ts";
-import { listConsoleOperations } from "./console-api.ts";
+import { createAdminRoutes } from "./admin-api.ts";
+import { createConsoleRoutes } from "./console-api.ts";
 import { describeRoutes } from "./openapi.ts";
 import { createWorkerGuard } from "./request.ts";
-import { listRoutesOperations } from "./routes-api.ts";
-import type { RoutesApiParts } from "./routes-api.ts";
+import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 
 /** What the API works with. */
-export type GateApiParts = RoutesApiParts &
+export type GateApiOptions = RoutesApiOptions &
   Pick<ApiOptions, "clock" | "health" | "logger" | "tracer"> & {
     /** What `/metrics` shows. */
     registry: MetricRegistry;
@@ -22,18 +20,18 @@ export type GateApiParts = RoutesApiParts &
   };
 
 /** Builds the API. */
-export function createGateApi(parts: GateApiParts): Api {
-  const { clock, health, logger, tracer, registry, controller } = parts;
+export function createGateApi(options: GateApiOptions): Api {
+  const { clock, health, logger, tracer, registry, controller } = options;
   return createApi({
     service: "gate",
     title: "Gateway",
-    version: gateVersion,
+    version: GATE_VERSION,
     routes: [
-      ...listRoutesOperations(parts),
-      ...listConsoleOperations(parts),
-      ...listAdminOperations(parts),
+      ...createRouteRoutes(options),
+      ...createConsoleRoutes(options),
+      ...createAdminRoutes(options),
     ],
-    guard: createWorkerGuard(parts.secret),
+    guard: createWorkerGuard(options.secret),
     clock,
     health,
     logger,

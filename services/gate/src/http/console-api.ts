@@ -1,18 +1,16 @@
 // GET and POST /api/v1/admin/console/sync: the whole of it at once.
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { routesSchema } from "../config/document.ts";
 import type { MetricsStream } from "../control/metrics-stream.ts";
-import { jsonBodyBytesMax, readJsonBody } from "./json-body.ts";
+import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
-import { viewRoutes } from "./routes-api.ts";
-import type { RoutesApiParts } from "./routes-api.ts";
+import { type RoutesApiOptions, viewRoutes } from "./routes-api.ts";
 
 /** Where the console synchronises. */
-export const consoleSyncPath = "/api/v1/admin/console/sync";
+export const CONSOLE_SYNC_PATH = "/api/v1/admin/console/sync";
 
-/** The body of a synchronisation; the other parts of the snapshot may stand in it and are not read. */
+/** The body of a synchronisation; the other options of the snapshot may stand in it and are not read. */
 export const syncSchema = z.strictObject({
   routes: routesSchema,
   version: z.unknown().optional(),
@@ -21,11 +19,11 @@ export const syncSchema = z.strictObject({
 });
 
 /** The operations of the console. */
-export function listConsoleOperations(
-  parts: RoutesApiParts & { stream: MetricsStream },
+export function createConsoleRoutes(
+  options: RoutesApiOptions & { stream: MetricsStream },
 ): ApiRoute[] {
-  const { controller, metrics, stream } = parts;
-  const own = { path: consoleSyncPath, tag: "Operation" } as const;
+  const { controller, metrics, stream } = options;
+  const own = { path: CONSOLE_SYNC_PATH, tag: "Operation" } as const;
   return [
     defineRoute({
       ...own,
@@ -37,7 +35,7 @@ export function listConsoleOperations(
         answerHeaders.set("ETag", etag);
         return {
           version: etag.replaceAll('"', ""),
-          routes: viewRoutes(parts),
+          routes: viewRoutes(options),
           connections: metrics.readConnections(),
           metrics: stream.latest,
         };
@@ -48,7 +46,7 @@ export function listConsoleOperations(
       method: "POST",
       summary: "Replace the whole set of routes, all or nothing",
       bodyKind: "bytes",
-      bodyBytesMax: jsonBodyBytesMax,
+      bodyBytesMax: JSON_BODY_BYTES_MAX,
       answerType: "application/json",
       handle: async (exchange) => {
         const { routes } = readJsonBody(exchange.body, exchange.headers, syncSchema);

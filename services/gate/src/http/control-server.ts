@@ -5,10 +5,9 @@ import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Duplex } from "node:stream";
-import { listenHttp, mapLegacyPath } from "@platform/kernel/http";
-import type { Api, HttpListener } from "@platform/kernel/http";
+import { type Api, type HttpListener, listenHttp, mapLegacyPath } from "@platform/kernel/http";
 import { CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
-import { metricsSocketPath } from "./admin-api.ts";
+import { METRICS_SOCKET_PATH } from "./admin-api.ts";
 import type { MetricsSockets } from "./metrics-socket.ts";
 import { createSecretCheck } from "./request.ts";
 
@@ -17,13 +16,16 @@ export const CONTROL_FOLDER_PREFIX = "pgate-";
 /** Name of the control socket in its folder. */
 export const CONTROL_SOCKET_NAME = "c.sock";
 /** Socket paths are short everywhere: sun_path holds 104 bytes on macOS, 108 on Linux. */
-const socketPathCharsMax = 100;
-const connectionsMax = 4096;
+const SOCKET_PATH_CHARS_MAX = 100;
+const CONNECTIONS_MAX = 4096;
 /** Longer than workers keep an unused connection: they close it first, and no request meets a closed one. */
-const keepAliveTimeoutMs = 4_000_000;
+const KEEP_ALIVE_TIMEOUT_MS = 4_000_000;
 
 /** Where the control plane listens, and what its callers prove themselves with. */
-export type ControlAddress = { socketPath: string; secret: string };
+export interface ControlAddress {
+  socketPath: string;
+  secret: string;
+}
 
 /** Chooses a fresh address; on Unix its folder exists afterwards, with mode 0700. */
 export function createControlAddress(): ControlAddress {
@@ -32,7 +34,7 @@ export function createControlAddress(): ControlAddress {
     const name = randomBytes(12).toString("hex");
     return { socketPath: `\\\\.\\pipe\\platform-gate-${name}`, secret };
   }
-  const parent = tmpdir().length + 24 > socketPathCharsMax ? "/tmp" : tmpdir();
+  const parent = tmpdir().length + 24 > SOCKET_PATH_CHARS_MAX ? "/tmp" : tmpdir();
   const folder = mkdtempSync(join(parent, CONTROL_FOLDER_PREFIX));
   chmodSync(folder, 0o700);
   return { socketPath: join(folder, CONTROL_SOCKET_NAME), secret };
@@ -56,14 +58,14 @@ export function listenControl(
     onUpgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const path = mapLegacyPath((request.url ?? "/").split("?")[0] ?? "/");
       const isAllowed = isSecret(request.headers[CONTROL_SECRET_HEADER]);
-      if (isAllowed && path === metricsSocketPath && request.method === "GET") {
+      if (isAllowed && path === METRICS_SOCKET_PATH && request.method === "GET") {
         sockets.accept(request, socket, head);
         return;
       }
       const status = isAllowed ? "400 Bad Request" : "403 Forbidden";
       socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
     },
-    keepAliveTimeoutMs,
-    connectionsMax,
+    keepAliveTimeoutMs: KEEP_ALIVE_TIMEOUT_MS,
+    connectionsMax: CONNECTIONS_MAX,
   });
 }

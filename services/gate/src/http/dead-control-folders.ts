@@ -3,8 +3,11 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { CONTROL_FOLDER_PREFIX, CONTROL_SOCKET_NAME } from "./control-server.ts";
-import type { ControlAddress } from "./control-server.ts";
+import {
+  CONTROL_FOLDER_PREFIX,
+  CONTROL_SOCKET_NAME,
+  type ControlAddress,
+} from "./control-server.ts";
 
 /** Folders looked at by one start; the rest is left to the next ones. */
 const FOLDERS_MAX = 64;

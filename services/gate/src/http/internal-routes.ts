@@ -1,16 +1,16 @@
 // The gateway's own paths: a closed list that wins over routes, in the current and in the legacy form.
-import type { OwnPath } from "../shared-state/index.ts";
+import type { InternalRoute } from "../shared-state/index.ts";
 
-const legacyPrefix = "/api/";
-const currentPrefix = "/api/v1/";
-const docsPath = "/api/docs";
+const LEGACY_PREFIX = "/api/";
+const CURRENT_PREFIX = "/api/v1/";
+const DOCS_PATH = "/api/docs";
 
-const probes: readonly OwnPath[] = [
+const PROBES: readonly InternalRoute[] = [
   { path: "/healthz", match: "exact", access: "probe" },
   { path: "/readyz", match: "exact", access: "probe" },
 ];
 
-const versioned: readonly string[] = [
+const VERSIONED: readonly string[] = [
   "routes",
   "routes/register",
   "admin/middleware",
@@ -27,24 +27,24 @@ const versioned: readonly string[] = [
   "gitops/webhook",
 ];
 
-const versionedBelow: readonly string[] = ["admin/middleware/", "admin/api-keys/"];
+const VERSIONED_BELOW: readonly string[] = ["admin/middleware/", "admin/api-keys/"];
 
 /** Every own path, for the listener that serves them; the probes alone for one that does not. */
-export function listOwnPaths(face: "all" | "probes"): OwnPath[] {
-  if (face === "probes") return [...probes];
-  const admin = (path: string, match: OwnPath["match"]): OwnPath => ({
+export function listInternalRoutes(face: "all" | "probes"): InternalRoute[] {
+  if (face === "probes") return [...PROBES];
+  const admin = (path: string, match: InternalRoute["match"]): InternalRoute => ({
     path,
     match,
     access: "admin",
   });
   return [
-    ...probes,
+    ...PROBES,
     admin("/metrics", "exact"),
-    admin(docsPath, "exact"),
-    admin(`${docsPath}/openapi.json`, "exact"),
-    ...[currentPrefix, legacyPrefix].flatMap((prefix) => [
-      ...versioned.map((name) => admin(`${prefix}${name}`, "exact")),
-      ...versionedBelow.map((name) => admin(`${prefix}${name}`, "below")),
+    admin(DOCS_PATH, "exact"),
+    admin(`${DOCS_PATH}/openapi.json`, "exact"),
+    ...[CURRENT_PREFIX, LEGACY_PREFIX].flatMap((prefix) => [
+      ...VERSIONED.map((name) => admin(`${prefix}${name}`, "exact")),
+      ...VERSIONED_BELOW.map((name) => admin(`${prefix}${name}`, "below")),
     ]),
     { path: "/ui/", match: "below", access: "public" },
   ];

@@ -1,14 +1,18 @@
 // Checks JSON bodies of the API; what is wrong is told with its place, its value and what is allowed.
-import { JsonSyntaxError, parseJson, validateJson } from "@platform/kernel/config";
-import type { ConfigProblem } from "@platform/kernel/config";
+import {
+  type ConfigProblem,
+  JsonSyntaxError,
+  parseJson,
+  validateJson,
+} from "@platform/kernel/config";
 import { PlatformError } from "@platform/kernel/errors";
 import type * as z from "zod";
 
-const problemsShownMax = 10;
-const problemsMax = 50;
+const PROBLEMS_SHOWN_MAX = 10;
+const PROBLEMS_MAX = 50;
 
 /** Longest JSON body that the API reads, in bytes. */
-export const jsonBodyBytesMax = 16 * 1024 * 1024;
+export const JSON_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
  * A JSON body as the schema gives it out. Throws `unsupported_media_type` or `validation_failed`, the latter with a list
@@ -34,11 +38,11 @@ export function readJsonBody<Schema extends z.ZodType>(
   const { problems } = result;
   throw new PlatformError(
     "validation_failed",
-    problems.slice(0, problemsShownMax).map(formatProblem).join("\n"),
+    problems.slice(0, PROBLEMS_SHOWN_MAX).map(formatProblem).join("\n"),
     {
       fields: {
         errors: problems
-          .slice(0, problemsMax)
+          .slice(0, PROBLEMS_MAX)
           .map(({ path, message, source }) => ({ in: "body", path, message, source })),
       },
     },
@@ -48,7 +52,7 @@ export function readJsonBody<Schema extends z.ZodType>(
 function parseBody(body: Uint8Array): ReturnType<typeof parseJson> {
   try {
     return parseJson(new TextDecoder("utf-8", { fatal: true }).decode(body), {
-      textMax: jsonBodyBytesMax,
+      textMax: JSON_BODY_BYTES_MAX,
     });
   } catch (cause) {
     if (cause instanceof JsonSyntaxError) {

@@ -1,21 +1,23 @@
 // The WebSocket at /api/v1/admin/metrics/ws: one update a second for a bounded number of clients.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { WebSocketServer } from "ws";
-import type { WebSocket } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
 
 /** The bounds of the stream. */
-export type MetricsSocketOptions = {
+export interface MetricsSocketOptions {
   stream: MetricsStream;
   clientsMax: number;
   /** Bytes that may wait for a client; while more do, it misses updates. */
   waitingBytesMax: number;
   /** Updates that a client may miss in a row before it is cut off. */
   missedMax: number;
-};
+}
 
-type Client = { socket: WebSocket; missed: number };
+interface Client {
+  socket: WebSocket;
+  missed: number;
+}
 
 /** The WebSockets that get the live metrics. */
 export class MetricsSockets {

@@ -1,22 +1,21 @@
 // Completes the OpenAPI document: the bodies that the API checks itself, and the routes in force as callable paths.
 import type { JsonObject } from "@platform/kernel/http";
 import * as z from "zod";
-import { routeSchema } from "../config/route.ts";
-import type { RouteConfig } from "../config/route.ts";
+import { type RouteConfig, routeSchema } from "../config/route.ts";
 import type { GateState } from "../control/controller.ts";
 import { makeRouteLabel } from "../shared-state/index.ts";
-import { consoleSyncPath, syncSchema } from "./console-api.ts";
-import { routesPath } from "./routes-api.ts";
+import { CONSOLE_SYNC_PATH, syncSchema } from "./console-api.ts";
+import { ROUTES_PATH } from "./routes-api.ts";
 
-const routesShownMax = 1000;
-const proxiedMethods = ["get", "post", "put", "patch", "delete"];
+const ROUTES_SHOWN_MAX = 1000;
+const PROXIED_METHODS = ["get", "post", "put", "patch", "delete"];
 
 /** The document with the routes of `state`, the first thousand of them; `document` is left as it is. */
 export function describeRoutes(document: JsonObject, state: GateState): JsonObject {
   const paths = { ...(document["paths"] as Record<string, JsonObject>) };
-  paths[routesPath] = withBody(paths[routesPath], routeSchema);
-  paths[consoleSyncPath] = withBody(paths[consoleSyncPath], syncSchema);
-  for (const route of [...state.routes.values()].slice(0, routesShownMax)) {
+  paths[ROUTES_PATH] = withBody(paths[ROUTES_PATH], routeSchema);
+  paths[CONSOLE_SYNC_PATH] = withBody(paths[CONSOLE_SYNC_PATH], syncSchema);
+  for (const route of [...state.routes.values()].slice(0, ROUTES_SHOWN_MAX)) {
     const path = `${route.prefix.replace(/\/$/, "")}/{path}`;
     paths[path] = { ...describeRoute(route), ...paths[path] };
   }
@@ -52,6 +51,6 @@ function describeRoute(route: RouteConfig): JsonObject {
         schema: { type: "string" },
       },
     ],
-    ...Object.fromEntries(proxiedMethods.map((method) => [method, operation])),
+    ...Object.fromEntries(PROXIED_METHODS.map((method) => [method, operation])),
   };
 }

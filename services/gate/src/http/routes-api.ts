@@ -1,21 +1,18 @@
 // GET, POST and DELETE /api/v1/routes.
 import { PlatformError } from "@platform/kernel/errors";
-import { defineRoute } from "@platform/kernel/http";
-import type { ApiRoute } from "@platform/kernel/http";
+import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
-import { routeSchema } from "../config/route.ts";
-import type { RouteConfig } from "../config/route.ts";
+import { type RouteConfig, routeSchema } from "../config/route.ts";
 import { normalizePrefix } from "../config/value.ts";
 import type { Controller } from "../control/controller.ts";
 import type { GateMetrics } from "../control/gate-metrics.ts";
 import type { RoutePlanner } from "../control/planner.ts";
-import { makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
-import type { RouteKey } from "../shared-state/index.ts";
-import { jsonBodyBytesMax, readJsonBody } from "./json-body.ts";
+import { type RouteKey, makeRouteKey, makeRouteLabel } from "../shared-state/index.ts";
+import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 
 /** Where the routes are. */
-export const routesPath = "/api/v1/routes";
+export const ROUTES_PATH = "/api/v1/routes";
 
 /** A route with what is to be seen of it, read-only. */
 export type RouteView = RouteConfig & {
@@ -27,11 +24,11 @@ export type RouteView = RouteConfig & {
 };
 
 /** What the resource needs. */
-export type RoutesApiParts = {
+export interface RoutesApiOptions {
   controller: Controller;
   planner: RoutePlanner;
   metrics: GateMetrics;
-};
+}
 
 const deleteQuery = z.object({
   prefix: z
@@ -41,9 +38,9 @@ const deleteQuery = z.object({
 });
 
 /** The operations on routes. */
-export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
-  const { controller } = parts;
-  const own = { path: routesPath, tag: "Routes" } as const;
+export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
+  const { controller } = options;
+  const own = { path: ROUTES_PATH, tag: "Routes" } as const;
   const problems = {
     400: "The route is not valid; `errors` tells where",
     412: "The routes have changed since the ETag in If-Match",
@@ -57,7 +54,7 @@ export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
       answerType: "application/json",
       handle: ({ answerHeaders }) => {
         answerHeaders.set("ETag", controller.state.etag);
-        return viewRoutes(parts);
+        return viewRoutes(options);
       },
     }),
     defineRoute({
@@ -65,7 +62,7 @@ export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
       method: "POST",
       summary: "Register a route, or replace the one of its prefix and host",
       bodyKind: "bytes",
-      bodyBytesMax: jsonBodyBytesMax,
+      bodyBytesMax: JSON_BODY_BYTES_MAX,
       answerType: "text/plain",
       problems,
       handle: async (exchange) => {
@@ -97,22 +94,22 @@ export function listRoutesOperations(parts: RoutesApiParts): ApiRoute[] {
 }
 
 /** Every route in force, in the order of the configuration, those of the API after them. */
-export function viewRoutes(parts: RoutesApiParts): RouteView[] {
-  const { overlay, routes } = parts.controller.state;
+export function viewRoutes(options: RoutesApiOptions): RouteView[] {
+  const { overlay, routes } = options.controller.state;
   return [...routes].map(([key, route]) => ({
     ...route,
     status: {
       source: overlay.upserts.has(key) ? "api" : "configuration",
-      targets: viewTargets(parts, key),
+      targets: viewTargets(options, key),
     },
   }));
 }
 
-function viewTargets(parts: RoutesApiParts, key: RouteKey): RouteView["status"]["targets"] {
-  return (parts.planner.findSpec(key)?.targets ?? []).map(({ url, slot }) => ({
+function viewTargets(options: RoutesApiOptions, key: RouteKey): RouteView["status"]["targets"] {
+  return (options.planner.findSpec(key)?.targets ?? []).map(({ url, slot }) => ({
     url,
-    active: parts.metrics.countActive(slot),
-    ejected: parts.metrics.isEjected(slot),
+    active: options.metrics.countActive(slot),
+    ejected: options.metrics.isEjected(slot),
   }));
 }
 

@@ -7,16 +7,16 @@ import { ACCESS_LOG_WRITER_DEFAULT, AccessLogWriter } from "../access-log/access
 import { AddressSet } from "@platform/kernel/network";
 import { HexPool } from "../client/request-ids.ts";
 import { Identity, IdentityLines, type VerifierSource } from "../filter/identity.ts";
-import type { CompiledRoute, RouteParts } from "../route/compiled-route.ts";
+import type { CompiledRoute, CompileRouteOptions } from "../route/compiled-route.ts";
 import { PlanCache } from "../route/plan-cache.ts";
 import { RouteTable } from "../route/route-table.ts";
 import {
   ActiveCounts,
   MetricBlock,
   readMonotonicMs,
-  RouteCells,
+  SharedRouteState,
   SPAN_LOSS_COUNTERS,
-  TargetCells,
+  SharedTargetState,
   type ApplyMessage,
   type FromWorker,
   type GlobalSpec,
@@ -29,23 +29,23 @@ import { PoolRegistry } from "../upstream/pool-registry.ts";
 import { Resolver, RESOLVER_TIMES_DEFAULT } from "../upstream/resolver.ts";
 import { RetryBudget } from "../upstream/retry-budget.ts";
 import { TargetHealth } from "../upstream/target-health.ts";
-import { ControlPath } from "../request/control-proxy.ts";
+import { ControlProxy } from "../request/control-proxy.ts";
 import { FaultLog } from "./fault-log.ts";
-import type { InForce } from "../request/active-config.ts";
+import type { ActiveConfig } from "../request/active-config.ts";
 import { describeBounds, describeListenerTls } from "./listener-settings.ts";
 import { Probes } from "../request/probes.ts";
 import { Recorder } from "../request/recorder.ts";
 import { RequestHandler } from "../request/request-handler.ts";
 import { RequestState } from "../request/request-state.ts";
-import { RouteBook } from "../route/route-registry.ts";
+import { RouteRegistry } from "../route/route-registry.ts";
 
 /** What a data plane needs from its thread. */
-export type DataPlaneOptions = {
+export interface DataPlaneOptions {
   init: WorkerInit;
   verifiers: VerifierSource;
   /** Takes words for the control plane. */
   send: (message: FromWorker) => void;
-};
+}
 
 /** How long a change waits for the addresses of new upstreams before it is in force without them. */
 const LOOKUP_WAIT_MS = 1_000;
@@ -63,10 +63,10 @@ export class DataPlane {
   readonly #forwarder: Forwarder;
   readonly #budget = new RetryBudget();
   readonly #probes = new Probes();
-  readonly #book: RouteBook;
-  readonly #routeParts: Omit<RouteParts, "limits">;
+  readonly #book: RouteRegistry;
+  readonly #routeParts: Omit<CompileRouteOptions, "limits">;
   readonly #ticker: NodeJS.Timeout;
-  #inForce: InForce | undefined;
+  #config: ActiveConfig | undefined;
   #server: Server | undefined;
   #changes: Promise<void> = Promise.resolve();
   #sentAhead: RouteSpec[] = [];
@@ -94,7 +94,7 @@ export class DataPlane {
     );
     const active = new ActiveCounts(shared);
     const health = new TargetHealth(
-      new TargetCells(shared.targets),
+      new SharedTargetState(shared.targets),
       () => readMonotonicMs() - shared.startedMs,
     );
     this.#forwarder = new Forwarder({
@@ -107,7 +107,7 @@ export class DataPlane {
       onRouteIdle: (route) => this.#book.settle(route),
       onDescriptorShortage: (code) => this.#faults.noteShortage(code, "an upstream's connection"),
     });
-    this.#book = new RouteBook({
+    this.#book = new RouteRegistry({
       readNowMs: this.#engine.now,
       onDrained: (key, cut) => options.send({ type: "route-drained", key, cut }),
       cutExchanges: (route) => this.#cutExchanges(route),
@@ -116,7 +116,7 @@ export class DataPlane {
       pools: this.#pools,
       plans: new PlanCache(),
       verifiers: options.verifiers,
-      cells: new RouteCells(shared.routes),
+      routeState: new SharedRouteState(shared.routes),
       active,
       health,
       random: Math.random,
@@ -171,14 +171,14 @@ export class DataPlane {
         },
         Math.max(0, deadlineMs - 1),
       );
-      await server.drain(deadlineMs, this.#inForce?.globals.limits.streamDrainMs);
+      await server.drain(deadlineMs, this.#config?.globals.limits.streamDrainMs);
       clearTimeout(last);
     }
     clearInterval(this.#ticker);
     this.#tick();
     this.#pools.close();
     this.#resolver.close();
-    this.#inForce?.control.close(0);
+    this.#config?.control.close(0);
     await Promise.all([
       this.#recorder.accessLog?.close(),
       this.#recorder.spans?.shutdown(Math.min(deadlineMs, 2_000)),
@@ -189,7 +189,7 @@ export class DataPlane {
 
   // Everything that can fail happens before anything of the change is in force.
   async #applyOne(message: ApplyMessage): Promise<void> {
-    const before = this.#inForce;
+    const before = this.#config;
     const globals = message.globals ?? before?.globals;
     if (globals === undefined) throw new Error("the first change carries no globals");
     const isChanged = message.globals !== undefined;
@@ -202,7 +202,7 @@ export class DataPlane {
     let accessLog: AccessLogWriter | undefined;
     let table: RouteTable<CompiledRoute>;
     try {
-      table = await RouteTable.build(staged.routes, globals.ownPaths);
+      table = await RouteTable.build(staged.routes, globals.internalRoutes);
       accessLog = isChanged ? this.#openAccessLog(globals) : this.#recorder.accessLog;
       if (isChanged && this.#server !== undefined && globals.tls !== undefined) {
         this.#server.setTls(describeListenerTls(globals.tls));
@@ -215,12 +215,12 @@ export class DataPlane {
     const control =
       before !== undefined && isSameControl(before.globals, globals)
         ? before.control
-        : new ControlPath(this.#engine, globals.control, this.#recorder);
+        : new ControlProxy(this.#engine, globals.control, this.#recorder);
     if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
     if (isChanged) this.#takeOver(globals, before?.globals, accessLog);
     if (before === undefined) {
-      this.#inForce = { globals, table, trusted, identity, control };
-      await this.#listen(this.#inForce);
+      this.#config = { globals, table, trusted, identity, control };
+      await this.#listen(this.#config);
     } else {
       Object.assign(before, { globals, table, trusted, identity, control });
     }
@@ -230,7 +230,7 @@ export class DataPlane {
   #openAccessLog(globals: GlobalSpec): AccessLogWriter | undefined {
     const path = globals.accessLog?.path;
     if (path === undefined) return undefined;
-    if (path === this.#inForce?.globals.accessLog?.path) return this.#recorder.accessLog;
+    if (path === this.#config?.globals.accessLog?.path) return this.#recorder.accessLog;
     return new AccessLogWriter({
       path,
       ...ACCESS_LOG_WRITER_DEFAULT,
@@ -257,13 +257,13 @@ export class DataPlane {
     this.#recorder.spans = createSpanExporter(globals, this.#block);
   }
 
-  async #listen(inForce: InForce): Promise<void> {
-    const { limits, tls } = inForce.globals;
+  async #listen(config: ActiveConfig): Promise<void> {
+    const { limits, tls } = config.globals;
     const onError = (error: unknown): void => {
       this.#log("error", "a request failed inside the gateway", { error: describeError(error) });
     };
     const handler = new RequestHandler({
-      inForce,
+      config,
       probes: this.#probes,
       forwarder: this.#forwarder,
       recorder: this.#recorder,
@@ -274,18 +274,18 @@ export class DataPlane {
       onError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");
-    const { cells } = this.#block;
+    const { values } = this.#block;
     const server: Server = createServer<RequestState>({
       engine: this.#engine,
       handler: (exchange) => handler.handle(exchange),
       createUserData: () => {
         const state = new RequestState();
-        state.isShed = server.counts.connections >= inForce.globals.limits.connectionsMax;
-        cells[acceptedAt] = cells[acceptedAt]! + 1;
+        state.isShed = server.counts.connections >= config.globals.limits.connectionsMax;
+        values[acceptedAt] = values[acceptedAt]! + 1;
         return state;
       },
       ...describeBounds(limits),
-      isProxyAddress: (address) => inForce.trusted.has(address),
+      isProxyAddress: (address) => config.trusted.has(address),
       ...(tls === undefined ? {} : { tls: describeListenerTls(tls) }),
       onFault: (fault) => this.#faults.note(fault),
       onHandlerError: onError,

@@ -41,9 +41,9 @@ export class FaultLog {
   }
 
   #count(counter: WorkerCounter): void {
-    const { cells } = this.#block;
+    const { values } = this.#block;
     const at = this.#block.findCounter(counter);
-    cells[at] = cells[at]! + 1;
+    values[at] = values[at]! + 1;
   }
 }
 

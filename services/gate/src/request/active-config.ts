@@ -4,13 +4,13 @@ import type { Identity } from "../filter/identity.ts";
 import type { CompiledRoute } from "../route/compiled-route.ts";
 import type { RouteTable } from "../route/route-table.ts";
 import type { GlobalSpec } from "../shared-state/index.ts";
-import type { ControlPath } from "./control-proxy.ts";
+import type { ControlProxy } from "./control-proxy.ts";
 
 /** The state in force, for those who read it with each request. */
-export type InForce = {
+export interface ActiveConfig {
   globals: GlobalSpec;
   table: RouteTable<CompiledRoute>;
   trusted: AddressSet;
   identity: Identity;
-  control: ControlPath;
-};
+  control: ControlProxy;
+}

@@ -22,7 +22,7 @@ import type { GateExchange, RequestState } from "./request-state.ts";
 const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
 
 /** Proxies to one control socket. {@link close} it when another one takes its place. */
-export class ControlPath implements ForwardObserver<RequestState> {
+export class ControlProxy implements ForwardObserver<RequestState> {
   readonly #target: ForwardTarget;
   readonly #recorder: Recorder;
 

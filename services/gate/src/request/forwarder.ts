@@ -20,7 +20,7 @@ import { decideRetry } from "../upstream/retry-policy.ts";
 import type { TargetHealth } from "../upstream/target-health.ts";
 
 /** What a forwarder works with. */
-export type ForwarderParts = {
+export interface ForwarderOptions {
   workerIndex: number;
   active: ActiveCounts;
   health: TargetHealth;
@@ -34,7 +34,7 @@ export type ForwarderParts = {
    * can: the request is tried once more.
    */
   onDescriptorShortage: (code: string) => void;
-};
+}
 
 const SHORTAGE = "The gateway has no file descriptor left for a connection to the upstream.";
 
@@ -42,18 +42,18 @@ const SHORTAGE = "The gateway has no file descriptor left for a connection to th
 export class Forwarder implements ForwardObserver<RequestState> {
   /** Head of the ring of exchanges that are being forwarded. */
   readonly underWay = new RequestState();
-  readonly #parts: ForwarderParts;
+  readonly #options: ForwarderOptions;
   readonly #retriesAt: number;
   readonly #refusedAt: number;
   readonly #ejectionsAt: number;
   readonly #tunnelsAt: number;
 
-  constructor(parts: ForwarderParts) {
-    this.#parts = parts;
-    this.#retriesAt = parts.block.findCounter("retries");
-    this.#refusedAt = parts.block.findCounter("retriesRefused");
-    this.#ejectionsAt = parts.block.findCounter("ejections");
-    this.#tunnelsAt = parts.block.findCounter("webSocketsActive");
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+    this.#retriesAt = options.block.findCounter("retries");
+    this.#refusedAt = options.block.findCounter("retriesRefused");
+    this.#ejectionsAt = options.block.findCounter("ejections");
+    this.#tunnelsAt = options.block.findCounter("webSocketsActive");
   }
 
   /** Forwards the request along its route, which `userData` names. */
@@ -61,7 +61,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const state = exchange.userData;
     const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
     state.tried.push(index);
-    this.#parts.budget.addRequest();
+    this.#options.budget.addRequest();
     route.inFlight++;
     state.link(this.underWay);
     exchange.forward(this.#enter(state, route.targets[index]!), this);
@@ -85,7 +85,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const target = state.target!;
     const isShort = isDescriptorShortage(failure.code);
     // The gateway lacks something, no target is to blame.
-    if (isShort) this.#parts.onDescriptorShortage(failure.code);
+    if (isShort) this.#options.onDescriptorShortage(failure.code);
     else this.#judge(target, failure.kind);
     if (exchange.aborted) return null;
     const next = this.#chooseNext(exchange, failure);
@@ -106,7 +106,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   onDone(exchange: GateExchange, result: ForwardResult): void {
     const state = exchange.userData;
     const route = state.route!;
-    const { recorder, health, onRouteIdle } = this.#parts;
+    const { recorder, health, onRouteIdle } = this.#options;
     if (result.upstreamMs >= 0) health.noteSuccess(state.target!.slot);
     if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
     if (result.outcome === "request-refused") state.code = codeOfRefusal(result.status);
@@ -118,12 +118,12 @@ export class Forwarder implements ForwardObserver<RequestState> {
 
   #enter(state: RequestState, target: RouteTarget): ForwardTarget {
     state.target = target;
-    this.#parts.active.add(this.#parts.workerIndex, target.slot, 1);
+    this.#options.active.add(this.#options.workerIndex, target.slot, 1);
     return state.holdsOperatorToken ? target.forwardAnonymous : target.forward;
   }
 
   #leave(state: RequestState): void {
-    this.#parts.active.add(this.#parts.workerIndex, state.target!.slot, -1);
+    this.#options.active.add(this.#options.workerIndex, state.target!.slot, -1);
   }
 
   // What the target did wrong counts against it; what was ours, or a race on an idle connection, does not.
@@ -137,9 +137,9 @@ export class Forwarder implements ForwardObserver<RequestState> {
         return;
       default:
     }
-    this.#parts.block.addUpstreamError(target.slot);
+    this.#options.block.addUpstreamError(target.slot);
     const isRefused = kind === "connect-refused" || kind === "connect-failed";
-    if (this.#parts.health.noteFailure(target.slot, isRefused)) {
+    if (this.#options.health.noteFailure(target.slot, isRefused)) {
       this.#count(this.#ejectionsAt, 1);
     }
   }
@@ -170,7 +170,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     }
     const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
     if (index === -1) return null;
-    if (decision.spend && !this.#parts.budget.takeRetry()) {
+    if (decision.spend && !this.#options.budget.takeRetry()) {
       this.#count(this.#refusedAt, 1);
       return null;
     }
@@ -180,8 +180,8 @@ export class Forwarder implements ForwardObserver<RequestState> {
   }
 
   #count(at: number, change: number): void {
-    const { cells } = this.#parts.block;
-    cells[at] = cells[at]! + change;
+    const { values } = this.#options.block;
+    values[at] = values[at]! + change;
   }
 }
 

@@ -6,7 +6,7 @@ import type { MetricBlock } from "../shared-state/index.ts";
 import type { GateExchange } from "./request-state.ts";
 
 /** How a request ended. */
-export type RequestEnd = {
+export interface RequestEnd {
   /** Sent to the client; 0: it went away before there was one. */
   status: number;
   totalMs: number;
@@ -14,7 +14,7 @@ export type RequestEnd = {
   upstreamMs: number;
   /** How often an upstream was asked. */
   attempts: number;
-};
+}
 
 /** What nginx made customary for clients that went away before an answer. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -50,11 +50,11 @@ export class Recorder {
     if (state.isRecorded) return;
     state.isRecorded = true;
     const status = end.status === 0 ? CLIENT_CLOSED_REQUEST : end.status;
-    const { cells } = this.#block;
-    if (status >= 500) cells[this.#errorsAt] = cells[this.#errorsAt]! + 1;
-    if (state.rows !== null) {
-      const row = state.rows.find(this.#block, state.methodIndex, status);
-      this.#block.addRequest(row, end.totalMs / 1000);
+    const { values } = this.#block;
+    if (status >= 500) values[this.#errorsAt] = values[this.#errorsAt]! + 1;
+    if (state.series !== null) {
+      const series = state.series.find(this.#block, state.methodIndex, status);
+      this.#block.addRequest(series, end.totalMs / 1000);
     }
     if (state.path === "") return;
     if (state.route?.spec.accessLog === true && this.accessLog !== undefined) {

@@ -1,14 +1,14 @@
-// Takes each request: its ids, its path, then an own path or a route, through the route's steps to an upstream.
+// Takes each request: its ids, its path, then an internal path or a route, through the route's steps to an upstream.
 import { isDeepStrictEqual } from "node:util";
 import {
-  isIdempotent,
   Known,
   Method,
+  type PreparedAnswer,
+  TargetForm,
+  isIdempotent,
   nameOfMethod,
   prepareAnswer,
-  TargetForm,
 } from "@platform/http1";
-import type { PreparedAnswer } from "@platform/http1";
 import { toPlatformError } from "@platform/kernel/errors";
 import { joinLines } from "../client/forwarding-fields.ts";
 import { readHostName } from "../client/host-name.ts";
@@ -16,20 +16,19 @@ import type { HexPool } from "../client/request-ids.ts";
 import { admitAdmin } from "../filter/admin-guard.ts";
 import { admitAnyone, admitByGlobals, admitByRoute } from "../filter/admit-caller.ts";
 import type { IdentityLines } from "../filter/identity.ts";
-import type { CompiledRoute } from "../route/compiled-route.ts";
-import { RowCache } from "../route/compiled-route.ts";
+import { type CompiledRoute, SeriesCache } from "../route/compiled-route.ts";
 import { PathScan, type PathFault } from "../route/path-scan.ts";
-import { METHOD_LABELS, type MetricBlock, type OwnPath } from "../shared-state/index.ts";
+import { METHOD_LABELS, type MetricBlock, type InternalRoute } from "../shared-state/index.ts";
 import type { Forwarder } from "./forwarder.ts";
 import { answerError, answerProblem, readMethod } from "./answers.ts";
-import type { InForce } from "./active-config.ts";
+import type { ActiveConfig } from "./active-config.ts";
 import type { Probes } from "./probes.ts";
 import type { Recorder } from "./recorder.ts";
 import type { GateCaller, GateExchange } from "./request-state.ts";
 
 /** What a handler works with. */
-export type RequestHandlerParts = {
-  inForce: InForce;
+export interface RequestHandlerOptions {
+  config: ActiveConfig;
   probes: Probes;
   forwarder: Forwarder;
   recorder: Recorder;
@@ -39,7 +38,7 @@ export type RequestHandlerParts = {
   readNowMs: () => number;
   /** A request failed inside the gateway. */
   onError: (error: unknown) => void;
-};
+}
 
 /** Why a request is refused with 400. */
 type RequestFault = PathFault | "path-parameter-hides-route";
@@ -63,49 +62,49 @@ const METHOD_INDICES = Uint8Array.from(METHODS, (id) =>
 
 /** The handler of one worker's server. */
 export class RequestHandler {
-  readonly #parts: RequestHandlerParts;
+  readonly #options: RequestHandlerOptions;
   readonly #scan = new PathScan();
   #bareScan: PathScan | undefined;
   readonly #requestsAt: number;
   readonly #badAt: number;
   readonly #shedAt: number;
-  readonly #noRoute = new RowCache(0);
-  readonly #ownRows = new WeakMap<OwnPath, RowCache>();
+  readonly #noRoute = new SeriesCache(0);
+  readonly #internalSeries = new WeakMap<InternalRoute, SeriesCache>();
 
-  constructor(parts: RequestHandlerParts) {
-    this.#parts = parts;
-    this.#requestsAt = parts.block.findCounter("requests");
-    this.#badAt = parts.block.findCounter("badRequests");
-    this.#shedAt = parts.block.findCounter("shed");
+  constructor(options: RequestHandlerOptions) {
+    this.#options = options;
+    this.#requestsAt = options.block.findCounter("requests");
+    this.#badAt = options.block.findCounter("badRequests");
+    this.#shedAt = options.block.findCounter("shed");
   }
 
   /** Takes one request. */
   handle(exchange: GateExchange): void {
     const { head } = exchange;
     const state = exchange.userData;
-    const { inForce, hexPool } = this.#parts;
+    const { config, hexPool } = this.#options;
     state.begin(exchange);
-    exchange.onAnswered ??= (answered, status) => this.#recordOwn(answered, status);
+    exchange.onAnswered ??= (answered, status) => this.#recordAnswered(answered, status);
     this.#count(this.#requestsAt);
     state.methodIndex = METHOD_INDICES[head.methodId]!;
     state.isIdempotent = isIdempotent(head.methodId);
     state.ids.read(head.fields, hexPool);
-    state.forwarding.read(exchange.connection, head, inForce.trusted);
-    state.rows = this.#noRoute;
+    state.forwarding.read(exchange.connection, head, config.trusted);
+    state.series = this.#noRoute;
     const fault = this.#readPath(exchange);
     if (fault !== null) {
       this.#refuse(exchange, fault);
       return;
     }
-    const own = inForce.table.findOwnPath(this.#scan);
-    if (own !== undefined) this.#handleOwn(exchange, own);
+    const internal = config.table.findInternalRoute(this.#scan);
+    if (internal !== undefined) this.#handleInternal(exchange, internal);
     else if (state.isShed) this.#shed(exchange);
     else this.#handleRouted(exchange);
   }
 
   #readPath(exchange: GateExchange): PathFault | null {
     const { head } = exchange;
-    const { prefixBytesMax } = this.#parts.inForce.table;
+    const { prefixBytesMax } = this.#options.config.table;
     // `http://host` has an empty path, which means `/` (RFC 9112 section 3.2.1).
     if (head.pathStart === head.pathEnd && head.targetForm === TargetForm.Absolute) {
       return this.#scan.read(ROOT, 0, 1, prefixBytesMax);
@@ -130,10 +129,10 @@ export class RequestHandler {
 
   #handleRouted(exchange: GateExchange): void {
     const state = exchange.userData;
-    const { inForce, recorder } = this.#parts;
+    const { config, recorder } = this.#options;
     const scan = this.#scan;
-    const host = inForce.table.hasHosts ? readHost(exchange) : "";
-    let route = inForce.table.findRoute(scan, host);
+    const host = config.table.hasHosts ? readHost(exchange) : "";
+    let route = config.table.findRoute(scan, host);
     if (scan.hasParameter) {
       const bare = this.#findBareRoute(exchange, route, host);
       if (bare === "refused") return;
@@ -146,7 +145,7 @@ export class RequestHandler {
       return;
     }
     state.route = route;
-    state.rows = route.rows;
+    state.series = route.series;
     if (recorder.needsWords(exchange)) this.#keepWords(exchange);
     if (route.spec.rawPath) {
       if (!scan.isRawSafe(route.encodedPrefix.bytes.length)) {
@@ -171,12 +170,12 @@ export class RequestHandler {
     literal: CompiledRoute | undefined,
     host: string,
   ): CompiledRoute | undefined | "refused" {
-    const { table } = this.#parts.inForce;
+    const { table } = this.#options.config;
     const scan = (this.#bareScan ??= new PathScan());
     const path = this.#scan.readBarePath();
     const fault = scan.read(path, 0, path.length, table.prefixBytesMax);
     const bare = fault === null ? table.findRoute(scan, host) : undefined;
-    const isOwn = fault === null && table.findOwnPath(scan) !== undefined;
+    const isOwn = fault === null && table.findInternalRoute(scan) !== undefined;
     if (fault === null && !isOwn && bare === literal) return literal;
     if (!isOwn && bare !== undefined && isSameEntry(literal, bare)) return bare;
     this.#refuse(exchange, "path-parameter-hides-route");
@@ -185,7 +184,7 @@ export class RequestHandler {
 
   // Whoever may not use the gateway at all learns nothing of what it routes.
   #admitUnrouted(exchange: GateExchange, answer: () => void): void {
-    const { identity } = this.#parts.inForce;
+    const { identity } = this.#options.config;
     if (identity.isOpen) {
       answer();
       return;
@@ -201,7 +200,7 @@ export class RequestHandler {
   }
 
   #admit(exchange: GateExchange, route: CompiledRoute): void {
-    const { identity } = this.#parts.inForce;
+    const { identity } = this.#options.config;
     const { auth } = route.spec;
     if (auth.type !== "bearer" && identity.isOpen) {
       this.#forward(exchange, route);
@@ -215,7 +214,7 @@ export class RequestHandler {
         caller.kind === "operator" ||
         (auth.type === "none" && identity.holdsOperatorToken(head.fields));
       if (caller.kind === "user") {
-        state.identityLines = this.#parts.identityLines.layOut(caller.claims);
+        state.identityLines = this.#options.identityLines.layOut(caller.claims);
       }
       this.#forward(exchange, route);
     };
@@ -252,7 +251,7 @@ export class RequestHandler {
       this.#isLastHop(exchange, joinLines(fields, Known.MaxForwards))
     )
       return;
-    this.#parts.forwarder.start(exchange, route);
+    this.#options.forwarder.start(exchange, route);
   }
 
   /** Counts Max-Forwards down where it means something (RFC 9110 section 7.6.2); true: the request was answered here. */
@@ -270,12 +269,13 @@ export class RequestHandler {
     return true;
   }
 
-  #handleOwn(exchange: GateExchange, own: OwnPath): void {
+  #handleInternal(exchange: GateExchange, internal: InternalRoute): void {
     const state = exchange.userData;
-    const { inForce, probes } = this.#parts;
-    if (own.metricsId !== undefined) state.rows = this.#findOwnRows(own, own.metricsId);
-    if (own.access === "probe") {
-      probes.answer(exchange, own.path);
+    const { config, probes } = this.#options;
+    if (internal.metricsId !== undefined)
+      state.series = this.#findInternalSeries(internal, internal.metricsId);
+    if (internal.access === "probe") {
+      probes.answer(exchange, internal.path);
       return;
     }
     if (state.isShed) {
@@ -287,17 +287,17 @@ export class RequestHandler {
       return;
     }
     if (!this.#scan.clean) exchange.forwardPath = this.#scan.readPath();
-    if (own.access === "public") {
-      inForce.control.start(exchange);
+    if (internal.access === "public") {
+      config.control.start(exchange);
       return;
     }
     const { head, connection } = exchange;
     this.#settle(
       exchange,
-      () => admitAdmin(head, connection.remoteAddress, inForce.identity),
+      () => admitAdmin(head, connection.remoteAddress, config.identity),
       (caller) => {
         state.caller = caller;
-        inForce.control.start(exchange);
+        config.control.start(exchange);
       },
     );
   }
@@ -317,7 +317,7 @@ export class RequestHandler {
     }
     const { sequence } = exchange;
     const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
-    exchange.onAborted = (gone) => this.#recordOwn(gone, 0);
+    exchange.onAborted = (gone) => this.#recordAnswered(gone, 0);
     const goOn = async (): Promise<void> => {
       let value: T;
       try {
@@ -329,14 +329,14 @@ export class RequestHandler {
       if (!isOver()) then(value);
     };
     goOn().catch((error: unknown) => {
-      this.#parts.onError(error);
+      this.#options.onError(error);
       if (!isOver()) exchange.destroy();
     });
   }
 
-  #recordOwn(exchange: GateExchange, status: number): void {
-    const totalMs = this.#parts.readNowMs() - exchange.startedAtMs;
-    this.#parts.recorder.record(exchange, {
+  #recordAnswered(exchange: GateExchange, status: number): void {
+    const totalMs = this.#options.readNowMs() - exchange.startedAtMs;
+    this.#options.recorder.record(exchange, {
       status,
       totalMs,
       upstreamMs: -1,
@@ -344,18 +344,18 @@ export class RequestHandler {
     });
   }
 
-  #findOwnRows(own: OwnPath, metricsId: number): RowCache {
-    let rows = this.#ownRows.get(own);
-    if (rows === undefined) {
-      rows = new RowCache(metricsId);
-      this.#ownRows.set(own, rows);
+  #findInternalSeries(internal: InternalRoute, metricsId: number): SeriesCache {
+    let series = this.#internalSeries.get(internal);
+    if (series === undefined) {
+      series = new SeriesCache(metricsId);
+      this.#internalSeries.set(internal, series);
     }
-    return rows;
+    return series;
   }
 
   #count(at: number): void {
-    const { cells } = this.#parts.block;
-    cells[at] = cells[at]! + 1;
+    const { values } = this.#options.block;
+    values[at] = values[at]! + 1;
   }
 }
 

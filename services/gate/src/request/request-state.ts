@@ -4,7 +4,7 @@ import { ForwardingFields } from "../client/forwarding-fields.ts";
 import { RequestIds } from "../client/request-ids.ts";
 import type { AdminCaller } from "../filter/admin-guard.ts";
 import type { RouteCaller } from "../filter/admit-caller.ts";
-import type { CompiledRoute, RouteTarget, RowCache } from "../route/compiled-route.ts";
+import type { CompiledRoute, RouteTarget, SeriesCache } from "../route/compiled-route.ts";
 
 /** A request with its answer and this record. */
 export type GateExchange = Exchange<RequestState>;
@@ -24,7 +24,7 @@ export class RequestState {
   methodIndex = 0;
   isIdempotent = false;
   route: CompiledRoute | null = null;
-  rows: RowCache | null = null;
+  series: SeriesCache | null = null;
   caller: GateCaller = ANONYMOUS;
   /** Authorization holds the operator's token, in whatever form: it must not go upstream. */
   holdsOperatorToken = false;
@@ -53,7 +53,7 @@ export class RequestState {
   begin(exchange: GateExchange): void {
     this.exchange = exchange;
     this.route = null;
-    this.rows = null;
+    this.series = null;
     this.caller = ANONYMOUS;
     this.holdsOperatorToken = false;
     this.identityLines = null;

@@ -11,11 +11,11 @@ import {
 } from "../shared-state/index.ts";
 import type { PlanCache, Rewrite } from "./plan-cache.ts";
 import { encodePrefix, type EncodedPrefix } from "./prefix-table.ts";
-import { createBalancer, type Balancer, type BalancerParts } from "../upstream/balancer.ts";
+import { createBalancer, type Balancer, type BalancerOptions } from "../upstream/balancer.ts";
 import type { HeldPool, PoolRegistry } from "../upstream/pool-registry.ts";
 
 /** One target of a route. */
-export type RouteTarget = {
+export interface RouteTarget {
   readonly index: number;
   /** Cell of its shared counts and health. */
   readonly slot: number;
@@ -26,37 +26,37 @@ export type RouteTarget = {
   readonly forward: ForwardTarget;
   /** Cuts Authorization: it held the operator's token. */
   readonly forwardAnonymous: ForwardTarget;
-};
+}
 
-/** What requests are counted under: the last row that was used is remembered. */
-export class RowCache {
+/** What requests are counted under: the last series that was used is remembered. */
+export class SeriesCache {
   readonly #metricsId: number;
   #labels = -1;
-  #row = 0;
+  #series = 0;
 
   constructor(metricsId: number) {
     this.#metricsId = metricsId;
   }
 
-  /** Position of the row in the block. */
+  /** Position of the series in the block. */
   find(block: MetricBlock, methodIndex: number, status: number): number {
     const labels = methodIndex * 1024 + status;
-    if (labels === this.#labels) return this.#row;
+    if (labels === this.#labels) return this.#series;
     this.#labels = labels;
-    this.#row = block.findRow(this.#metricsId, methodIndex, status);
-    return this.#row;
+    this.#series = block.findSeries(this.#metricsId, methodIndex, status);
+    return this.#series;
   }
 }
 
 /** A route in force, or one that drains. Made by {@link compileRoute}. */
-export type CompiledRoute = {
+export interface CompiledRoute {
   readonly key: RouteKey;
   readonly encodedPrefix: EncodedPrefix;
   readonly host: string | undefined;
   readonly spec: RouteSpec;
   readonly label: string;
   readonly labelJson: string;
-  readonly rows: RowCache;
+  readonly series: SeriesCache;
   readonly balancer: Balancer;
   readonly targets: readonly RouteTarget[];
   readonly pools: readonly HeldPool[];
@@ -66,10 +66,10 @@ export type CompiledRoute = {
   inFlight: number;
   /** No new request gets it; its pools are given back once nothing is under way. */
   isRemoved: boolean;
-};
+}
 
 /** What compiling needs from the worker. */
-export type RouteParts = BalancerParts & {
+export type CompileRouteOptions = BalancerOptions & {
   pools: PoolRegistry;
   plans: PlanCache;
   verifiers: VerifierSource;
@@ -77,16 +77,16 @@ export type RouteParts = BalancerParts & {
 };
 
 /** Compiles a route. Throws, holding no pool, where a target or its TLS material cannot be used. */
-export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute {
+export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): CompiledRoute {
   const label = makeRouteLabel(spec.host, spec.prefix);
   const pools: HeldPool[] = [];
   try {
     const targets = spec.targets.map((target, index): RouteTarget => {
-      const held = parts.pools.acquire({
+      const held = options.pools.acquire({
         url: target.url,
         tls: spec.upstreamTls,
         connectMs: spec.timeouts.connectMs,
-        limits: parts.limits,
+        limits: options.limits,
       });
       pools.push(held);
       const rewrite = describeRewrite(spec, target.url);
@@ -95,8 +95,8 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
         slot: target.slot,
         url: target.url,
         urlJson: quoteJson(target.url),
-        forward: { pool: held.pool, plan: parts.plans.compile(rewrite, false) },
-        forwardAnonymous: { pool: held.pool, plan: parts.plans.compile(rewrite, true) },
+        forward: { pool: held.pool, plan: options.plans.compile(rewrite, false) },
+        forwardAnonymous: { pool: held.pool, plan: options.plans.compile(rewrite, true) },
       };
     });
     return {
@@ -106,11 +106,11 @@ export function compileRoute(spec: RouteSpec, parts: RouteParts): CompiledRoute 
       spec,
       label,
       labelJson: quoteJson(label),
-      rows: new RowCache(spec.metricsId),
-      balancer: createBalancer(spec.balancer, spec.targets, spec.slot, parts),
+      series: new SeriesCache(spec.metricsId),
+      balancer: createBalancer(spec.balancer, spec.targets, spec.slot, options),
       targets,
       pools,
-      verify: spec.auth.type === "bearer" ? parts.verifiers.forRoute(spec.auth) : undefined,
+      verify: spec.auth.type === "bearer" ? options.verifiers.forRoute(spec.auth) : undefined,
       inFlight: 0,
       isRemoved: false,
     };

@@ -5,7 +5,7 @@ import { ID_FIELDS } from "../client/request-ids.ts";
 import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
 /** What differs from target to target. */
-export type Rewrite = {
+export interface Rewrite {
   /** The target's authority: sent as Host where the client's is not kept, or where it sent none. */
   host: string;
   keepsHost: boolean;
@@ -18,7 +18,7 @@ export type Rewrite = {
   responseHeadMs: number;
   bodyIdleMs: number;
   totalMs: number;
-};
+}
 
 /**
  * Names that a client may not set for an upstream: forwarding, ids, identity, and words to the control plane. Max-Forwards

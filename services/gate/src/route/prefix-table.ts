@@ -3,7 +3,10 @@ import { hashPrefix, type PathScan } from "./path-scan.ts";
 import { forEachInSlices } from "./slices.ts";
 
 /** A prefix as the table keeps it; made once by {@link encodePrefix}. */
-export type EncodedPrefix = { readonly bytes: Uint8Array; readonly hash: number };
+export interface EncodedPrefix {
+  readonly bytes: Uint8Array;
+  readonly hash: number;
+}
 
 /** Encodes a prefix, which starts with `/` and holds characters up to U+00FF. */
 export function encodePrefix(prefix: string): EncodedPrefix {

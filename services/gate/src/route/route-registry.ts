@@ -1,10 +1,10 @@
 // The routes of a worker: changes are compiled aside, taken up all at once, and what they replace drains.
-import { compileRoute, type CompiledRoute, type RouteParts } from "./compiled-route.ts";
+import { compileRoute, type CompiledRoute, type CompileRouteOptions } from "./compiled-route.ts";
 import { forEachInSlices } from "./slices.ts";
 import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 
 /** What a change does to the routes, compiled but not in force. */
-export type StagedRoutes = {
+export interface StagedRoutes {
   /** The routes as they will be. */
   routes: readonly CompiledRoute[];
   /** Settles once the first lookups of new upstreams are over. */
@@ -13,24 +13,24 @@ export type StagedRoutes = {
   commit(): Promise<void>;
   /** Lets go of everything that was compiled for it. */
   discard(): void;
-};
+}
 
-/** What {@link RouteBook} tells and how long it lets streams go on. */
-export type RouteBookOptions = {
+/** What {@link RouteRegistry} tells and how long it lets streams go on. */
+export interface RouteRegistryOptions {
   readNowMs: () => number;
   /** A removed route is through: `cut` of its exchanges were ended by the deadline. */
   onDrained: (key: RouteKey, cut: number) => void;
   /** Ends all exchanges of the route and returns how many there were. */
   cutExchanges: (route: CompiledRoute) => number;
-};
+}
 
 /** Routes in force by key, and those that drain. */
-export class RouteBook {
-  readonly #options: RouteBookOptions;
+export class RouteRegistry {
+  readonly #options: RouteRegistryOptions;
   readonly #routes = new Map<RouteKey, CompiledRoute>();
   readonly #draining = new Map<CompiledRoute, number>();
 
-  constructor(options: RouteBookOptions) {
+  constructor(options: RouteRegistryOptions) {
     this.#options = options;
   }
 
@@ -41,14 +41,14 @@ export class RouteBook {
   async stage(
     upsert: readonly RouteSpec[],
     remove: readonly RouteKey[],
-    parts: RouteParts,
+    options: CompileRouteOptions,
   ): Promise<StagedRoutes> {
     const compiled: CompiledRoute[] = [];
     const discard = (): void => {
       for (const route of compiled) for (const held of route.pools) held.release(0);
     };
     try {
-      await forEachInSlices(upsert, (spec) => compiled.push(compileRoute(spec, parts)));
+      await forEachInSlices(upsert, (spec) => compiled.push(compileRoute(spec, options)));
     } catch (error) {
       discard();
       throw error;
@@ -57,7 +57,7 @@ export class RouteBook {
     await forEachInSlices(compiled, (route) => {
       for (const held of route.pools) lookups.add(held.ready);
     });
-    const drainMs = parts.limits.routeDrainMs;
+    const drainMs = options.limits.routeDrainMs;
     const next = new Map(this.#routes);
     for (const key of remove) next.delete(key);
     await forEachInSlices(compiled, (route) => next.set(route.key, route));

@@ -1,14 +1,14 @@
 // Finds who handles a request: one of the gateway's own paths, else the route with the longest prefix.
-import type { OwnPath } from "../shared-state/index.ts";
+import type { InternalRoute } from "../shared-state/index.ts";
 import type { PathScan } from "./path-scan.ts";
 import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";
 
 /** What the table needs of a route; `R` adds what its owner needs. */
-export type RouteEntry = {
+export interface RouteEntry {
   readonly encodedPrefix: EncodedPrefix;
   readonly host?: string | undefined;
-};
+}
 
 /** Immutable; built anew from the routes at each change, the routes themselves are passed on. */
 export class RouteTable<R extends RouteEntry> {
@@ -16,15 +16,15 @@ export class RouteTable<R extends RouteEntry> {
   readonly prefixBytesMax: number;
   /** True where a route names a host, so that the request's has to be read. */
   readonly hasHosts: boolean;
-  readonly #ownExact: PrefixTable<OwnPath>;
-  readonly #ownBelow: PrefixTable<OwnPath>;
-  readonly #anyHost: PrefixTable<R>;
+  readonly #internalExact: PrefixTable<InternalRoute>;
+  readonly #internalBelow: PrefixTable<InternalRoute>;
+  readonly #ANY_HOST: PrefixTable<R>;
   readonly #byHost: ReadonlyMap<string, PrefixTable<R>>;
 
   /** Builds the table in slices. Routes are unique by (host, prefix), own paths by (path, match). */
   static async build<E extends RouteEntry>(
     routes: Iterable<E>,
-    ownPaths: readonly OwnPath[],
+    internalRoutes: readonly InternalRoute[],
   ): Promise<RouteTable<E>> {
     const groups = new Map<string, [EncodedPrefix, E][]>([["", []]]);
     await forEachInSlices(routes, (route) => {
@@ -35,8 +35,8 @@ export class RouteTable<R extends RouteEntry> {
     });
     const byHost = new Map<string, PrefixTable<E>>();
     for (const [host, group] of groups) byHost.set(host, await PrefixTable.build(group));
-    const own = (match: OwnPath["match"]): Promise<PrefixTable<OwnPath>> => {
-      const matching = ownPaths.filter((path) => path.match === match);
+    const own = (match: InternalRoute["match"]): Promise<PrefixTable<InternalRoute>> => {
+      const matching = internalRoutes.filter((path) => path.match === match);
       return PrefixTable.build(matching.map((path) => [encodePrefix(path.path), path]));
     };
     return new RouteTable(byHost, await own("exact"), await own("below"));
@@ -44,13 +44,13 @@ export class RouteTable<R extends RouteEntry> {
 
   private constructor(
     byHost: Map<string, PrefixTable<R>>,
-    ownExact: PrefixTable<OwnPath>,
-    ownBelow: PrefixTable<OwnPath>,
+    internalExact: PrefixTable<InternalRoute>,
+    internalBelow: PrefixTable<InternalRoute>,
   ) {
-    this.#ownExact = ownExact;
-    this.#ownBelow = ownBelow;
-    this.#anyHost = byHost.get("")!;
-    this.prefixBytesMax = Math.max(ownExact.prefixBytesMax, ownBelow.prefixBytesMax);
+    this.#internalExact = internalExact;
+    this.#internalBelow = internalBelow;
+    this.#ANY_HOST = byHost.get("")!;
+    this.prefixBytesMax = Math.max(internalExact.prefixBytesMax, internalBelow.prefixBytesMax);
     for (const { prefixBytesMax } of byHost.values()) {
       this.prefixBytesMax = Math.max(this.prefixBytesMax, prefixBytesMax);
     }
@@ -60,13 +60,13 @@ export class RouteTable<R extends RouteEntry> {
   }
 
   /** The own path that a scanned path is, or undefined. */
-  findOwnPath(scan: PathScan): OwnPath | undefined {
+  findInternalRoute(scan: PathScan): InternalRoute | undefined {
     const last = scan.marks - 1;
     if (last >= 0 && scan.markLengths[last] === scan.end - scan.start) {
-      const exact = this.#ownExact.findAt(scan, last);
+      const exact = this.#internalExact.findAt(scan, last);
       if (exact !== undefined) return exact;
     }
-    return this.#ownBelow.find(scan);
+    return this.#internalBelow.find(scan);
   }
 
   /**
@@ -75,9 +75,9 @@ export class RouteTable<R extends RouteEntry> {
    */
   findRoute(scan: PathScan, host: string): R | undefined {
     const ofHost = this.hasHosts ? this.#byHost.get(host) : undefined;
-    if (ofHost === undefined) return this.#anyHost.find(scan);
+    if (ofHost === undefined) return this.#ANY_HOST.find(scan);
     for (let mark = scan.marks - 1; mark >= 0; mark--) {
-      const route = ofHost.findAt(scan, mark) ?? this.#anyHost.findAt(scan, mark);
+      const route = ofHost.findAt(scan, mark) ?? this.#ANY_HOST.findAt(scan, mark);
       if (route !== undefined) return route;
     }
     return undefined;

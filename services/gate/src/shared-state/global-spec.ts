@@ -3,7 +3,7 @@
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
 /** Who may call one of the gateway's own paths. */
-export type OwnPathAccess =
+export type InternalRouteAccess =
   /** `/healthz` or `/readyz`: answered in place, open, exempt from the connection bound. */
   | "probe"
   /** Proxied to the control plane without a check. */
@@ -12,18 +12,18 @@ export type OwnPathAccess =
   | "admin";
 
 /** One of the gateway's own paths; they win over every route. */
-export type OwnPath = {
+export interface InternalRoute {
   /** Normalised path that starts with `/`. */
   path: string;
   /** `exact`: this path alone. `below`: `path`, which ends in `/`, and everything under it. */
   match: "exact" | "below";
-  access: OwnPathAccess;
+  access: InternalRouteAccess;
   /** Stands for its `route` label in worker metrics, as `RouteSpec.metricsId`; absent: counted as no route. */
   metricsId?: number;
-};
+}
 
 /** How user tokens are checked where a route has no `auth` of its own. */
-export type JwtSpec = {
+export interface JwtSpec {
   /** HS256 key. */
   secret?: string;
   /** Key set for RS256 and ES256; needs `issuer` and `audience`. */
@@ -32,18 +32,18 @@ export type JwtSpec = {
   audience?: string;
   /** Clock difference that is forgiven, in seconds. */
   leewaySeconds: number;
-};
+}
 
 /** A certificate of the gateway and the names it is for. */
-export type TlsContextSpec = {
+export interface TlsContextSpec {
   /** Lower-case DNS names, `*.` wildcards allowed; the first context also serves unknown names. */
   names: string[];
   certPem: string;
   keyPem: string;
-};
+}
 
 /** The bounds of one worker, or of all together where the name says `total`. */
-export type LimitsSpec = {
+export interface LimitsSpec {
   /** Client connections that one worker holds; more are shed with 503, probes excepted. */
   connectionsMax: number;
   /** Connections beyond these that are accepted for 503 answers and probes. */
@@ -80,26 +80,26 @@ export type LimitsSpec = {
   routeDrainMs: number;
   /** How long event streams and WebSockets may go on once the worker drains. */
   streamDrainMs: number;
-};
+}
 
 /** The access log that all workers append to. */
-export type AccessLogSpec = {
+export interface AccessLogSpec {
   path: string;
   /** Bytes after which the file is rotated. */
   fileBytesMax: number;
   /** Rotated files that are kept beside the current one. */
   filesMax: number;
-};
+}
 
 /** Everything that is not a route. A change replaces the whole record. */
-export type GlobalSpec = {
+export interface GlobalSpec {
   serviceVersion: string;
   /** Absent: there is no static token. */
   operatorToken?: OperatorTokenSpec;
   jwt?: JwtSpec;
   /** Addresses and CIDR ranges whose forwarding headers are believed. */
   trustedProxies: string[];
-  ownPaths: OwnPath[];
+  internalRoutes: InternalRoute[];
   /** Where the control plane listens, and what proves that a request went through the guard. */
   control: { socketPath: string; secret: string };
   /** At least one context where the listener speaks TLS; swapped without dropping connections. */
@@ -108,7 +108,7 @@ export type GlobalSpec = {
   accessLog?: AccessLogSpec;
   /** OTLP/HTTP base URL; absent: no spans are exported. */
   otlpEndpoint?: string;
-};
+}
 
 /** Carries `control.secret` to the control plane; a client's copy is removed. */
 export const CONTROL_SECRET_HEADER = "x-platform-gate-secret";

@@ -4,7 +4,7 @@ import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
 
 /** Given to a worker as `workerData`. */
-export type WorkerInit = {
+export interface WorkerInit {
   /** Column of this worker in shared memory, 0 … workers − 1; free again once it is dead. */
   workerIndex: number;
   /** The same object for every worker of the process. */
@@ -18,25 +18,29 @@ export type WorkerInit = {
     /** False where the platform has no `SO_REUSEPORT`; there is one worker then. */
     reusePort: boolean;
   };
-};
+}
 
 /**
  * One numbered change. Numbers rise by one for each worker, from 1. The first carries `globals` and
  * every route. Removals come before insertions; a route in `upsert` replaces the one of its key.
  */
-export type ApplyMessage = {
+export interface ApplyMessage {
   type: "apply";
   seq: number;
   globals?: GlobalSpec;
   upsert: RouteSpec[];
   remove: RouteKey[];
-};
+}
 
 /**
  * Routes that belong to the next `apply` message, sent ahead of it and answered `applied`: a message is read as a whole,
  * and a worker that reads a large one serves nothing meanwhile. Numbered like changes.
  */
-export type StageMessage = { type: "stage"; seq: number; upsert: RouteSpec[] };
+export interface StageMessage {
+  type: "stage";
+  seq: number;
+  upsert: RouteSpec[];
+}
 
 /** From the control plane to a worker. */
 export type ToWorker =

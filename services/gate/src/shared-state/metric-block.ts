@@ -53,7 +53,7 @@ export const WORKER_COUNTERS = [
 export type WorkerCounter = (typeof WORKER_COUNTERS)[number];
 
 /** Most combinations of route, method and status that one worker keeps apart. */
-export const METRIC_ROWS_MAX = 32_768;
+export const METRIC_SERIES_MAX = 32_768;
 
 /** The counter of each reason for which spans are lost. */
 export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
@@ -63,54 +63,54 @@ export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
   shutdown: "spansDroppedShutdown",
 };
 
-/** What one row says about one combination of labels. */
-export type MetricRow = {
-  /** `RouteSpec.metricsId`; 0: no route, -1: the rows were full. */
+/** What one series says about one combination of labels. */
+export interface MetricSeries {
+  /** `RouteSpec.metricsId`; 0: no route, -1: the series were full. */
   metricsId: number;
   /** A value of {@link METHOD_LABELS}. */
   method: string;
-  /** HTTP status; 0 in the row for what found no row. */
+  /** HTTP status; 0 in the series for what found no series. */
   status: number;
   count: number;
   secondsSum: number;
   /** Not cumulative; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
   buckets: number[];
-};
+}
 
 export { DURATION_BOUNDS_SECONDS };
 
 const COUNTERS_AT = 1;
-const ROWS_AT = 32;
+const SERIES_AT = 32;
 const BUCKETS = DURATION_BOUNDS_SECONDS.length + 1;
-const ROW_FLOATS = 5 + BUCKETS;
-const TARGETS_AT = ROWS_AT + METRIC_ROWS_MAX * ROW_FLOATS;
+const SERIES_FLOATS = 5 + BUCKETS;
+const TARGETS_AT = SERIES_AT + METRIC_SERIES_MAX * SERIES_FLOATS;
 const LENGTH = TARGETS_AT + TARGETS_MAX;
 
-/** The metrics id of what found no row. */
+/** The metrics id of what found no series. */
 export const OVERFLOW_METRICS_ID = -1;
 
-/** Labels of the row for what found no row. */
+/** Labels of the series for what found no series. */
 export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER", status: 0 };
 
 /**
  * One writer (the worker), one reader (the control plane); aligned 64-bit words are never torn.
  *
- *     [0] rows in use   [1 …] WORKER_COUNTERS
- *     [32 …] rows: metricsId, method, status, count, seconds, buckets   (row 0: what found no row)
+ *     [0] series in use   [1 …] WORKER_COUNTERS
+ *     [32 …] series: metricsId, method, status, count, seconds, buckets   (series 0: what found no series)
  *     then, by target slot: upstream errors
  */
 export class MetricBlock {
-  readonly cells: Float64Array;
-  readonly #rowOfLabels = new Map<number, number>();
+  readonly values: Float64Array;
+  readonly #seriesOfLabels = new Map<number, number>();
 
   /** Wraps `buffer`, from {@link allocateMetricBlock}. */
   constructor(buffer: SharedArrayBuffer) {
-    this.cells = new Float64Array(buffer);
+    this.values = new Float64Array(buffer);
   }
 
   /** Sets a counter's value. For the worker. */
   setCounter(counter: WorkerCounter, value: number): void {
-    this.cells[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] = value;
+    this.values[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] = value;
   }
 
   /** Adds to a counter. For the worker. */
@@ -118,74 +118,74 @@ export class MetricBlock {
     this.setCounter(counter, this.readCounter(counter) + change);
   }
 
-  /** Position in {@link cells} of a counter, to be added to in place. */
+  /** Position in {@link values} of a counter, to be added to in place. */
   findCounter(counter: WorkerCounter): number {
     return COUNTERS_AT + WORKER_COUNTERS.indexOf(counter);
   }
 
   /** A counter's value. */
   readCounter(counter: WorkerCounter): number {
-    return this.cells[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] ?? 0;
+    return this.values[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] ?? 0;
   }
 
   /**
-   * Position in {@link cells} of the row for the labels, made on first use; the overflow row once
-   * {@link METRIC_ROWS_MAX} are taken. For the worker.
+   * Position in {@link values} of the series for the labels, made on first use; the overflow series once
+   * {@link METRIC_SERIES_MAX} are taken. For the worker.
    */
-  findRow(metricsId: number, methodIndex: number, status: number): number {
+  findSeries(metricsId: number, methodIndex: number, status: number): number {
     const labels = (metricsId * 16 + methodIndex) * 1024 + status;
-    const known = this.#rowOfLabels.get(labels);
+    const known = this.#seriesOfLabels.get(labels);
     if (known !== undefined) return known;
-    const used = Math.max(1, this.cells[0] ?? 0);
-    if (used >= METRIC_ROWS_MAX) return ROWS_AT;
-    const at = ROWS_AT + used * ROW_FLOATS;
-    this.cells[at] = metricsId;
-    this.cells[at + 1] = methodIndex;
-    this.cells[at + 2] = status;
-    this.cells[0] = used + 1;
-    this.#rowOfLabels.set(labels, at);
+    const used = Math.max(1, this.values[0] ?? 0);
+    if (used >= METRIC_SERIES_MAX) return SERIES_AT;
+    const at = SERIES_AT + used * SERIES_FLOATS;
+    this.values[at] = metricsId;
+    this.values[at + 1] = methodIndex;
+    this.values[at + 2] = status;
+    this.values[0] = used + 1;
+    this.#seriesOfLabels.set(labels, at);
     return at;
   }
 
-  /** Adds one request of `seconds` to the row at `at`, from {@link findRow}. */
+  /** Adds one request of `seconds` to the series at `at`, from {@link findSeries}. */
   addRequest(at: number, seconds: number): void {
-    const cells = this.cells;
+    const values = this.values;
     let bucket = 0;
     while (bucket < BUCKETS - 1 && seconds > (DURATION_BOUNDS_SECONDS[bucket] ?? 0)) bucket++;
-    cells[at + 3] = (cells[at + 3] ?? 0) + 1;
-    cells[at + 4] = (cells[at + 4] ?? 0) + seconds;
-    cells[at + 5 + bucket] = (cells[at + 5 + bucket] ?? 0) + 1;
+    values[at + 3] = (values[at + 3] ?? 0) + 1;
+    values[at + 4] = (values[at + 4] ?? 0) + seconds;
+    values[at + 5 + bucket] = (values[at + 5 + bucket] ?? 0) + 1;
   }
 
   /** Counts a failed attempt at the target in `slot`. */
   addUpstreamError(slot: number): void {
-    this.cells[TARGETS_AT + slot] = (this.cells[TARGETS_AT + slot] ?? 0) + 1;
+    this.values[TARGETS_AT + slot] = (this.values[TARGETS_AT + slot] ?? 0) + 1;
   }
 
   /** Failed attempts at the target in `slot`. */
   readUpstreamErrors(slot: number): number {
-    return this.cells[TARGETS_AT + slot] ?? 0;
+    return this.values[TARGETS_AT + slot] ?? 0;
   }
 
   /** Makes the slot ready for another target. */
   clearTarget(slot: number): void {
-    this.cells[TARGETS_AT + slot] = 0;
+    this.values[TARGETS_AT + slot] = 0;
   }
 
-  /** Every row in use; the overflow row first if it counted anything. For the control plane. */
-  *readRows(): Generator<MetricRow> {
-    const used = Math.max(1, this.cells[0] ?? 0);
-    for (let row = 0; row < used; row++) {
-      const at = ROWS_AT + row * ROW_FLOATS;
-      const count = this.cells[at + 3] ?? 0;
+  /** Every series in use; the overflow series first if it counted anything. For the control plane. */
+  *readSeries(): Generator<MetricSeries> {
+    const used = Math.max(1, this.values[0] ?? 0);
+    for (let series = 0; series < used; series++) {
+      const at = SERIES_AT + series * SERIES_FLOATS;
+      const count = this.values[at + 3] ?? 0;
       if (count === 0) continue;
       yield {
-        metricsId: row === 0 ? OVERFLOW_METRICS_ID : (this.cells[at] ?? 0),
-        method: METHOD_LABELS[this.cells[at + 1] ?? 0] ?? "OTHER",
-        status: this.cells[at + 2] ?? 0,
+        metricsId: series === 0 ? OVERFLOW_METRICS_ID : (this.values[at] ?? 0),
+        method: METHOD_LABELS[this.values[at + 1] ?? 0] ?? "OTHER",
+        status: this.values[at + 2] ?? 0,
         count,
-        secondsSum: this.cells[at + 4] ?? 0,
-        buckets: [...this.cells.subarray(at + 5, at + 5 + BUCKETS)],
+        secondsSum: this.values[at + 4] ?? 0,
+        buckets: [...this.values.subarray(at + 5, at + 5 + BUCKETS)],
       };
     }
   }

@@ -5,7 +5,7 @@ import { createHash, randomInt } from "node:crypto";
 export const SEARCH_PRIME = 67_108_859;
 
 /** What recognises the operator's token. */
-export type OperatorTokenSpec = {
+export interface OperatorTokenSpec {
   /** SHA-256 in lower-case hex. */
   sha256: string;
   /** Length in bytes. */
@@ -16,7 +16,7 @@ export type OperatorTokenSpec = {
    */
   base: number;
   residue: number;
-};
+}
 
 /** Describes a token, which is not empty. */
 export function describeOperatorToken(token: string): OperatorTokenSpec {

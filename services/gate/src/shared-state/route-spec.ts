@@ -7,23 +7,23 @@ export type RouteKey = string & { readonly __brand: "RouteKey" };
 export type BalancerKind = "round_robin" | "least_conn" | "random" | "ip_hash";
 
 /** One upstream of a route. */
-export type TargetSpec = {
+export interface TargetSpec {
   /** `http://` or `https://` origin with an optional path, which is prepended to the forwarded path. */
   url: string;
   /** Relative, a non-negative integer; 0 takes no traffic. All 1 where the route gives none. */
   weight: number;
-  /** Cell in {@link import("./target-state.ts").TargetCells}; equal for equal {@link makeTargetKey}. */
+  /** Cell in {@link import("./target-state.ts").SharedTargetState}; equal for equal {@link makeTargetKey}. */
   slot: number;
-};
+}
 
 /** Material for TLS to the upstreams of a route, as PEM text. */
-export type UpstreamTlsSpec = {
+export interface UpstreamTlsSpec {
   /** Client certificate chain and its key for mutual TLS; both or neither. */
   certPem?: string;
   keyPem?: string;
   /** The only roots accepted for the upstream's certificate; the system's where absent. */
   caPem?: string;
-};
+}
 
 /** Who may use a proxied route. `inherit`: the global token and JWT settings apply. */
 export type RouteAuthSpec =
@@ -39,7 +39,7 @@ export type RouteAuthSpec =
     };
 
 /** Time bounds of one exchange in milliseconds; 0 means no bound of that kind. */
-export type RouteTimeouts = {
+export interface RouteTimeouts {
   /** TCP and TLS handshake of a new upstream connection. */
   connectMs: number;
   /** From the request's last byte to the response's head. */
@@ -48,16 +48,16 @@ export type RouteTimeouts = {
   idleMs: number;
   /** The whole exchange from its head to its end, retries and streams included; WebSockets are not cut by it. */
   totalMs: number;
-};
+}
 
 /** One route. `0`, `""` and `[]` of the configuration are already resolved to defaults. */
-export type RouteSpec = {
+export interface RouteSpec {
   key: RouteKey;
   /** Starts with `/`, normalised. With a trailing `/` it matches below itself only. */
   prefix: string;
   /** Lower case, without a port; absent: any host. */
   host?: string;
-  /** Cell in {@link import("./route-state.ts").RouteCells}. */
+  /** Cell in {@link import("./route-state.ts").SharedRouteState}. */
   slot: number;
   /** Stands for the `route` label in worker metrics; see {@link import("./metric-block.ts").MetricBlock}. Above 0. */
   metricsId: number;
@@ -79,7 +79,7 @@ export type RouteSpec = {
   /** Further request fields that a client may not set for the upstream; see {@link CUT_FIELDS_DEFAULT}. */
   cutFields: readonly string[];
   upstreamTls?: UpstreamTlsSpec;
-};
+}
 
 /** 10 MiB, the specification's default of `max_body_size`. */
 export const BODY_BYTES_MAX_DEFAULT = 10_485_760;

@@ -1,6 +1,6 @@
 // The shared memory of one gateway process: its sizes, its allocation, and the clock that its times count by.
-import { ROUTE_CELL_INTS } from "./route-state.ts";
-import { TARGET_CELL_INTS } from "./target-state.ts";
+import { ROUTE_STATE_INTS } from "./route-state.ts";
+import { TARGET_STATE_INTS } from "./target-state.ts";
 
 /**
  * Most routes at a time; a change that needs more is refused. Far beyond what fits into memory: cells that no route has
@@ -17,18 +17,18 @@ export const WORKERS_MAX = 256;
 /**
  * What all workers of a process share. Only what decisions read; metrics have a block per worker.
  *
- *     routes   Int32  [ROUTES_MAX][ROUTE_CELL_INTS]     round-robin index, by Atomics
- *     targets  Int32  [TARGETS_MAX][TARGET_CELL_INTS]   health, by Atomics
+ *     routes   Int32  [ROUTES_MAX][ROUTE_STATE_INTS]     round-robin index, by Atomics
+ *     targets  Int32  [TARGETS_MAX][TARGET_STATE_INTS]   health, by Atomics
  *     active   Int32  [workers][TARGETS_MAX]            exchanges under way, one writer per row
  */
-export type SharedBuffers = {
+export interface SharedBuffers {
   workers: number;
   routes: SharedArrayBuffer;
   targets: SharedArrayBuffer;
   active: SharedArrayBuffer;
   /** `readMonotonicMs()` at allocation; times in shared memory count from here. */
   startedMs: number;
-};
+}
 
 /** Allocates the shared memory of a process with `workers` worker threads (1 … WORKERS_MAX). */
 export function allocateSharedBuffers(workers: number): SharedBuffers {
@@ -37,8 +37,8 @@ export function allocateSharedBuffers(workers: number): SharedBuffers {
   }
   return {
     workers,
-    routes: new SharedArrayBuffer(ROUTES_MAX * ROUTE_CELL_INTS * 4),
-    targets: new SharedArrayBuffer(TARGETS_MAX * TARGET_CELL_INTS * 4),
+    routes: new SharedArrayBuffer(ROUTES_MAX * ROUTE_STATE_INTS * 4),
+    targets: new SharedArrayBuffer(TARGETS_MAX * TARGET_STATE_INTS * 4),
     active: new SharedArrayBuffer(workers * TARGETS_MAX * 4),
     startedMs: readMonotonicMs(),
   };

@@ -1,7 +1,7 @@
 // Gives out the cells of shared memory on the control plane: one per key, reused late.
 
 /** What {@link SlotTable} needs. */
-export type SlotTableOptions = {
+export interface SlotTableOptions {
   /** Slots are 0 … slotsMax − 1. */
   slotsMax: number;
   /** How long a released slot rests, so that exchanges that still drain cannot touch its next owner. */
@@ -10,7 +10,7 @@ export type SlotTableOptions = {
   readNowMs: () => number;
   /** Called before a slot that had another owner is given out: clear its cells here. */
   onReuse: (slot: number) => void;
-};
+}
 
 /** A counted assignment of slots to keys: equal keys share a slot, the last release frees it. */
 export class SlotTable {

@@ -1,35 +1,40 @@
 // Picks the target of an attempt: by the route's way of balancing, among those that are healthy and not tried yet.
-import type { ActiveCounts, BalancerKind, RouteCells, TargetSpec } from "../shared-state/index.ts";
+import type {
+  ActiveCounts,
+  BalancerKind,
+  SharedRouteState,
+  TargetSpec,
+} from "../shared-state/index.ts";
 import { layOutTurns } from "./schedule.ts";
 import type { TargetHealth } from "./target-health.ts";
 
 /** What a balancer reads and where its chance comes from. */
-export type BalancerParts = {
-  cells: RouteCells;
+export interface BalancerOptions {
+  routeState: SharedRouteState;
   active: ActiveCounts;
   health: TargetHealth;
   /** A number in [0, 1), `Math.random` in service. */
   random: () => number;
-};
+}
 
 /** Most targets of one route. */
 export const ROUTE_TARGETS_MAX = 1_024;
 
 /** Chooses an index into the route's targets. */
-export type Balancer = {
+export interface Balancer {
   /**
    * The target of the next attempt, or -1 where every one was `tried` (indices). `clientIp` matters to `ip_hash` only.
    * Of a route's targets at most half are held to be ejected; targets of weight 0 are never picked.
    */
   pick(tried: readonly number[], clientIp: string): number;
-};
+}
 
 /** The balancer of one route. `routeSlot` is its cell for the round-robin index. */
 export function createBalancer(
   kind: BalancerKind,
   targets: readonly TargetSpec[],
   routeSlot: number,
-  parts: BalancerParts,
+  options: BalancerOptions,
 ): Balancer {
   if (targets.length > ROUTE_TARGETS_MAX) {
     throw new RangeError(
@@ -37,7 +42,7 @@ export function createBalancer(
     );
   }
   if (targets.length === 1) return { pick: (tried) => (tried.length === 0 ? 0 : -1) };
-  return new HealthyBalancer(targets, parts, createChooser(kind, targets, routeSlot, parts));
+  return new HealthyBalancer(targets, options, createChooser(kind, targets, routeSlot, options));
 }
 
 /** A preferred index among those that are 1 in `allowed`, or -1 where none is. */
@@ -52,10 +57,10 @@ class HealthyBalancer implements Balancer {
   readonly #weightedCount: number;
   readonly #allowed: Uint8Array;
 
-  constructor(targets: readonly TargetSpec[], parts: BalancerParts, choose: Chooser) {
+  constructor(targets: readonly TargetSpec[], options: BalancerOptions, choose: Chooser) {
     this.#targets = targets;
-    this.#health = parts.health;
-    this.#random = parts.random;
+    this.#health = options.health;
+    this.#random = options.random;
     this.#choose = choose;
     this.#weighted = Uint8Array.from(targets, (target) => (target.weight > 0 ? 1 : 0));
     this.#weightedCount = this.#weighted.reduce((sum, one) => sum + one, 0);
@@ -107,17 +112,17 @@ function createChooser(
   kind: BalancerKind,
   targets: readonly TargetSpec[],
   routeSlot: number,
-  parts: BalancerParts,
+  options: BalancerOptions,
 ): Chooser {
   const turns = layOutTurns(targets.map((target) => target.weight));
   switch (kind) {
     case "round_robin":
-      return (allowed) => takeFrom(turns, parts.cells.takeTurn(routeSlot), allowed);
+      return (allowed) => takeFrom(turns, options.routeState.takeTurn(routeSlot), allowed);
     case "random":
-      return (allowed) => takeFrom(turns, Math.floor(parts.random() * turns.length), allowed);
+      return (allowed) => takeFrom(turns, Math.floor(options.random() * turns.length), allowed);
     case "least_conn":
       return (allowed) =>
-        chooseLeastBusy(targets, parts.active, parts.cells.takeTurn(routeSlot), allowed);
+        chooseLeastBusy(targets, options.active, options.routeState.takeTurn(routeSlot), allowed);
     case "ip_hash":
       return (allowed, clientIp) => chooseByAddress(targets, clientIp, allowed);
     default:

@@ -9,23 +9,28 @@ import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../shared-
 import type { Resolver } from "./resolver.ts";
 
 /** Which upstream, and how it is connected to. */
-export type PoolRequest = {
+export interface PoolRequest {
   url: string;
   tls: UpstreamTlsSpec | undefined;
   connectMs: number;
   limits: LimitsSpec;
-};
+}
 
 /** A claim on a pool. */
-export type HeldPool = {
+export interface HeldPool {
   readonly pool: UpstreamPool;
   /** Settles once the first lookup of the upstream's name is over, well or badly. */
   readonly ready: Promise<void>;
   /** Gives the claim back, once. The last one closes the pool after what is under way, at most `drainMs`. */
   release(drainMs: number): void;
-};
+}
 
-type Entry = { pool: UpstreamPool; ready: Promise<void>; stopWatch: () => void; holders: number };
+interface Entry {
+  pool: UpstreamPool;
+  ready: Promise<void>;
+  stopWatch: () => void;
+  holders: number;
+}
 
 /** Makes pools when they are first needed and closes them when nobody needs them. */
 export class PoolRegistry {

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 export type Lookup = (name: string) => Promise<readonly { address: string }[]>;
 
 /** What {@link Resolver} needs. */
-export type ResolverOptions = {
+export interface ResolverOptions {
   lookup: Lookup;
   /** Between two lookups of a name. */
   intervalMs: number;
@@ -13,7 +13,7 @@ export type ResolverOptions = {
   timeoutMs: number;
   /** Called when a lookup failed; there may be an older answer still. */
   onFailure: (name: string, error: unknown) => void;
-};
+}
 
 /** Every ten seconds, five for an answer. */
 export const RESOLVER_TIMES_DEFAULT = { intervalMs: 10_000, timeoutMs: 5_000 } as const;
@@ -21,11 +21,11 @@ export const RESOLVER_TIMES_DEFAULT = { intervalMs: 10_000, timeoutMs: 5_000 } a
 /** Most addresses of one name that are used. */
 const ADDRESSES_MAX = 16;
 
-type Watched = {
+interface Watched {
   addresses: readonly string[];
   listeners: Set<(addresses: readonly string[]) => void>;
   first: Promise<void>;
-};
+}
 
 /** Follows the addresses of names while someone watches them. One per worker; {@link close} ends it. */
 export class Resolver {

@@ -1,14 +1,14 @@
 // Bounds the retries of a worker so that a failing upstream is not buried under repeated requests.
 
 /** How many retries there may be. */
-export type RetryBudgetOptions = {
+export interface RetryBudgetOptions {
   /** Retries as a share of requests. */
   share: number;
   /** Retries a second that are always allowed. */
   perSecondMin: number;
   /** The time over which both are counted, in whole seconds. */
   windowSeconds: number;
-};
+}
 
 /** The larger of 20 % of requests and 10 a second, over ten seconds. */
 export const RETRY_BUDGET_DEFAULT: Readonly<RetryBudgetOptions> = {

@@ -1,7 +1,7 @@
 // Says whether a failed attempt may be repeated. The target of the next one is the balancer's to pick.
 
 /** What is known of a failed attempt. */
-export type FailedAttempt = {
+export interface FailedAttempt {
   /** The request's method may be repeated without harm (RFC 9110 section 9.2.2). */
   idempotent: boolean;
   /** Any byte of the request reached a socket. */
@@ -17,7 +17,7 @@ export type FailedAttempt = {
   retries: number;
   /** A retry on the same target for that reason was made already. */
   refreshed: boolean;
-};
+}
 
 /** What to do next; `spend`: the retry comes out of the budget. */
 export type RetryDecision =

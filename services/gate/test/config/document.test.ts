@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "@platform/kernel/config";
-import { gateDefinition } from "../../src/config/document.ts";
-import type { GateConfig } from "../../src/config/document.ts";
+import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 
 function load(text: string, env: Record<string, string> = {}, argv: string[] = []): GateConfig {
   const loaded = loadConfig(gateDefinition, {

@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderMetrics } from "@platform/kernel/metrics";
-import { compileRoute } from "../../src/control/resolve-route.ts";
+import { resolveRoute } from "../../src/control/resolve-route.ts";
 import { GateMetrics } from "../../src/control/gate-metrics.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import {
   ActiveCounts,
-  METRIC_ROWS_MAX,
+  METRIC_SERIES_MAX,
   MetricBlock,
-  TargetCells,
+  SharedTargetState,
   allocateMetricBlock,
   allocateSharedBuffers,
 } from "../../src/shared-state/index.ts";
@@ -24,7 +24,7 @@ function makeMetrics() {
     onRouteReuse: () => undefined,
     onTargetReuse: () => undefined,
   });
-  const route = compileRoute(
+  const route = resolveRoute(
     { prefix: "/a", target: "http://t" },
     {
       bodyBytesMax: 1,
@@ -43,7 +43,7 @@ function makeMetrics() {
     listBlocks: () => blocks,
     planner,
     active,
-    targets: new TargetCells(shared.targets),
+    targets: new SharedTargetState(shared.targets),
     countLiveWorkers: () => blocks.length,
     countRoutes: () => 1,
     readSharedMs: () => 0,
@@ -51,7 +51,7 @@ function makeMetrics() {
   const count = (block: MetricBlock | undefined, requests: number): void => {
     assert.ok(block !== undefined);
     for (let done = 0; done < requests; done++) {
-      block.addRequest(block.findRow(spec.metricsId, 1, 200), 0.002);
+      block.addRequest(block.findSeries(spec.metricsId, 1, 200), 0.002);
     }
     block.setCounter("requests", block.readCounter("requests") + requests);
     block.setCounter("connectionsActive", 5);
@@ -84,18 +84,18 @@ test("workers are added up, and a dead one's totals stay while its gauges go", (
 
 test("combinations past the bound are one series, also of workers that died, and none are lost", () => {
   const { metrics, blocks } = makeMetrics();
-  const perWorker = METRIC_ROWS_MAX - 1;
+  const perWorker = METRIC_SERIES_MAX - 1;
   for (const from of [0, perWorker]) {
     const block = new MetricBlock(allocateMetricBlock());
     for (let id = 1; id <= perWorker; id++) {
-      block.addRequest(block.findRow(from + id, 1, 200), 0.002);
+      block.addRequest(block.findSeries(from + id, 1, 200), 0.002);
     }
     metrics.retire(block);
   }
   blocks.splice(0);
   const family = metrics.collect().find(({ name }) => name === "platform_http_requests_total");
   const samples = [...(family?.samples ?? [])];
-  assert.equal(samples.length, METRIC_ROWS_MAX + 1);
+  assert.equal(samples.length, METRIC_SERIES_MAX + 1);
   const overflow = samples.find(({ labels }) => labels.some(([, value]) => value === "overflow"));
   assert.deepEqual(overflow, {
     labels: [

@@ -3,16 +3,15 @@ import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
-import { emptyOverlay, upsertRoute } from "../../src/control/overlay.ts";
+import { type TestContext, test } from "node:test";
+import { EMPTY_OVERLAY, upsertRoute } from "../../src/control/overlay.ts";
 import {
   createEphemeralOverlay,
   createOverlayFile,
   getOverlayPath,
 } from "../../src/control/overlay-file.ts";
 
-const one = upsertRoute(emptyOverlay, new Map(), { prefix: "/a", target: "http://t" });
+const one = upsertRoute(EMPTY_OVERLAY, new Map(), { prefix: "/a", target: "http://t" });
 
 function makeFolder(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), "gate-overlay-"));
@@ -24,12 +23,12 @@ test("a stored overlay is read back, and an empty one leaves no file", async (co
   const folder = makeFolder(context);
   const path = getOverlayPath(join(folder, "gate.json"));
   const store = createOverlayFile(path);
-  assert.deepEqual(await store.read(), emptyOverlay);
+  assert.deepEqual(await store.read(), EMPTY_OVERLAY);
   await store.write(one);
   assert.deepEqual(await store.read(), one);
   assert.deepEqual(readdirSync(folder), ["gate.json.overlay.json"]);
   if (process.platform !== "win32") assert.equal(statSync(path).mode & 0o777, 0o600);
-  await store.write(emptyOverlay);
+  await store.write(EMPTY_OVERLAY);
   assert.deepEqual(readdirSync(folder), []);
 });
 
@@ -37,7 +36,7 @@ test("a draft that a crash left behind is not read and does not stand in the way
   const path = join(makeFolder(context), "o.json");
   writeFileSync(`${path}.draft`, "{ half");
   const store = createOverlayFile(path);
-  assert.deepEqual(await store.read(), emptyOverlay);
+  assert.deepEqual(await store.read(), EMPTY_OVERLAY);
   await store.write(one);
   assert.deepEqual(await store.read(), one);
 });
@@ -66,7 +65,7 @@ test("an ephemeral overlay begins with what is stored and stores nothing", async
   await createOverlayFile(path).write(one);
   const store = createEphemeralOverlay(path);
   assert.deepEqual(await store.read(), one);
-  await store.write(emptyOverlay);
-  assert.deepEqual(await store.read(), emptyOverlay);
+  await store.write(EMPTY_OVERLAY);
+  assert.deepEqual(await store.read(), EMPTY_OVERLAY);
   assert.deepEqual(await createOverlayFile(path).read(), one);
 });

@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RouteConfig } from "../../src/config/route.ts";
-import { compileRoute } from "../../src/control/resolve-route.ts";
-import { diffRoutes, isEmptyDiff } from "../../src/control/differ.ts";
-import type { RouteSet } from "../../src/control/differ.ts";
+import { resolveRoute } from "../../src/control/resolve-route.ts";
+import { type RouteSet, diffRoutes, isEmptyDiff } from "../../src/control/differ.ts";
 import {
+  EMPTY_OVERLAY,
+  type Overlay,
+  type RouteConfigs,
   applyOverlay,
   decodeOverlay,
-  emptyOverlay,
   encodeOverlay,
   indexRoutes,
   isEmptyOverlay,
@@ -17,7 +18,6 @@ import {
   replaceRoutes,
   upsertRoute,
 } from "../../src/control/overlay.ts";
-import type { Overlay, RouteConfigs } from "../../src/control/overlay.ts";
 import { makeRouteKey } from "../../src/shared-state/index.ts";
 
 const defaults = {
@@ -53,7 +53,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 function compile(routes: RouteConfigs): RouteSet {
-  return new Map([...routes].map(([key, config]) => [key, compileRoute(config, defaults)]));
+  return new Map([...routes].map(([key, config]) => [key, resolveRoute(config, defaults)]));
 }
 
 function take(base: RouteConfigs, overlay: Overlay, next: Step): [RouteConfigs, Overlay] {
@@ -78,7 +78,7 @@ test("a fresh start with the stored overlay is where any sequence of changes end
       fc.array(step, { maxLength: 12 }),
       (file, steps) => {
         let base = indexRoutes(file);
-        let overlay = emptyOverlay;
+        let overlay = EMPTY_OVERLAY;
         let running = compile(applyOverlay(base, overlay));
         for (const next of steps) {
           [base, overlay] = take(base, overlay, next);
@@ -111,7 +111,7 @@ test("what was just set is in force, and what was just removed is not", () => {
     fc.property(fc.array(route, { maxLength: 6 }), route, (file, one) => {
       const base = indexRoutes(file);
       const key = makeRouteKey(one.host, one.prefix);
-      const set = upsertRoute(emptyOverlay, base, one);
+      const set = upsertRoute(EMPTY_OVERLAY, base, one);
       assert.deepEqual(applyOverlay(base, set).get(key), one);
       const removed = removeRoute(set, base, one);
       assert.equal(applyOverlay(base, removed).has(key), false);
@@ -122,7 +122,7 @@ test("what was just set is in force, and what was just removed is not", () => {
 
 test("a route that is set to what the configuration says leaves no trace", () => {
   const base = indexRoutes([{ prefix: "/a", target: "http://t", host: "x.org" }]);
-  const set = upsertRoute(emptyOverlay, base, { host: "x.org", target: "http://t", prefix: "/a" });
+  const set = upsertRoute(EMPTY_OVERLAY, base, { host: "x.org", target: "http://t", prefix: "/a" });
   assert.ok(isEmptyOverlay(set));
 });
 
@@ -147,7 +147,7 @@ const damages: [what: string, change: (text: string) => string, message: RegExp]
 
 for (const [what, change, message] of damages) {
   test(`an overlay with ${what} is refused`, () => {
-    const overlay = upsertRoute(emptyOverlay, new Map(), { prefix: "/a", target: "http://t" });
+    const overlay = upsertRoute(EMPTY_OVERLAY, new Map(), { prefix: "/a", target: "http://t" });
     assert.throws(() => decodeOverlay(change(encodeOverlay(overlay))), message);
   });
 }

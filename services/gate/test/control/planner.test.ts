@@ -3,9 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { RouteConfig } from "../../src/config/route.ts";
-import { compileRoute } from "../../src/control/resolve-route.ts";
-import { diffRoutes } from "../../src/control/differ.ts";
-import type { RouteSet } from "../../src/control/differ.ts";
+import { resolveRoute } from "../../src/control/resolve-route.ts";
+import { type RouteSet, diffRoutes } from "../../src/control/differ.ts";
 import { indexRoutes } from "../../src/control/overlay.ts";
 import { RoutePlanner } from "../../src/control/planner.ts";
 import { makeRouteKey } from "../../src/shared-state/index.ts";
@@ -21,7 +20,7 @@ const defaults = {
 
 function compile(routes: readonly RouteConfig[]): RouteSet {
   return new Map(
-    [...indexRoutes(routes)].map(([key, config]) => [key, compileRoute(config, defaults)]),
+    [...indexRoutes(routes)].map(([key, config]) => [key, resolveRoute(config, defaults)]),
   );
 }
 

@@ -1,26 +1,27 @@
-// The fleet with real threads: changes reach every worker, those that die or fall silent are replaced.
+// The pool with real threads: changes reach every worker, those that die or fall silent are replaced.
 import assert from "node:assert/strict";
 import { setTimeout as delay } from "node:timers/promises";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { createLogger } from "@platform/kernel/log";
-import { Fleet } from "../../src/control/worker-pool.ts";
+import { WorkerPool } from "../../src/control/worker-pool.ts";
 import { probeListenAddress } from "../../src/control/listen-probe.ts";
 import {
   ActiveCounts,
+  type GlobalSpec,
   LIMITS_DEFAULT,
+  type MetricBlock,
   ROUTE_TIMEOUTS_DEFAULT,
+  type RouteSpec,
   allocateSharedBuffers,
   makeRouteKey,
 } from "../../src/shared-state/index.ts";
-import type { GlobalSpec, MetricBlock, RouteSpec } from "../../src/shared-state/index.ts";
 
 const entry = new URL("../fixture/acking-worker.ts", import.meta.url);
 
 const globals: GlobalSpec = {
   serviceVersion: "0",
   trustedProxies: [],
-  ownPaths: [],
+  internalRoutes: [],
   control: { socketPath: "", secret: "" },
   limits: LIMITS_DEFAULT,
 };
@@ -44,7 +45,7 @@ function makeRoute(prefix: string): RouteSpec {
   };
 }
 
-async function startFleet(context: TestContext, routes: RouteSpec[] = []) {
+async function startPool(context: TestContext, routes: RouteSpec[] = []) {
   const place = await probeListenAddress({ host: "127.0.0.1", port: 0 }, "--addr");
   const shared = allocateSharedBuffers(2);
   const lines: Record<string, unknown>[] = [];
@@ -54,7 +55,7 @@ async function startFleet(context: TestContext, routes: RouteSpec[] = []) {
     format: "json",
     write: (line) => void lines.push(JSON.parse(line)),
   });
-  const fleet = new Fleet(
+  const pool = new WorkerPool(
     {
       entry,
       places: [0, 1].map((workerIndex) => ({ workerIndex, listen: { ...place, reusePort: true } })),
@@ -68,34 +69,34 @@ async function startFleet(context: TestContext, routes: RouteSpec[] = []) {
     globals,
     routes,
   );
-  context.after(() => fleet.end());
+  context.after(() => pool.end());
   const applied = (): string[] =>
     lines
       .filter((line) => line["msg"] === "applied")
       .map((line) => `${String(line["worker"])}:${String(line["seq"])}:${String(line["upsert"])}`);
   const waitForLive = async (count: number): Promise<void> => {
     for (let tries = 0; tries < 400; tries++) {
-      if (fleet.countLive() === count) return;
+      if (pool.countLive() === count) return;
       await delay(25);
     }
-    assert.fail(`${fleet.countLive()} workers live instead of ${count}`);
+    assert.fail(`${pool.countLive()} workers live instead of ${count}`);
   };
-  return { fleet, place, shared, lines, applied, retired, waitForLive };
+  return { pool, place, shared, lines, applied, retired, waitForLive };
 }
 
 test("every worker starts with every route, and takes up changes under rising numbers", async (context) => {
-  const { fleet, applied } = await startFleet(context, [makeRoute("/a")]);
-  await fleet.start();
-  assert.equal(fleet.countLive(), 2);
-  await fleet.apply({ upsert: [makeRoute("/b")], remove: [] });
-  await fleet.apply({ upsert: [], remove: [makeRouteKey(undefined, "/a")] });
+  const { pool, applied } = await startPool(context, [makeRoute("/a")]);
+  await pool.start();
+  assert.equal(pool.countLive(), 2);
+  await pool.apply({ upsert: [makeRoute("/b")], remove: [] });
+  await pool.apply({ upsert: [], remove: [makeRouteKey(undefined, "/a")] });
   assert.deepEqual(applied().sort(), ["0:1:/a", "0:2:/b", "0:3:", "1:1:/a", "1:2:/b", "1:3:"]);
 });
 
 test("a worker that dies is replaced with the routes in force; its counts are cleared and its totals kept", async (context) => {
-  const { fleet, applied, retired, shared, lines, waitForLive } = await startFleet(context);
-  await fleet.start();
-  await fleet.apply({ upsert: [makeRoute("/b"), makeRoute("/crash")], remove: [] });
+  const { pool, applied, retired, shared, lines, waitForLive } = await startPool(context);
+  await pool.start();
+  await pool.apply({ upsert: [makeRoute("/b"), makeRoute("/crash")], remove: [] });
   await waitForLive(2);
   assert.equal(new ActiveCounts(shared).sum(3), 0);
   assert.deepEqual(
@@ -108,9 +109,9 @@ test("a worker that dies is replaced with the routes in force; its counts are cl
 });
 
 test("a worker that does not answer a change is replaced, and the change is answered meanwhile", async (context) => {
-  const { fleet, lines, waitForLive } = await startFleet(context);
-  await fleet.start();
-  await fleet.apply({ upsert: [makeRoute("/silent")], remove: [] });
+  const { pool, lines, waitForLive } = await startPool(context);
+  await pool.start();
+  await pool.apply({ upsert: [makeRoute("/silent")], remove: [] });
   await waitForLive(2);
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
   assert.deepEqual(
@@ -120,9 +121,9 @@ test("a worker that does not answer a change is replaced, and the change is answ
 });
 
 test("a worker that is stuck is replaced", async (context) => {
-  const { fleet, retired, lines, waitForLive } = await startFleet(context);
-  await fleet.start();
-  await fleet.apply({ upsert: [makeRoute("/stuck")], remove: [] });
+  const { pool, retired, lines, waitForLive } = await startPool(context);
+  await pool.start();
+  await pool.apply({ upsert: [makeRoute("/stuck")], remove: [] });
   for (let tries = 0; retired.length < 2 && tries < 200; tries++) await delay(25);
   await waitForLive(2);
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
@@ -133,13 +134,13 @@ test("a worker that is stuck is replaced", async (context) => {
 });
 
 test("a change that one worker refuses is taken back from the others, and the caller is told why", async (context) => {
-  const { fleet, applied, waitForLive } = await startFleet(context, [makeRoute("/a")]);
-  await fleet.start();
+  const { pool, applied, waitForLive } = await startPool(context, [makeRoute("/a")]);
+  await pool.start();
   await assert.rejects(
-    fleet.apply({ upsert: [makeRoute("/refused")], remove: [makeRouteKey(undefined, "/a")] }),
+    pool.apply({ upsert: [makeRoute("/refused")], remove: [makeRouteKey(undefined, "/a")] }),
     /a worker refused the change: refused on purpose/,
   );
-  await fleet.apply({ upsert: [makeRoute("/b")], remove: [] });
+  await pool.apply({ upsert: [makeRoute("/b")], remove: [] });
   assert.deepEqual(applied().sort(), [
     "0:1:/a",
     "0:2:/refused",
@@ -148,28 +149,28 @@ test("a change that one worker refuses is taken back from the others, and the ca
     "1:1:/a",
     "1:3:/b",
   ]);
-  await fleet.apply({ upsert: [makeRoute("/crash")], remove: [] });
-  for (let tries = 0; fleet.countLive() > 0 && tries < 200; tries++) await delay(5);
+  await pool.apply({ upsert: [makeRoute("/crash")], remove: [] });
+  for (let tries = 0; pool.countLive() > 0 && tries < 200; tries++) await delay(5);
   await waitForLive(2);
   assert.deepEqual(applied().slice(-2).sort(), ["0:1:/a,/b,/crash", "1:1:/a,/b,/crash"]);
 });
 
 test("a start that one worker refuses fails with its reason and leaves no thread behind", async (context) => {
-  const { fleet } = await startFleet(context, [makeRoute("/refused")]);
-  await assert.rejects(fleet.start(), /refused on purpose/);
-  assert.equal(fleet.countLive(), 0);
+  const { pool } = await startPool(context, [makeRoute("/refused")]);
+  await assert.rejects(pool.start(), /refused on purpose/);
+  assert.equal(pool.countLive(), 0);
 });
 
 test("a drain ends every worker and tells how many exchanges were cut", async (context) => {
-  const { fleet } = await startFleet(context);
-  await fleet.start();
-  assert.equal(await fleet.drain(1000), 2);
-  assert.equal(fleet.countLive(), 0);
+  const { pool } = await startPool(context);
+  await pool.start();
+  assert.equal(await pool.drain(1000), 2);
+  assert.equal(pool.countLive(), 0);
 });
 
 test("a port that workers share already is found to be taken, and the option that changes it is named", async (context) => {
-  const { fleet, place } = await startFleet(context);
-  await fleet.start();
+  const { pool, place } = await startPool(context);
+  await pool.start();
   await assert.rejects(
     probeListenAddress(place, "--addr"),
     new RegExp(`port ${place.port} is in use.*choose another with --addr`),

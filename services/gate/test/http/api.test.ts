@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { loadConfig } from "@platform/kernel/config";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
@@ -12,8 +11,7 @@ import { createLogger } from "@platform/kernel/log";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { systemClock } from "@platform/kernel/time";
 import { createTracer } from "@platform/kernel/trace";
-import { gateDefinition } from "../../src/config/document.ts";
-import type { GateConfig } from "../../src/config/document.ts";
+import { type GateConfig, gateDefinition } from "../../src/config/document.ts";
 import { checkLoaded } from "../../src/config/load.ts";
 import { Controller, buildState } from "../../src/control/controller.ts";
 import { diffRoutes } from "../../src/control/differ.ts";
@@ -24,13 +22,13 @@ import { createOverlayFile, getOverlayPath } from "../../src/control/overlay-fil
 import { RoutePlanner } from "../../src/control/planner.ts";
 import type { Change } from "../../src/control/worker-handle.ts";
 import { createGateApi } from "../../src/http/api.ts";
-import { listOwnPaths } from "../../src/http/internal-routes.ts";
+import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 import {
   ActiveCounts,
   CONTROL_CALLER_HEADER,
   CONTROL_SECRET_HEADER,
   MetricBlock,
-  TargetCells,
+  SharedTargetState,
   allocateMetricBlock,
   allocateSharedBuffers,
 } from "../../src/shared-state/index.ts";
@@ -59,7 +57,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   });
   const shared = allocateSharedBuffers(1);
   const active = new ActiveCounts(shared);
-  const targets = new TargetCells(shared.targets);
+  const targets = new SharedTargetState(shared.targets);
   const block = new MetricBlock(allocateMetricBlock());
   const planner = new RoutePlanner({
     routesMax: 100,
@@ -74,7 +72,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
       of,
       {
         control: { socketPath: "/s", secret },
-        ownPaths: listOwnPaths("all"),
+        internalRoutes: listInternalRoutes("all"),
         configPath: path,
         descriptors: { limit: undefined, workers: 1 },
       },
@@ -82,7 +80,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
     );
   const store = createOverlayFile(getOverlayPath(path));
   const state = buildState(config, await store.read(), buildAll);
-  planner.plan(diffRoutes(new Map(), state.compiled)).commit();
+  planner.plan(diffRoutes(new Map(), state.resolved)).commit();
   const controller: Controller = new Controller(
     {
       planner,
@@ -341,7 +339,7 @@ test("a wrong method on an own path is 405 with the methods that are right", asy
   );
 });
 
-test("legacy paths are the versioned ones", async (context) => {
+test("legacy paths are the VERSIONED ones", async (context) => {
   const { call } = await makeGate(context);
   assert.equal((await call("POST", "/api/routes", shop)).status, 200);
   assert.equal((await call("GET", "/api/routes")).json.length, 1);
@@ -373,7 +371,7 @@ for (const [method, path] of unbuilt) {
 
 test("every own path but the probes is answered by the API", async (context) => {
   const { call } = await makeGate(context);
-  for (const { path, access, match } of listOwnPaths("all")) {
+  for (const { path, access, match } of listInternalRoutes("all")) {
     if (access === "probe") continue;
     const answer = await call("GET", match === "below" ? `${path}x` : path);
     assert.notEqual(answer.status, 404, path);
@@ -468,7 +466,7 @@ test("connections and metrics are read from the workers' memory", async (context
   const [key] = controller.state.routes.keys();
   const spec = planner.findSpec(key ?? assert.fail()) ?? assert.fail();
   active.add(0, spec.targets[0]?.slot ?? -1, 1);
-  block.addRequest(block.findRow(spec.metricsId, 1, 200), 0.003);
+  block.addRequest(block.findSeries(spec.metricsId, 1, 200), 0.003);
   assert.deepEqual((await call("GET", "/api/v1/admin/connections")).json, {
     "http://127.0.0.1:9000": 1,
   });

@@ -1,10 +1,8 @@
 // The live metrics' sockets: who is let in, and what happens to a client that does not read.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { connect } from "node:net";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type AddressInfo, connect } from "node:net";
+import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { DURATION_BOUNDS_SECONDS } from "@platform/kernel/metrics";
 import { WebSocket } from "ws";

@@ -153,7 +153,7 @@ test("a client that goes away before the answer is logged and counted as 499", a
   await waitUntil(() => readLines(path).length === 1);
   assert.equal(readLines(path)[0]?.["status"], 499);
   assert.equal(gate.active.sum(0), 0);
-  assert.equal([...gate.metrics.readRows()][0]?.status, 499);
+  assert.equal([...gate.metrics.readSeries()][0]?.status, 499);
 });
 
 test("every proxied request yields a span under the caller's, none where the trace is not sampled", async () => {

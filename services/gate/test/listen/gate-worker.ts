@@ -39,7 +39,7 @@ const ENTRY = new URL("../../src/listen/worker.ts", import.meta.url);
 export const GLOBALS: GlobalSpec = {
   serviceVersion: "1.0.0",
   trustedProxies: [],
-  ownPaths: [
+  internalRoutes: [
     { path: "/healthz", match: "exact", access: "probe" },
     { path: "/readyz", match: "exact", access: "probe" },
     { path: "/api/v1/routes", match: "exact", access: "admin" },
@@ -49,7 +49,7 @@ export const GLOBALS: GlobalSpec = {
   limits: LIMITS_DEFAULT,
 };
 
-/** Makes specs with stable cells, as the planner of the control plane does. */
+/** Makes specs with stable slots, as the planner of the control plane does. */
 export class TestPlanner {
   readonly #slots = new Map<string, number>();
   #routes = 0;
@@ -206,11 +206,11 @@ export async function startRawUpstream(
 }
 
 /** An answer read whole. */
-export type TestAnswer = {
+export interface TestAnswer {
   status: number;
   headers: IncomingMessage["headers"];
   body: string;
-};
+}
 
 /** One request on a connection of its own; the path is sent as it is. */
 export async function ask(

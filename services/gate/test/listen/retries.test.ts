@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { request, Agent, type IncomingMessage } from "node:http";
 import { afterEach, test } from "node:test";
-import { allocateSharedBuffers, TargetCells } from "../../src/shared-state/index.ts";
+import { allocateSharedBuffers, SharedTargetState } from "../../src/shared-state/index.ts";
 import {
   ask,
   GateWorker,
@@ -234,7 +234,7 @@ test("what one worker learns of a target, another acts on, and a dead worker's t
   stops.push(() => other.stop());
   await other.apply({ routes, globals: GLOBALS });
   const slot = planner.slotOf(DEAD);
-  if (new TargetCells(shared.targets).readEjectedUntilMs(slot) > 0) {
+  if (new SharedTargetState(shared.targets).readEjectedUntilMs(slot) > 0) {
     for (let round = 0; round < 4; round++) await ask(other.port, "/");
     assert.ok(other.metrics.readUpstreamErrors(slot) <= 1);
   }

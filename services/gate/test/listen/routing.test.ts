@@ -11,13 +11,13 @@ import {
   waitUntil,
 } from "./gate-worker.ts";
 
-type Echo = {
+interface Echo {
   name: string;
   method: string;
   url: string;
   headers: Record<string, string>;
   body: string;
-};
+}
 const stops: (() => unknown)[] = [];
 let gate: GateWorker;
 
@@ -240,15 +240,17 @@ test("many requests on one connection, pipelined, are answered in order", async 
 });
 
 test("requests are counted by route, method and status, and nothing stays counted as under way", async () => {
-  const countRows = () => [...gate.metrics.readRows()].reduce((sum, row) => sum + row.count, 0);
+  const countSeries = () => [...gate.metrics.readSeries()].reduce((sum, one) => sum + one.count, 0);
   // The worker counts an answer on its own thread, a moment after the client has it.
-  await waitUntil(() => gate.metrics.readCounter("requests") === countRows());
-  const rows = [...gate.metrics.readRows()];
-  const api = rows.find((row) => row.metricsId === 1 && row.method === "GET" && row.status === 200);
+  await waitUntil(() => gate.metrics.readCounter("requests") === countSeries());
+  const series = [...gate.metrics.readSeries()];
+  const api = series.find(
+    (one) => one.metricsId === 1 && one.method === "GET" && one.status === 200,
+  );
   assert.ok((api?.count ?? 0) >= 20);
-  assert.ok(rows.some((row) => row.metricsId === 0 && row.status === 502));
-  assert.ok(rows.some((row) => row.metricsId === 8 && row.status === 504));
-  assert.ok(rows.some((row) => row.metricsId === 4 && row.status === 413));
+  assert.ok(series.some((one) => one.metricsId === 0 && one.status === 502));
+  assert.ok(series.some((one) => one.metricsId === 8 && one.status === 504));
+  assert.ok(series.some((one) => one.metricsId === 4 && one.status === 413));
   for (let slot = 0; slot < 20; slot++) assert.equal(gate.active.sum(slot), 0);
   assert.deepEqual(gate.logs, []);
 });

@@ -1,16 +1,21 @@
 // The gateway as a process: changes through API, file and signal while it runs, and what is left of them afterwards.
 import assert from "node:assert/strict";
-import { Agent, createServer, request } from "node:http";
-import type { IncomingMessage, RequestOptions, ServerResponse } from "node:http";
+import {
+  Agent,
+  type IncomingMessage,
+  type RequestOptions,
+  type ServerResponse,
+  createServer,
+  request,
+} from "node:http";
 import type { AddressInfo } from "node:net";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-import { listOwnPaths } from "../../src/http/internal-routes.ts";
+import { listInternalRoutes } from "../../src/http/internal-routes.ts";
 
 async function startUpstream(
   context: TestContext,
@@ -128,7 +133,7 @@ for (const runtime of runtimes) {
       config: { routes: [{ prefix: "/", target: "http://127.0.0.1:1" }] },
       env: { PLATFORM_GATE_AUTH_TOKEN: token },
     });
-    for (const { path, match, access } of listOwnPaths("all")) {
+    for (const { path, match, access } of listInternalRoutes("all")) {
       const url = `${gate.url}${path}${match === "below" ? "x" : ""}`;
       const closed = await ask(url);
       const wrong = await ask(url, { headers: { authorization: `Bearer ${token}x` } });

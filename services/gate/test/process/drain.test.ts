@@ -1,8 +1,7 @@
 // The gateway as a process that is told to stop while streams are open through it.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { createServer, get } from "node:http";
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
 import { WebSocket, WebSocketServer } from "ws";

@@ -1,14 +1,11 @@
 // The gateway as a process that sends its spans to an OTLP/HTTP collector, which may hang, refuse or vanish.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { Agent, createServer, get } from "node:http";
-import type { IncomingMessage, RequestListener } from "node:http";
+import { Agent, type IncomingMessage, type RequestListener, createServer, get } from "node:http";
 import type { AddressInfo } from "node:net";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
-import { runtimes, startGate } from "../fixture/gate-process.ts";
-import type { Runtime } from "../fixture/gate-process.ts";
+import { type Runtime, runtimes, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";
 
 /** Spans that an exporter keeps waiting, and those of the batch that it is sending. */
@@ -18,8 +15,11 @@ const REQUEST_MS_MAX = 5_000;
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 
-type Attribute = { key: string; value: { stringValue?: string; intValue?: string } };
-type ReceivedSpan = {
+interface Attribute {
+  key: string;
+  value: { stringValue?: string; intValue?: string };
+}
+interface ReceivedSpan {
   traceId: string;
   spanId: string;
   parentSpanId: string;
@@ -27,13 +27,13 @@ type ReceivedSpan = {
   kind: number;
   attributes: Attribute[];
   service: string;
-};
-type Export = {
+}
+interface Export {
   resourceSpans: {
     resource: { attributes: Attribute[] };
     scopeSpans: { spans: Omit<ReceivedSpan, "service">[] }[];
   }[];
-};
+}
 
 async function startServer(context: TestContext, listener: RequestListener, port = 0) {
   const server = createServer(listener).listen(port, "127.0.0.1");

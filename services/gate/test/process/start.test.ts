@@ -1,8 +1,7 @@
 // The gateway as a process: what it accepts, what it refuses with which words, and what its commands say.
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeFolder, runtimes, spawnGate, startGate } from "../fixture/gate-process.ts";

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { connect } from "node:tls";
-import type { TLSSocket } from "node:tls";
+import { type TLSSocket, connect } from "node:tls";
 import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;

@@ -7,11 +7,9 @@ import { createServer, request } from "node:https";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import type { TLSSocket } from "node:tls";
-import { makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
-import type { GateProcess } from "../fixture/gate-process.ts";
+import { type GateProcess, makeFolder, runtimes, startGate } from "../fixture/gate-process.ts";
 
 const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
 const isRequired = process.env["PLATFORM_TEST_PEERS"] === "required";

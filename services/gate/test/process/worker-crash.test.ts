@@ -1,11 +1,16 @@
 // The gateway as a process of which one worker thread dies while requests run on all of them.
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { Agent, createServer, get } from "node:http";
-import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
+import {
+  Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  type ServerResponse,
+  createServer,
+  get,
+} from "node:http";
 import type { AddressInfo } from "node:net";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type TestContext, test } from "node:test";
 import { waitFor } from "../fixture/condition.ts";
 import { runtimes, startGate } from "../fixture/gate-process.ts";
 import { readMetric } from "../fixture/metrics.ts";

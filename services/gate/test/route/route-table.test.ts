@@ -5,13 +5,13 @@ import fc from "fast-check";
 import { PathScan } from "../../src/route/path-scan.ts";
 import { encodePrefix } from "../../src/route/prefix-table.ts";
 import { RouteTable, type RouteEntry } from "../../src/route/route-table.ts";
-import type { OwnPath } from "../../src/shared-state/index.ts";
+import type { InternalRoute } from "../../src/shared-state/index.ts";
 
 type TestEntry = RouteEntry & { prefix: string };
 
 function makeTable(
   routes: { prefix: string; host?: string }[],
-  own: OwnPath[] = [],
+  own: InternalRoute[] = [],
 ): Promise<RouteTable<TestEntry>> {
   return RouteTable.build(
     routes.map((route) => ({ ...route, encodedPrefix: encodePrefix(route.prefix) })),
@@ -85,14 +85,14 @@ test("a host narrows a route: the longer prefix wins, then the host", async () =
 });
 
 test("own paths win over routes and are a closed list", async () => {
-  const own: OwnPath[] = [
+  const own: InternalRoute[] = [
     { path: "/healthz", match: "exact", access: "probe" },
     { path: "/api/v1/routes", match: "exact", access: "admin" },
     { path: "/ui/", match: "below", access: "public" },
   ];
   const table = await makeTable([{ prefix: "/" }, { prefix: "/api" }], own);
   const ownOf = (target: string): string | undefined =>
-    table.findOwnPath(read(table, target))?.path;
+    table.findInternalRoute(read(table, target))?.path;
   assert.equal(ownOf("/healthz"), "/healthz");
   assert.equal(ownOf("/healthz/"), undefined);
   assert.equal(ownOf("/healthz/x"), undefined);

@@ -6,10 +6,10 @@ import {
   allocateMetricBlock,
   allocateSharedBuffers,
   DURATION_BOUNDS_SECONDS,
-  METRIC_ROWS_MAX,
+  METRIC_SERIES_MAX,
   MetricBlock,
   OVERFLOW_METRICS_ID,
-  RouteCells,
+  SharedRouteState,
   SlotTable,
 } from "../../src/shared-state/index.ts";
 
@@ -29,10 +29,13 @@ test("active counts are summed over workers, and a dead worker's are forgotten",
 test("turns wrap without becoming negative", () => {
   const buffers = allocateSharedBuffers(1);
   new Int32Array(buffers.routes)[3] = 0x7fffffff;
-  const cells = new RouteCells(buffers.routes);
-  assert.deepEqual([cells.takeTurn(3), cells.takeTurn(3), cells.takeTurn(3)], [0x7fffffff, 0, 1]);
-  cells.clear(3);
-  assert.equal(cells.takeTurn(3), 0);
+  const routes = new SharedRouteState(buffers.routes);
+  assert.deepEqual(
+    [routes.takeTurn(3), routes.takeTurn(3), routes.takeTurn(3)],
+    [0x7fffffff, 0, 1],
+  );
+  routes.clear(3);
+  assert.equal(routes.takeTurn(3), 0);
 });
 
 test("the number of workers has bounds", () => {
@@ -44,28 +47,28 @@ test("what a worker counts is read through another view, with its buckets", () =
   const buffer = allocateMetricBlock();
   const writer = new MetricBlock(buffer);
   const reader = new MetricBlock(buffer);
-  const row = writer.findRow(7, 1, 200);
+  const row = writer.findSeries(7, 1, 200);
   writer.addRequest(row, 0.001);
   writer.addRequest(row, 0.2);
-  writer.addRequest(writer.findRow(7, 1, 200), 99);
-  writer.addRequest(writer.findRow(0, 0, 502), 0);
+  writer.addRequest(writer.findSeries(7, 1, 200), 99);
+  writer.addRequest(writer.findSeries(0, 0, 502), 0);
   writer.setCounter("retries", 3);
   writer.addUpstreamError(4);
-  const rows = [...reader.readRows()];
-  assert.equal(rows.length, 2);
+  const series = [...reader.readSeries()];
+  assert.equal(series.length, 2);
   assert.deepEqual(
-    rows.map(({ metricsId, method, status, count }) => [metricsId, method, status, count]),
+    series.map(({ metricsId, method, status, count }) => [metricsId, method, status, count]),
     [
       [7, "GET", 200, 3],
       [0, "OTHER", 502, 1],
     ],
   );
-  const buckets = rows[0]!.buckets;
+  const buckets = series[0]!.buckets;
   assert.equal(buckets.length, DURATION_BOUNDS_SECONDS.length + 1);
   assert.equal(buckets[DURATION_BOUNDS_SECONDS.indexOf(0.001)], 1);
   assert.equal(buckets[DURATION_BOUNDS_SECONDS.indexOf(0.25)], 1);
   assert.equal(buckets.at(-1), 1);
-  assert.ok(Math.abs(rows[0]!.secondsSum - 99.201) < 1e-9);
+  assert.ok(Math.abs(series[0]!.secondsSum - 99.201) < 1e-9);
   assert.equal(reader.readCounter("retries"), 3);
   assert.equal(reader.readUpstreamErrors(4), 1);
   reader.clearTarget(4);
@@ -74,12 +77,12 @@ test("what a worker counts is read through another view, with its buckets", () =
 
 test("combinations past the last row are counted together", () => {
   const block = new MetricBlock(allocateMetricBlock());
-  for (let id = 1; id < METRIC_ROWS_MAX; id++) block.addRequest(block.findRow(id, 1, 200), 0);
-  block.addRequest(block.findRow(METRIC_ROWS_MAX, 1, 200), 0);
-  block.addRequest(block.findRow(METRIC_ROWS_MAX + 1, 3, 500), 0);
-  const rows = [...block.readRows()];
-  assert.equal(rows.length, METRIC_ROWS_MAX);
-  assert.deepEqual([rows[0]!.metricsId, rows[0]!.count], [OVERFLOW_METRICS_ID, 2]);
+  for (let id = 1; id < METRIC_SERIES_MAX; id++) block.addRequest(block.findSeries(id, 1, 200), 0);
+  block.addRequest(block.findSeries(METRIC_SERIES_MAX, 1, 200), 0);
+  block.addRequest(block.findSeries(METRIC_SERIES_MAX + 1, 3, 500), 0);
+  const series = [...block.readSeries()];
+  assert.equal(series.length, METRIC_SERIES_MAX);
+  assert.deepEqual([series[0]!.metricsId, series[0]!.count], [OVERFLOW_METRICS_ID, 2]);
 });
 
 test("equal keys share a slot, and a released one rests before another key gets it, cleared", () => {

@@ -5,8 +5,8 @@ import fc from "fast-check";
 import {
   ActiveCounts,
   allocateSharedBuffers,
-  RouteCells,
-  TargetCells,
+  SharedRouteState,
+  SharedTargetState,
   type BalancerKind,
   type TargetSpec,
 } from "../../src/shared-state/index.ts";
@@ -18,15 +18,15 @@ let nowMs = 0;
 let chance = 0;
 let active: ActiveCounts;
 let health: TargetHealth;
-let routes: RouteCells;
+let routes: SharedRouteState;
 
 beforeEach(() => {
   const buffers = allocateSharedBuffers(2);
   nowMs = 1_000;
   chance = 0;
   active = new ActiveCounts(buffers);
-  routes = new RouteCells(buffers.routes);
-  health = new TargetHealth(new TargetCells(buffers.targets), () => nowMs);
+  routes = new SharedRouteState(buffers.routes);
+  health = new TargetHealth(new SharedTargetState(buffers.targets), () => nowMs);
 });
 
 function balance(kind: BalancerKind, weights: number[]): Balancer {
@@ -35,7 +35,12 @@ function balance(kind: BalancerKind, weights: number[]): Balancer {
     weight,
     slot,
   }));
-  return createBalancer(kind, targets, 0, { cells: routes, active, health, random: () => chance });
+  return createBalancer(kind, targets, 0, {
+    routeState: routes,
+    active,
+    health,
+    random: () => chance,
+  });
 }
 
 function pickMany(balancer: Balancer, times: number, clientIp = ""): number[] {

@@ -1,17 +1,17 @@
 // When a target is taken out of traffic and when it comes back.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
-import { allocateSharedBuffers, TargetCells } from "../../src/shared-state/index.ts";
+import { allocateSharedBuffers, SharedTargetState } from "../../src/shared-state/index.ts";
 import { TargetHealth } from "../../src/upstream/target-health.ts";
 
 let nowMs = 0;
-let cells: TargetCells;
+let targets: SharedTargetState;
 let health: TargetHealth;
 
 beforeEach(() => {
   nowMs = 5_000;
-  cells = new TargetCells(allocateSharedBuffers(1).targets);
-  health = new TargetHealth(cells, () => nowMs);
+  targets = new SharedTargetState(allocateSharedBuffers(1).targets);
+  health = new TargetHealth(targets, () => nowMs);
 });
 
 test("a refused connection ejects at once, other failures after three in a row", () => {
@@ -25,7 +25,7 @@ test("a refused connection ejects at once, other failures after three in a row",
   assert.equal(health.isEjected(2), false);
   assert.equal(health.noteFailure(2, false), true);
   assert.equal(health.isEjected(2), true);
-  assert.equal(cells.readEjectionsTotal(2), 1);
+  assert.equal(targets.readEjectionsTotal(2), 1);
 });
 
 test("each ejection without a success in between is twice as long, up to a minute", () => {
@@ -53,12 +53,12 @@ test("the first failure after an ejection ejects again", () => {
 test("a success of an attempt that began before the ejection does not end its backoff", () => {
   health.noteFailure(0, true);
   health.noteSuccess(0);
-  assert.equal(cells.readEjections(0), 1);
+  assert.equal(targets.readEjections(0), 1);
   assert.equal(health.isEjected(0), true);
 });
 
 test("what one worker learns another acts on", () => {
-  const other = new TargetHealth(cells, () => nowMs);
+  const other = new TargetHealth(targets, () => nowMs);
   health.noteFailure(7, true);
   assert.equal(other.isEjected(7), true);
   nowMs += 1_100;
