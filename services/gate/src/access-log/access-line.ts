@@ -1,33 +1,33 @@
-// One line of the access log as JSON text, put together from parts that cannot break out of it.
+// Formats access log lines as JSON from parts that are already escaped or escaped here.
 
-/** What is said of one request. Fields named `…Json` are JSON string literals, made once by {@link quoteJson}. */
+/** The fields of one line. Fields named `…Json` are JSON string literals from {@link quoteJson}. */
 export interface AccessRecord {
-  /** Epoch milliseconds at which the request's head was complete. */
+  /** Epoch milliseconds when the request head was complete. */
   startedAtMs: number;
   method: string;
-  /** Normalised, without the query. */
+  /** Normalized, without the query. */
   path: string;
   status: number;
   latencyMs: number;
   clientAddress: string;
-  /** The target's URL; `""` where none was asked. */
+  /** The target's URL; `""` if the request was not forwarded. */
   upstreamJson: string;
-  /** Error code of an answer that the gateway made; empty for an upstream's answer. */
+  /** Error code if the gateway produced the response; empty for an upstream's response. */
   code: string;
   routeJson: string;
   requestId: string;
   traceId: string;
   attempts: number;
-  /** Until the upstream's response head; -1 where none came. */
+  /** Time to the upstream's response head; -1 if there was none. */
   upstreamMs: number;
 }
 
-/** Formats lines; remembers the current second's timestamp. One per worker. */
+/** Formats lines; caches the timestamp of the current second. One per worker. */
 export class AccessLineFormat {
   #second = -1;
   #secondText = "";
 
-  /** The line with its newline, ASCII only. */
+  /** The line with a trailing newline, ASCII only. */
   format(record: AccessRecord): string {
     const second = Math.floor(record.startedAtMs / 1000);
     if (second !== this.#second) {
@@ -40,10 +40,10 @@ export class AccessLineFormat {
   }
 }
 
-// Anything but printable ASCII without the quote and the backslash.
+// Any character except printable ASCII without `"` and `\`.
 const UNSAFE = /[^ !#-[\]-~]/;
 
-/** A JSON string literal in ASCII: quotes, backslashes, control characters and what is not ASCII are escaped. */
+/** A JSON string literal in ASCII: quotes, backslashes, control and non-ASCII characters are escaped. */
 export function quoteJson(text: string): string {
   if (!UNSAFE.test(text)) return `"${text}"`;
   return JSON.stringify(text).replaceAll(

@@ -1,21 +1,21 @@
-// Keeps the access log within its bounds: renames it when it is full, and lets the workers open a new one.
+// Rotates the access log: renames it when it is full and has the workers open a new one.
 import { rename, stat } from "node:fs/promises";
 import type { AccessLogSpec } from "../shared-state/index.ts";
 
-/** What {@link AccessLogRotation} needs. */
+/** Options of {@link AccessLogRotation}. */
 export interface AccessLogRotationOptions {
-  /** The log as it is configured now; undefined while there is none. */
+  /** Returns the current settings of the log; undefined if no route logs. */
   readSpec: () => AccessLogSpec | undefined;
-  /** Between two looks at the size; the file may pass its bound by what is written in this time. */
+  /** Interval between size checks; the file may exceed its limit by the bytes written in this time. */
   intervalMs: number;
-  /** Called after a rename: tell every worker to reopen. */
+  /** Called after a rename: every worker must reopen the log. */
   onRotated: () => void;
   onError: (error: Error) => void;
 }
 
 /**
- * Rotates on behalf of all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, that one
- * `access.jsonl.2` and so on up to `filesMax`, the oldest is replaced.
+ * Rotates the log for all workers; runs on the control plane. `access.jsonl` becomes `access.jsonl.1`, which becomes
+ * `access.jsonl.2`, up to `filesMax`; the oldest file is replaced.
  */
 export class AccessLogRotation {
   readonly #options: AccessLogRotationOptions;
@@ -28,7 +28,7 @@ export class AccessLogRotation {
     this.#timer.unref();
   }
 
-  /** Looks at the size now and rotates if it has reached its bound. */
+  /** Checks the size now and rotates if the limit is reached. */
   async check(): Promise<void> {
     if (this.#isAtWork) return;
     this.#isAtWork = true;

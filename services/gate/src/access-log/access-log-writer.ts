@@ -1,20 +1,20 @@
-// Appends lines to the access log from one worker: gathered in memory, written behind the requests.
+// Appends the access log lines of one worker: buffered in memory, written in the background.
 import { closeSync, openSync, write } from "node:fs";
 
-/** What {@link AccessLogWriter} needs. */
+/** Options of {@link AccessLogWriter}. */
 export interface AccessLogWriterOptions {
   path: string;
-  /** Longest time between a line and its write. */
+  /** Maximum delay between a line and its write. */
   flushMs: number;
-  /** Gathered bytes that are written at once. */
+  /** Buffered bytes that trigger an immediate write. */
   flushBytes: number;
-  /** Bytes that may wait, those being written included; lines beyond are dropped and counted. */
+  /** Maximum number of buffered bytes, including those being written; further lines are dropped and counted. */
   pendingBytesMax: number;
-  /** Told when a write or a reopening fails, at most once for each failure in a row. */
+  /** Called when a write or reopen fails; once per series of consecutive failures. */
   onError: (error: Error) => void;
 }
 
-/** Flushed within 200 ms or at 64 KiB, at most 8 MiB waiting. */
+/** Flushes within 200 ms or at 64 KiB; buffers at most 8 MiB. */
 export const ACCESS_LOG_WRITER_DEFAULT = {
   flushMs: 150,
   flushBytes: 65_536,
@@ -22,11 +22,11 @@ export const ACCESS_LOG_WRITER_DEFAULT = {
 } as const;
 
 /**
- * Writes whole lines with `O_APPEND`, so several workers can share one file. One write is under way at a time. Opening
- * fails in the constructor with the system's error.
+ * Writes whole lines with `O_APPEND`, so several workers can share one file. Only one write is in flight at a time. The
+ * constructor throws the system's error if the file cannot be opened.
  */
 export class AccessLogWriter {
-  /** Lines that were taken, and lines that were dropped. */
+  /** Numbers of accepted and of dropped lines. */
   lines = 0;
   dropped = 0;
   readonly #options: AccessLogWriterOptions;
@@ -43,7 +43,7 @@ export class AccessLogWriter {
     this.#descriptor = openLog(options.path);
   }
 
-  /** Takes one line: ASCII, newline included. */
+  /** Appends one line: ASCII with a trailing newline. */
   append(line: string): void {
     const waiting = this.#pending.length + this.#writingBytes;
     if (waiting + line.length > this.#options.pendingBytesMax) {
@@ -58,7 +58,7 @@ export class AccessLogWriter {
     else this.#timer ??= setTimeout(() => this.#flush(), this.#options.flushMs).unref();
   }
 
-  /** Writes what has been taken and opens the path again, for it may be another file now. */
+  /** Flushes the buffer and opens the path again, because it may be another file now. */
   async reopen(): Promise<void> {
     await this.settle();
     try {
@@ -71,7 +71,7 @@ export class AccessLogWriter {
     }
   }
 
-  /** Resolves once all that has been taken is written, or was dropped because it could not be. */
+  /** Resolves when all accepted lines are written, or dropped after a failed write. */
   async settle(): Promise<void> {
     if (this.#writingBytes === 0) this.#flush();
     if (this.#writingBytes === 0) return;
@@ -80,7 +80,7 @@ export class AccessLogWriter {
     });
   }
 
-  /** Writes the rest and closes the file; nothing may be appended any more. */
+  /** Flushes the buffer and closes the file; `append` must not be called afterwards. */
   async close(): Promise<void> {
     await this.settle();
     clearTimeout(this.#timer);

@@ -1,15 +1,15 @@
-// The fields that tell an upstream about the client: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
+// Fields that describe the client to an upstream: X-Forwarded-For, -Proto, -Port, -Host and Forwarded (RFC 7239).
 import { Known, type FieldBlock, type KnownField, type RequestHead } from "@platform/http1";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 
-/** What of a connection the fields are made from. */
+/** The properties of a client connection that the fields contain. */
 export interface ClientConnection {
   readonly remoteAddress: string;
   readonly localPort: number;
   readonly secure: boolean;
 }
 
-/** Names that are always cut from what the client sent, and rewritten here. */
+/** Fields that are always removed from client requests and written again. */
 export const FORWARDING_FIELDS: readonly string[] = [
   "X-Forwarded-For",
   "X-Forwarded-Proto",
@@ -23,19 +23,19 @@ export const FORWARDING_FIELDS: readonly string[] = [
 const NO_HOST = Buffer.alloc(0);
 
 /**
- * The forwarding fields of one connection's requests. Behind a peer that is not a trusted proxy they depend on the
- * Host alone, so they are laid out once and used for as long as the same Host comes.
+ * The forwarding fields of one connection's requests. If the peer is not a trusted proxy, they depend only on the Host
+ * field and are reused while it does not change.
  */
 export class ForwardingFields {
-  /** The client's address for the request that was read last. */
+  /** Client address of the current request. */
   clientAddress = "";
-  /** The lines for the request that was read last, each with its CRLF. */
+  /** Field lines of the current request, each with its CRLF. */
   lines: Buffer = NO_HOST;
   #trusted: AddressSet | undefined;
   #isPeerTrusted = false;
   #host: Buffer = NO_HOST;
 
-  /** Reads one request. `trusted` is compared by identity: a new set is asked anew. */
+  /** Reads one request. A new `trusted` object (compared by identity) re-evaluates the peer. */
   read(connection: ClientConnection, head: RequestHead, trusted: AddressSet): void {
     const { fields } = head;
     const line = fields.first(Known.Host);
@@ -65,7 +65,7 @@ export class ForwardingFields {
     );
   }
 
-  // A trusted proxy's word is kept and the proxy itself is added to the chain.
+  // Keeps the values of a trusted proxy and appends the proxy itself to the chain.
   #extend(
     { remoteAddress, localPort, secure }: ClientConnection,
     fields: FieldBlock,
@@ -74,8 +74,8 @@ export class ForwardingFields {
   ): void {
     const chain = joinLines(fields, Known.XForwardedFor);
     const forwarded = joinLines(fields, Known.Forwarded);
-    const said = joinLines(fields, Known.XForwardedProto).toLowerCase();
-    const proto = said === "https" || said === "http" ? said : secure ? "https" : "http";
+    const sent = joinLines(fields, Known.XForwardedProto).toLowerCase();
+    const proto = sent === "https" || sent === "http" ? sent : secure ? "https" : "http";
     const port = /^\d{1,5}$/.exec(joinLines(fields, Known.XForwardedPort))?.[0];
     const ownForwarded = formatForwarded(remoteAddress, host, secure ? "https" : "http");
     this.clientAddress = findClientAddress(remoteAddress, chain, trusted);
@@ -89,7 +89,7 @@ export class ForwardingFields {
   }
 }
 
-/** The values of all lines of a field, joined as RFC 9110 section 5.3 has it; "" where there is none. */
+/** The values of all lines of a field, joined by `, ` (RFC 9110 section 5.3); "" if the field is absent. */
 export function joinLines(fields: FieldBlock, known: KnownField): string {
   let joined = "";
   for (let line = fields.first(known); line !== -1; line = fields.next(line)) {
@@ -113,7 +113,7 @@ function layOutLines(
   );
 }
 
-// RFC 7239 section 6: an IPv6 address is bracketed and quoted; a host may hold a colon, so it is quoted always.
+// RFC 7239 section 6: an IPv6 address is bracketed and quoted; a host may contain a colon and is always quoted.
 function formatForwarded(address: string, host: string, proto: string): string {
   const node = address.includes(":") ? `"[${address}]"` : address === "" ? "unknown" : address;
   const isQuotable = host !== "" && !/["\\]/.test(host);

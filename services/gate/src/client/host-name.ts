@@ -1,8 +1,8 @@
-// The host name that a request is for.
+// Host names of requests.
 
 /**
- * The host of a Host field or authority: lower case, without its port and the root's dot, so that a route for `a.example` is
- * not passed by as `a.example.`; `[::1]:80` gives `[::1]`.
+ * The host of a Host field or authority in lower case, without the port and the trailing dot: `a.example.` must not
+ * bypass a route for `a.example`. `[::1]:80` becomes `[::1]`.
  */
 export function readHostName(authority: string): string {
   const colon = authority.lastIndexOf(":");

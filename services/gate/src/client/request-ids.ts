@@ -1,21 +1,21 @@
-// Trace context (W3C Trace Context level 1) and request id of a request, kept as bytes until someone reads them.
+// Trace context (W3C Trace Context level 1) and request ID of a request, kept as bytes until they are read.
 import { randomFillSync } from "node:crypto";
 import { Known, type FieldBlock, type HeadWriter } from "@platform/http1";
 import { normalizeTraceState } from "@platform/kernel/trace";
 import { joinLines } from "./forwarding-fields.ts";
 
-/** Names that are always cut from what the client sent, and rewritten here. */
+/** Fields that are always removed from client requests and written again. */
 export const ID_FIELDS: readonly string[] = ["traceparent", "tracestate", "X-Request-Id"];
 
 const POOL_BYTES = 4_096;
 
-/** Random hex digits, drawn in bulk. One per thread. */
+/** Random hex digits, generated in bulk. One per thread. */
 export class HexPool {
   readonly #random = Buffer.allocUnsafeSlow(POOL_BYTES);
   readonly #digits = Buffer.allocUnsafeSlow(2 * POOL_BYTES);
   #used = 2 * POOL_BYTES;
 
-  /** Writes `count` digits (even, at most 64) at `at`; each is given out once. */
+  /** Writes `count` unused digits (even, at most 64) at `at`. */
   take(target: Buffer, at: number, count: number): void {
     const digits = this.#digits;
     if (this.#used + count > digits.length) {
@@ -44,7 +44,7 @@ const REQUEST_ID_CHARACTERS_MAX = 128;
 const REQUEST_ID_PREFIX = Buffer.from("X-Request-Id: ");
 const TRACESTATE_PREFIX = Buffer.from("tracestate: ");
 
-/** The ids of one request; one object per connection, reused. */
+/** IDs of one request; one object per connection, reused. */
 export class RequestIds {
   readonly #lines = Buffer.from(TEMPLATE);
   #hasParent = false;
@@ -52,9 +52,9 @@ export class RequestIds {
   #traceState = "";
 
   /**
-   * Takes the ids of a request over: its trace goes on where `traceparent` is valid, else a new one starts; the span is
-   * new in either case. A request id of visible ASCII up to 128 characters is kept; else a request that begins a trace
-   * has the trace's id, and another one gets an id of its own.
+   * Reads the IDs of a request. A valid `traceparent` continues its trace, otherwise a new trace starts; the span is
+   * always new. A request ID of up to 128 visible ASCII characters is kept. Otherwise the request ID is the trace ID if
+   * the request starts the trace, and random if not.
    */
   read(fields: FieldBlock, pool: HexPool): void {
     const line = fields.first(Known.Traceparent);
@@ -76,7 +76,7 @@ export class RequestIds {
     else this.#lines.copyWithin(REQUEST_ID_AT, TRACE_AT, TRACE_AT + 32);
   }
 
-  /** Appends the lines for the upstream. */
+  /** Writes the fields for the upstream. */
   write(writer: HeadWriter): void {
     if (this.#requestId === "") {
       writer.range(this.#lines, 0, LINES_END);
@@ -92,12 +92,12 @@ export class RequestIds {
     return this.#lines.toString("latin1", TRACE_AT, TRACE_AT + 32);
   }
 
-  /** 16 lower-case hex digits: the span of this request. */
+  /** 16 lower-case hex digits: the span ID of this request. */
   get spanId(): string {
     return this.#lines.toString("latin1", SPAN_AT, SPAN_AT + 16);
   }
 
-  /** The caller's span, "" where the trace starts here. */
+  /** The caller's span ID, "" if the trace starts here. */
   get parentSpanId(): string {
     return this.#hasParent ? this.#lines.toString("latin1", LINES_END) : "";
   }
@@ -106,7 +106,7 @@ export class RequestIds {
     return this.#traceState;
   }
 
-  /** Whether the caller, or for a new trace this gateway, wants the trace recorded. */
+  /** True if the trace is sampled; traces that start here always are. */
   get isSampled(): boolean {
     return (hexDigit(this.#lines[FLAGS_AT + 1]!) & 1) === 1;
   }
@@ -117,7 +117,7 @@ export class RequestIds {
       : this.#requestId;
   }
 
-  // Section 3.2: version 00 has exactly four parts; a later version may have more behind them; ff is no version.
+  // Section 3.2: version 00 has exactly four parts, later versions may append more, ff is invalid.
   #readParent(fields: FieldBlock, line: number): boolean {
     const { bytes } = fields;
     const start = fields.valueStart(line);
@@ -136,7 +136,7 @@ export class RequestIds {
     if (!isId(bytes, start + 3, 32) || !isId(bytes, start + 36, 16)) return false;
     bytes.copy(this.#lines, TRACE_AT, start + 3, start + 35);
     bytes.copy(this.#lines, LINES_END, start + 36, start + 52);
-    // Of the flags only `sampled` and `random` are defined; what is not must be sent as 0.
+    // Only the flags `sampled` and `random` are defined; all others must be sent as 0.
     this.#lines[FLAGS_AT] = 0x30;
     this.#lines[FLAGS_AT + 1] = 0x30 + (hexDigit(bytes[start + 54]!) & 3);
     return true;

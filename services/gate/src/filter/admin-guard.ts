@@ -1,4 +1,4 @@
-// Who may use the gateway's own API: the operator, an administrator, or the machine itself while nothing is configured.
+// Authorization of internal routes: the operator, administrators, or local programs if no authentication is configured.
 import { Known, type RequestHead } from "@platform/http1";
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import { isLoopback } from "@platform/kernel/network";
@@ -9,15 +9,15 @@ import type { Identity, TokenClaims } from "./identity.ts";
 const ADMIN_ROLE = "admin";
 const ADMIN_SCOPE = "gate:admin";
 
-/** Who got through the guard. */
+/** An authorized caller. */
 export type AdminCaller =
   | { kind: "operator" }
   | { kind: "user"; claims: TokenClaims }
   | { kind: "local" };
 
 /**
- * Judges a request for an admin path, at once where the keys are known. Throws, or rejects with, 401 without a valid
- * token and 403 with one that lacks both role `admin` and scope `gate:admin`.
+ * Authorizes a request for an admin path, synchronously if the keys are known. Throws or rejects with 401 if there is no
+ * valid token, with 403 if the token has neither the role `admin` nor the scope `gate:admin`.
  */
 export function admitAdmin(
   head: RequestHead,
@@ -44,30 +44,31 @@ function admitUser(claims: TokenClaims): AdminCaller {
   if (claims.roles.includes(ADMIN_ROLE) || claims.scope.includes(ADMIN_SCOPE)) {
     return { kind: "user", claims };
   }
-  throw new PlatformError("forbidden", "This takes the role admin or the scope gate:admin.", {
+  throw new PlatformError("forbidden", "This requires the role admin or the scope gate:admin.", {
     headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${ADMIN_SCOPE}"` },
   });
 }
 
-// Neither a neighbour behind a local proxy nor a page in the operator's own browser may use it.
+// Keeps out requests through a local proxy and web pages in a local browser.
 function checkLocal(head: RequestHead, peer: string): void {
   const { fields } = head;
   const host = fields.get(Known.Host) ?? "";
-  if (!isLoopback(peer)) refuse("Without auth_token the admin API answers this machine alone.");
+  if (!isLoopback(peer))
+    refuse("Without auth_token the admin API is available only on this machine.");
   if (!isLoopbackName(readHostName(host))) {
-    refuse("Without auth_token the admin API answers to a loopback Host alone.");
+    refuse("Without auth_token the admin API requires a loopback Host.");
   }
   for (let line = 0; line < fields.count; line++) {
     const known = fields.knownAt(line);
     if (FORWARDED_BY.includes(known)) {
-      refuse("Without auth_token the admin API does not answer through a proxy.");
+      refuse("Without auth_token the admin API is not available through a proxy.");
     }
   }
   const site = fields.get(Known.SecFetchSite) ?? "none";
   const origin = fields.get(Known.Origin);
   const isOwn = origin === undefined || origin === `http://${host}` || origin === `https://${host}`;
   if (!isOwn || (site !== "none" && site !== "same-origin")) {
-    refuse("The admin API does not answer pages of another origin.");
+    refuse("The admin API is not available to pages of another origin.");
   }
 }
 

@@ -1,10 +1,10 @@
-// The identity step of a proxied route: who is calling, and whether this route is for them.
+// Authenticates and authorizes the caller of a proxied route.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { RequestHead } from "@platform/http1";
 import { readBearerToken } from "./bearer-token.ts";
 import type { BearerAuth, Identity, TokenClaims, TokenVerifier } from "./identity.ts";
 
-/** Who got through. */
+/** An authorized caller. */
 export type RouteCaller =
   | { kind: "anonymous" }
   | { kind: "operator" }
@@ -13,12 +13,15 @@ export type RouteCaller =
 const ANONYMOUS: RouteCaller = { kind: "anonymous" };
 const OPERATOR: RouteCaller = { kind: "operator" };
 
-/** A route with `auth: {type: "none"}`: anyone; the operator is still known. */
+/** Admits any caller of a route with `auth: {type: "none"}`; recognizes the operator. */
 export function admitAnyone(head: RequestHead, identity: Identity): RouteCaller {
   return identity.isOperator(readBearerToken(head.fields)) ? OPERATOR : ANONYMOUS;
 }
 
-/** A route without `auth`: anyone where nothing is configured, else the operator or a user. Throws or rejects with 401. */
+/**
+ * Admits the operator and users to a route without `auth`; any caller if no authentication is configured. Throws or
+ * rejects with 401.
+ */
 export function admitByGlobals(
   head: RequestHead,
   identity: Identity,
@@ -33,7 +36,7 @@ export function admitByGlobals(
   return admitUser(identity.verifyUser, token, undefined);
 }
 
-/** A route with its own `auth`: users of that issuer alone, with the scope it requires (403 without). */
+/** Admits users of the route's own issuer that have the required scope. Throws or rejects with 401 or 403. */
 export function admitByRoute(
   head: RequestHead,
   auth: BearerAuth,

@@ -3,7 +3,7 @@ import { Known, type FieldBlock } from "@platform/http1";
 
 const SCHEME = "bearer ";
 
-/** The token of the one Authorization field; "" where there is none, another scheme, or more than one field. */
+/** The token of the Authorization field; "" if the field is absent, repeated, or has another scheme. */
 export function readBearerToken(fields: FieldBlock): string {
   const line = fields.first(Known.Authorization);
   if (line === -1 || fields.next(line) !== -1) return "";

@@ -1,34 +1,34 @@
-// Who is calling: the operator by the static token, a user by a JWT.
+// Identities of callers: the operator by the static token, users by a JWT.
 import type { FieldBlock } from "@platform/http1";
 import type { GlobalSpec, JwtSpec, RouteAuthSpec } from "../shared-state/index.ts";
 import { OperatorToken } from "./operator-token.ts";
 
-/** What the gateway reads of a verified token. */
+/** Claims of a verified token that the gateway uses. */
 export interface TokenClaims {
   readonly sub?: string;
   readonly tenant?: string;
-  /** The space-separated `scope`, taken apart. */
+  /** The space-separated `scope` as a list. */
   readonly scope: readonly string[];
   readonly roles: readonly string[];
 }
 
-/** Checks a token: its claims, at once where everything needed is known; throws or rejects with a PlatformError. */
+/** Verifies a token, synchronously if its keys are known. Returns the claims; throws or rejects with a PlatformError. */
 export type TokenVerifier = (token: string) => TokenClaims | Promise<TokenClaims>;
 
 /** A route's own `auth`. */
 export type BearerAuth = Extract<RouteAuthSpec, { type: "bearer" }>;
 
-/** Makes verifiers; the same issuer gives the same one, with its keys and what it verified. */
+/** Provides verifiers; equal settings share one with its keys and its cache of verified tokens. */
 export interface VerifierSource {
   forGlobal(spec: JwtSpec): TokenVerifier;
   forRoute(spec: BearerAuth): TokenVerifier;
 }
 
-/** The identity settings in force. */
+/** The active identity settings. */
 export class Identity {
-  /** Neither a static token nor JWTs are configured: routes are open, admin paths are for the machine itself. */
+  /** True without a static token and JWT settings: routes are open, admin paths are for local programs only. */
   readonly isOpen: boolean;
-  /** Checks user tokens; absent where JWTs are not configured. */
+  /** Verifies user tokens; undefined if JWTs are not configured. */
   readonly verifyUser: TokenVerifier | undefined;
   readonly #operatorToken: OperatorToken | undefined;
 
@@ -40,23 +40,23 @@ export class Identity {
     this.isOpen = operatorToken === undefined && jwt === undefined;
   }
 
-  /** Whether the token is the operator's; the time it takes does not depend on how much of it is right. */
+  /** True if this is the operator token; compares in constant time. */
   isOperator(token: string): boolean {
     return this.#operatorToken?.is(Buffer.from(token, "latin1")) ?? false;
   }
 
-  /** Whether the request's Authorization holds the operator's token in any form: then it must not go upstream. */
+  /** True if Authorization contains the operator token in any form: then it must not be forwarded. */
   holdsOperatorToken(fields: FieldBlock): boolean {
     return this.#operatorToken?.isInAuthorization(fields) ?? false;
   }
 }
 
-/** The lines that tell an upstream who the user is; laid out once for each set of claims. One per worker. */
+/** Identity fields for upstreams, formatted once for each claims object. One per worker. */
 export class IdentityLines {
   readonly #lines = new WeakMap<TokenClaims, Buffer>();
 
-  /** `X-User-Id`, `X-User-Roles` and `X-Tenant-Id`, as far as the claims have them, each with its CRLF. */
-  layOut(claims: TokenClaims): Buffer {
+  /** The lines `X-User-Id`, `X-User-Roles` and `X-Tenant-Id` of the claims that are present, each with its CRLF. */
+  format(claims: TokenClaims): Buffer {
     const known = this.#lines.get(claims);
     if (known !== undefined) return known;
     let text = "";
@@ -70,7 +70,7 @@ export class IdentityLines {
   }
 }
 
-// A claim can hold any text; a field value cannot. What is not visible ASCII, and `,` and `%`, is percent-encoded.
+// A claim can be any text, a field value cannot: all but visible ASCII, and `,` and `%`, is percent-encoded.
 function encodeValue(value: string): string {
   return value.replaceAll(/[^!-$&-+\--~]/gu, (unit) =>
     Array.from(

@@ -1,15 +1,15 @@
-// Recognises the operator's token: as a whole, and anywhere in credentials that are about to go upstream.
+// Recognizes the operator token, alone and anywhere inside credentials that would be forwarded.
 import { hash, timingSafeEqual } from "node:crypto";
 import { Known, type FieldBlock } from "@platform/http1";
 import { SEARCH_PRIME, type OperatorTokenSpec } from "../shared-state/index.ts";
 
-/** The operator's token of one configuration. */
+/** The operator token of one configuration. */
 export class OperatorToken {
   readonly #digest: Buffer;
   readonly #bytes: number;
   readonly #base: number;
   readonly #residue: number;
-  /** The weight of the byte that leaves the window. */
+  /** Weight of the byte that leaves the sliding window. */
   readonly #leaving: number;
 
   constructor({ sha256, bytes, base, residue }: OperatorTokenSpec) {
@@ -22,15 +22,15 @@ export class OperatorToken {
     this.#leaving = leaving;
   }
 
-  /** Whether the text is the token; the time it takes does not depend on how much of it is right. */
+  /** True if the text is the token; compares in constant time. */
   is(text: Uint8Array): boolean {
     if (text.length !== this.#bytes) return false;
     return timingSafeEqual(hash("sha256", text, "buffer"), this.#digest);
   }
 
   /**
-   * Whether an Authorization line holds the token in any form: behind another scheme or none, after a tab, in quotes, in a
-   * list, in one of several lines, or as a part of Basic credentials.
+   * True if an Authorization line contains the token in any form: after any scheme or no scheme, after a tab, quoted, in a
+   * list, in one of several lines, or inside Basic credentials.
    */
   isInAuthorization(fields: FieldBlock): boolean {
     let line = fields.first(Known.Authorization);
@@ -57,10 +57,10 @@ export class OperatorToken {
   }
 }
 
-const NOTHING = new Uint8Array(0);
+const EMPTY = new Uint8Array(0);
 
-/** The decoded part of Basic credentials (RFC 7617); empty for other schemes. */
+/** The decoded Basic credentials (RFC 7617); empty for other schemes. */
 function decodeBasic(value: Buffer): Uint8Array {
   const credentials = /^basic[ \t]+(\S+)/i.exec(value.toString("latin1"))?.[1];
-  return credentials === undefined ? NOTHING : Buffer.from(credentials, "base64");
+  return credentials === undefined ? EMPTY : Buffer.from(credentials, "base64");
 }

@@ -1,17 +1,17 @@
-// The token verifiers of a worker: one for each issuer, kept over changes with its keys and what it verified.
+// The token verifiers of a worker: one for each issuer, retained across changes with its keys and cached tokens.
 import { createRetryLaterError, createUnauthorizedError } from "@platform/kernel/errors";
 import { createTokenVerifier, type Verdict } from "@platform/kernel/identity";
 import { systemClock } from "@platform/kernel/time";
 import type { JwtSpec } from "../shared-state/index.ts";
 import type { BearerAuth, TokenClaims, TokenVerifier, VerifierSource } from "./identity.ts";
 
-/** Verifiers that are kept; beyond it all are made anew when they are next needed. */
+/** Maximum number of verifiers; beyond it all are dropped and created again on demand. */
 const VERIFIERS_MAX = 1_024;
 const KEYS_RETRY_SECONDS = 10;
 
 /**
- * Makes the source. Its verifiers throw 401 for tokens that are not valid and 503 while an issuer's keys were never had;
- * making one throws a TypeError where a key set lacks its issuer or audience.
+ * Creates the source. Verifiers throw 401 for invalid tokens and 503 until the keys of an issuer have been fetched once.
+ * Creating a verifier throws a TypeError if a key set has no issuer or audience.
  */
 export function createVerifierSource(
   onKeysError: (url: string, error: unknown) => void,
@@ -66,6 +66,6 @@ function takeClaims(verdict: Verdict): TokenClaims {
   if (verdict.kind === "refused" && verdict.code === "keys_unavailable") {
     throw createRetryLaterError("unavailable", verdict.detail, KEYS_RETRY_SECONDS);
   }
-  const detail = verdict.kind === "refused" ? verdict.detail : "The token is not a user's.";
+  const detail = verdict.kind === "refused" ? verdict.detail : "The token is not a user token.";
   throw createUnauthorizedError(detail, 'Bearer error="invalid_token"');
 }

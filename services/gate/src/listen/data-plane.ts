@@ -1,4 +1,4 @@
-// One worker's data plane: it takes changes in, listens, and drains.
+// The data plane of one worker: applies changes, listens, and drains.
 import { lookup } from "node:dns/promises";
 import { createEngine, createServer, type Engine, type Server } from "@platform/http1";
 import { createOtlpExporter, type SpanExporter } from "@platform/kernel/trace";
@@ -39,19 +39,19 @@ import { RequestHandler } from "../request/request-handler.ts";
 import { RequestState } from "../request/request-state.ts";
 import { RouteRegistry } from "../route/route-registry.ts";
 
-/** What a data plane needs from its thread. */
+/** Options of {@link DataPlane}. */
 export interface DataPlaneOptions {
   init: WorkerInit;
   verifiers: VerifierSource;
-  /** Takes words for the control plane. */
+  /** Sends a message to the control plane. */
   send: (message: FromWorker) => void;
 }
 
-/** How long a change waits for the addresses of new upstreams before it is in force without them. */
+/** How long a change waits for the addresses of new upstreams before it is applied without them. */
 const LOOKUP_WAIT_MS = 1_000;
 const TICK_MS = 1_000;
 
-/** A data plane; words from the control plane go to {@link receive}. */
+/** The data plane of one worker thread. */
 export class DataPlane {
   readonly #options: DataPlaneOptions;
   readonly #engine: Engine;
@@ -69,7 +69,7 @@ export class DataPlane {
   #config: ActiveConfig | undefined;
   #server: Server | undefined;
   #changes: Promise<void> = Promise.resolve();
-  #sentAhead: RouteSpec[] = [];
+  #stagedRoutes: RouteSpec[] = [];
 
   constructor(options: DataPlaneOptions) {
     const { init } = options;
@@ -81,7 +81,7 @@ export class DataPlane {
       ...RESOLVER_TIMES_DEFAULT,
       lookup: (name) => lookup(name, { all: true }),
       onFailure: (name, error) => {
-        this.#log("warn", "an upstream's name could not be looked up", {
+        this.#log("warn", "DNS lookup of an upstream failed", {
           name,
           error: describeError(error),
         });
@@ -125,17 +125,17 @@ export class DataPlane {
     this.#tick();
   }
 
-  /** Keeps routes of the next change, which is too large for one message. */
+  /** Stores a part of the next change, which is too large for one message. */
   stage(message: StageMessage): void {
-    for (const spec of message.upsert) this.#sentAhead.push(spec);
+    for (const spec of message.upsert) this.#stagedRoutes.push(spec);
     this.#options.send({ type: "applied", seq: message.seq });
   }
 
-  /** Takes a change up; changes are applied one after the other, and each is answered. */
+  /** Applies a change after the previous ones and reports the outcome. */
   apply(message: ApplyMessage): void {
-    const sentAhead = this.#sentAhead;
-    this.#sentAhead = [];
-    const upsert = sentAhead.length === 0 ? message.upsert : [...sentAhead, ...message.upsert];
+    const staged = this.#stagedRoutes;
+    this.#stagedRoutes = [];
+    const upsert = staged.length === 0 ? message.upsert : [...staged, ...message.upsert];
     this.#changes = this.#changes.then(async () => {
       try {
         await this.#applyOne({ ...message, upsert });
@@ -147,18 +147,21 @@ export class DataPlane {
     });
   }
 
-  /** Sets what `/readyz` answers. */
+  /** Sets the response of `/readyz`. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     this.#probes.setReadiness(up, checks);
   }
 
-  /** Opens the access log again. */
+  /** Reopens the access log. */
   async reopenAccessLog(): Promise<void> {
     await this.#recorder.accessLog?.reopen();
     this.#options.send({ type: "reopened" });
   }
 
-  /** Stops accepting, finishes what is under way until the deadline, streams sooner, writes the log out, tells `drained`. */
+  /**
+   * Stops accepting, finishes active requests until the deadline and streams until `streamDrainMs`, flushes the access
+   * log, then reports `drained`.
+   */
   async drain(deadlineMs: number): Promise<void> {
     this.#probes.setDraining();
     await this.#changes;
@@ -187,11 +190,11 @@ export class DataPlane {
     this.#options.send({ type: "drained", cut });
   }
 
-  // Everything that can fail happens before anything of the change is in force.
+  // Everything that can fail happens before any part of the change takes effect.
   async #applyOne(message: ApplyMessage): Promise<void> {
     const before = this.#config;
     const globals = message.globals ?? before?.globals;
-    if (globals === undefined) throw new Error("the first change carries no globals");
+    if (globals === undefined) throw new Error("the first change has no globals");
     const isChanged = message.globals !== undefined;
     const trusted = isChanged ? new AddressSet(globals.trustedProxies) : before!.trusted;
     const identity = isChanged ? new Identity(globals, this.#options.verifiers) : before!.identity;
@@ -235,7 +238,7 @@ export class DataPlane {
       path,
       ...ACCESS_LOG_WRITER_DEFAULT,
       onError: (error) => {
-        this.#log("error", "the access log cannot be written", { error: error.message });
+        this.#log("error", "cannot write the access log", { error: error.message });
       },
     });
   }
@@ -260,7 +263,9 @@ export class DataPlane {
   async #listen(config: ActiveConfig): Promise<void> {
     const { limits, tls } = config.globals;
     const onError = (error: unknown): void => {
-      this.#log("error", "a request failed inside the gateway", { error: describeError(error) });
+      this.#log("error", "internal error while handling a request", {
+        error: describeError(error),
+      });
     };
     const handler = new RequestHandler({
       config,
@@ -305,7 +310,7 @@ export class DataPlane {
   }
 
   #cutExchanges(route: CompiledRoute): number {
-    const head = this.#forwarder.underWay;
+    const head = this.#forwarder.active;
     let cut = 0;
     for (let state = head.next; state !== head;) {
       const { next } = state;

@@ -1,12 +1,12 @@
-// Counts what goes wrong before a request reaches the handler, and logs a shortage of file descriptors.
+// Counts faults that occur before a request reaches the handler, and logs file descriptor exhaustion.
 import type { Engine, ServerFault } from "@platform/http1";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
 import type { MetricBlock, WorkerCounter } from "../shared-state/index.ts";
 
-/** A shortage of descriptors is logged once in this time. */
+/** Minimum time between two log lines about descriptor exhaustion. */
 const SHORTAGE_LOG_MS = 10_000;
 
-/** The faults of one worker's listener and upstream connections. */
+/** Faults of one worker's listener and upstream connections. */
 export class FaultLog {
   readonly #block: MetricBlock;
   readonly #engine: Engine;
@@ -27,17 +27,17 @@ export class FaultLog {
   note({ kind, code }: ServerFault): void {
     if (kind !== "socket") this.#count(nameFault(kind, code));
     else if (isDescriptorShortage(code)) this.noteShortage(code, "a client's connection");
-    else this.#logError("a client's connection could not be accepted", { code });
+    else this.#logError("cannot accept a client connection", { code });
   }
 
-  /** Counts a connection that failed with EMFILE or ENFILE, and closes idle upstream connections to free descriptors. */
+  /** Counts a connection that failed with EMFILE or ENFILE and closes idle upstream connections to free descriptors. */
   noteShortage(code: string, what: string): void {
     this.#count("descriptorErrors");
     this.#engine.closeIdleUpstreams();
     const nowMs = this.#engine.now();
     if (nowMs < this.#loggedMs + SHORTAGE_LOG_MS) return;
     this.#loggedMs = nowMs;
-    this.#logError("no file descriptor is left", { code, for: what });
+    this.#logError("out of file descriptors", { code, for: what });
   }
 
   #count(counter: WorkerCounter): void {

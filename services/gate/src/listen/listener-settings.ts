@@ -1,8 +1,8 @@
-// Settings of a worker's listener in the engine's form: bounds and certificates.
+// Converts a worker's listener settings to the engine's types.
 import type { ServerBounds, ServerTls } from "@platform/http1";
 import type { LimitsSpec, TlsContextSpec } from "../shared-state/index.ts";
 
-/** Bounds of the listener. */
+/** Limits of the listener. */
 export function describeBounds(limits: LimitsSpec): ServerBounds {
   return {
     limits: {
@@ -25,7 +25,7 @@ export function describeBounds(limits: LimitsSpec): ServerBounds {
   };
 }
 
-/** Certificates of the listener; the first is the default. */
+/** Certificates of the listener; the first one is the default. */
 export function describeListenerTls(contexts: readonly TlsContextSpec[]): ServerTls {
   const identities = contexts.map(({ names, certPem, keyPem }) => ({
     names,

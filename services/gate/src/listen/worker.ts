@@ -1,11 +1,11 @@
-// The entry of a worker thread: words from the control plane in, one data plane behind them.
+// Entry point of a worker thread: passes messages of the control plane to the data plane.
 import { parentPort, workerData } from "node:worker_threads";
 import type { FromWorker, ToWorker, WorkerInit } from "../shared-state/index.ts";
 import { createVerifierSource } from "../filter/verifier-source.ts";
 import { DataPlane } from "./data-plane.ts";
 
 const port = parentPort;
-if (port === null) throw new Error("this file is the entry of a worker thread");
+if (port === null) throw new Error("this module must run in a worker thread");
 const send = (message: FromWorker): void => port.postMessage(message);
 const plane = new DataPlane({
   init: workerData as WorkerInit,
@@ -14,7 +14,7 @@ const plane = new DataPlane({
     send({
       type: "log",
       level: "warn",
-      msg: "an issuer's keys could not be fetched",
+      msg: "cannot fetch the keys of an issuer",
       fields: { url, error: text },
     });
   }),

@@ -1,4 +1,4 @@
-// What a worker acts on now. It is replaced piece by piece between two requests, never during one.
+// The configuration that a worker currently applies. It changes between two requests, never during one.
 import type { AddressSet } from "@platform/kernel/network";
 import type { Identity } from "../filter/identity.ts";
 import type { CompiledRoute } from "../route/compiled-route.ts";
@@ -6,7 +6,7 @@ import type { RouteTable } from "../route/route-table.ts";
 import type { GlobalSpec } from "../shared-state/index.ts";
 import type { ControlProxy } from "./control-proxy.ts";
 
-/** The state in force, for those who read it with each request. */
+/** The active configuration; its fields are replaced in place. */
 export interface ActiveConfig {
   globals: GlobalSpec;
   table: RouteTable<CompiledRoute>;

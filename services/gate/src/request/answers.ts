@@ -1,4 +1,4 @@
-// The answers that the gateway gives itself: problem documents (RFC 9457) with the request's trace.
+// Responses that the gateway produces itself: problem documents (RFC 9457) with the request's trace ID.
 import { nameOfMethod } from "@platform/http1";
 import {
   PlatformError,
@@ -8,7 +8,7 @@ import {
 } from "@platform/kernel/errors";
 import type { GateExchange } from "./request-state.ts";
 
-/** Answers a request with an error; the code goes into its access log line. */
+/** Answers a request with an error; its access log line carries the code. */
 export function answerError(exchange: GateExchange, error: PlatformError): void {
   const state = exchange.userData;
   state.code = error.code;
@@ -20,7 +20,7 @@ export function answerError(exchange: GateExchange, error: PlatformError): void 
   });
 }
 
-/** Answers with a code and a sentence for the caller. */
+/** Answers a request with an error built from a code and a detail. */
 export function answerProblem(
   exchange: GateExchange,
   code: ErrorCode,
@@ -30,13 +30,13 @@ export function answerProblem(
   answerError(exchange, new PlatformError(code, detail, { headers }));
 }
 
-/** The path of the request as it came, without its query. */
+/** The path as the client sent it, without the query. */
 export function readSentPath(exchange: GateExchange): string {
   const { head } = exchange;
   return head.bytes.toString("latin1", head.pathStart, head.pathEnd) || "/";
 }
 
-/** The method's name. */
+/** The method as the client sent it. */
 export function readMethod(exchange: GateExchange): string {
   const { head } = exchange;
   return (

@@ -1,4 +1,4 @@
-// The way to the control plane: the gateway's own paths are proxied to its socket, with a proof that they passed here.
+// Proxies internal routes to the control plane's socket, with a secret that proves the request passed the guard.
 import {
   compilePlan,
   createUpstreamPool,
@@ -21,7 +21,7 @@ import type { GateExchange, RequestState } from "./request-state.ts";
 
 const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
 
-/** Proxies to one control socket. {@link close} it when another one takes its place. */
+/** Proxies to one control socket. {@link close} it when another one replaces it. */
 export class ControlProxy implements ForwardObserver<RequestState> {
   readonly #target: ForwardTarget;
   readonly #recorder: Recorder;
@@ -42,12 +42,12 @@ export class ControlProxy implements ForwardObserver<RequestState> {
     };
   }
 
-  /** Forwards a request that was let through; `userData.caller` says who it is. */
+  /** Forwards an authorized request; `userData.caller` identifies the caller. */
   start(exchange: GateExchange): void {
     exchange.forward(this.#target, this);
   }
 
-  /** Closes the pool after what is under way. */
+  /** Closes the pool once its requests are done, after `drainMs` at the latest. */
   close(drainMs: number): void {
     void this.#target.pool.drain(drainMs);
   }
@@ -66,7 +66,7 @@ export class ControlProxy implements ForwardObserver<RequestState> {
       state.wasRefreshed = true;
       return this.#target;
     }
-    answerProblem(exchange, "unavailable", "The gateway's control plane does not answer.");
+    answerProblem(exchange, "unavailable", "The gateway's control plane is not responding.");
     return null;
   }
 

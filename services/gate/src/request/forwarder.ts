@@ -1,4 +1,4 @@
-// Sends a request to a target of its route, and to another one while that is allowed.
+// Forwards requests to a target of their route and retries on another target where that is safe.
 import type {
   FailureKind,
   ForwardFailure,
@@ -19,7 +19,7 @@ import type { RetryBudget } from "../upstream/retry-budget.ts";
 import { decideRetry } from "../upstream/retry-policy.ts";
 import type { TargetHealth } from "../upstream/target-health.ts";
 
-/** What a forwarder works with. */
+/** Options of {@link Forwarder}. */
 export interface ForwarderOptions {
   workerIndex: number;
   active: ActiveCounts;
@@ -27,21 +27,21 @@ export interface ForwarderOptions {
   budget: RetryBudget;
   block: MetricBlock;
   recorder: Recorder;
-  /** A removed route has nothing under way any more. */
+  /** Called when the last request of a removed route has ended. */
   onRouteIdle: (route: CompiledRoute) => void;
   /**
-   * No upstream connection could be opened because no file descriptor was left; with the system's code. Frees some if it
-   * can: the request is tried once more.
+   * Called with the system's error code when no file descriptor is left for an upstream connection. It should free some:
+   * the request is retried once.
    */
   onDescriptorShortage: (code: string) => void;
 }
 
-const SHORTAGE = "The gateway has no file descriptor left for a connection to the upstream.";
+const SHORTAGE = "The gateway has no file descriptor left for an upstream connection.";
 
-/** Forwards along routes; one per worker, it watches all of the worker's exchanges. */
+/** Forwards requests along routes and observes their outcome; one per worker. */
 export class Forwarder implements ForwardObserver<RequestState> {
   /** Head of the ring of exchanges that are being forwarded. */
-  readonly underWay = new RequestState();
+  readonly active = new RequestState();
   readonly #options: ForwarderOptions;
   readonly #retriesAt: number;
   readonly #refusedAt: number;
@@ -56,14 +56,14 @@ export class Forwarder implements ForwardObserver<RequestState> {
     this.#tunnelsAt = options.block.findCounter("webSocketsActive");
   }
 
-  /** Forwards the request along its route, which `userData` names. */
+  /** Forwards a request along its route. */
   start(exchange: GateExchange, route: CompiledRoute): void {
     const state = exchange.userData;
     const index = route.balancer.pick(state.tried, state.forwarding.clientAddress);
     state.tried.push(index);
     this.#options.budget.addRequest();
     route.inFlight++;
-    state.link(this.underWay);
+    state.link(this.active);
     exchange.forward(this.#enter(state, route.targets[index]!), this);
   }
 
@@ -84,7 +84,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     const state = exchange.userData;
     const target = state.target!;
     const isShort = isDescriptorShortage(failure.code);
-    // The gateway lacks something, no target is to blame.
+    // The gateway is at fault, not the target.
     if (isShort) this.#options.onDescriptorShortage(failure.code);
     else this.#judge(target, failure.kind);
     if (exchange.aborted) return null;
@@ -126,7 +126,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
     this.#options.active.add(this.#options.workerIndex, state.target!.slot, -1);
   }
 
-  // What the target did wrong counts against it; what was ours, or a race on an idle connection, does not.
+  // Only the target's own failures count against it, not those of the gateway or a race on an idle connection.
   #judge(target: RouteTarget, kind: FailureKind): void {
     switch (kind) {
       case "queue-full":
@@ -145,7 +145,7 @@ export class Forwarder implements ForwardObserver<RequestState> {
   }
 
   #chooseNext(exchange: GateExchange, failure: ForwardFailure): RouteTarget | null {
-    // An upstream that does not answer in time would keep the client waiting as long again.
+    // A retry after a timeout could make the client wait as long again.
     if (failure.kind === "response-timeout" || failure.kind === "total-timeout") return null;
     const state = exchange.userData;
     const route = state.route!;
@@ -190,25 +190,25 @@ function describeFailure(kind: FailureKind): [code: ErrorCode, detail: string] {
     case "connect-refused":
       return ["upstream_unreachable", "The upstream refused the connection."];
     case "connect-timeout":
-      return ["upstream_timeout", "The upstream could not be connected to in time."];
+      return ["upstream_timeout", "The connection to the upstream timed out."];
     case "connect-failed":
       return ["upstream_unreachable", "The upstream could not be reached."];
     case "tls-failed":
-      return ["upstream_unreachable", "No secure connection to the upstream could be made."];
+      return ["upstream_unreachable", "The TLS connection to the upstream failed."];
     case "queue-full":
-      return ["overloaded", "Too many requests wait for this upstream."];
+      return ["overloaded", "Too many requests are waiting for this upstream."];
     case "queue-timeout":
       return ["queue_timeout", "No connection to the upstream became free in time."];
     case "pool-closed":
-      return ["unavailable", "The route was just changed; try again."];
+      return ["unavailable", "The route has just changed; try again."];
     case "reset-on-idle":
     case "reset":
-      return ["upstream_unreachable", "The upstream closed the connection without an answer."];
+      return ["upstream_unreachable", "The upstream closed the connection without a response."];
     case "response-timeout":
     case "total-timeout":
-      return ["upstream_timeout", "The upstream did not answer in time."];
+      return ["upstream_timeout", "The upstream did not respond in time."];
     case "malformed-response":
-      return ["upstream_invalid_response", "The upstream's answer was not valid HTTP."];
+      return ["upstream_invalid_response", "The upstream's response is not valid HTTP."];
     default:
       return kind satisfies never;
   }

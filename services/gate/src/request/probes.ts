@@ -1,4 +1,4 @@
-// Liveness and readiness, answered by the worker itself from bodies that were laid out beforehand.
+// Liveness and readiness probes, answered by the worker from prepared responses.
 import { Method, prepareAnswer, type PreparedAnswer } from "@platform/http1";
 import { answerProblem } from "./answers.ts";
 import type { GateExchange } from "./request-state.ts";
@@ -6,7 +6,7 @@ import type { GateExchange } from "./request-state.ts";
 const SERVICE = "gate";
 const READINESS_PATH = "/readyz";
 
-/** What `/healthz` and `/readyz` answer; not ready until told otherwise. */
+/** Responses of `/healthz` and `/readyz`; not ready until {@link setReadiness}. */
 export class Probes {
   #version = "";
   #up = false;
@@ -20,20 +20,20 @@ export class Probes {
     this.#ready = prepareProbe(false, "", this.#checks);
   }
 
-  /** Sets the version that the bodies name. */
+  /** Sets the version in the bodies. */
   setVersion(version: string): void {
     this.#version = version;
     this.#prepare();
   }
 
-  /** Sets what readiness says. */
+  /** Sets the readiness; `checks` maps a failing check to its detail. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     this.#up = up;
     this.#checks = checks;
     this.#prepare();
   }
 
-  /** Not ready any more, whatever {@link setReadiness} says. */
+  /** Reports not ready from now on, regardless of {@link setReadiness}. */
   setDraining(): void {
     this.#isDraining = true;
     this.#prepare();
@@ -43,7 +43,7 @@ export class Probes {
   answer(exchange: GateExchange, path: string): void {
     const { methodId } = exchange.head;
     if (methodId !== Method.GET && methodId !== Method.HEAD) {
-      answerProblem(exchange, "method_not_allowed", "A probe takes GET or HEAD.", {
+      answerProblem(exchange, "method_not_allowed", "Probes accept GET and HEAD only.", {
         Allow: "GET, HEAD",
       });
       return;

@@ -1,32 +1,32 @@
-// Counts, logs and traces every request once, when its answer is over.
+// Records the metrics, access log line and span of every request when it ends.
 import type { SpanExporter } from "@platform/kernel/trace";
 import type { AccessLineFormat } from "../access-log/access-line.ts";
 import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import type { MetricBlock } from "../shared-state/index.ts";
 import type { GateExchange } from "./request-state.ts";
 
-/** How a request ended. */
+/** Outcome of a request. */
 export interface RequestEnd {
-  /** Sent to the client; 0: it went away before there was one. */
+  /** Status sent to the client; 0 if it disconnected first. */
   status: number;
   totalMs: number;
-  /** Until the upstream's response head; -1 where none came. */
+  /** Time to the upstream's response head; -1 if there was none. */
   upstreamMs: number;
-  /** How often an upstream was asked. */
+  /** Number of attempts at an upstream. */
   attempts: number;
 }
 
-/** What nginx made customary for clients that went away before an answer. */
+/** nginx's convention for clients that disconnected before a response. */
 const CLIENT_CLOSED_REQUEST = 499;
 const NO_JSON = '""';
-/** Characters of a path that a span keeps, as of any attribute: 2 048 spans wait for a slow collector. */
+/** Longest path in a span: up to 2 048 spans are queued for a slow collector. */
 const SPAN_PATH_CHARACTERS_MAX = 4_096;
 
-/** Where requests are told to; one per worker. */
+/** Records finished requests; one per worker. */
 export class Recorder {
-  /** Absent: no route logs. */
+  /** Undefined if no route has an access log. */
   accessLog: AccessLogWriter | undefined;
-  /** Absent: no spans. */
+  /** Undefined if spans are not exported. */
   spans: SpanExporter | undefined;
   readonly #block: MetricBlock;
   readonly #format: AccessLineFormat;
@@ -38,8 +38,8 @@ export class Recorder {
     this.#errorsAt = block.findCounter("errors");
   }
 
-  /** Whether the request's path and method must be kept for its end. */
-  needsWords(exchange: GateExchange): boolean {
+  /** True if the request's path and method are needed when it ends. */
+  needsRequestLine(exchange: GateExchange): boolean {
     const { route } = exchange.userData;
     return this.spans !== undefined || (route !== null && route.spec.accessLog);
   }
@@ -120,7 +120,7 @@ export class Recorder {
   }
 }
 
-// A slice would keep the whole string alive.
+// The copy keeps the slice from retaining the whole string.
 function cutPath(path: string): string {
   if (path.length <= SPAN_PATH_CHARACTERS_MAX) return path;
   return Buffer.from(path.slice(0, SPAN_PATH_CHARACTERS_MAX)).toString();

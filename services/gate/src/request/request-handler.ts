@@ -1,4 +1,4 @@
-// Takes each request: its ids, its path, then an internal path or a route, through the route's steps to an upstream.
+// Handles each request: reads its IDs and path, finds its internal or proxied route, authorizes and forwards it.
 import { isDeepStrictEqual } from "node:util";
 import {
   Known,
@@ -26,7 +26,7 @@ import type { Probes } from "./probes.ts";
 import type { Recorder } from "./recorder.ts";
 import type { GateCaller, GateExchange } from "./request-state.ts";
 
-/** What a handler works with. */
+/** Options of {@link RequestHandler}. */
 export interface RequestHandlerOptions {
   config: ActiveConfig;
   probes: Probes;
@@ -36,11 +36,11 @@ export interface RequestHandlerOptions {
   hexPool: HexPool;
   identityLines: IdentityLines;
   readNowMs: () => number;
-  /** A request failed inside the gateway. */
+  /** Called when a request fails inside the gateway. */
   onError: (error: unknown) => void;
 }
 
-/** Why a request is refused with 400. */
+/** Reason why a request is refused with 400. */
 type RequestFault = PathFault | "path-parameter-hides-route";
 
 const ROOT = Buffer.from("/");
@@ -54,13 +54,13 @@ const SHED_ANSWER: PreparedAnswer = prepareAnswer({
   body: '{"type":"urn:platform:error:overloaded","title":"Overloaded","status":503,"detail":"The gateway has too many connections.","instance":"","code":"overloaded","error":"The gateway has too many connections.","trace_id":""}',
 });
 
-// By the engine's method numbers: the position of the label.
+// Index into METHOD_LABELS by the engine's method ID.
 const METHODS = Object.values(Method);
 const METHOD_INDICES = Uint8Array.from(METHODS, (id) =>
   Math.max(0, METHOD_LABELS.indexOf(nameOfMethod(id) ?? "OTHER")),
 );
 
-/** The handler of one worker's server. */
+/** Handler of one worker's server. */
 export class RequestHandler {
   readonly #options: RequestHandlerOptions;
   readonly #scan = new PathScan();
@@ -78,7 +78,7 @@ export class RequestHandler {
     this.#shedAt = options.block.findCounter("shed");
   }
 
-  /** Takes one request. */
+  /** Handles one request. */
   handle(exchange: GateExchange): void {
     const { head } = exchange;
     const state = exchange.userData;
@@ -105,7 +105,7 @@ export class RequestHandler {
   #readPath(exchange: GateExchange): PathFault | null {
     const { head } = exchange;
     const { prefixBytesMax } = this.#options.config.table;
-    // `http://host` has an empty path, which means `/` (RFC 9112 section 3.2.1).
+    // The empty path of `http://host` means `/` (RFC 9112 section 3.2.1).
     if (head.pathStart === head.pathEnd && head.targetForm === TargetForm.Absolute) {
       return this.#scan.read(ROOT, 0, 1, prefixBytesMax);
     }
@@ -146,7 +146,7 @@ export class RequestHandler {
     }
     state.route = route;
     state.series = route.series;
-    if (recorder.needsWords(exchange)) this.#keepWords(exchange);
+    if (recorder.needsRequestLine(exchange)) this.#keepRequestLine(exchange);
     if (route.spec.rawPath) {
       if (!scan.isRawSafe(route.encodedPrefix.bytes.length)) {
         this.#refuse(exchange, "climbs-above-root");
@@ -162,8 +162,8 @@ export class RequestHandler {
   }
 
   /**
-   * The route of a path with parameters (`;v=1` behind a segment), which many upstreams drop before they look for a
-   * resource: the one that the path has without them. Refused where that would tell apart who may pass.
+   * The route of a path with segment parameters (`;v=1`): the one that matches without them, because many upstreams drop
+   * them before they look for a resource. Refused if the two paths differ in access control.
    */
   #findBareRoute(
     exchange: GateExchange,
@@ -182,7 +182,7 @@ export class RequestHandler {
     return "refused";
   }
 
-  // Whoever may not use the gateway at all learns nothing of what it routes.
+  // Callers without access to the gateway must not learn which routes exist.
   #admitUnrouted(exchange: GateExchange, answer: () => void): void {
     const { identity } = this.#options.config;
     if (identity.isOpen) {
@@ -192,7 +192,7 @@ export class RequestHandler {
     this.#settle(exchange, () => admitByGlobals(exchange.head, identity), answer);
   }
 
-  #keepWords(exchange: GateExchange): void {
+  #keepRequestLine(exchange: GateExchange): void {
     const state = exchange.userData;
     state.path = this.#scan.readPath();
     state.method = readMethod(exchange);
@@ -214,7 +214,7 @@ export class RequestHandler {
         caller.kind === "operator" ||
         (auth.type === "none" && identity.holdsOperatorToken(head.fields));
       if (caller.kind === "user") {
-        state.identityLines = this.#options.identityLines.layOut(caller.claims);
+        state.identityLines = this.#options.identityLines.format(caller.claims);
       }
       this.#forward(exchange, route);
     };
@@ -254,7 +254,7 @@ export class RequestHandler {
     this.#options.forwarder.start(exchange, route);
   }
 
-  /** Counts Max-Forwards down where it means something (RFC 9110 section 7.6.2); true: the request was answered here. */
+  /** Decrements Max-Forwards of OPTIONS and TRACE (RFC 9110 section 7.6.2); true if this is the last hop, which answers. */
   #isLastHop(exchange: GateExchange, sent: string): boolean {
     const state = exchange.userData;
     const { methodId } = exchange.head;
@@ -265,7 +265,7 @@ export class RequestHandler {
     state.maxForwards = String(left - 1);
     if (left > 0) return false;
     if (methodId === Method.OPTIONS) exchange.respond(OPTIONS_ANSWER);
-    else answerProblem(exchange, "not_implemented", "TRACE is not answered here.");
+    else answerProblem(exchange, "not_implemented", "The gateway does not answer TRACE.");
     return true;
   }
 
@@ -302,7 +302,7 @@ export class RequestHandler {
     );
   }
 
-  // Goes on at once where nothing has to be waited for; else when it is there, if the request still is.
+  // Continues synchronously if the verdict is known, otherwise when it is available and the request still exists.
   #settle<T>(exchange: GateExchange, judge: () => T | Promise<T>, then: (value: T) => void): void {
     let verdict: T | Promise<T>;
     try {
@@ -318,7 +318,7 @@ export class RequestHandler {
     const { sequence } = exchange;
     const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
     exchange.onAborted = (gone) => this.#recordAnswered(gone, 0);
-    const goOn = async (): Promise<void> => {
+    const proceed = async (): Promise<void> => {
       let value: T;
       try {
         value = await verdict;
@@ -328,7 +328,7 @@ export class RequestHandler {
       }
       if (!isOver()) then(value);
     };
-    goOn().catch((error: unknown) => {
+    proceed().catch((error: unknown) => {
       this.#options.onError(error);
       if (!isOver()) exchange.destroy();
     });
@@ -359,7 +359,7 @@ export class RequestHandler {
   }
 }
 
-// A path is not stripped or passed on raw below a prefix that it does not have literally.
+// The prefix can only be stripped from, or a raw path forwarded below, a path that literally starts with it.
 function isSameEntry(literal: CompiledRoute | undefined, bare: CompiledRoute): boolean {
   const { auth, stripPrefix, rawPath } = bare.spec;
   if (stripPrefix || rawPath) return false;
@@ -379,21 +379,21 @@ function describeFault(fault: RequestFault): string {
     case "not-origin-form":
       return "The request target is not a path.";
     case "bad-percent-encoding":
-      return "The path holds a percent sign that is not followed by two hexadecimal digits.";
+      return "The path contains a percent sign that is not followed by two hexadecimal digits.";
     case "encoded-nul":
-      return "The path holds an encoded NUL.";
+      return "The path contains an encoded NUL.";
     case "encoded-separator":
-      return "The path holds an encoded slash or backslash.";
+      return "The path contains an encoded slash or backslash.";
     case "backslash":
-      return "The path holds a backslash.";
+      return "The path contains a backslash.";
     case "bad-character":
-      return "The path holds a character that must be percent-encoded.";
+      return "The path contains a character that must be percent-encoded.";
     case "climbs-above-root":
-      return "The path climbs out of where it may go.";
+      return "The path climbs above its root.";
     case "path-parameter-hides-route":
-      return "Without its parameters (;) the path belongs to another route.";
+      return "Without its parameters (;) the path matches another route.";
     case "path-parameter-on-dot-segment":
-      return "The path holds a dot segment with a parameter.";
+      return "The path contains a dot segment with a parameter.";
     default:
       return fault satisfies never;
   }

@@ -1,4 +1,4 @@
-// What the gateway remembers of the request under way on a connection; one object per connection, reused.
+// State of the current request of a connection; one object per connection, reused.
 import type { Exchange, Tunnel } from "@platform/http1";
 import { ForwardingFields } from "../client/forwarding-fields.ts";
 import { RequestIds } from "../client/request-ids.ts";
@@ -6,18 +6,18 @@ import type { AdminCaller } from "../filter/admin-guard.ts";
 import type { RouteCaller } from "../filter/admit-caller.ts";
 import type { CompiledRoute, RouteTarget, SeriesCache } from "../route/compiled-route.ts";
 
-/** A request with its answer and this record. */
+/** An HTTP exchange that carries a {@link RequestState}. */
 export type GateExchange = Exchange<RequestState>;
 
-/** Who called, on a route or on an own path. */
+/** The caller of a proxied or an internal route. */
 export type GateCaller = RouteCaller | AdminCaller;
 
 const ANONYMOUS: GateCaller = { kind: "anonymous" };
 
-/** The record of one connection's current request. */
+/** State of one connection's current request. */
 export class RequestState {
   exchange: GateExchange | null = null;
-  /** Counted as accepted beyond the connection bound. */
+  /** The connection exceeds `connectionsMax`: requests get 503. */
   isShed = false;
   readonly ids = new RequestIds();
   readonly forwarding = new ForwardingFields();
@@ -26,30 +26,30 @@ export class RequestState {
   route: CompiledRoute | null = null;
   series: SeriesCache | null = null;
   caller: GateCaller = ANONYMOUS;
-  /** Authorization holds the operator's token, in whatever form: it must not go upstream. */
+  /** Authorization contains the operator token in some form: it must not be forwarded. */
   holdsOperatorToken = false;
-  /** Lines about the user for the upstream, each with its CRLF. */
+  /** Identity fields for the upstream, each line with its CRLF. */
   identityLines: Buffer | null = null;
-  /** Normalised path and method name; read early, for a tunnel outlives its head. Empty where nobody asks. */
+  /** Normalized path and method name; copied early because a tunnel outlives its head. Empty if not needed. */
   path = "";
   method = "";
   startedAtEpochMs = 0;
-  /** Max-Forwards as the upstream is to get it; empty where the client sent none. */
+  /** Max-Forwards for the upstream; empty if the client sent none. */
   maxForwards = "";
   target: RouteTarget | null = null;
   readonly tried: number[] = [];
   retries = 0;
   wasRefreshed = false;
-  /** Error code of an answer that the gateway made. */
+  /** Error code if the gateway produced the response. */
   code = "";
   /** The request was counted, logged and traced. */
   isRecorded = false;
   tunnel: Tunnel | null = null;
-  // The ring of exchanges under way on this worker.
+  // Neighbors in the ring of this worker's active exchanges.
   previous: RequestState = this;
   next: RequestState = this;
 
-  /** Forgets the last request. */
+  /** Resets the state for a new request. */
   begin(exchange: GateExchange): void {
     this.exchange = exchange;
     this.route = null;
@@ -61,7 +61,7 @@ export class RequestState {
     this.method = "";
     this.maxForwards = "";
     this.target = null;
-    // Setting the length would give the array's memory back each time.
+    // Setting `length` would free the array's memory each time.
     while (this.tried.length > 0) this.tried.pop();
     this.retries = 0;
     this.wasRefreshed = false;
@@ -70,7 +70,7 @@ export class RequestState {
     this.tunnel = null;
   }
 
-  /** Joins the ring behind `head`. */
+  /** Inserts this state into the ring after `head`. */
   link(head: RequestState): void {
     this.previous = head;
     this.next = head.next;
@@ -78,7 +78,7 @@ export class RequestState {
     head.next = this;
   }
 
-  /** Leaves the ring; harmless where it is in none. */
+  /** Removes this state from its ring; a no-op if it is in no ring. */
   unlink(): void {
     this.previous.next = this.next;
     this.next.previous = this.previous;

@@ -1,4 +1,4 @@
-// One route as the request path needs it: everything that can be decided once is decided here.
+// Compiles a route for the request path: everything that does not depend on the request is computed here.
 import type { ForwardTarget } from "@platform/http1";
 import { quoteJson } from "../access-log/access-line.ts";
 import type { TokenVerifier, VerifierSource } from "../filter/identity.ts";
@@ -17,18 +17,18 @@ import type { HeldPool, PoolRegistry } from "../upstream/pool-registry.ts";
 /** One target of a route. */
 export interface RouteTarget {
   readonly index: number;
-  /** Cell of its shared counts and health. */
+  /** Slot in the shared active counts and target state. */
   readonly slot: number;
   readonly url: string;
-  /** The URL as JSON text, for the access log. */
+  /** The URL as a JSON string for the access log. */
   readonly urlJson: string;
-  /** Passes the client's Authorization on. */
+  /** Forwards the client's Authorization. */
   readonly forward: ForwardTarget;
-  /** Cuts Authorization: it held the operator's token. */
+  /** Removes Authorization because it contains the operator token. */
   readonly forwardAnonymous: ForwardTarget;
 }
 
-/** What requests are counted under: the last series that was used is remembered. */
+/** Finds the metric series of requests; caches the series used last. */
 export class SeriesCache {
   readonly #metricsId: number;
   #labels = -1;
@@ -48,7 +48,7 @@ export class SeriesCache {
   }
 }
 
-/** A route in force, or one that drains. Made by {@link compileRoute}. */
+/** An active or draining route. Created by {@link compileRoute}. */
 export interface CompiledRoute {
   readonly key: RouteKey;
   readonly encodedPrefix: EncodedPrefix;
@@ -60,15 +60,15 @@ export interface CompiledRoute {
   readonly balancer: Balancer;
   readonly targets: readonly RouteTarget[];
   readonly pools: readonly HeldPool[];
-  /** Checks the tokens of a route with its own `auth`. */
+  /** Verifies tokens if the route has its own `auth`. */
   readonly verify: TokenVerifier | undefined;
-  /** Exchanges under way. */
+  /** Active exchanges. */
   inFlight: number;
-  /** No new request gets it; its pools are given back once nothing is under way. */
+  /** The route receives no new requests; its pools are released when no exchange is active. */
   isRemoved: boolean;
 }
 
-/** What compiling needs from the worker. */
+/** Options of {@link compileRoute}. */
 export type CompileRouteOptions = BalancerOptions & {
   pools: PoolRegistry;
   plans: PlanCache;
@@ -76,7 +76,7 @@ export type CompileRouteOptions = BalancerOptions & {
   limits: LimitsSpec;
 };
 
-/** Compiles a route. Throws, holding no pool, where a target or its TLS material cannot be used. */
+/** Compiles a route. Throws, without retaining a pool, if a target or its TLS material is invalid. */
 export function compileRoute(spec: RouteSpec, options: CompileRouteOptions): CompiledRoute {
   const label = makeRouteLabel(spec.host, spec.prefix);
   const pools: HeldPool[] = [];

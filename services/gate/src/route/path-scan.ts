@@ -1,9 +1,9 @@
-// Reads a request target once: checks it, normalises it where needed, and marks where a prefix may end.
+// Scans a request target once: validates it, normalizes it if needed, and marks where a prefix may end.
 
-/** Most places where a prefix may end that one path is searched for: prefixes of more than 126 segments never match. */
+/** Maximum number of marks per path: prefixes of more than 126 segments never match. */
 const MARKS_MAX = 256;
 
-/** The start value of the hash over path bytes. */
+/** Initial value of the hash over path bytes. */
 export const HASH_SEED = 0x811c9dc5 | 0;
 
 const SLASH = 0x2f;
@@ -13,19 +13,19 @@ const QUESTION = 0x3f;
 const BACKSLASH = 0x5c;
 const SEMICOLON = 0x3b;
 
-// Bytes that a path which needs no second look may hold; `/` and `;` are not among them, for what follows them matters.
+// Bytes of a path that never need normalization; not `/` and `;`, because the next byte matters.
 const PLAIN = makeTable(
   (byte) =>
     byte > 0x20 && byte !== 0x7f && byte !== 0x23 && ![0x25, 0x2f, 0x3b, 0x3f, 0x5c].includes(byte),
 );
 const UNRESERVED = makeTable((byte) => /[A-Za-z0-9._~-]/.test(String.fromCharCode(byte)));
 
-/** Continues the hash of a path with one more byte (FNV-1a). */
+/** Adds one byte to the hash of a path (FNV-1a). */
 export function addToHash(hash: number, byte: number): number {
   return Math.imul(hash ^ byte, 0x01000193);
 }
 
-/** Why a target is refused with 400; `encoded-separator` is the caller's to judge, for raw routes take it. */
+/** Reason why a target is refused with 400; the caller decides on `encoded-separator`, which raw routes accept. */
 export type PathFault =
   | "not-origin-form"
   | "bad-percent-encoding"
@@ -39,35 +39,35 @@ export type PathFault =
 /**
  * The path of one request. One object serves all requests of a thread.
  *
- * Normalised means: percent-encoded unreserved characters decoded, other escapes in upper case, dot segments
- * resolved, runs of `/` made one (RFC 3986 section 6.2.2; the last one so that `//admin` cannot pass by a rule for
- * `/admin`). The query is not touched. `%2F` and `%5C` stay as they are and set `hasEncodedSeparator`.
+ * Normalization decodes percent-encoded unreserved characters, converts other escapes to upper case and removes dot
+ * segments (RFC 3986 section 6.2.2). It also merges runs of `/`, so that `//admin` cannot bypass a rule for `/admin`.
+ * The query is unchanged. `%2F` and `%5C` are kept and set `hasEncodedSeparator`.
  */
 export class PathScan {
-  /** The bytes that hold the normalised path: the caller's, or a scratch. */
+  /** Holds the normalized path: the caller's buffer or a scratch buffer. */
   bytes: Uint8Array = new Uint8Array(0);
-  /** The normalised path is `bytes[start, end)`. */
+  /** The normalized path is `bytes[start, end)`. */
   start = 0;
   end = 0;
-  /** The path as it came is `sent[sentStart, sentEnd)`; the query follows up to the target's end. */
+  /** The path as sent is `sent[sentStart, sentEnd)`; the query follows up to `targetEnd`. */
   sent: Uint8Array = this.bytes;
   sentStart = 0;
   sentEnd = 0;
   targetEnd = 0;
-  /** True where the path as it came is normalised already: then it needs no rewriting. */
+  /** True if the path was sent in normalized form and needs no rewriting. */
   clean = true;
   hasEncodedSeparator = false;
-  /** A segment has parameters: text behind a `;`. */
+  /** True if a segment has parameters: text after a `;`. */
   hasParameter = false;
-  /** Number of marks: lengths at which a prefix may end, ascending, and the hash of the bytes up to there. */
+  /** Number of marks: lengths at which a prefix may end, ascending, each with the hash of the bytes before it. */
   marks = 0;
   readonly markLengths = new Int32Array(MARKS_MAX);
   readonly markHashes = new Int32Array(MARKS_MAX);
   #scratch = Buffer.allocUnsafe(4096);
 
   /**
-   * Reads the origin-form target `bytes[start, end)` and returns null, or what is wrong with it. Marks are set up
-   * to `prefixBytesMax`, the length of the longest prefix that is searched for.
+   * Scans the origin-form target `bytes[start, end)`. Returns null or the fault. Marks are set up to `prefixBytesMax`,
+   * the length of the longest prefix in the table.
    */
   read(bytes: Uint8Array, start: number, end: number, prefixBytesMax: number): PathFault | null {
     if (start === end || bytes[start] !== SLASH) return "not-origin-form";
@@ -83,29 +83,29 @@ export class PathScan {
       this.sentEnd = this.end;
       return null;
     }
-    const fault = this.#normalise(bytes, start, end, prefixBytesMax);
+    const fault = this.#normalize(bytes, start, end, prefixBytesMax);
     this.clean = fault === null && this.#isAsSent();
     return fault;
   }
 
-  /** The normalised path as text. */
+  /** The normalized path as text. */
   readPath(): string {
     return readLatin1(this.bytes, this.start, this.end);
   }
 
-  /** The normalised path without the parameters of its segments. */
+  /** The normalized path without segment parameters. */
   readBarePath(): Buffer {
     return Buffer.from(this.readPath().replaceAll(/;[^/]*/g, ""), "latin1");
   }
 
-  /** The normalised path and the query as it came, to be forwarded. */
+  /** The normalized path followed by the query as sent. */
   readTarget(): string {
     return this.readPath() + readLatin1(this.sent, this.sentEnd, this.targetEnd);
   }
 
   /**
-   * Whether the path as it came may be forwarded raw below a prefix of `prefixLength` bytes: it begins with that
-   * prefix literally, and what follows does not climb out of it once everything is decoded.
+   * True if the path as sent may be forwarded raw below a prefix of `prefixLength` bytes: it literally starts with the
+   * prefix, and the rest does not climb above the prefix when decoded.
    */
   isRawSafe(prefixLength: number): boolean {
     if (this.sentEnd - this.sentStart < prefixLength) return false;
@@ -123,7 +123,7 @@ export class PathScan {
     return true;
   }
 
-  // One pass for the common case. False as soon as something needs the slow way.
+  // One pass for the common case. Returns false as soon as a byte needs the slow path.
   #markClean(bytes: Uint8Array, start: number, end: number, prefixBytesMax: number): boolean {
     let hash = addToHash(HASH_SEED, SLASH);
     let marks = 1;
@@ -164,7 +164,7 @@ export class PathScan {
     return true;
   }
 
-  #normalise(
+  #normalize(
     bytes: Uint8Array,
     start: number,
     end: number,
@@ -175,7 +175,7 @@ export class PathScan {
     let length = 0;
     let at = start;
     while (at < end && bytes[at] !== QUESTION) {
-      // At a `/`: one segment at a time, written behind its `/`, then judged.
+      // At a `/`: copy one segment including its `/`, then classify it.
       while (at < end && bytes[at] === SLASH) at++;
       const segmentAt = length;
       out[length++] = SLASH;
@@ -224,7 +224,7 @@ export class PathScan {
     return null;
   }
 
-  // Marks of a normalised path that holds escapes: every byte counts, `/` alone separates.
+  // Marks of a normalized path that contains escapes: every byte is hashed, only `/` separates segments.
   #markEscaped(bytes: Uint8Array, end: number, prefixBytesMax: number): void {
     let hash = HASH_SEED;
     let marks = 0;
@@ -249,7 +249,7 @@ export class PathScan {
   }
 }
 
-/** The hash of a whole prefix, as marks carry it. */
+/** The hash of a whole prefix, comparable with the hash of a mark. */
 export function hashPrefix(prefix: Uint8Array): number {
   let hash = HASH_SEED;
   for (const byte of prefix) hash = addToHash(hash, byte);
@@ -260,7 +260,7 @@ function readLatin1(bytes: Uint8Array, start: number, end: number): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString("latin1");
 }
 
-// `..;x` is a dot segment to servers that cut path parameters before they resolve dots.
+// `..;x` is a dot segment for servers that strip path parameters before they resolve dot segments.
 function judgeSegment(
   bytes: Uint8Array,
   start: number,

@@ -1,19 +1,19 @@
-// Compiled forwarding plans, shared by all targets that are rewritten in the same way.
+// Caches compiled forwarding plans: targets with equal rewrite rules share one.
 import { compilePlan, type ForwardPlan } from "@platform/http1";
 import { FORWARDING_FIELDS } from "../client/forwarding-fields.ts";
 import { ID_FIELDS } from "../client/request-ids.ts";
 import { CONTROL_CALLER_HEADER, CONTROL_SECRET_HEADER } from "../shared-state/index.ts";
 
-/** What differs from target to target. */
+/** Rewrite rules of one target. */
 export interface Rewrite {
-  /** The target's authority: sent as Host where the client's is not kept, or where it sent none. */
+  /** The target's authority: sent as Host if the client's Host is missing or not kept. */
   host: string;
   keepsHost: boolean;
-  /** Leading bytes of the path that are cut off. */
+  /** Number of leading path bytes to remove. */
   stripPathBytes: number;
-  /** Path put in front, without a trailing slash; may be empty. */
+  /** Prepended path without a trailing slash; may be empty. */
   prependPath: string;
-  /** Cut from requests beside {@link CUT_FIELDS}. */
+  /** Removed from requests in addition to {@link CUT_FIELDS}. */
   cutFields: readonly string[];
   responseHeadMs: number;
   bodyIdleMs: number;
@@ -21,8 +21,8 @@ export interface Rewrite {
 }
 
 /**
- * Names that a client may not set for an upstream: forwarding, ids, identity, and words to the control plane. Max-Forwards
- * is counted down on its way.
+ * Fields that clients may not set for an upstream: forwarding, request IDs, identity and control-plane fields.
+ * Max-Forwards is rewritten with its decremented value.
  */
 export const CUT_FIELDS: readonly string[] = [
   ...FORWARDING_FIELDS,
@@ -35,15 +35,15 @@ export const CUT_FIELDS: readonly string[] = [
   CONTROL_CALLER_HEADER,
 ];
 
-/** Plans that are remembered; what is past it is compiled again, not shared. */
+/** Maximum number of cached plans; a full cache is cleared. */
 const PLANS_MAX = 4_096;
 const VIA_FIELD = ["Via", "1.1 platform-gate"] as const;
 
-/** Remembers plans by what they rewrite: ten thousand routes need few of them. */
+/** Caches plans by their rewrite rules: ten thousand routes need only a few plans. */
 export class PlanCache {
   readonly #plans = new Map<string, ForwardPlan>();
 
-  /** The plan for a rewrite; `isAnonymous` cuts Authorization as well. Throws as `compilePlan` does. */
+  /** Returns the plan of a rewrite; `isAnonymous` also removes Authorization. Throws like `compilePlan`. */
   compile(rewrite: Rewrite, isAnonymous: boolean): ForwardPlan {
     const { host, keepsHost, stripPathBytes, prependPath, cutFields } = rewrite;
     const { responseHeadMs, bodyIdleMs, totalMs } = rewrite;

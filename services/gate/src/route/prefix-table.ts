@@ -1,20 +1,20 @@
-// Finds the longest prefix of a path among many: one hash probe for each length at which a prefix may end.
+// Finds the longest matching prefix of a path with one hash lookup per length at which a prefix may end.
 import { hashPrefix, type PathScan } from "./path-scan.ts";
 import { forEachInSlices } from "./slices.ts";
 
-/** A prefix as the table keeps it; made once by {@link encodePrefix}. */
+/** A prefix with its hash. Created by {@link encodePrefix}. */
 export interface EncodedPrefix {
   readonly bytes: Uint8Array;
   readonly hash: number;
 }
 
-/** Encodes a prefix, which starts with `/` and holds characters up to U+00FF. */
+/** Encodes a prefix that starts with `/` and contains characters up to U+00FF. */
 export function encodePrefix(prefix: string): EncodedPrefix {
   const bytes = Buffer.from(prefix, "latin1");
   return { bytes, hash: hashPrefix(bytes) };
 }
 
-/** Compiled prefixes with what each stands for. Immutable; cost of a search does not grow with their number. */
+/** Immutable map from prefixes to values. The cost of a lookup does not grow with the number of prefixes. */
 export class PrefixTable<T> {
   /** Length in bytes of the longest prefix; 0 for an empty table. */
   readonly prefixBytesMax: number;
@@ -24,7 +24,7 @@ export class PrefixTable<T> {
   readonly #values: (T | undefined)[];
   readonly #lengths: Uint8Array;
 
-  /** A table of prefixes that are distinct and start with `/`. Rejects with a RangeError on a repeated one. */
+  /** Builds a table of distinct prefixes that start with `/`. Rejects with a RangeError on a duplicate. */
   static async build<V>(
     entries: readonly (readonly [prefix: EncodedPrefix, value: V])[],
   ): Promise<PrefixTable<V>> {
@@ -33,7 +33,7 @@ export class PrefixTable<T> {
     return table;
   }
 
-  /** An empty table with room for the entries. */
+  /** Creates an empty table with capacity for the entries. */
   private constructor(entries: readonly (readonly [prefix: EncodedPrefix, value: T])[]) {
     let size = 8;
     while (size < entries.length * 2) size *= 2;
@@ -45,7 +45,7 @@ export class PrefixTable<T> {
     this.#lengths = new Uint8Array(this.prefixBytesMax + 1);
   }
 
-  /** What stands at the longest prefix that ends at mark `from` or before, or undefined. */
+  /** The value of the longest prefix that ends at or before the mark `from`, or undefined. */
   find(scan: PathScan, from = scan.marks - 1): T | undefined {
     for (let mark = from; mark >= 0; mark--) {
       const value = this.findAt(scan, mark);
@@ -54,7 +54,7 @@ export class PrefixTable<T> {
     return undefined;
   }
 
-  /** What stands at the prefix that ends exactly at a mark, or undefined. */
+  /** The value of the prefix that ends exactly at a mark, or undefined. */
   findAt(scan: PathScan, mark: number): T | undefined {
     const length = scan.markLengths[mark]!;
     if (length > this.prefixBytesMax || this.#lengths[length] === 0) return undefined;
@@ -72,7 +72,7 @@ export class PrefixTable<T> {
     let cell = mix(hash) & this.#mask;
     for (let held = this.#prefixes[cell]; held !== undefined; held = this.#prefixes[cell]) {
       if (this.#hashes[cell] === hash && isPrefixOf(held, prefix, 0, prefix.length)) {
-        throw new RangeError(`the prefix ${Buffer.from(prefix).toString("latin1")} is there twice`);
+        throw new RangeError(`duplicate prefix ${Buffer.from(prefix).toString("latin1")}`);
       }
       cell = (cell + 1) & this.#mask;
     }
@@ -89,7 +89,7 @@ function makeEmpty<E>(length: number): (E | undefined)[] {
   return cells.fill(undefined);
 }
 
-// FNV leaves its best bits on top; cells are taken from the bottom.
+// The high bits of an FNV hash are the best distributed; the table indexes by the low ones.
 function mix(hash: number): number {
   return hash ^ (hash >>> 15);
 }

@@ -1,30 +1,30 @@
-// The routes of a worker: changes are compiled aside, taken up all at once, and what they replace drains.
+// The routes of a worker: a change is compiled first, then committed as a whole; replaced routes drain.
 import { compileRoute, type CompiledRoute, type CompileRouteOptions } from "./compiled-route.ts";
 import { forEachInSlices } from "./slices.ts";
 import type { RouteKey, RouteSpec } from "../shared-state/index.ts";
 
-/** What a change does to the routes, compiled but not in force. */
+/** A compiled change that is not active yet. */
 export interface StagedRoutes {
-  /** The routes as they will be. */
+  /** All routes after the change. */
   routes: readonly CompiledRoute[];
-  /** Settles once the first lookups of new upstreams are over. */
+  /** Resolves when the first DNS lookups of new upstreams are done. */
   ready: Promise<void>;
-  /** Makes the change the book's own, once its table is in force: what it replaces drains. */
+  /** Commits the change once its table is active: replaced routes drain. */
   commit(): Promise<void>;
-  /** Lets go of everything that was compiled for it. */
+  /** Releases everything that was compiled for the change. */
   discard(): void;
 }
 
-/** What {@link RouteRegistry} tells and how long it lets streams go on. */
+/** Options of {@link RouteRegistry}. */
 export interface RouteRegistryOptions {
   readNowMs: () => number;
-  /** A removed route is through: `cut` of its exchanges were ended by the deadline. */
+  /** Called when a removed route has drained; the deadline ended `cut` of its exchanges. */
   onDrained: (key: RouteKey, cut: number) => void;
-  /** Ends all exchanges of the route and returns how many there were. */
+  /** Ends all exchanges of the route and returns their number. */
   cutExchanges: (route: CompiledRoute) => number;
 }
 
-/** Routes in force by key, and those that drain. */
+/** Active routes by key, and draining routes. */
 export class RouteRegistry {
   readonly #options: RouteRegistryOptions;
   readonly #routes = new Map<RouteKey, CompiledRoute>();
@@ -35,8 +35,8 @@ export class RouteRegistry {
   }
 
   /**
-   * Compiles a change in slices: `upsert` are all its routes, those that were sent ahead included. Rejects where a route
-   * of it cannot be compiled; then nothing is held. Changes do not overlap.
+   * Compiles a change in slices. `upsert` contains all of its routes, staged ones included. Rejects, without retaining
+   * anything, if a route cannot be compiled. Changes must not overlap.
    */
   async stage(
     upsert: readonly RouteSpec[],
@@ -75,12 +75,12 @@ export class RouteRegistry {
     };
   }
 
-  /** A removed route has nothing under way any more: its pools are given back. */
+  /** Releases the pools of a removed route without active exchanges. */
   settle(route: CompiledRoute): void {
     if (this.#draining.delete(route)) this.#finish(route, 0);
   }
 
-  /** Ends what goes on past its deadline; called once a second. */
+  /** Ends exchanges past their drain deadline; called once a second. */
   tick(): void {
     const nowMs = this.#options.readNowMs();
     for (const [route, deadlineMs] of this.#draining) {

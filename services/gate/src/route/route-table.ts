@@ -1,27 +1,27 @@
-// Finds who handles a request: one of the gateway's own paths, else the route with the longest prefix.
+// Routes a request: to an internal route, otherwise to the route with the longest prefix.
 import type { InternalRoute } from "../shared-state/index.ts";
 import type { PathScan } from "./path-scan.ts";
 import { encodePrefix, PrefixTable, type EncodedPrefix } from "./prefix-table.ts";
 import { forEachInSlices } from "./slices.ts";
 
-/** What the table needs of a route; `R` adds what its owner needs. */
+/** The properties of a route that the table requires. */
 export interface RouteEntry {
   readonly encodedPrefix: EncodedPrefix;
   readonly host?: string | undefined;
 }
 
-/** Immutable; built anew from the routes at each change, the routes themselves are passed on. */
+/** Immutable route table; each change builds a new one from the same route objects. */
 export class RouteTable<R extends RouteEntry> {
-  /** How far marks have to be set for this table. */
+  /** Length in bytes of the longest prefix: {@link PathScan} sets marks up to here. */
   readonly prefixBytesMax: number;
-  /** True where a route names a host, so that the request's has to be read. */
+  /** True if a route has a host, so that the host of requests matters. */
   readonly hasHosts: boolean;
   readonly #internalExact: PrefixTable<InternalRoute>;
   readonly #internalBelow: PrefixTable<InternalRoute>;
   readonly #ANY_HOST: PrefixTable<R>;
   readonly #byHost: ReadonlyMap<string, PrefixTable<R>>;
 
-  /** Builds the table in slices. Routes are unique by (host, prefix), own paths by (path, match). */
+  /** Builds the table in slices. Routes are unique by (host, prefix), internal routes by (path, match). */
   static async build<E extends RouteEntry>(
     routes: Iterable<E>,
     internalRoutes: readonly InternalRoute[],
@@ -59,7 +59,7 @@ export class RouteTable<R extends RouteEntry> {
     this.hasHosts = byHost.size > 0;
   }
 
-  /** The own path that a scanned path is, or undefined. */
+  /** The internal route of a scanned path, or undefined. */
   findInternalRoute(scan: PathScan): InternalRoute | undefined {
     const last = scan.marks - 1;
     if (last >= 0 && scan.markLengths[last] === scan.end - scan.start) {
@@ -70,8 +70,8 @@ export class RouteTable<R extends RouteEntry> {
   }
 
   /**
-   * The route with the longest prefix; of two equal prefixes the one that names the host wins. `host` is lower case
-   * without a port; it does not matter where {@link hasHosts} is false.
+   * The route with the longest prefix; of two equal prefixes, the one with the host wins. `host` is lower case without a
+   * port, and ignored if {@link hasHosts} is false.
    */
   findRoute(scan: PathScan, host: string): R | undefined {
     const ofHost = this.hasHosts ? this.#byHost.get(host) : undefined;

@@ -1,12 +1,12 @@
-// Long work in slices: requests are served between them.
+// Splits long work into slices so that requests are served between them.
 import { setImmediate as nextTurn } from "node:timers/promises";
 
-/** How long the event loop waits for one slice, in ms. */
+/** Length of one slice in ms. */
 const SLICE_MS = 4;
-/** Items between two looks at the clock. */
-const ITEMS_PER_LOOK = 16;
+/** Items between two clock readings. */
+const ITEMS_PER_CHECK = 16;
 
-/** Does `work` for each item in order; the event loop turns whenever a slice is over. Rejects with what `work` throws. */
+/** Calls `work` for each item in order and yields to the event loop after each slice. Rejects with errors of `work`. */
 export async function forEachInSlices<T>(
   items: Iterable<T>,
   work: (item: T) => void,
@@ -15,7 +15,7 @@ export async function forEachInSlices<T>(
   let done = 0;
   for (const item of items) {
     work(item);
-    if (++done % ITEMS_PER_LOOK !== 0 || performance.now() < endMs) continue;
+    if (++done % ITEMS_PER_CHECK !== 0 || performance.now() < endMs) continue;
     await nextTurn();
     endMs = performance.now() + SLICE_MS;
   }

@@ -1,4 +1,4 @@
-// Picks the target of an attempt: by the route's way of balancing, among those that are healthy and not tried yet.
+// Picks the target of an attempt by the route's strategy, among healthy targets that have not been tried yet.
 import type {
   ActiveCounts,
   BalancerKind,
@@ -8,28 +8,28 @@ import type {
 import { layOutTurns } from "./schedule.ts";
 import type { TargetHealth } from "./target-health.ts";
 
-/** What a balancer reads and where its chance comes from. */
+/** Options of {@link createBalancer}. */
 export interface BalancerOptions {
   routeState: SharedRouteState;
   active: ActiveCounts;
   health: TargetHealth;
-  /** A number in [0, 1), `Math.random` in service. */
+  /** Returns a number in [0, 1); `Math.random` in production. */
   random: () => number;
 }
 
-/** Most targets of one route. */
+/** Maximum number of targets of one route. */
 export const ROUTE_TARGETS_MAX = 1_024;
 
-/** Chooses an index into the route's targets. */
+/** Picks targets of one route. */
 export interface Balancer {
   /**
-   * The target of the next attempt, or -1 where every one was `tried` (indices). `clientIp` matters to `ip_hash` only.
-   * Of a route's targets at most half are held to be ejected; targets of weight 0 are never picked.
+   * Returns the index of the next target, or -1 if all are in `tried` (indices). Only `ip_hash` uses `clientIp`. At most
+   * half of a route's targets are treated as ejected; targets of weight 0 are never picked.
    */
   pick(tried: readonly number[], clientIp: string): number;
 }
 
-/** The balancer of one route. `routeSlot` is its cell for the round-robin index. */
+/** Creates the balancer of one route; `routeSlot` holds its round-robin index. */
 export function createBalancer(
   kind: BalancerKind,
   targets: readonly TargetSpec[],
@@ -38,14 +38,14 @@ export function createBalancer(
 ): Balancer {
   if (targets.length > ROUTE_TARGETS_MAX) {
     throw new RangeError(
-      `a route has ${targets.length} targets, at most ${ROUTE_TARGETS_MAX} work`,
+      `a route has ${targets.length} targets, the maximum is ${ROUTE_TARGETS_MAX}`,
     );
   }
   if (targets.length === 1) return { pick: (tried) => (tried.length === 0 ? 0 : -1) };
   return new HealthyBalancer(targets, options, createChooser(kind, targets, routeSlot, options));
 }
 
-/** A preferred index among those that are 1 in `allowed`, or -1 where none is. */
+/** Returns the preferred index among those set to 1 in `allowed`, or -1 if there is no such index. */
 type Chooser = (allowed: Uint8Array, clientIp: string) => number;
 
 class HealthyBalancer implements Balancer {
@@ -83,7 +83,7 @@ class HealthyBalancer implements Balancer {
     return other === -1 ? first : other;
   }
 
-  // The first ejected ones are out, at most half of all; the rest of them stay in traffic.
+  // Excludes ejected targets, at most half of all; further ejected targets keep receiving traffic.
   #allowAllButHalf(): void {
     this.#allowed.set(this.#weighted);
     let room = this.#weightedCount >> 1;
@@ -95,7 +95,7 @@ class HealthyBalancer implements Balancer {
     }
   }
 
-  // A second attempt goes where there is no doubt, if there is such a place.
+  // A retry prefers targets that are not ejected.
   #pickAgain(tried: readonly number[], clientIp: string): number {
     this.#allowed.set(this.#weighted);
     for (const index of tried) this.#allowed[index] = 0;
@@ -103,8 +103,8 @@ class HealthyBalancer implements Balancer {
     for (let index = 0; index < this.#targets.length; index++) {
       if (this.#health.isEjected(this.#targets[index]!.slot)) this.#allowed[index] = 0;
     }
-    const sound = this.#choose(this.#allowed, clientIp);
-    return sound === -1 ? this.#choose(untried, clientIp) : sound;
+    const healthy = this.#choose(this.#allowed, clientIp);
+    return healthy === -1 ? this.#choose(untried, clientIp) : healthy;
   }
 }
 
@@ -130,7 +130,7 @@ function createChooser(
   }
 }
 
-// The turn's own target, else the next allowed one behind it.
+// The target of the turn, or the next allowed one after it.
 function takeFrom(turns: Uint16Array, turn: number, allowed: Uint8Array): number {
   for (let step = 0; step < turns.length; step++) {
     const index = turns[(turn + step) % turns.length]!;
@@ -139,7 +139,7 @@ function takeFrom(turns: Uint16Array, turn: number, allowed: Uint8Array): number
   return -1;
 }
 
-// Fewest exchanges under way for its weight; equals take turns.
+// The target with the fewest active exchanges relative to its weight; ties rotate.
 function chooseLeastBusy(
   targets: readonly TargetSpec[],
   active: ActiveCounts,
@@ -161,7 +161,7 @@ function chooseLeastBusy(
   return best;
 }
 
-// Rendezvous hashing: a client keeps its target for as long as that target is there.
+// Rendezvous hashing: a client keeps its target as long as that target exists.
 function chooseByAddress(
   targets: readonly TargetSpec[],
   clientIp: string,
@@ -182,7 +182,7 @@ function chooseByAddress(
   return best;
 }
 
-// FNV-1a with the finish of MurmurHash3, whose avalanche FNV lacks.
+// FNV-1a with the finalizer of MurmurHash3, because FNV alone has poor avalanche.
 function hashText(text: string, seed: number): number {
   let hash = seed;
   for (let at = 0; at < text.length; at++) {

@@ -1,4 +1,4 @@
-// The connection pools of a worker: one for each upstream, shared by all routes that lead there.
+// The connection pools of a worker: one for each upstream, shared by all routes to it.
 import {
   createUpstreamPool,
   type Engine,
@@ -8,7 +8,7 @@ import {
 import { makeTargetKey, type LimitsSpec, type UpstreamTlsSpec } from "../shared-state/index.ts";
 import type { Resolver } from "./resolver.ts";
 
-/** Which upstream, and how it is connected to. */
+/** An upstream and its connection settings. */
 export interface PoolRequest {
   url: string;
   tls: UpstreamTlsSpec | undefined;
@@ -16,12 +16,12 @@ export interface PoolRequest {
   limits: LimitsSpec;
 }
 
-/** A claim on a pool. */
+/** A reference to a pool. */
 export interface HeldPool {
   readonly pool: UpstreamPool;
-  /** Settles once the first lookup of the upstream's name is over, well or badly. */
+  /** Resolves when the first DNS lookup of the upstream has succeeded or failed. */
   readonly ready: Promise<void>;
-  /** Gives the claim back, once. The last one closes the pool after what is under way, at most `drainMs`. */
+  /** Releases the reference; repeated calls do nothing. The last release closes the pool after at most `drainMs`. */
   release(drainMs: number): void;
 }
 
@@ -32,7 +32,7 @@ interface Entry {
   holders: number;
 }
 
-/** Makes pools when they are first needed and closes them when nobody needs them. */
+/** Opens pools on demand and closes those without references. */
 export class PoolRegistry {
   readonly #engine: Engine;
   readonly #resolver: Resolver;
@@ -48,7 +48,7 @@ export class PoolRegistry {
     return this.#entries.size;
   }
 
-  /** The pool of an upstream. Equal requests get the same one. Throws where the TLS material does not load. */
+  /** Returns the pool of an upstream; equal requests share one. Throws if the TLS material is invalid. */
   acquire(request: PoolRequest): HeldPool {
     const { limits } = request;
     const key = JSON.stringify([
@@ -72,7 +72,7 @@ export class PoolRegistry {
     return { pool: entry.pool, ready: entry.ready, release };
   }
 
-  /** Closes every pool at once. */
+  /** Closes every pool immediately. */
   close(): void {
     for (const entry of this.#entries.values()) {
       entry.stopWatch();

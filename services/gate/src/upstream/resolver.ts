@@ -1,24 +1,24 @@
-// Looks up the addresses of targets off the request path and keeps the last good answer.
+// Resolves the addresses of targets in the background and keeps the last good result.
 import { isIP } from "node:net";
 
-/** A system lookup: all addresses of a name, or an error. `dns.promises.lookup` with `all` in service. */
+/** Resolves all addresses of a name; `dns.promises.lookup` with `all` in production. */
 export type Lookup = (name: string) => Promise<readonly { address: string }[]>;
 
-/** What {@link Resolver} needs. */
+/** Options of {@link Resolver}. */
 export interface ResolverOptions {
   lookup: Lookup;
-  /** Between two lookups of a name. */
+  /** Interval between two lookups of a name. */
   intervalMs: number;
-  /** A lookup that takes longer has failed. */
+  /** Timeout of a lookup. */
   timeoutMs: number;
-  /** Called when a lookup failed; there may be an older answer still. */
+  /** Called when a lookup fails; the previous addresses, if any, stay in use. */
   onFailure: (name: string, error: unknown) => void;
 }
 
-/** Every ten seconds, five for an answer. */
+/** Lookups every ten seconds with a timeout of five. */
 export const RESOLVER_TIMES_DEFAULT = { intervalMs: 10_000, timeoutMs: 5_000 } as const;
 
-/** Most addresses of one name that are used. */
+/** Maximum number of addresses used per name. */
 const ADDRESSES_MAX = 16;
 
 interface Watched {
@@ -27,7 +27,7 @@ interface Watched {
   first: Promise<void>;
 }
 
-/** Follows the addresses of names while someone watches them. One per worker; {@link close} ends it. */
+/** Follows the addresses of watched names. One per worker; {@link close} ends it. */
 export class Resolver {
   readonly #options: ResolverOptions;
   readonly #watched = new Map<string, Watched>();
@@ -40,9 +40,9 @@ export class Resolver {
   }
 
   /**
-   * Calls `listener` whenever the addresses of `name` are known to have changed, at once if they are known already.
-   * `ready` settles once the first lookup is over, well or badly; `stop` ends the watch. IP addresses and `localhost`
-   * (RFC 6761 section 6.3) need no lookup.
+   * Calls `listener` when the addresses of `name` change, and immediately if they are already known. `ready` resolves
+   * when the first lookup has succeeded or failed; `stop` ends the watch. IP addresses and `localhost` (RFC 6761 section
+   * 6.3) need no lookup.
    */
   watch(
     name: string,
@@ -70,7 +70,7 @@ export class Resolver {
     return { ready: held.first, stop };
   }
 
-  /** Looks every watched name up now. */
+  /** Looks up every watched name now. */
   refresh(): void {
     for (const [name, watched] of this.#watched) void this.#lookUp(name, watched);
   }
@@ -111,7 +111,7 @@ function sameMembers(a: readonly string[], b: readonly string[]): boolean {
 async function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    timer = setTimeout(() => reject(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     timer.unref();
   });
   try {

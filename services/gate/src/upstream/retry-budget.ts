@@ -1,23 +1,23 @@
-// Bounds the retries of a worker so that a failing upstream is not buried under repeated requests.
+// Bounds the retries of a worker so that retries do not overload a failing upstream.
 
-/** How many retries there may be. */
+/** Options of {@link RetryBudget}. */
 export interface RetryBudgetOptions {
   /** Retries as a share of requests. */
   share: number;
-  /** Retries a second that are always allowed. */
+  /** Retries per second that are always allowed. */
   perSecondMin: number;
-  /** The time over which both are counted, in whole seconds. */
+  /** Window over which requests and retries are counted, in whole seconds. */
   windowSeconds: number;
 }
 
-/** The larger of 20 % of requests and 10 a second, over ten seconds. */
+/** The larger of 20 % of requests and 10 per second, over ten seconds. */
 export const RETRY_BUDGET_DEFAULT: Readonly<RetryBudgetOptions> = {
   share: 0.2,
   perSecondMin: 10,
   windowSeconds: 10,
 };
 
-/** A sliding count of requests and retries in steps of a second. */
+/** Sliding counts of requests and retries with a resolution of one second. */
 export class RetryBudget {
   readonly #options: Readonly<RetryBudgetOptions>;
   readonly #requests: Float64Array;
@@ -38,7 +38,7 @@ export class RetryBudget {
     this.#requestsSum++;
   }
 
-  /** Takes one retry out of the budget; false where there is none left. */
+  /** Takes one retry from the budget; false if the budget is exhausted. */
   takeRetry(): boolean {
     const { share, perSecondMin, windowSeconds } = this.#options;
     const allowed = Math.max(share * this.#requestsSum, perSecondMin * windowSeconds);
@@ -48,7 +48,7 @@ export class RetryBudget {
     return true;
   }
 
-  /** Moves on by one second; called once a second. */
+  /** Advances the window by one second; called once a second. */
   tick(): void {
     this.#at = (this.#at + 1) % this.#options.windowSeconds;
     this.#requestsSum -= this.#requests[this.#at]!;

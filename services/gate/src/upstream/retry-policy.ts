@@ -1,31 +1,31 @@
-// Says whether a failed attempt may be repeated. The target of the next one is the balancer's to pick.
+// Decides whether a failed attempt may be retried. The balancer picks the target of the retry.
 
-/** What is known of a failed attempt. */
+/** A failed attempt. */
 export interface FailedAttempt {
-  /** The request's method may be repeated without harm (RFC 9110 section 9.2.2). */
+  /** The request's method is idempotent (RFC 9110 section 9.2.2). */
   idempotent: boolean;
-  /** Any byte of the request reached a socket. */
+  /** At least one byte of the request was written to a socket. */
   requestSent: boolean;
-  /** The whole request is still at hand. */
+  /** The whole request is still in memory. */
   replayable: boolean;
   /**
-   * A pooled connection was lost before any byte of the answer, as most likely the upstream closed it as idle; or the
-   * gateway had no file descriptor for another connection.
+   * A pooled connection was lost before any byte of the response, most likely because the upstream closed it as idle; or
+   * the gateway had no file descriptor for a new connection.
    */
   isTargetBlameless: boolean;
-  /** Retries so far, those on a fresh connection to the same target not counted. */
+  /** Number of retries at other targets so far. */
   retries: number;
-  /** A retry on the same target for that reason was made already. */
+  /** The request was already retried on the same target for that reason. */
   refreshed: boolean;
 }
 
-/** What to do next; `spend`: the retry comes out of the budget. */
+/** The next step; `spend` means that the retry counts against the budget. */
 export type RetryDecision =
   | { kind: "give-up" }
   | { kind: "same-target" }
   | { kind: "other-target"; spend: boolean };
 
-/** Most retries of a request at other targets. */
+/** Maximum number of retries of a request at other targets. */
 export const RETRIES_MAX = 2;
 
 const GIVE_UP: RetryDecision = { kind: "give-up" };
@@ -34,8 +34,8 @@ const OTHER_TARGET: RetryDecision = { kind: "other-target", spend: true };
 const OTHER_TARGET_FREE: RetryDecision = { kind: "other-target", spend: false };
 
 /**
- * The next step after an attempt failed before any byte of an answer. A request of which nothing was sent may always
- * go elsewhere; one that was sent only if its method is idempotent, and that is what the budget bounds.
+ * Decides the next step after an attempt that failed before any byte of a response. A request that was not sent may
+ * always go to another target. A request that was sent may only if its method is idempotent, within the retry budget.
  */
 export function decideRetry(attempt: FailedAttempt): RetryDecision {
   if (!attempt.replayable) return GIVE_UP;

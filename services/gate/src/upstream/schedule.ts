@@ -1,10 +1,10 @@
-// The order in which weighted targets take turns, laid out once so that a turn is one array read.
+// Precomputes the order of weighted targets so that a turn is one array read.
 
-/** Longest schedule; weights that need more are scaled down to it. */
+/** Maximum length of a schedule; larger weights are scaled down. */
 export const TURNS_MAX = 4_096;
 
 /**
- * Turns of smooth weighted round robin: each target appears in proportion to its weight, as evenly spread as can be.
+ * Computes the turns of smooth weighted round robin: each target appears in proportion to its weight, spread evenly.
  * Entries are indices into `weights` (non-negative integers, sum above 0); targets of weight 0 do not appear.
  */
 export function layOutTurns(weights: readonly number[]): Uint16Array {
@@ -24,7 +24,7 @@ export function layOutTurns(weights: readonly number[]): Uint16Array {
   return turns;
 }
 
-// Smallest whole numbers of (almost) the same proportions whose sum is at most TURNS_MAX.
+// The smallest integers in (almost) the same proportions whose sum is at most TURNS_MAX.
 function scaleWeights(weights: readonly number[]): number[] {
   const divisor = weights.reduce(findCommonDivisor, 0);
   const shares = weights.map((weight) => weight / divisor);

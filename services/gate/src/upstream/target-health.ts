@@ -1,19 +1,19 @@
-// Passive health: what exchanges tell about a target decides whether it gets more of them.
+// Passive health checks: the outcome of requests decides whether a target receives more of them.
 import type { SharedTargetState } from "../shared-state/index.ts";
 
-/** The numbers of passive health. */
+/** Options of {@link TargetHealth}. */
 export interface TargetHealthOptions {
-  /** Failures in a row after which a target is ejected; a refused connection ejects at once. */
+  /** Consecutive failures that eject a target; a refused connection ejects immediately. */
   failuresMax: number;
-  /** First ejection; each further one without a success in between is twice as long. */
+  /** Length of the first ejection; doubles with each further one until a request succeeds. */
   ejectMs: number;
-  /** Longest ejection. */
+  /** Maximum length of an ejection. */
   ejectMsMax: number;
-  /** How long a target that came back takes to get its whole share again. */
+  /** Time until a readmitted target receives its full share again. */
   slowStartMs: number;
 }
 
-/** The numbers of a gateway that sets none. */
+/** Default options. */
 export const TARGET_HEALTH_DEFAULT: Readonly<TargetHealthOptions> = {
   failuresMax: 3,
   ejectMs: 1_000,
@@ -21,16 +21,16 @@ export const TARGET_HEALTH_DEFAULT: Readonly<TargetHealthOptions> = {
   slowStartMs: 10_000,
 };
 
-// The share of traffic that a target gets in the first moment after it came back.
+// Share of traffic of a target right after it is readmitted.
 const SLOW_START_SHARE = 0.1;
 
-/** Judges targets by their slots; all workers of a process share what is known. */
+/** Tracks the health of targets by slot; all workers of a process share it. */
 export class TargetHealth {
   readonly #targets: SharedTargetState;
   readonly #options: Readonly<TargetHealthOptions>;
   readonly #readNowMs: () => number;
 
-  /** `readNowMs` gives milliseconds since `SharedBuffers.startedMs`. */
+  /** `readNowMs` returns milliseconds since `SharedBuffers.startedMs`. */
   constructor(
     targets: SharedTargetState,
     readNowMs: () => number,
@@ -41,7 +41,7 @@ export class TargetHealth {
     this.#options = options;
   }
 
-  /** Whether the target is out of traffic now. The first to see that an ejection is over ends it. */
+  /** True if the target is ejected now. Ends an ejection that has expired. */
   isEjected(slot: number): boolean {
     const untilMs = this.#targets.readEjectedUntilMs(slot);
     if (untilMs === 0) return false;
@@ -51,7 +51,7 @@ export class TargetHealth {
     return false;
   }
 
-  /** The share of its traffic that a target in traffic should get now: 1, or less while it starts slowly. */
+  /** The share of its normal traffic that the target should receive now: 1, or less during slow start. */
   readShare(slot: number): number {
     const recoveredAtMs = this.#targets.readRecoveredAtMs(slot);
     if (recoveredAtMs === 0) return 1;
@@ -59,16 +59,16 @@ export class TargetHealth {
     return passed >= 1 ? 1 : Math.max(SLOW_START_SHARE, passed);
   }
 
-  /** Learns that an attempt succeeded. */
+  /** Records a successful attempt. */
   noteSuccess(slot: number): void {
     if (this.#targets.readFailures(slot) === 0 && this.#targets.readEjections(slot) === 0) return;
-    // While it is out, only attempts that began before can succeed: they say nothing about now.
+    // During an ejection only attempts that started before it can succeed: they do not show the current state.
     if (this.#targets.readEjectedUntilMs(slot) === 0) this.#targets.forgive(slot);
   }
 
   /**
-   * Learns that an attempt failed; `refused`: the connection was refused. True where this ejects the target: after
-   * enough failures in a row, at once if it was refused or if it failed its first attempt after an ejection.
+   * Records a failed attempt; `refused` means that the connection was refused. Returns true if this ejects the target:
+   * after enough consecutive failures, or immediately if refused or if it is the first attempt after an ejection.
    */
   noteFailure(slot: number, refused: boolean): boolean {
     const failures = this.#targets.addFailure(slot);

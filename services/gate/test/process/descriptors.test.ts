@@ -137,7 +137,7 @@ for (const runtime of runtimes) {
       const refused = await client.expect(/\r\n\r\n\{.*\}$/s);
       limitDescriptors(gate.pid, 400, 400);
       assert.match(refused, /^HTTP\/1\.1 503 .*Retry-After: 1\r\n.*"code":"overloaded"/s);
-      const line = await gate.waitForLine(({ msg }) => msg === "no file descriptor is left");
+      const line = await gate.waitForLine(({ msg }) => msg === "out of file descriptors");
       assert.equal(line["level"], "error");
       assert.equal(line["code"], "EMFILE");
 
