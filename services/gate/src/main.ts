@@ -1,4 +1,4 @@
-// The gateway's process: flags and environment, configuration, start, signals, drain, exit code.
+// Entry point of `platform-gate`: command line, start, exit code.
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { gateDefinition, GATE_VERSION } from "./config/document.ts";
@@ -13,7 +13,7 @@ const UNBUILT_COMMANDS = ["dashboard", "replay", "install", "policy"];
 /** Runs the command line of `platform-gate`. */
 export async function main(): Promise<void> {
   const [command = "", ...rest] = process.argv.slice(2);
-  // Their flags are not known yet: asked for before the command line is read.
+  // Checked before the command line is parsed, because their flags are not defined yet.
   if (UNBUILT_COMMANDS.includes(command) && !rest.includes("--help")) {
     process.exitCode = refuseCommand(command);
     return;
@@ -32,7 +32,7 @@ export async function main(): Promise<void> {
 
 async function serve(loaded: LoadedGate): Promise<void> {
   const { config } = loaded;
-  // What a start would stumble over is told before anything is begun.
+  // Reports invalid settings before anything starts.
   await describeConfiguration(loaded);
   const log = createLogger({ service: "gate", level: config.log_level, format: config.log_format });
   await runService(
@@ -44,7 +44,7 @@ async function serve(loaded: LoadedGate): Promise<void> {
     },
     async (lifecycle) => {
       if (!loaded.hasFile) {
-        log.warn("there is no configuration file: starting without its routes", {
+        log.warn("configuration file not found, starting without its routes", {
           path: loaded.path,
         });
       }

@@ -1,4 +1,4 @@
-// The composition root of the gateway: it makes every part and hands it on, from top to bottom.
+// The composition root of the gateway: creates all parts and connects them, from top to bottom.
 import { availableParallelism } from "node:os";
 import { HealthRegistry } from "@platform/kernel/health";
 import { createIdSource } from "@platform/kernel/ids";
@@ -52,31 +52,31 @@ import {
   readMonotonicMs,
 } from "./shared-state/index.ts";
 
-/** How long a worker may take to answer a change before it is replaced. */
+/** Timeout for a worker's reply to a change, after which it is replaced. */
 const WORKER_SILENT_MS = 2000;
-/** How long a worker may show no life before it is replaced. */
+/** Timeout for a worker's heartbeat, after which it is replaced. */
 const WORKER_STUCK_MS = 15_000;
 const WORKER_START_MS = 30_000;
 const TRACES_FLUSH_MS = 1000;
 const ACCESS_LOG_CHECK_MS = 1000;
-/** Streams of a removed route are cut by then: its cells can go to another. */
-const SLOT_REST_MS = ROUTE_DRAIN_MS_MAX + 10_000;
-const metricsSockets = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
+/** Delay before a slot is reused; the streams of its removed route have ended by then. */
+const SLOT_REUSE_DELAY_MS = ROUTE_DRAIN_MS_MAX + 10_000;
+const METRICS_SOCKETS = { clientsMax: 32, waitingBytesMax: 262_144, missedMax: 30 };
 /** Systems on which several threads can share a listening port. */
 const REUSE_PORT_PLATFORMS: ReadonlySet<string> = new Set(["linux", "freebsd", "aix", "sunos"]);
 
-/** What a gateway is started with. */
+/** Options of {@link startGate}. */
 export interface GateOptions {
   loaded: LoadedGate;
-  /** Where a reload reads the configuration from. */
+  /** Configuration sources for reloads. */
   sources: GateSources;
   log: Logger;
   lifecycle: Lifecycle;
-  /** Module that a data-plane thread runs. */
+  /** Entry module of the worker threads. */
   workerEntry: URL;
 }
 
-/** Starts the gateway; when this resolves, every worker listens with every route. */
+/** Starts the gateway; resolves when every worker listens with all routes. */
 export async function startGate(options: GateOptions): Promise<void> {
   const { loaded, log, lifecycle } = options;
   const { config } = loaded;
@@ -95,30 +95,30 @@ export async function startGate(options: GateOptions): Promise<void> {
     workers: config.admin_addr === undefined ? workers : workers + 1,
   };
   warnOfDescriptorLimit(config.max_connections, descriptors, log);
-  const buildFaceGlobals = (face: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
+  const buildListenerGlobals = (scope: "all" | "probes", of: GateConfig, hasAccessLog: boolean) =>
     buildGlobals(
       of,
       {
         control: address,
-        internalRoutes: listInternalRoutes(face),
+        internalRoutes: listInternalRoutes(scope),
         configPath: loaded.path,
         descriptors,
       },
       hasAccessLog,
     );
-  const face = config.admin_addr === undefined ? "all" : "probes";
+  const mainScope = config.admin_addr === undefined ? "all" : "probes";
   const buildMainGlobals = (of: GateConfig, hasAccessLog: boolean): GlobalSpec =>
-    buildFaceGlobals(face, of, hasAccessLog);
+    buildListenerGlobals(mainScope, of, hasAccessLog);
   const state = buildState(config, await store.read(), buildMainGlobals);
 
-  const shared = allocateSharedBuffers(face === "all" ? workers : workers + 1);
+  const shared = allocateSharedBuffers(mainScope === "all" ? workers : workers + 1);
   const active = new ActiveCounts(shared);
   const targets = new SharedTargetState(shared.targets);
   const routeStates = new SharedRouteState(shared.routes);
   const planner: RoutePlanner = new RoutePlanner({
     routesMax: ROUTES_MAX,
     targetsMax: TARGETS_MAX,
-    restMs: SLOT_REST_MS,
+    reuseDelayMs: SLOT_REUSE_DELAY_MS,
     readNowMs: readMonotonicMs,
     onRouteReuse: (slot) => routeStates.clear(slot),
     onTargetReuse: (slot) => {
@@ -173,7 +173,7 @@ export async function startGate(options: GateOptions): Promise<void> {
             ...workerPoolOptions,
             places: [{ workerIndex: workers, listen: { ...adminPlace, reusePort: false } }],
           },
-          buildFaceGlobals("all", config, false),
+          buildListenerGlobals("all", config, false),
           [],
         );
   if (admin !== undefined) workerPools.push(admin);
@@ -187,7 +187,7 @@ export async function startGate(options: GateOptions): Promise<void> {
       buildGlobals: buildMainGlobals,
       apply: async (change) => {
         await main.apply(change);
-        // The admin listener has no routes; what else changes is the same, but for its own paths.
+        // The admin listener has no routes and other internal routes; all other settings are the same.
         await admin?.apply(toAdminChange(change));
       },
     },
@@ -206,7 +206,7 @@ export async function startGate(options: GateOptions): Promise<void> {
     readNow: () => new Date(),
     readMonotonicMs,
   });
-  const sockets = new MetricsSockets({ stream, ...metricsSockets });
+  const sockets = new MetricsSockets({ stream, ...METRICS_SOCKETS });
   const api = createGateApi({
     controller,
     planner,
@@ -229,14 +229,14 @@ export async function startGate(options: GateOptions): Promise<void> {
   lifecycle.onDrain("workers", async (context) => {
     const cuts = await Promise.all(workerPools.map((pool) => pool.drain(context.remainingMs())));
     const cut = cuts.reduce((sum, count) => sum + count, 0);
-    if (cut > 0) log.warn("exchanges were cut by the drain deadline", { cut });
+    if (cut > 0) log.warn("drain deadline cut active exchanges", { cut });
   });
   lifecycle.onDrain("live metrics", () => sockets.close());
 
   await Promise.all(workerPools.map((pool) => pool.start()));
   stream.start();
   removeDeadControlFolders(address).catch((error: unknown) => {
-    log.warn("folders of former control sockets stay", { error: String(error) });
+    log.warn("cannot remove folders of former control sockets", { error: String(error) });
   });
   health.setState("ready");
   for (const pool of workerPools) pool.setReadiness(true, {});
@@ -248,12 +248,12 @@ export async function startGate(options: GateOptions): Promise<void> {
     readSpec: () => controller.state.globals.accessLog,
     intervalMs: ACCESS_LOG_CHECK_MS,
     onRotated: () => void Promise.all(workerPools.map((pool) => pool.reopenAccessLog())),
-    onError: (error) => log.error("the access log cannot be rotated", { error: error.message }),
+    onError: (error) => log.error("cannot rotate the access log", { error: error.message }),
   });
   lifecycle.onDrain("access log rotation", () => rotation.close());
   lifecycle.onReload("configuration", async () => {
     await Promise.all(workerPools.map((pool) => pool.reopenAccessLog()));
-    // The refusal is in the log already, and what ran before goes on.
+    // The controller has logged the failure, and the previous configuration stays active.
     await controller.reload({ caller: "SIGHUP" }).catch(() => undefined);
   });
   reportListeners(lifecycle, config, place, adminPlace);
@@ -269,7 +269,7 @@ function toAdminChange(change: Change): Change {
   };
 }
 
-// Workers and control plane share the metrics of spans, so a registry of its own cannot hold the tracer's.
+// The span counts of the control plane are merged with those of the workers, not kept in the tracer's own registry.
 function createGateTracer(config: GateConfig, counts: SpanCounts): Tracer {
   const { otlp_endpoint: endpoint } = config;
   const resource = { service: "gate", version: GATE_VERSION };
@@ -285,7 +285,7 @@ function countWorkers(config: GateConfig, log: Logger): number {
   const wanted = config.workers === "auto" ? availableParallelism() : config.workers;
   if (wanted === 1 || REUSE_PORT_PLATFORMS.has(process.platform)) return wanted;
   if (config.workers !== "auto") {
-    log.warn("one worker is started: threads cannot share a port on this system", { wanted });
+    log.warn("starting one worker: threads cannot share a port on this system", { wanted });
   }
   return 1;
 }

@@ -1,4 +1,4 @@
-// The one schema of the gateway's configuration: every key with its meaning, unit, default, bounds and names.
+// The schema of the gateway's configuration: every key with its description, unit, default, range and names.
 import * as z from "zod";
 import {
   ADDRESS_FORMS,
@@ -32,9 +32,9 @@ import {
   wholeNumber,
 } from "./value.ts";
 
-/** The gateway's version: in health answers, `--version` and metrics. */
+/** Version of the gateway in health responses, `--version` and metrics. */
 export const GATE_VERSION = "1.0.0";
-/** Longest time that the streams of a removed route may be given, in ms. */
+/** Maximum of `route_drain_ms`. */
 export const ROUTE_DRAIN_MS_MAX = 300_000;
 
 const CONFIG_PATH_DEFAULT = "config.json";
@@ -43,7 +43,7 @@ const TRUSTED_PROXIES_MAX = 1024;
 const IDENTITY_FIELDS_MAX = 64;
 const HOUR_MS = 3_600_000;
 
-/** A set of routes, each with a prefix and host of its own. */
+/** A set of routes with distinct prefixes and hosts. */
 export const routesSchema = z
   .array(routeSchema)
   .max(ROUTES_MAX)
@@ -65,35 +65,35 @@ export const routesSchema = z
 
 const listening = {
   addr: key(unsetOr(addressSchema().default({ host: undefined, port: 8080 })), {
-    description: "Where the gateway listens; read at the start only.",
+    description: "Listen address of the gateway; read only at startup.",
     allowed: `an address such as ${ADDRESS_FORMS}`,
     defaultText: ":8080",
   }),
   admin_addr: key(unset(addressSchema()), {
     description:
-      "A listener of its own for the gateway's own paths; the first one then answers the probes only. Read at the start only.",
+      "Listen address for the gateway's internal routes; the main listener then serves only the probes. Read only at startup.",
     allowed: `an address such as ${ADDRESS_FORMS}`,
   }),
   workers: key(unsetOr(z.union([z.literal("auto"), wholeNumber(1, WORKERS_MAX)]).default("auto")), {
-    description: "Data-plane threads; auto is one per core. Read at the start only.",
+    description: "Number of worker threads; auto is one per core. Read only at startup.",
   }),
   tls_cert: key(unset(filePath()), {
-    description: "Certificate chain (PEM) that the listener shows; read again on a reload.",
+    description: "Certificate chain (PEM) of the listener; read again on a reload.",
   }),
   tls_key: key(unset(filePath()), {
-    description: "Key (PEM) of tls_cert; read again on a reload.",
+    description: "Private key (PEM) of tls_cert; read again on a reload.",
     secret: false,
     flag: "tls-key",
   }),
   trusted_proxies: key(unsetOr(z.array(networkSchema()).max(TRUSTED_PROXIES_MAX).default([])), {
-    description: "Addresses and CIDR ranges whose forwarding headers are believed.",
+    description: "Addresses and CIDR ranges whose forwarding headers are trusted.",
   }),
 };
 
 const identity = {
   auth_token: key(unset(text()), {
     description:
-      "The operator's bearer token: asked for on every path but the probes, unless a route says otherwise.",
+      "Bearer token of the operator. If it is set, every path except the probes requires authentication, unless a route overrides it.",
     secret: true,
   }),
   jwt_secret: key(unset(text()), {
@@ -102,19 +102,19 @@ const identity = {
     secret: true,
   }),
   jwks_url: key(unset(serviceUrl()), {
-    description: "Key set of RS256 and ES256 tokens; needs jwt_issuer and jwt_audience.",
+    description: "Key set of RS256 and ES256 tokens; requires jwt_issuer and jwt_audience.",
     env: ["PLATFORM_GATE_JWKS_URL", "PLATFORM_JWKS_URL"],
   }),
   jwt_issuer: key(unset(text()), {
-    description: "Value that `iss` must have.",
+    description: "Required value of `iss`.",
     env: ["PLATFORM_GATE_JWT_ISSUER", "PLATFORM_JWT_ISSUER"],
   }),
   jwt_audience: key(unset(text()), {
-    description: "Value that `aud` must hold.",
+    description: "Value that `aud` must contain.",
     env: ["PLATFORM_GATE_JWT_AUDIENCE", "PLATFORM_JWT_AUDIENCE"],
   }),
   jwt_leeway_s: key(unsetOr(wholeNumber(1, 600).default(30)), {
-    description: "Tolerated difference of the clocks.",
+    description: "Accepted clock skew.",
     unit: "s",
   }),
 };
@@ -129,23 +129,23 @@ const identityFields = {
     ),
     {
       description:
-        "Request fields in which an upstream may look for the user: cut from what clients send, with _ for any - as well. X-User-Id, X-User-Roles and X-Tenant-Id are always cut.",
+        "Request fields that upstreams may trust as the user's identity: removed from client requests, including spellings with _ for -. X-User-Id, X-User-Roles and X-Tenant-Id are always removed.",
     },
   ),
 };
 
 const bounds = {
-  max_connections: bound("Client connections of one worker; more are refused with 503.", {
+  max_connections: bound("Maximum client connections per worker; more are refused with 503.", {
     default: LIMITS_DEFAULT.connectionsMax,
     max: 1_000_000,
   }),
   max_connections_per_address: key(unset(wholeNumber(1, 1_000_000)), {
     description:
-      "Client connections of one worker from one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. Trusted proxies are exempt.",
-    defaultText: "half of the connections that are accepted",
+      "Maximum client connections per worker from one IPv4 address or one IPv6 /64 network; more are closed immediately. Trusted proxies are exempt.",
+    defaultText: "half of the accepted connections",
   }),
   max_unsent_size: bound(
-    "Memory of one worker for bytes of answers that clients have not read yet; beyond it, clients that read nothing are disconnected.",
+    "Maximum response bytes that one worker buffers for slow clients; beyond it, clients that read nothing are disconnected.",
     {
       default: LIMITS_DEFAULT.unsentBytesMax,
       min: 16_777_216,
@@ -155,7 +155,7 @@ const bounds = {
   ),
   body_pace_bytes: key(wholeNumber(0, 1_000_000_000).default(LIMITS_DEFAULT.bodyPaceBytes), {
     description:
-      "Bytes of a request's body that a client must send in each body_pace_window_ms in which the upstream takes them; a slower one is refused with 408. 0 switches this off.",
+      "Request body bytes that a client must send in each body_pace_window_ms while the upstream accepts them; slower requests are refused with 408. 0 disables the limit.",
     unit: "bytes",
   }),
   body_pace_window_ms: bound("Length of the window of body_pace_bytes.", {
@@ -166,7 +166,7 @@ const bounds = {
   }),
   answer_pace_bytes: key(wholeNumber(0, 1_000_000_000).default(LIMITS_DEFAULT.answerPaceBytes), {
     description:
-      "Bytes of an answer that a client must read in each answer_pace_window_ms in which bytes wait for it; a slower one is disconnected. Streams with nothing to send are left alone. 0 switches this off.",
+      "Response bytes that a client must read in each answer_pace_window_ms while bytes are buffered for it; slower clients are disconnected. Idle streams are not affected. 0 disables the limit.",
     unit: "bytes",
   }),
   answer_pace_window_ms: bound("Length of the window of answer_pace_bytes.", {
@@ -175,57 +175,60 @@ const bounds = {
     max: HOUR_MS,
     unit: "ms",
   }),
-  max_head_size: bound("Size of a request's or an answer's head.", {
+  max_head_size: bound("Maximum size of a request or response head.", {
     default: LIMITS_DEFAULT.headBytesMax,
     min: 1024,
     max: 1_048_576,
     unit: "bytes",
   }),
-  max_headers: bound("Fields of one head.", {
+  max_headers: bound("Maximum number of fields in a request or response head.", {
     default: LIMITS_DEFAULT.headersMax,
     min: 16,
     max: 4096,
   }),
-  max_body_size: bound("Largest request body of a route that sets none.", {
-    default: BODY_BYTES_MAX_DEFAULT,
-    max: BYTES_MAX,
-    unit: "bytes",
-  }),
-  max_upstream_connections: bound("Open connections of one worker to one upstream.", {
+  max_body_size: bound(
+    "Maximum size of a request body; default for routes without their own limit.",
+    {
+      default: BODY_BYTES_MAX_DEFAULT,
+      max: BYTES_MAX,
+      unit: "bytes",
+    },
+  ),
+  max_upstream_connections: bound("Maximum open connections per worker to one upstream.", {
     default: LIMITS_DEFAULT.upstreamConnectionsMax,
     max: 65_535,
   }),
-  max_idle_upstream_connections: bound("Unused connections of one worker to one upstream.", {
+  max_idle_upstream_connections: bound("Maximum idle connections per worker to one upstream.", {
     default: LIMITS_DEFAULT.upstreamIdleMax,
     max: 65_535,
   }),
-  head_timeout_ms: bound("From a request's first byte to the end of its head.", {
+  head_timeout_ms: bound("Timeout from the first byte of a request to the end of its head.", {
     default: LIMITS_DEFAULT.headTimeoutMs,
     max: HOUR_MS,
     unit: "ms",
   }),
-  keep_alive_timeout_ms: bound("Silence between two requests of a connection.", {
+  keep_alive_timeout_ms: bound("Idle timeout between two requests of a connection.", {
     default: LIMITS_DEFAULT.keepAliveMs,
     max: HOUR_MS,
     unit: "ms",
   }),
-  upstream_keep_alive_timeout_ms: bound("How long an unused upstream connection is kept.", {
+  upstream_keep_alive_timeout_ms: bound("How long an idle upstream connection is kept.", {
     default: LIMITS_DEFAULT.upstreamIdleMs,
     max: HOUR_MS,
     unit: "ms",
   }),
-  connect_timeout_ms: bound("Opening a connection to an upstream, TLS included.", {
+  connect_timeout_ms: bound("Timeout for opening a connection to an upstream, including TLS.", {
     default: ROUTE_TIMEOUTS_DEFAULT.connectMs,
     max: DAY_MS,
     unit: "ms",
   }),
-  response_timeout_ms: bound("From a request's last byte to the head of the answer.", {
+  response_timeout_ms: bound("Timeout from the last byte of a request to the response head.", {
     default: ROUTE_TIMEOUTS_DEFAULT.responseHeadMs,
     max: DAY_MS,
     unit: "ms",
   }),
   idle_timeout_ms: bound(
-    "Silence inside a body, a stream or a WebSocket: of the upstream, and of a client that sends a body or has bytes to read.",
+    "Idle timeout inside a body, a stream or a WebSocket: for upstreams, and for clients that send a body or have bytes to read.",
     {
       default: ROUTE_TIMEOUTS_DEFAULT.idleMs,
       max: DAY_MS,
@@ -233,33 +236,33 @@ const bounds = {
     },
   ),
   total_timeout_ms: key(unset(wholeNumber(1, DAY_MS)), {
-    description: "The whole request up to the head of the answer, retries included.",
+    description: "Timeout for the whole request up to the response head, including retries.",
     unit: "ms",
-    defaultText: "no bound",
+    defaultText: "no timeout",
   }),
-  route_drain_ms: bound("How long streams of a removed route may go on.", {
+  route_drain_ms: bound("Drain timeout for streams of a removed route.", {
     default: LIMITS_DEFAULT.routeDrainMs,
     max: ROUTE_DRAIN_MS_MAX,
     unit: "ms",
   }),
   stream_drain_ms: bound(
-    "How long event streams and WebSockets may go on when the gateway stops, within drain_timeout_ms: then they are ended in order, and their clients come again elsewhere.",
+    "Drain timeout for event streams and WebSockets when the gateway stops, within drain_timeout_ms; then they are closed gracefully, and their clients can reconnect.",
     { default: LIMITS_DEFAULT.streamDrainMs, max: HOUR_MS, unit: "ms" },
   ),
 };
 
 const accessLog = {
   access_log_path: key(unset(filePath()), {
-    description: "The JSONL file that routes with access_log write to.",
-    defaultText: "access.jsonl beside the configuration",
+    description: "JSONL file for the requests of routes with access_log.",
+    defaultText: "access.jsonl next to the configuration",
   }),
-  access_log_max_size: bound("Size at which the access log is rotated.", {
+  access_log_max_size: bound("Size that triggers a rotation of the access log.", {
     default: 104_857_600,
     min: 4096,
     max: BYTES_MAX,
     unit: "bytes",
   }),
-  access_log_files: bound("Rotated access logs that are kept.", { default: 5, max: 1000 }),
+  access_log_files: bound("Number of rotated access logs to keep.", { default: 5, max: 1000 }),
 };
 
 const notBuilt = {
@@ -288,7 +291,7 @@ const notBuilt = {
 
 const overlayOptions = {
   config: key(text().default(CONFIG_PATH_DEFAULT), {
-    description: "The configuration file that the overlay belongs to.",
+    description: "Configuration file of the overlay.",
     env: [CONFIG_PATH_VARIABLE],
   }),
 };
@@ -298,7 +301,7 @@ export const gateDefinition = defineConfig({
   service: "gate",
   program: "platform-gate",
   version: GATE_VERSION,
-  summary: "The gateway: routes, secures and balances HTTP traffic.",
+  summary: "Gateway: routes, secures and balances HTTP traffic.",
   file: { flag: "config", env: [CONFIG_PATH_VARIABLE], default: CONFIG_PATH_DEFAULT },
   keys: {
     ...listening,
@@ -308,24 +311,24 @@ export const gateDefinition = defineConfig({
     ...accessLog,
     ...createServiceKeys("gate"),
     ephemeral: key(z.boolean().default(false), {
-      description: "Keep changes made through the API in memory only.",
+      description: "Keep changes made through the API only in memory.",
     }),
     routes: key(unsetOr(routesSchema.default([])), {
-      description: "The routes; see below.",
+      description: "Routes; see below.",
       env: [],
       flag: false,
     }),
     ...notBuilt,
   },
   commands: {
-    validate: { summary: "Check the configuration and say what is wrong with it." },
+    validate: { summary: "Validate the configuration." },
     "overlay show": {
-      summary: "Show what the API changed on top of the configuration.",
+      summary: "Show the changes that were made through the API.",
       options: overlayOptions,
       standalone: true,
     },
     "overlay clear": {
-      summary: "Remove what the API changed.",
+      summary: "Remove the changes that were made through the API.",
       options: overlayOptions,
       standalone: true,
     },
@@ -336,7 +339,7 @@ export const gateDefinition = defineConfig({
   },
 });
 
-/** The configuration after file, environment and flags. */
+/** The configuration from file, environment and flags. */
 export type GateConfig = Omit<ConfigOf<typeof gateDefinition.keys>, "routes"> & {
   routes: RouteConfig[];
 };

@@ -1,4 +1,4 @@
-// Reads and checks the gateway's whole configuration: file, environment, flags, and what keys say about each other.
+// Reads and validates the configuration from file, environment and flags, including rules across keys.
 import {
   ConfigError,
   type ConfigFile,
@@ -8,24 +8,24 @@ import {
 } from "@platform/kernel/config";
 import { type GateConfig, gateDefinition } from "./document.ts";
 
-/** Where the configuration comes from. */
+/** Sources of the configuration. */
 export interface GateSources {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
 }
 
-/** A configuration that was read. */
+/** A loaded configuration. */
 export interface LoadedGate {
   config: GateConfig;
-  /** Path of the configuration file, even where it does not exist. */
+  /** Path of the configuration file, even if it does not exist. */
   path: string;
-  /** False where the default file does not exist. */
+  /** False if the default file does not exist. */
   hasFile: boolean;
 }
 
 type Loaded = Pick<LoadedCommand<string, unknown, unknown>, "config" | "file" | "sources">;
 
-/** Checks what a program run was given. Throws ConfigError. */
+/** Validates rules across keys. Throws ConfigError. */
 export function checkLoaded(loaded: Loaded): LoadedGate {
   const config = loaded.config as GateConfig;
   const file: ConfigFile | undefined = loaded.file;
@@ -37,13 +37,13 @@ export function checkLoaded(loaded: Loaded): LoadedGate {
   return { config, path, hasFile: file?.document !== undefined };
 }
 
-/** Reads the configuration anew, as the process was started. Throws ConfigError, also where the file has gone. */
+/** Reads the configuration again from the same sources. Throws ConfigError, also if the file has been removed. */
 export function reloadConfig(sources: GateSources, before: LoadedGate): LoadedGate {
   const loaded = loadConfig(gateDefinition, sources);
-  if (loaded.kind !== "run") throw new Error("the command line asks for a text");
+  if (loaded.kind !== "run") throw new Error("the command line does not start the gateway");
   const next = checkLoaded(loaded);
   if (before.hasFile && !next.hasFile) {
-    const message = "cannot be read: no such file (it was there when the gateway started)";
+    const message = "cannot be read: no such file (it existed when the gateway started)";
     throw new ConfigError([{ source: next.path, path: "", message }]);
   }
   return next;
@@ -55,13 +55,13 @@ function checkTogether(config: GateConfig, locate: (key: string) => string): voi
     problems.push({ source: locate(near), path, message });
   };
   if (config.tls_cert !== undefined && config.tls_key === undefined) {
-    complain("tls_key", "tls_cert", "is required: tls_cert and tls_key belong together");
+    complain("tls_key", "tls_cert", "is required: tls_cert and tls_key must be set together");
   }
   if (config.tls_key !== undefined && config.tls_cert === undefined) {
-    complain("tls_cert", "tls_key", "is required: tls_cert and tls_key belong together");
+    complain("tls_cert", "tls_key", "is required: tls_cert and tls_key must be set together");
   }
   if (config.jwks_url !== undefined) {
-    const why = "is required beside jwks_url: tokens that were made for others must not pass";
+    const why = "is required with jwks_url: tokens for other services must be rejected";
     if (config.jwt_issuer === undefined) complain("jwt_issuer", "jwks_url", why);
     if (config.jwt_audience === undefined) complain("jwt_audience", "jwks_url", why);
   }

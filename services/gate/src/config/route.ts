@@ -1,4 +1,4 @@
-// The schema of one route: every field of the specification, those of this release acted on, the others refused by name.
+// The schema of one route; fields of the specification that are not available yet are refused by name.
 import { networkSchema } from "@platform/kernel/config";
 import * as z from "zod";
 import {
@@ -30,21 +30,21 @@ const weightedTargetSchema = z.strictObject({
 
 const routeAuthSchema = z
   .strictObject({
-    type: z
-      .enum(["none", "bearer"])
-      .meta({ description: "`none` opens the route, `bearer` asks for a JWT of its own issuer" }),
-    jwks_url: unset(serviceUrl()).meta({
-      description: "key set that the tokens are checked with; the key jwks_url where absent",
+    type: z.enum(["none", "bearer"]).meta({
+      description: "`none` opens the route, `bearer` requires a JWT of the route's own issuer",
     }),
-    required_scope: unset(text(256)).meta({ description: "scope that a token must carry" }),
+    jwks_url: unset(serviceUrl()).meta({
+      description: "key set that verifies the tokens; default: the key jwks_url",
+    }),
+    required_scope: unset(text(256)).meta({ description: "scope that a token must have" }),
     issuer: unset(text()).meta({
-      description: "value that `iss` must have; the key jwt_issuer where absent",
+      description: "required value of `iss`; default: the key jwt_issuer",
     }),
     audience: unset(text()).meta({
-      description: "value that `aud` must hold; the key jwt_audience where absent",
+      description: "value that `aud` must contain; default: the key jwt_audience",
     }),
     leeway_s: later(wholeNumber(1, 600)).meta({
-      description: "Not available yet: tolerated difference of the clocks, in seconds",
+      description: "Not available yet: accepted clock skew in seconds",
     }),
   })
   .superRefine((auth, context) => {
@@ -54,7 +54,7 @@ const routeAuthSchema = z
           context.addIssue({
             code: "custom",
             path: [key],
-            message: 'expected nothing beside type "none"',
+            message: 'is not allowed with type "none"',
           });
         }
       }
@@ -68,80 +68,82 @@ const anyNumber = () => z.number();
 const anyFlag = () => z.boolean();
 const anyObject = () => z.record(z.string(), z.unknown());
 
-/** One route as it stands in the configuration file, in the API and in the overlay (the specification's field names). */
+/** One route in the configuration file, the API and the overlay, with the field names of the specification. */
 export const routeSchema = z
   .strictObject({
     prefix: pathPrefix().meta({
       description:
-        "path prefix on whole segments; ending in `/` it matches below only; identifies the route together with `host`",
+        "path prefix, matched by whole segments; with a trailing `/` it matches only paths below it; identifies the route together with `host`",
     }),
-    host: unset(hostName()).meta({ description: "narrows the route to requests for this host" }),
-    target: unset(upstreamUrl()).meta({ description: "the one upstream" }),
+    host: unset(hostName()).meta({ description: "limits the route to requests for this host" }),
+    target: unset(upstreamUrl()).meta({ description: "a single upstream" }),
     targets: unset(
       z
         .array(upstreamUrl())
         .max(TARGETS_MAX)
         .refine((urls) => new Set(urls).size === urls.length, {
-          error: "expected no URL twice; use targets_weighted for shares",
+          error: "expected distinct URLs; use targets_weighted for different shares",
         }),
     ).meta({ description: "several upstreams with equal shares" }),
     load_balancer: unset(z.preprocess(spellLoadBalancer, z.enum(LOAD_BALANCERS))).meta({
-      description:
-        "strategy, round_robin where absent; `roundrobin` and `round-robin` are read as `round_robin`",
+      description: "strategy; default: round_robin; `roundrobin` and `round-robin` are accepted",
     }),
     targets_weighted: unset(
       z
         .array(weightedTargetSchema)
         .max(TARGETS_MAX)
         .refine((entries) => new Set(entries.map((entry) => entry.url)).size === entries.length, {
-          error: "expected no URL twice",
+          error: "expected distinct URLs",
         })
         .refine((entries) => entries.some((entry) => entry.weight > 0), {
           error: "expected weights with a sum above 0",
         }),
-    ).meta({ description: "several upstreams with shares of their own" }),
+    ).meta({ description: "several upstreams with individual shares" }),
     strip_prefix: yesNo().meta({ description: "forward the path without the prefix" }),
     host_header: unset(z.enum(["client", "target"])).meta({
-      description: "Host sent upstream: the client's own (where absent) or the target's",
+      description: "Host of the upstream request: that of the client (default) or of the target",
     }),
     raw_path: yesNo().meta({
-      description: "forward the path as it was sent instead of normalised",
+      description: "forward the path as sent instead of normalized",
     }),
     max_body_size: unset(wholeNumber(1, BYTES_MAX)).meta({
-      description: "largest request body in bytes; the key max_body_size where absent",
+      description: "maximum size of a request body in bytes; default: the key max_body_size",
     }),
     connect_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "opening a connection to the upstream, TLS included, in ms",
+      description: "timeout for opening a connection to the upstream, including TLS, in ms",
     }),
     response_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "from the request's last byte to the head of the answer, in ms",
+      description: "timeout from the last byte of the request to the response head, in ms",
     }),
     idle_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "silence inside a body, a stream or a WebSocket, in ms",
+      description: "idle timeout inside a body, a stream or a WebSocket, in ms",
     }),
     total_timeout_ms: unset(wholeNumber(1, DAY_MS)).meta({
-      description: "the whole request up to the head of the answer, retries included, in ms",
+      description:
+        "timeout for the whole request up to the response head, including retries, in ms",
     }),
-    access_log: yesNo().meta({ description: "write a JSONL line for every request of the route" }),
+    access_log: yesNo().meta({ description: "write a JSONL line for each request of the route" }),
     auth: unset(routeAuthSchema).meta({
-      description: "who may call the route, in place of the global token and JWT settings",
+      description: "access control of the route instead of the global token and JWT settings",
     }),
     client_cert_path: unset(filePath()).meta({
-      description: "client certificate shown to the upstream (PEM)",
+      description: "client certificate for the upstream (PEM)",
     }),
-    client_key_path: unset(filePath()).meta({ description: "key of the client certificate (PEM)" }),
+    client_key_path: unset(filePath()).meta({
+      description: "private key of the client certificate (PEM)",
+    }),
     root_ca_path: unset(filePath()).meta({
-      description: "certificate authorities that the upstream is checked with (PEM)",
+      description: "certificate authorities that verify the upstream (PEM)",
     }),
     status: z.unknown().optional().meta({
-      description: "read-only state of the route; ignored when written",
+      description: "read-only status of the route; ignored on write",
     }),
 
     canary_auto_promote: later(anyFlag()).meta({
       description: "Not available yet: automatic promotion",
     }),
     canary_promote_step: later(wholeNumber(1, 100)).meta({
-      description: "Not available yet: points per step",
+      description: "Not available yet: percentage points per step",
     }),
     canary_promote_sec: later(wholeNumber(1, 86_400)).meta({
       description: "Not available yet: time between steps, in seconds",
@@ -157,7 +159,7 @@ export const routeSchema = z
       description: "Not available yet: A/B split of middleware",
     }),
     rate_limit_rpm: later(wholeNumber(1, 1_000_000_000)).meta({
-      description: "Not available yet: requests per minute and client address",
+      description: "Not available yet: requests per minute per client address",
     }),
     cache_ttl_seconds: later(wholeNumber(1, 31_536_000)).meta({
       description: "Not available yet: time to live in the response cache, in seconds",
@@ -166,25 +168,25 @@ export const routeSchema = z
       description: "Not available yet: cached methods",
     }),
     max_concurrent_requests: later(wholeNumber(1, 1_000_000)).meta({
-      description: "Not available yet: requests at once",
+      description: "Not available yet: maximum concurrent requests",
     }),
     max_queue_size: later(wholeNumber(1, 1_000_000)).meta({
-      description: "Not available yet: waiting requests",
+      description: "Not available yet: maximum queued requests",
     }),
     queue_timeout_ms: later(wholeNumber(1, DAY_MS)).meta({
-      description: "Not available yet: longest wait in the queue, in ms",
+      description: "Not available yet: queue timeout in ms",
     }),
     ip_allowlist: later(z.array(networkSchema())).meta({
-      description: "Not available yet: client addresses let in",
+      description: "Not available yet: allowed client addresses",
     }),
     ip_blocklist: later(z.array(networkSchema())).meta({
-      description: "Not available yet: client addresses kept out",
+      description: "Not available yet: blocked client addresses",
     }),
     require_api_key: later(anyFlag()).meta({
-      description: "Not available yet: ask for a tenant's API key",
+      description: "Not available yet: require an API key of a tenant",
     }),
     allowed_tenants: later(z.array(anyText())).meta({
-      description: "Not available yet: tenants let in",
+      description: "Not available yet: allowed tenants",
     }),
     prompt_guard: later(anyFlag()).meta({
       description: "Not available yet: prompt injection guard",
@@ -193,7 +195,7 @@ export const routeSchema = z
       description: "Not available yet: other spelling of `prompt_guard`",
     }),
     pii_redact: later(anyFlag()).meta({ description: "Not available yet: mask personal data" }),
-    semantic_cache: later(anyFlag()).meta({ description: "Not available yet: cache by meaning" }),
+    semantic_cache: later(anyFlag()).meta({ description: "Not available yet: semantic cache" }),
     enable_semantic_cache: later(anyFlag()).meta({
       description: "Not available yet: other spelling of `semantic_cache`",
     }),
@@ -210,16 +212,18 @@ export const routeSchema = z
         confidence_header: text(256),
         min_confidence: anyNumber(),
       }),
-    ).meta({ description: "Not available yet: fall back to another model when confidence is low" }),
-    circuit_breaker: later(anyObject()).meta({ description: "Not available yet: breaker numbers" }),
+    ).meta({ description: "Not available yet: fall back to another model if confidence is low" }),
+    circuit_breaker: later(anyObject()).meta({
+      description: "Not available yet: circuit breaker settings",
+    }),
     health_check: later(anyObject()).meta({
       description: "Not available yet: active health checks",
     }),
     openapi: later(z.union([anyText(), anyObject()])).meta({
-      description: "Not available yet: document or file that requests are checked with",
+      description: "Not available yet: document or file that requests are validated against",
     }),
     openapi_allow_unknown: later(anyFlag()).meta({
-      description: "Not available yet: let operations through that the document does not name",
+      description: "Not available yet: allow operations that are not in the document",
     }),
     policy: later(z.union([anyText(), anyObject()])).meta({
       description: "Not available yet: policy lines",
@@ -236,27 +240,27 @@ export const routeSchema = z
       context.addIssue({
         code: "custom",
         path: ["target"],
-        message: "give exactly one of target, targets, targets_weighted",
+        message: "set exactly one of target, targets, targets_weighted",
       });
     }
     for (const key of given.slice(1)) {
       context.addIssue({
         code: "custom",
         path: [key],
-        message: `it stands beside ${given[0]}; give exactly one of target, targets, targets_weighted`,
+        message: `is not allowed with ${given[0]}; set exactly one of target, targets, targets_weighted`,
       });
     }
     if ((route.client_cert_path === undefined) !== (route.client_key_path === undefined)) {
       context.addIssue({
         code: "custom",
         path: [route.client_cert_path === undefined ? "client_cert_path" : "client_key_path"],
-        message: "client_cert_path and client_key_path belong together",
+        message: "client_cert_path and client_key_path must be set together",
       });
     }
   })
   .transform(dropAbsent);
 
-/** A route that passed the schema: absent keys are left out, `status` is gone. */
+/** A validated route without absent keys and without `status`. */
 export interface RouteConfig {
   readonly prefix: string;
   readonly host?: string;
@@ -290,7 +294,7 @@ function spellLoadBalancer(value: unknown): unknown {
   return value === "roundrobin" || value === "round-robin" ? "round_robin" : value;
 }
 
-/** Leaves out absent keys, so that two spellings of the same route compare equal. */
+/** Drops absent keys, so that two spellings of the same route are equal. */
 function dropAbsent(route: Record<string, unknown>): RouteConfig {
   const kept: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(route)) {

@@ -1,37 +1,37 @@
-// The kinds of value that a gateway configuration is made of: each a zod schema whose refusal says what is allowed.
+// Schemas of configuration values; their error messages name the allowed values.
 import { isIP } from "node:net";
 import * as z from "zod";
 
 const PREFIX_CHARS_MAX = 2048;
-/** Paths are searched for prefixes up to this depth. */
+/** Prefixes are matched up to this number of segments. */
 const PREFIX_SEGMENTS_MAX = 120;
 const HOST_CHARS_MAX = 253;
-/** The text that every refusal of a known but unbuilt field carries. */
+/** Error message for known fields that are not available yet. */
 export const NOT_AVAILABLE_YET = "not available yet";
 
-/** One day in ms: the longest wait that can be configured. */
+/** One day in ms: the maximum of timeouts. */
 export const DAY_MS = 86_400_000;
-/** One TiB: the largest size that can be configured. */
+/** One TiB: the maximum of sizes. */
 export const BYTES_MAX = 1024 ** 4;
 
-/** An optional field for which 0, "" and [] mean the same as leaving it out. */
+/** An optional field; 0, "" and [] mean that it is absent. */
 export function unset<T extends z.ZodType>(schema: T) {
   return z.preprocess(dropUnset, schema.optional());
 }
 
-/** A field with a default for which 0, "" and [] mean the same as leaving it out. */
+/** A field with a default; 0, "" and [] mean that it is absent. */
 export function unsetOr<T extends z.ZodType>(schema: T) {
   return z.preprocess(dropUnset, schema);
 }
 
-/** A yes/no field; absent means no. */
+/** A boolean field; absent means false. */
 export function yesNo() {
   return unset(z.boolean());
 }
 
 /**
- * A field of the specification that this release does not act on. Its type is checked, then it is refused by name:
- * a setting that is silently ignored would be believed in. Off (false, 0, "", [], null) is accepted.
+ * A field of the specification that is not available yet. A value of the right type is refused rather than silently
+ * ignored. Disabled values (false, 0, "", [], null) are accepted.
  */
 export function later<T extends z.ZodType>(schema: T) {
   return z.preprocess(
@@ -42,22 +42,22 @@ export function later<T extends z.ZodType>(schema: T) {
   );
 }
 
-/** A whole number between two bounds, both included. */
+/** An integer between two bounds, inclusive. */
 export function wholeNumber(min: number, max: number) {
   return z.int().min(min).max(max);
 }
 
-/** A text that is not empty. */
+/** A non-empty text. */
 export function text(charsMax = 4096) {
   return z.string().min(1).max(charsMax);
 }
 
-/** The path of a file on this machine. */
+/** The path of a local file. */
 export function filePath() {
   return text().refine((value) => !value.includes("\0"), { error: "expected the path of a file" });
 }
 
-/** An upstream's address: http or https, with an optional path that is prepended to the forwarded one. */
+/** The URL of an upstream: http or https, with an optional path that is prepended to the forwarded path. */
 export function upstreamUrl() {
   return text(PREFIX_CHARS_MAX).superRefine((value, context) => {
     const message = findUpstreamUrlFault(value);
@@ -65,14 +65,14 @@ export function upstreamUrl() {
   });
 }
 
-/** An http or https address that the gateway itself calls. */
+/** The http or https URL of a service that the gateway calls itself. */
 export function serviceUrl() {
   return text(PREFIX_CHARS_MAX).refine((value) => isHttpUrl(value), {
     error: "expected an http or https URL without user name and password",
   });
 }
 
-/** A path prefix that identifies a route. */
+/** The path prefix of a route. */
 export function pathPrefix() {
   return text(PREFIX_CHARS_MAX)
     .superRefine((value, context) => {
@@ -83,8 +83,8 @@ export function pathPrefix() {
 }
 
 /**
- * The prefix as request paths are compared with it: escapes of unreserved characters decoded, the others in upper case
- * (RFC 3986 section 6.2.2).
+ * Normalizes a prefix like request paths: decodes escapes of unreserved characters, converts others to upper case (RFC
+ * 3986 section 6.2.2).
  */
 export function normalizePrefix(prefix: string): string {
   return prefix.replace(/%[0-9a-fA-F]{2}/g, (escape) => {
@@ -93,7 +93,7 @@ export function normalizePrefix(prefix: string): string {
   });
 }
 
-/** A host name without port, compared without regard to case; IPv6 addresses stand in brackets. */
+/** A host name without port, case-insensitive; IPv6 addresses are in brackets. */
 export function hostName() {
   return text(HOST_CHARS_MAX)
     .transform((value) => value.toLowerCase().replace(/\.$/, ""))
@@ -102,14 +102,14 @@ export function hostName() {
     });
 }
 
-/** The name of a field that may be cut from requests: not one that a request cannot do without. */
+/** The name of a field that may be removed from requests; refuses fields that requests require. */
 export function cuttableField() {
   return z
     .string()
     .max(128)
     .regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, { error: "expected the name of a header field" })
     .refine((name) => !NEEDED_FIELDS.has(name.toLowerCase().replaceAll("_", "-")), {
-      error: "expected a field that a request can do without",
+      error: "expected a field that requests do not require",
     });
 }
 
@@ -151,19 +151,19 @@ function hasUnsafePathBytes(value: string): boolean {
 }
 
 function findPrefixFault(value: string): string | undefined {
-  if (!value.startsWith("/")) return 'expected a path that begins with "/"';
+  if (!value.startsWith("/")) return 'expected a path that starts with "/"';
   if (hasUnsafePathBytes(value)) {
     return "expected printable ASCII without spaces; write other characters percent-encoded";
   }
   if (/[?#\\]/.test(value)) return "expected a path without query, fragment and backslash";
-  if (value.includes(";")) return "expected no path parameters (;): they do not count in matching";
+  if (value.includes(";")) return "expected no path parameters (;): they are ignored in matching";
   if (/%(?![0-9a-fA-F]{2})/.test(value)) return 'expected "%" only before two hexadecimal digits';
-  if (/%(?:2f|5c|00)/i.test(value)) return "expected no an encoded slash, backslash or NUL";
+  if (/%(?:2f|5c|00)/i.test(value)) return "expected no encoded slash, backslash or NUL";
   const segments = value.replace(/%2e/gi, ".").split("/");
   if (segments.length > PREFIX_SEGMENTS_MAX)
     return `expected at most ${PREFIX_SEGMENTS_MAX} segments`;
   if (segments.includes(".") || segments.includes("..")) {
-    return 'expected no the segments "." and ".."';
+    return 'expected no segments "." or ".."';
   }
   if (value.includes("//")) return "expected no empty segments";
   return undefined;

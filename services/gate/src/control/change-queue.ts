@@ -1,7 +1,7 @@
-// One change at a time, in the order they came, and never more waiting than the bound.
+// Runs changes one at a time in order of arrival, with a bounded queue.
 import { createRetryLaterError } from "@platform/kernel/errors";
 
-/** Runs tasks one after the other. */
+/** A bounded queue of tasks that run one after another. */
 export class ChangeQueue {
   readonly #waitingMax: number;
   #waiting = 0;
@@ -11,12 +11,12 @@ export class ChangeQueue {
     this.#waitingMax = waitingMax;
   }
 
-  /** Runs `task` after those before it; throws `overloaded` where too many wait. A task's failure is its own. */
+  /** Runs `task` after the queued ones, even if those fail; throws `overloaded` if the queue is full. */
   run<T>(task: () => Promise<T>): Promise<T> {
     if (this.#waiting >= this.#waitingMax) {
       throw createRetryLaterError(
         "overloaded",
-        `${this.#waitingMax} changes are waiting already; try again`,
+        `${this.#waitingMax} changes are already queued; try again`,
         1,
       );
     }
@@ -29,7 +29,7 @@ export class ChangeQueue {
     return result;
   }
 
-  /** Resolves when everything that waits now is done. */
+  /** Resolves when all tasks queued so far are done. */
   async settle(): Promise<void> {
     await this.#tail;
   }

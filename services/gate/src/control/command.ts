@@ -1,4 +1,4 @@
-// What the commands `validate` and `overlay` say and do.
+// The commands `validate` and `overlay`.
 import { rm } from "node:fs/promises";
 import type { LoadedGate } from "../config/load.ts";
 import { buildState } from "./controller.ts";
@@ -6,7 +6,7 @@ import { buildGlobals } from "./globals.ts";
 import { isEmptyOverlay } from "./overlay.ts";
 import { createOverlayFile, getOverlayPath } from "./overlay-file.ts";
 
-/** Checks configuration, certificate files and overlay as a start would. Throws what the start would. */
+/** Validates configuration, certificate files and overlay like a start. Throws the same errors as a start. */
 export async function describeConfiguration(loaded: LoadedGate): Promise<string> {
   const overlay = await createOverlayFile(getOverlayPath(loaded.path)).read();
   const context = {
@@ -18,15 +18,15 @@ export async function describeConfiguration(loaded: LoadedGate): Promise<string>
   const state = buildState(loaded.config, overlay, (config, hasAccessLog) =>
     buildGlobals(config, context, hasAccessLog),
   );
-  const file = loaded.hasFile ? loaded.path : `${loaded.path} does not exist, which is allowed`;
+  const file = loaded.hasFile ? loaded.path : `${loaded.path} (does not exist, which is allowed)`;
   const changes = isEmptyOverlay(overlay)
     ? ""
-    : `, ${overlay.upserts.size} set and ${overlay.tombstones.size} removed by the API`;
+    : `, ${overlay.upserts.size} set and ${overlay.tombstones.size} removed through the API`;
   const count = state.routes.size === 1 ? "1 route" : `${state.routes.size} routes`;
   return `${file}: ok, ${count}${changes}\n`;
 }
 
-/** The overlay of a configuration as JSON. */
+/** Returns the overlay of a configuration as JSON. */
 export async function describeOverlay(configPath: string): Promise<string> {
   const path = getOverlayPath(configPath);
   const overlay = await createOverlayFile(path).read();
@@ -38,9 +38,9 @@ export async function describeOverlay(configPath: string): Promise<string> {
   return `${JSON.stringify(shown, null, 2)}\n`;
 }
 
-/** Removes the overlay of a configuration, also one that cannot be read. */
+/** Removes the overlay of a configuration, even if it cannot be read. */
 export async function clearOverlay(configPath: string): Promise<string> {
   const path = getOverlayPath(configPath);
   await rm(path, { force: true });
-  return `${path} is removed; a running gateway takes this up on its next reload (SIGHUP)\n`;
+  return `${path} removed; a running gateway applies this on its next reload (SIGHUP)\n`;
 }

@@ -1,4 +1,4 @@
-// The control plane's heart: every source of change becomes a desired state, and the difference goes to the workers.
+// Turns every change into a desired state, persists it and sends the difference to the workers.
 import { ConfigError } from "@platform/kernel/config";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import { type HeaderReader, createEtag, requireIfMatch } from "@platform/kernel/http";
@@ -32,55 +32,55 @@ import { stringifySorted } from "./sorted-json.ts";
 import type { Change } from "./worker-handle.ts";
 
 const CHANGES_WAITING_MAX = 256;
-/** Keys that a running gateway cannot change. */
+/** Configuration keys that are read only at startup. */
 const START_ONLY_KEYS = ["addr", "admin_addr", "workers", "ephemeral"] as const;
 
-/** Everything that the gateway is meant to do at one moment. */
+/** The complete desired state of the gateway. */
 export interface GateState {
   readonly config: GateConfig;
-  /** The configuration's routes, without the overlay. */
+  /** Routes of the configuration without the overlay. */
   readonly base: RouteConfigs;
   readonly overlay: Overlay;
-  /** The routes in force. */
+  /** The active routes. */
   readonly routes: RouteConfigs;
   readonly resolved: RouteSet;
   readonly globals: GlobalSpec;
-  /** Names the routes in force; equal for equal routes, also after a restart. */
+  /** Entity tag of the active routes; equal for equal routes, also after a restart. */
   readonly etag: string;
 }
 
-/** Who asks for a change, and on which condition. */
+/** Caller and precondition of a change. */
 export interface ChangeRequest {
-  /** For the audit log: `operator`, `user <sub>`, `SIGHUP` … */
+  /** Caller for the audit log: `operator`, `user <sub>`, `SIGHUP` … */
   caller: string;
-  /** May hold If-Match; the change is refused with `precondition_failed` where the routes are others. */
+  /** May contain If-Match: the change is refused with `precondition_failed` if the routes have a different tag. */
   headers?: HeaderReader;
 }
 
-/** What became of a change. */
+/** Outcome of a change. */
 export interface ChangeReport {
   added: number;
   updated: number;
   removed: number;
   etag: string;
-  /** Keys that differ and wait for the next start. */
+  /** Changed keys that require a restart. */
   restartRequired: string[];
 }
 
-/** What the controller needs. */
+/** Options of {@link Controller}. */
 export interface ControllerOptions {
   planner: RoutePlanner;
   store: OverlayStore;
   log: Logger;
-  /** Reads the configuration anew; throws ConfigError. */
+  /** Reads the configuration again; throws ConfigError. */
   loadConfig: () => GateConfig;
-  /** Builds what is not a route; throws ConfigError. */
+  /** Builds the settings that do not belong to a route; throws ConfigError. */
   buildGlobals: (config: GateConfig, hasAccessLog: boolean) => GlobalSpec;
-  /** Brings a change to every worker; resolves when all of them act on it. */
+  /** Sends a change to every worker; resolves when all of them have applied it. */
   apply: (change: Change) => Promise<void>;
 }
 
-/** Builds the state that a configuration and an overlay ask for. Compiled routes of `known` are taken over. */
+/** Builds the state of a configuration and an overlay. Reuses resolved routes of `known`. */
 export function buildState(
   config: GateConfig,
   overlay: Overlay,
@@ -92,7 +92,7 @@ export function buildState(
   if (routes.size > ROUTES_MAX) {
     throw new PlatformError(
       "validation_failed",
-      `${routes.size} routes are more than the ${ROUTES_MAX} that are allowed`,
+      `${routes.size} routes exceed the maximum of ${ROUTES_MAX}`,
     );
   }
   const defaults = readRouteDefaults(config);
@@ -107,26 +107,26 @@ export function buildState(
   return { config, base, overlay, routes, resolved, globals, etag: makeEtag(resolved) };
 }
 
-/** Changes the gateway's state, one change at a time. */
+/** Changes the state of the gateway, one change at a time. */
 export class Controller {
   readonly #options: ControllerOptions;
   readonly #queue = new ChangeQueue(CHANGES_WAITING_MAX);
   readonly #started: GateConfig;
   #state: GateState;
 
-  /** `state` is what the workers were started with. */
+  /** `state` is the state that the workers start with. */
   constructor(options: ControllerOptions, state: GateState) {
     this.#options = options;
     this.#started = state.config;
     this.#state = state;
   }
 
-  /** The state in force. */
+  /** The active state. */
   get state(): GateState {
     return this.#state;
   }
 
-  /** Adds a route, or replaces the one of its prefix and host. */
+  /** Adds a route, or replaces the one with its prefix and host. */
   setRoute(route: RouteConfig, request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
@@ -135,7 +135,7 @@ export class Controller {
     });
   }
 
-  /** Removes a route; throws `not_found` where there is none. */
+  /** Removes a route; throws `not_found` if it does not exist. */
   removeRoute(name: RouteName, request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
@@ -143,14 +143,14 @@ export class Controller {
       if (!routes.has(makeRouteKey(name.host, name.prefix))) {
         throw new PlatformError(
           "not_found",
-          `there is no route ${makeRouteLabel(name.host, name.prefix)}`,
+          `route ${makeRouteLabel(name.host, name.prefix)} does not exist`,
         );
       }
       return this.#change(config, removeRoute(overlay, base, name), request, "route removed");
     });
   }
 
-  /** Makes `wanted` the whole set of routes. */
+  /** Replaces the whole set of routes. */
   replaceRoutes(wanted: readonly RouteConfig[], request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
@@ -160,7 +160,7 @@ export class Controller {
     });
   }
 
-  /** Reads configuration, overlay and certificate files anew. What does not validate changes nothing. */
+  /** Reads configuration, overlay and certificate files again. If one of them is invalid, nothing changes. */
   reload(request: ChangeRequest): Promise<ChangeReport> {
     return this.#queue.run(async () => {
       this.#checkMatch(request);
@@ -172,7 +172,7 @@ export class Controller {
         return { ...report, restartRequired: this.#listStartOnly(config) };
       } catch (cause) {
         const error = explainReload(cause);
-        this.#options.log.error("the reload was refused and nothing has changed", {
+        this.#options.log.error("reload refused, nothing has changed", {
           caller: request.caller,
           reason: error.detail,
         });
@@ -181,7 +181,7 @@ export class Controller {
     });
   }
 
-  /** Resolves when no change is under way. */
+  /** Resolves when no change is in progress. */
   settle(): Promise<void> {
     return this.#queue.settle();
   }
@@ -213,7 +213,7 @@ export class Controller {
     const globalsChanged = stringifySorted(before.globals) !== stringifySorted(next.globals);
     const planned = planner.plan(diff);
     try {
-      // On disk first: what was answered survives a crash, and what cannot be kept is not begun.
+      // Disk first: an acknowledged change survives a crash, and a change that cannot be stored does not start.
       if (persist) await store.write(next.overlay);
       if (!isEmptyDiff(diff) || globalsChanged) {
         await this.#options.apply({
@@ -243,7 +243,7 @@ export class Controller {
     try {
       await this.#options.store.write(overlay);
     } catch (cause) {
-      this.#options.log.error("the overlay could not be put back", {
+      this.#options.log.error("cannot restore the overlay", {
         reason: toPlatformError(cause).detail,
       });
     }
@@ -281,7 +281,7 @@ export class Controller {
   }
 }
 
-/** A strong entity tag of a set of routes, whatever their order. */
+/** A strong entity tag of a set of routes, independent of their order. */
 function makeEtag(routes: RouteSet): string {
   const texts = [...routes.keys()].sort().map((key) => routes.get(key)?.text);
   return createEtag(texts.join("\n"));

@@ -1,29 +1,29 @@
-// How many client connections the file descriptors of the process allow: each may need a second one to an upstream.
+// Derives connection limits from the file descriptor limit: each client connection may need a second one to an upstream.
 import type { Logger } from "@platform/kernel/log";
 import { LIMITS_DEFAULT, type LimitsSpec } from "../shared-state/index.ts";
 
-/** What the workers of a process share. */
+/** The file descriptors that the workers of a process share. */
 export interface DescriptorShare {
-  /** Descriptors that the process may have; undefined where the system does not report it. */
+  /** Descriptor limit of the process; undefined if the system does not report it. */
   limit: number | undefined;
   workers: number;
 }
 
-/** For files, the control plane, name lookups and what the runtime itself opens. */
+/** Reserved for files, the control plane, DNS lookups and the runtime. */
 const PROCESS_DESCRIPTORS = 64;
 const WORKER_DESCRIPTORS = 16;
-/** Of a worker's connections, what may be spent on telling clients that there are too many. */
+/** Divisor: at most this fraction of a worker's connections is reserved for 503 responses. */
 const SHED_SHARE = 8;
 
-/** Connections of one worker. */
+/** Connection limits of one worker. */
 export type ConnectionPlan = Pick<
   LimitsSpec,
   "connectionsMax" | "shedConnectionsMax" | "upstreamsMax"
 >;
 
 /**
- * The bounds of one worker: `connectionsMax` where the limit allows it, else as many that each can have an upstream
- * connection as well and that some are left for 503 answers and probes.
+ * Computes the limits of one worker: `connectionsMax` if the descriptor limit allows it, otherwise as many connections as
+ * can each have an upstream connection, with some left for 503 responses and probes.
  */
 export function planConnections(
   connectionsMax: number,
@@ -49,7 +49,7 @@ export function planConnections(
   };
 }
 
-/** Logs a warning if the limit does not allow what is configured. */
+/** Logs a warning if the descriptor limit is too low for `max_connections`. */
 export function warnOfDescriptorLimit(
   connectionsMax: number,
   share: DescriptorShare,

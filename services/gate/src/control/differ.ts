@@ -1,19 +1,19 @@
-// The differ: what has to change to get from one set of routes to another. Unchanged routes are never named.
+// Computes the difference between two sets of routes.
 import type { RouteKey } from "../shared-state/index.ts";
 import type { ResolvedRoute } from "./resolve-route.ts";
 
-/** A whole set of routes by key. */
+/** A set of routes by key. */
 export type RouteSet = ReadonlyMap<RouteKey, ResolvedRoute>;
 
-/** The difference of two sets; the three lists name disjoint keys. */
+/** The difference between two sets; the keys of the three lists are disjoint. */
 export interface RouteDiff {
   added: ResolvedRoute[];
-  /** Routes of both sets that behave differently, as they are to be. */
+  /** Routes of both sets whose behavior differs, in their new form. */
   updated: ResolvedRoute[];
   removed: RouteKey[];
 }
 
-/** Compares by behaviour: a route written differently that does the same is unchanged. */
+/** Compares by behavior: a route that is written differently but behaves the same is unchanged. */
 export function diffRoutes(before: RouteSet, after: RouteSet): RouteDiff {
   const diff: RouteDiff = { added: [], updated: [], removed: [] };
   for (const [key, route] of after) {
@@ -27,7 +27,7 @@ export function diffRoutes(before: RouteSet, after: RouteSet): RouteDiff {
   return diff;
 }
 
-/** Whether the two sets behave the same. */
+/** True if the difference is empty. */
 export function isEmptyDiff(diff: RouteDiff): boolean {
   return diff.added.length === 0 && diff.updated.length === 0 && diff.removed.length === 0;
 }

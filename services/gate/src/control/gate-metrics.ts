@@ -1,4 +1,4 @@
-// The metrics of all workers as one: blocks are merged when somebody asks, and the totals of dead workers stay.
+// Merges the metrics of all workers on each scrape; the totals of ended workers are retained.
 import {
   type Collector,
   HTTP_METRICS,
@@ -30,64 +30,72 @@ const GAUGES: ReadonlySet<WorkerCounter> = new Set([
 
 const SHOWN_COUNTERS: readonly [counter: WorkerCounter, name: string, help: string][] = [
   ["connectionsAccepted", "platform_gate_connections_total", "Client connections accepted."],
-  ["shed", "platform_gate_shed_total", "Connections and requests refused by the connection bound."],
-  ["retries", "platform_gate_retries_total", "Requests sent to an upstream once more."],
-  ["retriesRefused", "platform_gate_retries_refused_total", "Retries that the budget refused."],
-  ["ejections", "platform_gate_ejections_total", "Upstreams taken out of traffic."],
+  [
+    "shed",
+    "platform_gate_shed_total",
+    "Connections and requests refused because of max_connections.",
+  ],
+  ["retries", "platform_gate_retries_total", "Retried requests."],
+  ["retriesRefused", "platform_gate_retries_refused_total", "Retries refused by the retry budget."],
+  ["ejections", "platform_gate_ejections_total", "Upstream ejections."],
   ["badRequests", "platform_gate_bad_requests_total", "Requests refused before routing."],
   ["accessLogLines", "platform_gate_access_log_lines_total", "Access log lines written."],
-  ["accessLogDropped", "platform_gate_access_log_dropped_total", "Access log lines thrown away."],
+  ["accessLogDropped", "platform_gate_access_log_dropped_total", "Access log lines dropped."],
   [
     "addressRefused",
     "platform_gate_address_refused_total",
-    "Connections closed at once by max_connections_per_address.",
+    "Connections refused because of max_connections_per_address.",
   ],
-  ["slowBodies", "platform_gate_slow_bodies_total", "Request bodies below body_pace_bytes."],
+  [
+    "slowBodies",
+    "platform_gate_slow_bodies_total",
+    "Request bodies refused because they were slower than body_pace_bytes.",
+  ],
   [
     "slowReaders",
     "platform_gate_slow_readers_total",
-    "Clients disconnected because they read below answer_pace_bytes or nothing for idle_timeout_ms.",
+    "Clients disconnected because they read slower than answer_pace_bytes or stopped for idle_timeout_ms.",
   ],
   [
     "unsentDropped",
     "platform_gate_unsent_dropped_total",
-    "Clients disconnected to keep within max_unsent_size.",
+    "Clients disconnected because of max_unsent_size.",
   ],
-  ["unsentBytes", "platform_gate_unsent_bytes", "Bytes of answers that clients have not read."],
+  ["unsentBytes", "platform_gate_unsent_bytes", "Response bytes buffered for slow clients."],
   [
     "descriptorErrors",
     "platform_gate_descriptor_errors_total",
-    "Failures because no file descriptor was left (EMFILE, ENFILE).",
+    "Failures with EMFILE or ENFILE (out of file descriptors).",
   ],
   ["connectionsActive", "platform_gate_connections_active", "Open client connections."],
   ["webSocketsActive", "platform_gate_websockets_active", "Open WebSockets."],
 ];
 
-/** What the metrics are read from. */
+/** Options of {@link GateMetrics}. */
 export interface GateMetricsOptions {
-  /** The blocks of the workers that live. */
+  /** The metric blocks of all running workers. */
   listBlocks: () => readonly MetricBlock[];
   planner: RoutePlanner;
   active: ActiveCounts;
   targets: SharedTargetState;
   countLiveWorkers: () => number;
   countRoutes: () => number;
-  /** Milliseconds since the workers' shared memory was allocated. */
+  /** Milliseconds since the shared memory was allocated. */
   readSharedMs: () => number;
 }
 
-/** Sums over all workers, dead ones included. */
+/** Sums over all workers, including those that have ended. */
 export interface GateTotals {
   requests: number;
   errors: number;
-  /** Requests by duration; one more entry than the bounds. */
+  /** Requests by duration; one more entry than {@link DURATION_BOUNDS_SECONDS}. */
   buckets: number[];
 }
 
-/** Requests under way by upstream URL. */
+/** Active requests by upstream URL. */
 export type ConnectionCounts = Record<string, number>;
 
-/** The merged metrics of one gateway; a collector for its registry. */
+/** Collector of the merged metrics of one gateway. */
 export class GateMetrics implements Collector {
   readonly name = "gate";
   readonly #options: GateMetricsOptions;
@@ -100,7 +108,7 @@ export class GateMetrics implements Collector {
     this.#options = options;
   }
 
-  /** Keeps the totals of a worker that has ended. */
+  /** Adds the totals of a worker that has ended. */
   retire(block: MetricBlock): void {
     this.#workersRetired++;
     for (const series of block.readSeries()) this.#keepSeries(series);
@@ -119,13 +127,13 @@ export class GateMetrics implements Collector {
     dropped: (reason, spans) => this.#keepCount(SPAN_LOSS_COUNTERS[reason], spans),
   };
 
-  /** Makes a target's cell ready for another target. */
+  /** Clears a target's slot for another target. */
   forgetTarget(slot: number): void {
     this.#retiredErrors.delete(slot);
     for (const block of this.#options.listBlocks()) block.clearTarget(slot);
   }
 
-  /** Sums since the gateway began. */
+  /** Sums since the gateway started. */
   readTotals(): GateTotals {
     const buckets = Array.from({ length: DURATION_BOUNDS_SECONDS.length + 1 }, () => 0);
     for (const series of this.#mergeSeries().values()) {
@@ -136,7 +144,7 @@ export class GateMetrics implements Collector {
     return { requests: this.#sumCounter("requests"), errors: this.#sumCounter("errors"), buckets };
   }
 
-  /** Requests, streams and WebSockets under way at every upstream in force. */
+  /** Active requests, streams and WebSockets of every upstream. */
   readConnections(): ConnectionCounts {
     const counts = new Map<string, number>();
     for (const { slot, url } of this.#options.planner.listTargets()) {
@@ -145,12 +153,12 @@ export class GateMetrics implements Collector {
     return Object.fromEntries(counts);
   }
 
-  /** Whether the target in this cell is out of traffic. */
+  /** True if the target in this slot is ejected. */
   isEjected(slot: number): boolean {
     return this.#options.targets.readEjectedUntilMs(slot) > this.#options.readSharedMs();
   }
 
-  /** Requests under way at the target in this cell. */
+  /** Number of active requests at the target in this slot. */
   countActive(slot: number): number {
     return this.#options.active.sum(slot);
   }
@@ -199,14 +207,14 @@ export class GateMetrics implements Collector {
     });
     return [
       ...shown,
-      scalar("gauge", "platform_gate_workers", "Workers that listen.", countLiveWorkers()),
+      scalar("gauge", "platform_gate_workers", "Listening workers.", countLiveWorkers()),
       scalar(
         "counter",
         "platform_gate_workers_replaced_total",
         "Workers that ended and were replaced.",
         this.#workersRetired,
       ),
-      scalar("gauge", "platform_gate_routes", "Routes in force.", countRoutes()),
+      scalar("gauge", "platform_gate_routes", "Active routes.", countRoutes()),
     ];
   }
 
@@ -239,7 +247,7 @@ export class GateMetrics implements Collector {
       {
         type: "gauge",
         name: "platform_gate_upstream_active",
-        help: "Requests, streams and WebSockets under way.",
+        help: "Active requests, streams and WebSockets.",
         samples: active,
       },
       {
@@ -251,7 +259,7 @@ export class GateMetrics implements Collector {
       {
         type: "gauge",
         name: "platform_gate_upstream_ejected",
-        help: "1 while the upstream is out of traffic.",
+        help: "1 while the upstream is ejected.",
         samples: ejected,
       },
     ];
@@ -266,7 +274,7 @@ export class GateMetrics implements Collector {
     return merged;
   }
 
-  /** Workers that keep dying while routes come and go must not fill the memory: merged are bounded as a worker's are. */
+  /** Bounds the retained series like those of a worker: repeated worker crashes must not exhaust memory. */
   #keepSeries(series: MetricSeries): void {
     const merged = this.#retiredSeries;
     const isKept = merged.size < METRIC_SERIES_MAX || merged.has(formatSeriesKey(series));

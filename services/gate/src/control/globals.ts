@@ -1,4 +1,4 @@
-// Turns the configuration's keys that are not routes into what workers run; certificate files are read and checked.
+// Converts the configuration without its routes to the workers' settings; reads and validates certificate files.
 import { X509Certificate } from "node:crypto";
 import { dirname, join } from "node:path";
 import { createSecureContext } from "node:tls";
@@ -14,7 +14,7 @@ import {
 import { type RouteDefaults, readPemFile } from "./resolve-route.ts";
 import { planConnections, type DescriptorShare } from "./descriptors.ts";
 
-/** What of the globals does not come from the configuration. */
+/** Global settings that do not come from the configuration. */
 export interface GlobalsContext {
   control: { socketPath: string; secret: string };
   internalRoutes: InternalRoute[];
@@ -23,7 +23,7 @@ export interface GlobalsContext {
   descriptors: DescriptorShare;
 }
 
-/** Builds the globals. Throws ConfigError where the certificate cannot be used. */
+/** Builds the global settings. Throws ConfigError if the certificate is not usable. */
 export function buildGlobals(
   config: GateConfig,
   context: GlobalsContext,
@@ -75,7 +75,7 @@ export function buildGlobals(
   };
 }
 
-/** What routes take from the configuration's keys where they give nothing of their own. */
+/** Defaults of the configuration for routes. */
 export function readRouteDefaults(config: GateConfig): RouteDefaults {
   return {
     bodyBytesMax: config.max_body_size,

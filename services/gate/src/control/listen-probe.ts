@@ -1,19 +1,19 @@
-// Finds out whether a port is free before workers share it: with SO_REUSEPORT a second gateway would start silently.
+// Checks that a port is free before workers share it: with SO_REUSEPORT, a second gateway would start silently.
 import { createServer } from "node:net";
 import { explainListenError } from "@platform/kernel/lifecycle";
 
-/** A place to listen at; the port is the real one. */
+/** An address with its actual port. */
 export interface ListenPlace {
   host: string;
   port: number;
 }
 
-/** Every address of this machine, IPv4 included where IPv6 is there. */
-export const ANY_HOST = "::";
+/** All addresses of this machine, including IPv4 if IPv6 is available. */
+const ANY_HOST = "::";
 
 /**
- * Binds the address for a moment, alone, and resolves with its real port. Throws an Error that names port, holder and
- * `remedy`, the option that changes it, where the address is taken or not this machine's.
+ * Briefly binds the address exclusively and returns it with its actual port. If the address is in use or not local,
+ * throws an Error that names the port, the process using it and `remedy`, the option that changes it.
  */
 export async function probeListenAddress(
   address: { host: string | undefined; port: number },
@@ -23,17 +23,17 @@ export async function probeListenAddress(
   let failure: unknown;
   for (const host of hosts) {
     try {
-      return { host, port: await bindForAMoment(host, address.port) };
+      return { host, port: await bindBriefly(host, address.port) };
     } catch (error) {
       failure = error;
-      // Without IPv6 the wildcard is IPv4's.
+      // Falls back to the IPv4 wildcard on machines without IPv6.
       if (!isAddressFamilyError(error)) break;
     }
   }
   throw await explainListenError(failure, address, remedy);
 }
 
-async function bindForAMoment(host: string, port: number): Promise<number> {
+async function bindBriefly(host: string, port: number): Promise<number> {
   const server = createServer();
   const listening = Promise.withResolvers<void>();
   server.once("error", listening.reject);

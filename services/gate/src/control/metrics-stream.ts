@@ -1,10 +1,10 @@
-// What the gateway did in the last second, once a second, for everyone who watches.
+// Live metrics: one update per second about the last second.
 import { DURATION_BOUNDS_SECONDS } from "../shared-state/index.ts";
 import type { ConnectionCounts, GateTotals } from "./gate-metrics.ts";
 
 const PERIOD_MS = 1000;
 
-/** One update of the live metrics. Rates are per second over the last second. */
+/** One update. Rates are per second over the last second. */
 export interface MetricsUpdate {
   /** ISO 8601, UTC. */
   timestamp: string;
@@ -13,16 +13,16 @@ export interface MetricsUpdate {
   request_rate: number;
   error_rate: number;
   active_connections: ConnectionCounts;
-  /** Of the requests that ended in the last second; null where there was none. */
+  /** Quantile of the requests that ended in the last second; null without requests. */
   p50_ms: number | null;
   p99_ms: number | null;
-  /** null: there is no response cache. */
+  /** Always null: the gateway has no response cache yet. */
   cache_hit_ratio: number | null;
-  /** Empty: there are no circuit breakers. */
+  /** Always empty: the gateway has no circuit breakers yet. */
   breakers: Record<string, string>;
 }
 
-/** What the stream reads. */
+/** Options of {@link MetricsStream}. */
 export interface MetricsStreamOptions {
   readTotals: () => GateTotals;
   readConnections: () => ConnectionCounts;
@@ -32,7 +32,7 @@ export interface MetricsStreamOptions {
   readMonotonicMs: () => number;
 }
 
-/** Measures each second and tells its listeners. */
+/** Computes an update every second and passes it to its listeners. */
 export class MetricsStream {
   readonly #options: MetricsStreamOptions;
   readonly #listeners = new Set<(update: MetricsUpdate) => void>();
@@ -51,23 +51,23 @@ export class MetricsStream {
     return this.#latest;
   }
 
-  /** Begins to measure. */
+  /** Starts the updates. */
   start(): void {
     this.#timer = setInterval(() => this.measure(), PERIOD_MS);
   }
 
-  /** Measures no more. */
+  /** Stops the updates. */
   stop(): void {
     clearInterval(this.#timer);
   }
 
-  /** Tells the listener every update; the returned function ends that. */
+  /** Calls the listener with every update; the returned function unsubscribes it. */
   subscribe(listener: (update: MetricsUpdate) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes one measurement since the one before. */
+  /** Computes an update since the previous one. */
   measure(): void {
     const totals = this.#options.readTotals();
     const atMs = this.#options.readMonotonicMs();
@@ -101,8 +101,8 @@ export class MetricsStream {
 }
 
 /**
- * The duration in ms that the share `quantile` of the requests stayed below, straight between the bounds of its bucket;
- * null where nothing was counted. What is slower than the last bound counts as that bound.
+ * Estimates a quantile in ms by linear interpolation between the bounds of its bucket; null without requests. Requests
+ * slower than the last bound count as that bound.
  */
 export function estimateQuantileMs(buckets: readonly number[], quantile: number): number | null {
   const total = buckets.reduce((sum, count) => sum + count, 0);

@@ -1,4 +1,4 @@
-// Where the overlay is kept: a file beside the configuration, replaced atomically, on disk before a change is answered.
+// Stores the overlay in a file next to the configuration: replaced atomically, synced before a change is acknowledged.
 import { open, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
@@ -12,25 +12,25 @@ import {
 
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Keeps an overlay across restarts, or says that it does not. */
+/** Storage of the overlay. */
 export interface OverlayStore {
-  /** The overlay as it was stored last; throws an Error that names the file where it cannot be used. */
+  /** Returns the stored overlay; throws an Error that names the file if it is not usable. */
   read: () => Promise<Overlay>;
-  /** Resolves when the overlay would survive a crash; throws `conflict` where it cannot be stored. */
+  /** Stores the overlay durably; throws `conflict` if that fails. */
   write: (overlay: Overlay) => Promise<void>;
 }
 
-/** The overlay's path: beside the configuration file, even where that does not exist. */
+/** The path of the overlay, next to the configuration file, which may not exist. */
 export function getOverlayPath(configPath: string): string {
   return `${configPath}.overlay.json`;
 }
 
-/** A store in the file at `path`. */
+/** Creates a store in the file at `path`. */
 export function createOverlayFile(path: string): OverlayStore {
   return { read: () => readOverlay(path), write: (overlay) => writeOverlay(path, overlay) };
 }
 
-/** A store that begins with what is on disk and keeps changes until the process ends. */
+/** Creates a store that starts with the overlay on disk and keeps changes in memory. */
 export function createEphemeralOverlay(path: string): OverlayStore {
   let held: Overlay | undefined;
   return {
@@ -56,7 +56,7 @@ async function readOverlay(path: string): Promise<Overlay> {
     return decodeOverlay(text);
   } catch (cause) {
     throw new Error(
-      `the overlay ${path} cannot be used: ${describe(cause)}. Restore it, or remove what it holds with "platform-gate overlay clear".`,
+      `the overlay ${path} is not usable: ${describe(cause)}. Restore it, or remove it with "platform-gate overlay clear".`,
       { cause },
     );
   }
@@ -70,7 +70,7 @@ async function writeOverlay(path: string, overlay: Overlay): Promise<void> {
   } catch (cause) {
     throw new PlatformError(
       "conflict",
-      `the change was refused, because it would not survive a restart: ${path} cannot be written (${getErrorCode(cause) ?? "unknown error"}). Make the folder writable, or start the gateway with --ephemeral.`,
+      `the change was refused because it would be lost on a restart: ${path} cannot be written (${getErrorCode(cause) ?? "unknown error"}). Make the folder writable, or start the gateway with --ephemeral.`,
       { cause },
     );
   }
@@ -89,7 +89,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 async function syncFolder(folder: string): Promise<void> {
-  // A folder cannot be opened for this on Windows, where a rename is on disk with the file.
+  // Windows cannot open a folder; a rename is durable there without this.
   if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {

@@ -1,4 +1,4 @@
-// The overlay: what the API changed on top of the configuration's routes, as upserts and tombstones.
+// The overlay: changes made through the API on top of the configured routes, as upserts and tombstones.
 import { createHash } from "node:crypto";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
@@ -7,13 +7,13 @@ import { stringifySorted } from "./sorted-json.ts";
 
 const FORMAT_VERSION = 1;
 
-/** Names a route. */
+/** Identifies a route. */
 export interface RouteName {
   readonly prefix: string;
   readonly host?: string;
 }
 
-/** Changes on top of a base. A key is in one of the two maps at most. */
+/** Changes on top of a base. A key is in at most one of the two maps. */
 export interface Overlay {
   readonly upserts: ReadonlyMap<RouteKey, RouteConfig>;
   readonly tombstones: ReadonlyMap<RouteKey, RouteName>;
@@ -22,20 +22,20 @@ export interface Overlay {
 /** Routes by key. */
 export type RouteConfigs = ReadonlyMap<RouteKey, RouteConfig>;
 
-/** The overlay that changes nothing. */
+/** An overlay without changes. */
 export const EMPTY_OVERLAY: Overlay = { upserts: new Map(), tombstones: new Map() };
 
-/** Whether the overlay changes nothing. */
+/** True if the overlay has no changes. */
 export function isEmptyOverlay(overlay: Overlay): boolean {
   return overlay.upserts.size === 0 && overlay.tombstones.size === 0;
 }
 
-/** Routes by key; of two with one key the last counts (the schema refuses such documents). */
+/** Indexes routes by key; the last of two routes with the same key wins, but the schema refuses duplicates. */
 export function indexRoutes(routes: readonly RouteConfig[]): RouteConfigs {
   return new Map(routes.map((route) => [makeRouteKey(route.host, route.prefix), route]));
 }
 
-/** The base with the overlay's changes: base order first, then what the overlay added. */
+/** Applies the overlay to the base: routes of the base in their order, then added routes. */
 export function applyOverlay(base: RouteConfigs, overlay: Overlay): RouteConfigs {
   const result = new Map<RouteKey, RouteConfig>();
   for (const [key, route] of base) {
@@ -45,7 +45,7 @@ export function applyOverlay(base: RouteConfigs, overlay: Overlay): RouteConfigs
   return result;
 }
 
-/** The overlay after one route was set. What equals the base leaves no trace, so that the base stays in charge of it. */
+/** Sets one route in the overlay. A route equal to the base is not stored, so that later changes of the base apply. */
 export function upsertRoute(overlay: Overlay, base: RouteConfigs, route: RouteConfig): Overlay {
   const key = makeRouteKey(route.host, route.prefix);
   const upserts = new Map(overlay.upserts);
@@ -57,7 +57,7 @@ export function upsertRoute(overlay: Overlay, base: RouteConfigs, route: RouteCo
   return { upserts, tombstones };
 }
 
-/** The overlay after one route was removed; a tombstone where the base would bring it back. */
+/** Removes one route in the overlay, with a tombstone if the base contains it. */
 export function removeRoute(overlay: Overlay, base: RouteConfigs, name: RouteName): Overlay {
   const key = makeRouteKey(name.host, name.prefix);
   const upserts = new Map(overlay.upserts);
@@ -67,7 +67,7 @@ export function removeRoute(overlay: Overlay, base: RouteConfigs, name: RouteNam
   return { upserts, tombstones };
 }
 
-/** The smallest overlay that makes `routes` of the base. */
+/** Computes the smallest overlay that turns the base into `routes`. */
 export function replaceRoutes(base: RouteConfigs, routes: RouteConfigs): Overlay {
   const upserts = new Map<RouteKey, RouteConfig>();
   const tombstones = new Map<RouteKey, RouteName>();
@@ -81,7 +81,7 @@ export function replaceRoutes(base: RouteConfigs, routes: RouteConfigs): Overlay
   return { upserts, tombstones };
 }
 
-/** The overlay's text on disk: format version, checksum, content. */
+/** Encodes the overlay for the disk: format version, checksum, content. */
 export function encodeOverlay(overlay: Overlay): string {
   const content = {
     upserts: [...overlay.upserts.values()],
@@ -91,7 +91,7 @@ export function encodeOverlay(overlay: Overlay): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Reads what {@link encodeOverlay} wrote. Throws an Error that says what is wrong with the text. */
+/** Decodes the output of {@link encodeOverlay}. Throws an Error that describes the fault. */
 export function decodeOverlay(text: string): Overlay {
   let document: unknown;
   try {
@@ -106,17 +106,17 @@ export function decodeOverlay(text: string): Overlay {
     );
   }
   const parsed = overlaySchema.safeParse(document);
-  if (!parsed.success) throw new Error("it does not have the form of an overlay");
+  if (!parsed.success) throw new Error("it is not an overlay");
   const { sha256, upserts, tombstones } = parsed.data;
   if (digest({ upserts, tombstones }) !== sha256) {
-    throw new Error("its checksum does not match: it was damaged, or changed by hand");
+    throw new Error("its checksum does not match: it is damaged or was edited");
   }
   const routes = upserts.map((value) => {
     const route = routeSchema.safeParse(value);
     if (route.success) return route.data;
     const issue = route.error.issues[0];
     throw new Error(
-      `this release refuses its route ${JSON.stringify(value["prefix"])}: ${issue?.path.join(".")} ${issue?.message}`,
+      `its route ${JSON.stringify(value["prefix"])} is invalid: ${issue?.path.join(".")} ${issue?.message}`,
     );
   });
   return {
@@ -130,7 +130,7 @@ export function decodeOverlay(text: string): Overlay {
   };
 }
 
-/** Whether two routes say the same, whatever the order of their keys. */
+/** True if two routes are equal, regardless of the order of their keys. */
 export function isSameRoute(left: RouteConfig, right: RouteConfig): boolean {
   return stringifySorted(left) === stringifySorted(right);
 }

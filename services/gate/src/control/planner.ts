@@ -1,30 +1,30 @@
-// Gives routes and upstreams their cells in shared memory, and takes them back when nothing uses them any more.
+// Assigns slots in shared memory to routes and upstreams, and releases them when they are no longer used.
 import { PlatformError } from "@platform/kernel/errors";
 import { type RouteKey, type RouteSpec, SlotTable } from "../shared-state/index.ts";
 import type { RouteDiff } from "./differ.ts";
 
-/** How many cells there are and how they are made ready for another owner. */
+/** Options of {@link RoutePlanner}. */
 export interface PlannerOptions {
   routesMax: number;
   targetsMax: number;
-  /** How long a released cell rests; longer than any stream of a removed route may live. */
-  restMs: number;
+  /** Delay before a released slot is reused; longer than the drain timeout of removed routes. */
+  reuseDelayMs: number;
   readNowMs: () => number;
   onRouteReuse: (slot: number) => void;
   onTargetReuse: (slot: number) => void;
 }
 
-/** A diff with its cells assigned; nothing of it is in force before {@link commit}. */
+/** A diff with assigned slots; it has no effect before {@link commit}. */
 export interface PlannedChange {
   upsert: RouteSpec[];
   remove: RouteKey[];
-  /** Makes the change the planner's own: cells of what is gone begin to rest. */
+  /** Commits the change and releases the slots of removed routes. */
   commit: () => void;
-  /** Gives back what the change took. */
+  /** Releases the slots that the change acquired. */
   rollBack: () => void;
 }
 
-/** A target that some route uses. */
+/** A target used by a route. */
 export interface UsedTarget {
   slot: number;
   url: string;
@@ -35,7 +35,7 @@ interface Held {
   targetKeys: string[];
 }
 
-/** The planner of one process. */
+/** Assigns the slots of one process. */
 export class RoutePlanner {
   readonly #routeSlots: SlotTable;
   readonly #targetSlots: SlotTable;
@@ -43,23 +43,23 @@ export class RoutePlanner {
   readonly #labels: MetricLabels;
 
   constructor(options: PlannerOptions) {
-    const { restMs, readNowMs } = options;
+    const { reuseDelayMs, readNowMs } = options;
     this.#routeSlots = new SlotTable({
       slotsMax: options.routesMax,
-      restMs,
+      reuseDelayMs,
       readNowMs,
       onReuse: options.onRouteReuse,
     });
     this.#targetSlots = new SlotTable({
       slotsMax: options.targetsMax,
-      restMs,
+      reuseDelayMs,
       readNowMs,
       onReuse: options.onTargetReuse,
     });
     this.#labels = new MetricLabels(options.routesMax * 2);
   }
 
-  /** Assigns cells to what is new or changed. Throws `insufficient_storage` where there are none left. */
+  /** Assigns slots to new and changed routes. Throws `insufficient_storage` if there are not enough. */
   plan(diff: RouteDiff): PlannedChange {
     const taken: { table: SlotTable; key: string }[] = [];
     const rollBack = (): void => {
@@ -71,7 +71,7 @@ export class RoutePlanner {
         rollBack();
         throw new PlatformError(
           "insufficient_storage",
-          `there is no room for another ${what}; cells of removed ones become free after some minutes`,
+          `the maximum number of ${what}s is reached; removed ones count for some more minutes`,
         );
       }
       taken.push({ table, key });
@@ -97,12 +97,12 @@ export class RoutePlanner {
     };
   }
 
-  /** The cells of the route in force; undefined where there is no such route. */
+  /** The spec of an active route; undefined if there is no such route. */
   findSpec(key: RouteKey): RouteSpec | undefined {
     return this.#held.get(key)?.spec;
   }
 
-  /** Every upstream in force once, with the first URL that leads there. */
+  /** Lists every upstream once, with the first of its URLs. */
   listTargets(): UsedTarget[] {
     const bySlot = new Map<number, string>();
     for (const { spec } of this.#held.values()) {
@@ -113,7 +113,7 @@ export class RoutePlanner {
     return [...bySlot].map(([slot, url]) => ({ slot, url }));
   }
 
-  /** The label that a metrics id stands for. */
+  /** The label of a metrics ID. */
   findLabel(metricsId: number): string {
     return this.#labels.findLabel(metricsId);
   }
@@ -143,7 +143,7 @@ const NO_ROUTE_LABEL = "none";
 const OTHER_LABEL = "other";
 const OTHER_ID = 1;
 
-/** Numbers for the `route` label: one label keeps its number, and past the bound all share one. */
+/** IDs of `route` labels: a label keeps its ID; labels beyond the maximum share one. */
 class MetricLabels {
   readonly #idsMax: number;
   readonly #ids = new Map<string, number>();

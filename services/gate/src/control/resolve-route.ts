@@ -1,4 +1,4 @@
-// Turns a validated route into what workers run: defaults filled in, certificate files read and checked.
+// Resolves a validated route: fills in defaults, reads and validates certificate files.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -18,14 +18,14 @@ import {
 } from "../shared-state/index.ts";
 
 const PEM_BYTES_MAX = 1_048_576;
-/** Where a route's `auth` finds what it does not say. */
+/** Configuration keys that a route's `auth` inherits. */
 const INHERITED_KEYS: Readonly<Record<string, string>> = {
   jwks_url: "jwks_url",
   issuer: "jwt_issuer",
   audience: "jwt_audience",
 };
 
-/** What routes take where they give nothing of their own. */
+/** Defaults of routes. */
 export interface RouteDefaults {
   bodyBytesMax: number;
   timeouts: RouteTimeouts;
@@ -35,26 +35,26 @@ export interface RouteDefaults {
   cutFields: readonly string[];
 }
 
-/** A route ready to be given its cells in shared memory. */
+/** A route with all its settings but without slots in shared memory. */
 export interface ResolvedRoute {
   key: RouteKey;
-  /** Stands for the route in metrics. */
+  /** The route's label in metrics. */
   label: string;
   config: RouteConfig;
-  /** The configuration as JSON with sorted keys: equal for routes that say the same. */
+  /** The configuration as canonical JSON: equal for equal configurations. */
   text: string;
-  /** Everything but the cells, which the planner adds. */
+  /** The spec without slots, which the planner assigns. */
   spec: Omit<RouteSpec, "slot" | "metricsId" | "targets"> & { targets: Omit<TargetSpec, "slot">[] };
-  /** One key for each target, equal for equal upstreams. */
+  /** One key per target, equal for equal upstreams. */
   targetKeys: string[];
-  /** Equal for routes that would behave the same: what the differ compares. */
+  /** Hash of the spec: equal for routes with equal behavior. */
   fingerprint: string;
 }
 
-/** Reads a PEM file; the differ's tests pass their own. */
+/** Reads a PEM file. */
 export type ReadPem = (path: string) => string;
 
-/** Compiles one route. Throws `validation_failed` that names key and file where a certificate cannot be used. */
+/** Resolves one route. Throws `validation_failed` with key and file if a certificate is not usable. */
 export function resolveRoute(
   config: RouteConfig,
   defaults: RouteDefaults,
@@ -100,7 +100,7 @@ export function resolveRoute(
 export function readPemFile(path: string): string {
   const bytes = readFileSync(path);
   if (bytes.length > PEM_BYTES_MAX)
-    throw new Error(`the file has more than ${PEM_BYTES_MAX} bytes`);
+    throw new Error(`the file is larger than ${PEM_BYTES_MAX} bytes`);
   return bytes.toString("utf8");
 }
 
@@ -119,7 +119,7 @@ function resolveAuth(config: RouteConfig, label: string, defaults: RouteDefaults
   const take = (key: string, own: string | undefined, inherited: string | undefined): string => {
     const value = own ?? inherited;
     if (value !== undefined) return value;
-    const fault = `is required, or ${INHERITED_KEYS[key]} for all routes: tokens that were made for others must not pass`;
+    const fault = `is required, or ${INHERITED_KEYS[key]} for all routes: tokens for other services must be rejected`;
     throw refuse(label, `auth.${key}`, undefined, fault);
   };
   return {
@@ -177,12 +177,12 @@ function checkPem(
 ): void {
   if (material === undefined) return;
   if (material.ca !== undefined && !material.ca.includes("-----BEGIN CERTIFICATE-----")) {
-    throw refuse(label, key, path, "holds no PEM certificate");
+    throw refuse(label, key, path, "contains no PEM certificate");
   }
   try {
     createSecureContext(material);
   } catch (cause) {
-    throw refuse(label, key, path, `cannot be used: ${describe(cause)}`);
+    throw refuse(label, key, path, `is not usable: ${describe(cause)}`);
   }
 }
 

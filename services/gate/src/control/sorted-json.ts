@@ -1,6 +1,6 @@
-// One text for equal values: what fingerprints, entity tags and checksums are made of.
+// Canonical JSON for fingerprints, entity tags and checksums.
 
-/** JSON with sorted keys: equal texts for equal values. */
+/** Serializes JSON with sorted keys: equal values produce equal texts. */
 export function stringifySorted(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === "object" && inner !== null && !Array.isArray(inner)

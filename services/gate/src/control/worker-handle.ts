@@ -1,4 +1,4 @@
-// One data-plane thread as the control plane sees it: what was sent, what was acknowledged, whether it still speaks.
+// The control plane's handle of one worker thread: messages, acknowledgements and liveness.
 import { Worker } from "node:worker_threads";
 import type { Logger } from "@platform/kernel/log";
 import {
@@ -14,45 +14,45 @@ import {
   allocateMetricBlock,
 } from "../shared-state/index.ts";
 
-/** What a change holds, before it has a number. */
+/** A change without a sequence number. */
 export interface Change {
   globals?: GlobalSpec;
   upsert: readonly RouteSpec[];
   remove: readonly RouteKey[];
 }
 
-/** What the readiness probe answers. */
+/** Response of the readiness probe. */
 export interface Readiness {
   up: boolean;
   checks: Record<string, string>;
 }
 
-/** What became of a change on one worker; `gone`: it ended before it answered. */
+/** Outcome of a change on one worker; `gone`: the worker ended before it replied. */
 export type ChangeOutcome =
   | { kind: "applied" }
   | { kind: "failed"; message: string }
   | { kind: "gone" };
 
-/** What a handle needs. */
+/** Options of {@link WorkerHandle}. */
 export interface WorkerHandleOptions {
   entry: URL;
   init: Omit<WorkerInit, "metrics">;
   log: Logger;
-  /** How long an answer to a change may take, and how long the thread may show no life, in ms. */
+  /** Timeout for the reply to a change, and for the heartbeat, in ms. */
   silentMs: number;
   stuckMs: number;
-  /** How long the thread may take from its start to listening, in ms. */
+  /** Timeout from the start of the thread until it listens, in ms. */
   startMs: number;
-  /** Called once, when the thread has ended, with the reason. */
+  /** Called once with the reason when the thread has ended. */
   onGone: (handle: WorkerHandle, reason: string) => void;
 }
 
 const TICK_MS = 100;
-/** What each route of a large change adds to the time that it may take. */
+/** Additional time per route for a large change. */
 const ROUTE_MS = 1;
-/** Routes of one message: reading more at a time would hold requests up. */
+/** Routes per message: deserializing more at once would delay requests. */
 const PART_ROUTES = 256;
-/** How long after its deadline a draining thread may take to say that it is done. */
+/** Grace period after the drain deadline before the thread is terminated. */
 const DRAIN_GRACE_MS = 500;
 
 interface Waiting {
@@ -61,7 +61,7 @@ interface Waiting {
   settle: (outcome: ChangeOutcome) => void;
 }
 
-/** A worker thread and the conversation with it. */
+/** A worker thread and its protocol. */
 export class WorkerHandle {
   readonly index: number;
   readonly metrics: MetricBlock;
@@ -74,7 +74,7 @@ export class WorkerHandle {
   #waiting: Waiting[] = [];
   #reopening: (() => void)[] = [];
   #seq = 0;
-  /** Changes are sent one after the other. */
+  /** The previous change: changes are sent one after another. */
   #sending: Promise<unknown> = Promise.resolve();
   #port: number | undefined;
   #hasState = false;
@@ -97,11 +97,11 @@ export class WorkerHandle {
     this.#worker.on("message", (message: FromWorker) => this.#receive(message));
     this.#worker.on("error", (error: unknown) => this.#fail(`it threw ${describe(error)}`));
     this.#worker.on("exit", (code) => this.#finish(code));
-    // Ticks are counted instead of reading a clock: a machine that slept has not made its workers silent.
+    // Counts ticks instead of reading a clock, so that suspending the machine does not count as silence.
     this.#ticker = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Resolves with the port when the thread listens; rejects where it cannot. */
+  /** Resolves with the port when the thread listens; rejects if it cannot. */
   get started(): Promise<number> {
     return this.#started.promise;
   }
@@ -111,30 +111,30 @@ export class WorkerHandle {
     return this.#gone.promise;
   }
 
-  /** Whether the thread listens with its routes and has not ended. */
+  /** True while the thread listens with its routes. */
   get isLive(): boolean {
     return this.#port !== undefined && this.#hasState && !this.#over;
   }
 
-  /** Sends the first change, which holds everything, and the readiness; `started` waits for both. */
+  /** Sends the first change, which contains everything, and the readiness; `started` waits for both. */
   begin(change: Change, readiness: Readiness): void {
     this.#startTicksLeft += countTicks(change.upsert.length * ROUTE_MS);
     this.send({ type: "readiness", ...readiness });
     void this.apply(change).then((outcome) => {
       this.#hasState = outcome.kind === "applied";
-      if (outcome.kind === "failed") this.#fail(`it refused its first state: ${outcome.message}`);
+      if (outcome.kind === "failed") this.#fail(`it refused its initial state: ${outcome.message}`);
       else if (this.#hasState && this.#port !== undefined) this.#started.resolve(this.#port);
     });
   }
 
-  /** Sends the next change. A thread that does not answer in time is ended, and the outcome is `gone`. */
+  /** Sends the next change. A thread that does not reply in time is terminated, with the outcome `gone`. */
   apply(change: Change): Promise<ChangeOutcome> {
     const outcome = this.#sending.then(() => this.#sendChange(change));
     this.#sending = outcome;
     return outcome;
   }
 
-  /** Sends a change, a large one in parts: each is sent when the thread has read the one before. */
+  /** Sends a change; a large one in parts, each after the previous one is acknowledged. */
   async #sendChange(change: Change): Promise<ChangeOutcome> {
     let at = 0;
     for (; change.upsert.length - at > PART_ROUTES; at += PART_ROUTES) {
@@ -161,12 +161,12 @@ export class WorkerHandle {
     });
   }
 
-  /** Sends a word that is not answered. */
+  /** Sends a message without waiting for a reply. */
   send(message: ToWorker): void {
     if (!this.#over) this.#worker.postMessage(message);
   }
 
-  /** Has the access log opened again; resolves also where the thread ends instead. */
+  /** Reopens the access log; also resolves if the thread ends. */
   reopenAccessLog(): Promise<void> {
     if (!this.isLive) return Promise.resolve();
     return new Promise((resolve) => {
@@ -175,7 +175,7 @@ export class WorkerHandle {
     });
   }
 
-  /** Lets the thread finish its exchanges, then ends it; resolves with how many were cut. */
+  /** Drains the thread, then terminates it; resolves with the number of exchanges cut by the deadline. */
   async drain(deadlineMs: number): Promise<number> {
     if (this.#over) return 0;
     this.send({ type: "drain", deadlineMs });
@@ -187,7 +187,7 @@ export class WorkerHandle {
     return cut;
   }
 
-  /** Ends the thread at once. */
+  /** Terminates the thread immediately. */
   async end(): Promise<void> {
     if (!this.#over) await this.#worker.terminate();
     await this.#gone.promise;
@@ -210,7 +210,7 @@ export class WorkerHandle {
         return;
       case "route-drained":
         if (message.cut > 0) {
-          this.#options.log.warn("streams of a removed route were cut at the deadline", {
+          this.#options.log.warn("drain deadline cut streams of a removed route", {
             route: message.key,
             cut: message.cut,
           });
@@ -243,16 +243,16 @@ export class WorkerHandle {
     }
     const oldest = this.#waiting[0];
     if (oldest !== undefined && --oldest.ticksLeft <= 0) {
-      this.#fail("it did not take up a change in time");
+      this.#fail("it did not apply a change in time");
       return;
     }
     const heartbeat = this.metrics.readCounter("heartbeatMs");
     this.#stuckTicks = heartbeat === this.#heartbeat ? this.#stuckTicks + 1 : 0;
     this.#heartbeat = heartbeat;
-    if (this.#stuckTicks >= countTicks(this.#options.stuckMs)) this.#fail("it shows no life");
+    if (this.#stuckTicks >= countTicks(this.#options.stuckMs)) this.#fail("it does not respond");
   }
 
-  /** Ends a thread that is of no use any more; the first reason counts. */
+  /** Terminates the thread; the first reason is kept. */
   #fail(reason: string): void {
     if (this.#over || this.#reason !== "") return;
     this.#reason = reason;
@@ -283,5 +283,5 @@ function describe(error: unknown): string {
 }
 
 function ignoreRejection(): void {
-  // The rejection is for those who wait for the start; a replacement's failure is told by `onGone`.
+  // Only the initial start awaits this promise; failures of replacements are reported through `onGone`.
 }

@@ -1,4 +1,4 @@
-// The data-plane threads together: they get every change, and one that dies is replaced with the state in force.
+// The pool of worker threads: all of them receive every change, and a thread that ends is replaced.
 import { setTimeout as delay } from "node:timers/promises";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
@@ -15,24 +15,24 @@ import { type Change, type Readiness, WorkerHandle } from "./worker-handle.ts";
 
 const BACKOFF_MIN_MS = 100;
 const BACKOFF_MAX_MS = 10_000;
-/** A thread that lived this long starts its backoff anew. */
+/** A thread that ran this long resets its backoff. */
 const STEADY_MS = 30_000;
 
-/** What a fleet needs. */
+/** Options of {@link WorkerPool}. */
 export interface WorkerPoolOptions {
   entry: URL;
-  /** One place for each thread: its column in shared memory and its listener. */
+  /** Index in shared memory and listener of each thread. */
   places: readonly { workerIndex: number; listen: WorkerInit["listen"] }[];
   shared: SharedBuffers;
   log: Logger;
   silentMs: number;
   stuckMs: number;
   startMs: number;
-  /** Called with the metrics of a thread that has ended, whose totals must not be lost. */
+  /** Called with the metrics of a thread that has ended, to retain its totals. */
   onRetired: (metrics: MetricBlock) => void;
 }
 
-/** Threads that all have the same routes and globals. */
+/** Worker threads with the same routes and global settings. */
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #active: ActiveCounts;
@@ -50,7 +50,7 @@ export class WorkerPool {
     for (const route of routes) this.#routes.set(route.key, route);
   }
 
-  /** Starts every thread; rejects, with none left running, where one of them cannot start. */
+  /** Starts all threads; if one cannot start, ends the others and rejects. */
   async start(): Promise<void> {
     for (const place of this.#options.places) this.#spawn(place);
     const starts = [...this.#handles.values()].map((handle) => handle.started);
@@ -62,19 +62,19 @@ export class WorkerPool {
     }
   }
 
-  /** How many threads listen. */
+  /** Number of listening threads. */
   countLive(): number {
     return [...this.#handles.values()].filter((handle) => handle.isLive).length;
   }
 
-  /** The metrics of the threads that have not ended. */
+  /** Metrics of the running threads. */
   listMetrics(): MetricBlock[] {
     return [...this.#handles.values()].map((handle) => handle.metrics);
   }
 
   /**
-   * Resolves when every live thread acts on the change. Where one refuses it, the others go back to what they had and
-   * the call throws `internal` with the thread's reason. Calls must not overlap.
+   * Applies a change to all threads. If one refuses it, the others revert to their previous state and the call throws
+   * `internal` with the reason. Calls must not overlap.
    */
   async apply(change: Change): Promise<void> {
     const undo = this.#takeUp(change);
@@ -88,18 +88,18 @@ export class WorkerPool {
     throw new PlatformError("internal", `a worker refused the change: ${refusal.message}`);
   }
 
-  /** Tells every thread what its readiness probe answers. */
+  /** Sets the response of the readiness probe in all threads. */
   setReadiness(up: boolean, checks: Record<string, string>): void {
     this.#readiness = { up, checks };
     for (const handle of this.#handles.values()) handle.send({ type: "readiness", up, checks });
   }
 
-  /** Has the access log opened again by every thread. */
+  /** Reopens the access log in all threads. */
   async reopenAccessLog(): Promise<void> {
     await Promise.all([...this.#handles.values()].map((handle) => handle.reopenAccessLog()));
   }
 
-  /** Ends every thread after its exchanges, or at the deadline; resolves with how many were cut. */
+  /** Drains all threads, then ends them; resolves with the number of exchanges cut by the deadline. */
   async drain(deadlineMs: number): Promise<number> {
     this.#stopping.abort();
     const cuts = await Promise.all(
@@ -108,13 +108,13 @@ export class WorkerPool {
     return cuts.reduce((sum, cut) => sum + cut, 0);
   }
 
-  /** Ends every thread at once. */
+  /** Ends all threads immediately. */
   async end(): Promise<void> {
     this.#stopping.abort();
     await Promise.all([...this.#handles.values()].map((handle) => handle.end()));
   }
 
-  /** Makes the change the state that new threads begin with; returns its opposite. */
+  /** Applies the change to the initial state of new threads; returns the inverse change. */
   #takeUp(change: Change): Change {
     const upsert: RouteSpec[] = [];
     const remove: RouteKey[] = [];
@@ -166,7 +166,7 @@ export class WorkerPool {
     const count = lived > STEADY_MS ? 1 : (past?.count ?? 0) + 1;
     this.#failures.set(gone.index, { count, startedMs: performance.now() });
     const waitMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(count - 1, 10));
-    this.#options.log.error("a worker is gone and will be replaced", {
+    this.#options.log.error("worker ended and will be replaced", {
       worker: gone.index,
       reason,
       wait_ms: waitMs,

@@ -1,4 +1,4 @@
-// The gateway's other endpoints: connections, reload, the live metrics' path, and what is not built yet.
+// Admin endpoints: connections, reload, live metrics, and endpoints that are not available yet.
 import { PlatformError } from "@platform/kernel/errors";
 import { type ApiMethod, type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
@@ -6,18 +6,18 @@ import { NOT_AVAILABLE_YET } from "../config/value.ts";
 import { readChangeRequest } from "./request.ts";
 import type { RoutesApiOptions } from "./routes-api.ts";
 
-/** The path of the live metrics' WebSocket. */
+/** Path of the live metrics WebSocket. */
 export const METRICS_SOCKET_PATH = "/api/v1/admin/metrics/ws";
 
 const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: string][] = [
   [["POST"], "/api/v1/routes/register", "Register a service's routes"],
-  [["GET"], "/api/v1/admin/middleware", "The middleware"],
+  [["GET"], "/api/v1/admin/middleware", "List middleware"],
   [["POST", "DELETE"], "/api/v1/admin/middleware/{name}", "Register or remove middleware"],
-  [["DELETE"], "/api/v1/admin/cache", "Forget cached answers"],
-  [["POST"], "/api/v1/admin/policy/reload", "Read the policies anew"],
+  [["DELETE"], "/api/v1/admin/cache", "Purge the response cache"],
+  [["POST"], "/api/v1/admin/policy/reload", "Reload policies"],
   [["POST"], "/api/v1/admin/policy/revoke", "Revoke a user's sessions"],
-  [["GET", "POST"], "/api/v1/admin/api-keys", "Tenants' API keys"],
-  [["GET", "DELETE"], "/api/v1/admin/api-keys/{id}", "A tenant's API key"],
+  [["GET", "POST"], "/api/v1/admin/api-keys", "List or create API keys of tenants"],
+  [["GET", "DELETE"], "/api/v1/admin/api-keys/{id}", "Show or revoke an API key"],
   [["GET", "POST"], "/api/v1/admin/ai-billing", "Token billing and budgets"],
   [["GET"], "/api/v1/admin/ai-cost-attribution", "Token costs by route"],
   [["POST"], "/api/v1/gitops/webhook", "Pull the configuration and reload"],
@@ -25,7 +25,7 @@ const UNBUILT: readonly [methods: readonly ApiMethod[], path: string, summary: s
   [["GET"], "/ui/{path*}", "The console"],
 ];
 
-/** The operations. */
+/** Creates the admin routes. */
 export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
   const own = { tag: "Operation", answerType: "application/json" } as const;
   return [
@@ -33,7 +33,7 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
       ...own,
       method: "GET",
       path: "/api/v1/admin/connections",
-      summary: "Requests, streams and WebSockets under way by upstream",
+      summary: "Active requests, streams and WebSockets by upstream",
       answer: z.record(z.string(), z.int()),
       handle: () => options.metrics.readConnections(),
     }),
@@ -41,8 +41,8 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
       ...own,
       method: "POST",
       path: "/api/v1/admin/reload",
-      summary: "Read configuration, overlay and certificates anew",
-      problems: { 400: "What was read does not validate; nothing has changed" },
+      summary: "Reload configuration, overlay and certificates",
+      problems: { 400: "The configuration is invalid; nothing has changed" },
       handle: async (exchange) => {
         const report = await options.controller.reload(readChangeRequest(exchange));
         exchange.answerHeaders.set("ETag", report.etag);
@@ -54,12 +54,16 @@ export function createAdminRoutes(options: RoutesApiOptions): ApiRoute[] {
       ...own,
       method: "GET",
       path: METRICS_SOCKET_PATH,
-      summary: "Live metrics: a WebSocket with one update a second",
-      problems: { 426: "The request is not an upgrade to WebSocket" },
+      summary: "Live metrics: a WebSocket with one update per second",
+      problems: { 426: "The request is not a WebSocket upgrade" },
       handle: () => {
-        throw new PlatformError("upgrade_required", "this path speaks WebSocket only", {
-          headers: { Upgrade: "websocket", Connection: "Upgrade" },
-        });
+        throw new PlatformError(
+          "upgrade_required",
+          "this path accepts only WebSocket connections",
+          {
+            headers: { Upgrade: "websocket", Connection: "Upgrade" },
+          },
+        );
       },
     }),
     ...UNBUILT.flatMap(([methods, path, summary]) =>

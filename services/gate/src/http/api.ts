@@ -1,4 +1,4 @@
-// The gateway's API: the shared frame of every service's API around the gateway's own operations.
+// The gateway's API.
 import { type Api, type ApiOptions, createApi } from "@platform/kernel/http";
 import { MetricRegistry } from "@platform/kernel/metrics";
 import { GATE_VERSION } from "../config/document.ts";
@@ -9,17 +9,17 @@ import { describeRoutes } from "./openapi.ts";
 import { createWorkerGuard } from "./request.ts";
 import { type RoutesApiOptions, createRouteRoutes } from "./routes-api.ts";
 
-/** What the API works with. */
+/** Options of {@link createGateApi}. */
 export type GateApiOptions = RoutesApiOptions &
   Pick<ApiOptions, "clock" | "health" | "logger" | "tracer"> & {
-    /** What `/metrics` shows. */
+    /** Metrics of `/metrics`. */
     registry: MetricRegistry;
     stream: MetricsStream;
-    /** Asked for with every request; the workers know it. */
+    /** Secret that every request must carry; the workers add it. */
     secret: string;
   };
 
-/** Builds the API. */
+/** Creates the API. */
 export function createGateApi(options: GateApiOptions): Api {
   const { clock, health, logger, tracer, registry, controller } = options;
   return createApi({
@@ -42,8 +42,8 @@ export function createGateApi(options: GateApiOptions): Api {
 }
 
 /**
- * Shows another registry. The workers count every request, those for own paths too: what the frame counts of the API
- * would be counted twice beside it.
+ * Renders another registry. The workers already count all requests, including those of internal routes: the metrics that
+ * the API framework registers itself would count them twice.
  */
 class ScrapeRegistry extends MetricRegistry {
   readonly #shown: MetricRegistry;

@@ -1,4 +1,4 @@
-// GET and POST /api/v1/admin/console/sync: the whole of it at once.
+// GET and POST /api/v1/admin/console/sync.
 import { type ApiRoute, defineRoute } from "@platform/kernel/http";
 import * as z from "zod";
 import { routesSchema } from "../config/document.ts";
@@ -7,10 +7,10 @@ import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 import { type RoutesApiOptions, viewRoutes } from "./routes-api.ts";
 
-/** Where the console synchronises. */
+/** Path of the console synchronization. */
 export const CONSOLE_SYNC_PATH = "/api/v1/admin/console/sync";
 
-/** The body of a synchronisation; the other options of the snapshot may stand in it and are not read. */
+/** The body of a synchronization; fields of the snapshot other than `routes` are accepted and ignored. */
 export const syncSchema = z.strictObject({
   routes: routesSchema,
   version: z.unknown().optional(),
@@ -18,7 +18,7 @@ export const syncSchema = z.strictObject({
   metrics: z.unknown().optional(),
 });
 
-/** The operations of the console. */
+/** Creates the routes of the console. */
 export function createConsoleRoutes(
   options: RoutesApiOptions & { stream: MetricsStream },
 ): ApiRoute[] {

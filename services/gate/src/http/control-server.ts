@@ -1,4 +1,4 @@
-// The control plane's socket: a Unix socket in a folder that only this user can enter, a named pipe on Windows.
+// The control plane's listener: a Unix socket in a folder with mode 0700, or a named pipe on Windows.
 import { randomBytes } from "node:crypto";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
@@ -11,23 +11,23 @@ import { METRICS_SOCKET_PATH } from "./admin-api.ts";
 import type { MetricsSockets } from "./metrics-socket.ts";
 import { createSecretCheck } from "./request.ts";
 
-/** Begin of the names of the folders that hold control sockets. */
+/** Prefix of the names of folders with control sockets. */
 export const CONTROL_FOLDER_PREFIX = "pgate-";
-/** Name of the control socket in its folder. */
+/** File name of a control socket. */
 export const CONTROL_SOCKET_NAME = "c.sock";
-/** Socket paths are short everywhere: sun_path holds 104 bytes on macOS, 108 on Linux. */
+/** Maximum length of a socket path: sun_path has 104 bytes on macOS, 108 on Linux. */
 const SOCKET_PATH_CHARS_MAX = 100;
 const CONNECTIONS_MAX = 4096;
-/** Longer than workers keep an unused connection: they close it first, and no request meets a closed one. */
+/** Longer than workers keep idle connections: they close them first, so no request meets a closed connection. */
 const KEEP_ALIVE_TIMEOUT_MS = 4_000_000;
 
-/** Where the control plane listens, and what its callers prove themselves with. */
+/** Socket path of the control plane and the secret of its callers. */
 export interface ControlAddress {
   socketPath: string;
   secret: string;
 }
 
-/** Chooses a fresh address; on Unix its folder exists afterwards, with mode 0700. */
+/** Creates a new address; on Unix also its folder with mode 0700. */
 export function createControlAddress(): ControlAddress {
   const secret = randomBytes(32).toString("base64url");
   if (process.platform === "win32") {
@@ -40,12 +40,12 @@ export function createControlAddress(): ControlAddress {
   return { socketPath: join(folder, CONTROL_SOCKET_NAME), secret };
 }
 
-/** Removes what {@link createControlAddress} made. */
+/** Removes the folder created by {@link createControlAddress}. */
 export function removeControlAddress({ socketPath }: ControlAddress): void {
   if (process.platform !== "win32") rmSync(dirname(socketPath), { recursive: true, force: true });
 }
 
-/** Serves the API and the live metrics at the address. */
+/** Serves the API and the live metrics on the address. */
 export function listenControl(
   address: ControlAddress,
   api: Api,

@@ -1,4 +1,4 @@
-// Removes the folders of control sockets whose gateway was killed before it could do so.
+// Removes the control socket folders of gateways that were killed.
 import { readdir, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
@@ -9,12 +9,12 @@ import {
   type ControlAddress,
 } from "./control-server.ts";
 
-/** Folders looked at by one start; the rest is left to the next ones. */
+/** Maximum number of folders to check per start. */
 const FOLDERS_MAX = 64;
-/** A socket refuses connections for an instant while its gateway starts: only a second refusal counts. */
-const SECOND_LOOK_MS = 200;
+/** Delay of a second check, because a starting gateway briefly refuses connections. */
+const SECOND_CHECK_MS = 200;
 
-/** Removes the dead neighbours of `own`; what cannot be examined or removed stays. */
+/** Removes stale folders next to `own`; skips those that cannot be checked or removed. */
 export async function removeDeadControlFolders(own: ControlAddress): Promise<void> {
   if (process.platform === "win32") return;
   const ownFolder = dirname(own.socketPath);
@@ -24,7 +24,7 @@ export async function removeDeadControlFolders(own: ControlAddress): Promise<voi
   await Promise.all(
     folders.map(async (folder) => {
       if (folder === ownFolder || !(await isOwned(folder)) || !(await isDead(folder))) return;
-      await sleep(SECOND_LOOK_MS, undefined, { ref: false });
+      await sleep(SECOND_CHECK_MS, undefined, { ref: false });
       if (await isDead(folder)) await rm(folder, { recursive: true, force: true });
     }),
   );
@@ -35,7 +35,7 @@ async function isOwned(folder: string): Promise<boolean> {
   return uid === process.getuid?.();
 }
 
-// A folder without a socket belongs to a gateway that is starting.
+// A folder without a socket belongs to a starting gateway.
 function isDead(folder: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path: join(folder, CONTROL_SOCKET_NAME) });

@@ -1,4 +1,4 @@
-// The gateway's own paths: a closed list that wins over routes, in the current and in the legacy form.
+// The closed list of internal routes, with their current and legacy paths.
 import type { InternalRoute } from "../shared-state/index.ts";
 
 const LEGACY_PREFIX = "/api/";
@@ -29,9 +29,9 @@ const VERSIONED: readonly string[] = [
 
 const VERSIONED_BELOW: readonly string[] = ["admin/middleware/", "admin/api-keys/"];
 
-/** Every own path, for the listener that serves them; the probes alone for one that does not. */
-export function listInternalRoutes(face: "all" | "probes"): InternalRoute[] {
-  if (face === "probes") return [...PROBES];
+/** Lists all internal routes, or only the probes for a listener without the admin API. */
+export function listInternalRoutes(scope: "all" | "probes"): InternalRoute[] {
+  if (scope === "probes") return [...PROBES];
   const admin = (path: string, match: InternalRoute["match"]): InternalRoute => ({
     path,
     match,

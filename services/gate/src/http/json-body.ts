@@ -1,4 +1,4 @@
-// Checks JSON bodies of the API; what is wrong is told with its place, its value and what is allowed.
+// Parses and validates JSON request bodies; errors name the location, the value and the allowed values.
 import {
   type ConfigProblem,
   JsonSyntaxError,
@@ -11,12 +11,12 @@ import type * as z from "zod";
 const PROBLEMS_SHOWN_MAX = 10;
 const PROBLEMS_MAX = 50;
 
-/** Longest JSON body that the API reads, in bytes. */
+/** Maximum size of a JSON body in bytes. */
 export const JSON_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * A JSON body as the schema gives it out. Throws `unsupported_media_type` or `validation_failed`, the latter with a list
- * `errors` of {in, path, message}. A body without Content-Type is taken for JSON, as `curl -d @file` users expect it to be.
+ * Returns the output of the schema. Throws `unsupported_media_type`, or `validation_failed` with a list `errors` of
+ * {in, path, message}. A body without Content-Type is read as JSON.
  */
 export function readJsonBody<Schema extends z.ZodType>(
   body: Uint8Array,
@@ -24,10 +24,10 @@ export function readJsonBody<Schema extends z.ZodType>(
   schema: Schema,
 ): z.output<Schema> {
   const type = headers.get("content-type");
-  // What curl and fetch send of their own accord is not what a caller meant.
-  const isMeant =
+  // curl and fetch set these types by default, even for JSON.
+  const isExplicit =
     type !== null && !/^(?:application\/x-www-form-urlencoded|text\/plain)/i.test(type);
-  if (isMeant && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+  if (isExplicit && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
     throw new PlatformError("unsupported_media_type", "the body must be application/json", {
       headers: { "Accept-Post": "application/json" },
     });

@@ -1,16 +1,16 @@
-// The WebSocket at /api/v1/admin/metrics/ws: one update a second for a bounded number of clients.
+// The WebSocket at /api/v1/admin/metrics/ws: one update per second for a bounded number of clients.
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { MetricsStream, MetricsUpdate } from "../control/metrics-stream.ts";
 
-/** The bounds of the stream. */
+/** Options of {@link MetricsSockets}. */
 export interface MetricsSocketOptions {
   stream: MetricsStream;
   clientsMax: number;
-  /** Bytes that may wait for a client; while more do, it misses updates. */
+  /** Maximum buffered bytes per client; while it has more, it misses updates. */
   waitingBytesMax: number;
-  /** Updates that a client may miss in a row before it is cut off. */
+  /** Consecutive updates that a client may miss before it is disconnected. */
   missedMax: number;
 }
 
@@ -19,7 +19,7 @@ interface Client {
   missed: number;
 }
 
-/** The WebSockets that get the live metrics. */
+/** WebSockets that receive the live metrics. */
 export class MetricsSockets {
   readonly #options: MetricsSocketOptions;
   readonly #server = new WebSocketServer({
@@ -35,7 +35,7 @@ export class MetricsSockets {
     this.#unsubscribe = options.stream.subscribe((update) => this.#broadcast(update));
   }
 
-  /** Takes over an upgrade request; answers 503 where there are too many clients. */
+  /** Accepts an upgrade request; responds with 503 if there are too many clients. */
   accept(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (this.#clients.size >= this.#options.clientsMax) {
       socket.end(
@@ -47,21 +47,21 @@ export class MetricsSockets {
       const client: Client = { socket: accepted, missed: 0 };
       this.#clients.add(client);
       accepted.on("close", () => this.#clients.delete(client));
-      // A broken connection closes right after; the close event tells it.
+      // The close event follows and removes the client.
       accepted.on("error", () => undefined);
       accepted.send(JSON.stringify(this.#options.stream.latest));
     });
   }
 
-  /** How many clients there are. */
+  /** Number of clients. */
   get size(): number {
     return this.#clients.size;
   }
 
-  /** Closes every WebSocket with 1001, going away. */
+  /** Closes all WebSockets with 1001 (going away). */
   close(): void {
     this.#unsubscribe();
-    for (const { socket } of this.#clients) socket.close(1001, "the gateway stops");
+    for (const { socket } of this.#clients) socket.close(1001, "the gateway is stopping");
     this.#server.close();
   }
 

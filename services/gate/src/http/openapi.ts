@@ -1,4 +1,4 @@
-// Completes the OpenAPI document: the bodies that the API checks itself, and the routes in force as callable paths.
+// Completes the OpenAPI document with the request bodies that the API validates itself and the active routes.
 import type { JsonObject } from "@platform/kernel/http";
 import * as z from "zod";
 import { type RouteConfig, routeSchema } from "../config/route.ts";
@@ -10,7 +10,7 @@ import { ROUTES_PATH } from "./routes-api.ts";
 const ROUTES_SHOWN_MAX = 1000;
 const PROXIED_METHODS = ["get", "post", "put", "patch", "delete"];
 
-/** The document with the routes of `state`, the first thousand of them; `document` is left as it is. */
+/** Returns a copy of the document with the first thousand routes of `state`. */
 export function describeRoutes(document: JsonObject, state: GateState): JsonObject {
   const paths = { ...(document["paths"] as Record<string, JsonObject>) };
   paths[ROUTES_PATH] = withBody(paths[ROUTES_PATH], routeSchema);
@@ -32,13 +32,13 @@ function withBody(item: JsonObject | undefined, schema: z.ZodType): JsonObject {
   return { ...item, post: { ...post, requestBody } };
 }
 
-/** A route as clients see it: its upstreams and settings are not told. Of several hosts the first is shown. */
+/** Describes a route for clients, without its upstreams and settings. */
 function describeRoute(route: RouteConfig): JsonObject {
   const operation = {
     tags: ["Proxied"],
     summary: `Proxied by the route ${makeRouteLabel(route.host, route.prefix)}`,
     ...(route.auth?.type === "none" ? { security: [] } : { security: [{ bearer: [] }] }),
-    responses: { default: { description: "What the upstream answers" } },
+    responses: { default: { description: "Response of the upstream" } },
   };
   return {
     ...(route.host === undefined ? {} : { servers: [{ url: `//${route.host}` }] }),
@@ -47,7 +47,7 @@ function describeRoute(route: RouteConfig): JsonObject {
         name: "path",
         in: "path",
         required: true,
-        description: "The rest of the path: may hold slashes, may be empty",
+        description: "Rest of the path; may contain slashes or be empty",
         schema: { type: "string" },
       },
     ],

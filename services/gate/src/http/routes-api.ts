@@ -11,19 +11,19 @@ import { type RouteKey, makeRouteKey, makeRouteLabel } from "../shared-state/ind
 import { JSON_BODY_BYTES_MAX, readJsonBody } from "./json-body.ts";
 import { readChangeRequest } from "./request.ts";
 
-/** Where the routes are. */
+/** Path of the routes. */
 export const ROUTES_PATH = "/api/v1/routes";
 
-/** A route with what is to be seen of it, read-only. */
+/** A route with its read-only status. */
 export type RouteView = RouteConfig & {
   status: {
-    /** Whether the route comes from the configuration or from a change made through the API. */
+    /** Origin of the route: the configuration, or a change through the API. */
     source: "configuration" | "api";
     targets: { url: string; active: number; ejected: boolean }[];
   };
 };
 
-/** What the resource needs. */
+/** Options of the route and admin endpoints. */
 export interface RoutesApiOptions {
   controller: Controller;
   planner: RoutePlanner;
@@ -37,20 +37,20 @@ const deleteQuery = z.object({
   host: z.string({ error: "must be given once" }).optional(),
 });
 
-/** The operations on routes. */
+/** Creates the endpoints for routes. */
 export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   const { controller } = options;
   const own = { path: ROUTES_PATH, tag: "Routes" } as const;
   const problems = {
-    400: "The route is not valid; `errors` tells where",
-    412: "The routes have changed since the ETag in If-Match",
+    400: "The route is invalid; `errors` lists the faults",
+    412: "The ETag in If-Match does not match the current routes",
   };
   return [
     defineRoute({
       ...own,
       method: "GET",
-      summary: "The routes in force",
-      description: "The ETag names the set of routes, not their status.",
+      summary: "List the active routes",
+      description: "The ETag covers the routes without their status.",
       answerType: "application/json",
       handle: ({ answerHeaders }) => {
         answerHeaders.set("ETag", controller.state.etag);
@@ -60,7 +60,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
     defineRoute({
       ...own,
       method: "POST",
-      summary: "Register a route, or replace the one of its prefix and host",
+      summary: "Register a route, or replace the one with its prefix and host",
       bodyKind: "bytes",
       bodyBytesMax: JSON_BODY_BYTES_MAX,
       answerType: "text/plain",
@@ -79,7 +79,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
       summary: "Remove a route",
       query: deleteQuery,
       answerType: "text/plain",
-      problems: { ...problems, 404: "There is no such route" },
+      problems: { ...problems, 404: "The route does not exist" },
       handle: async (exchange) => {
         const { host = "" } = exchange.query;
         const prefix = normalizePrefix(exchange.query.prefix);
@@ -93,7 +93,7 @@ export function createRouteRoutes(options: RoutesApiOptions): ApiRoute[] {
   ];
 }
 
-/** Every route in force, in the order of the configuration, those of the API after them. */
+/** All active routes: those of the configuration in its order, then those added through the API. */
 export function viewRoutes(options: RoutesApiOptions): RouteView[] {
   const { overlay, routes } = options.controller.state;
   return [...routes].map(([key, route]) => ({
@@ -113,7 +113,7 @@ function viewTargets(options: RoutesApiOptions, key: RouteKey): RouteView["statu
   }));
 }
 
-/** A prefix that exists only under hosts is most often meant with one of them. */
+/** Throws `not_found` with a hint if the prefix exists only for certain hosts. */
 function checkHostMeant(controller: Controller, prefix: string): void {
   const { routes } = controller.state;
   if (routes.has(makeRouteKey(undefined, prefix))) return;
@@ -123,6 +123,6 @@ function checkHostMeant(controller: Controller, prefix: string): void {
   if (hosts.length === 0) return;
   throw new PlatformError(
     "not_found",
-    `there is no route ${prefix} for every host; add &host= with one of: ${hosts.slice(0, 10).join(", ")}`,
+    `route ${prefix} exists only for certain hosts; add &host= with one of: ${hosts.slice(0, 10).join(", ")}`,
   );
 }

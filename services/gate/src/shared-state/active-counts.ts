@@ -1,7 +1,7 @@
-// How many exchanges each worker has under way at each upstream: one row per worker, one writer per row.
+// Active exchanges by worker and upstream: one row per worker, written only by that worker.
 import { type SharedBuffers, TARGETS_MAX } from "./shared-buffers.ts";
 
-/** Exchanges, WebSockets and streams under way by target slot. */
+/** Active requests, WebSockets and streams by target slot. */
 export class ActiveCounts {
   readonly #words: Int32Array;
   readonly #workers: number;
@@ -11,13 +11,13 @@ export class ActiveCounts {
     this.#workers = buffers.workers;
   }
 
-  /** Adds `change` (1 or −1) in the row of `workerIndex`, which only that worker writes. */
+  /** Adds `change` (1 or −1) to the row of `workerIndex`, which only that worker writes. */
   add(workerIndex: number, slot: number, change: 1 | -1): void {
     const at = workerIndex * TARGETS_MAX + slot;
     this.#words[at] = (this.#words[at] ?? 0) + change;
   }
 
-  /** The target's count over all workers. */
+  /** The target's count across all workers. */
   sum(slot: number): number {
     let total = 0;
     for (let worker = 0; worker < this.#workers; worker++) {
@@ -26,12 +26,12 @@ export class ActiveCounts {
     return total;
   }
 
-  /** Forgets what a worker had under way. For the control plane, once that worker is dead. */
+  /** Clears the counts of a worker that has ended. For the control plane. */
   clearWorker(workerIndex: number): void {
     this.#words.fill(0, workerIndex * TARGETS_MAX, (workerIndex + 1) * TARGETS_MAX);
   }
 
-  /** Makes the slot ready for another target. */
+  /** Clears the slot for another target. */
   clear(slot: number): void {
     for (let worker = 0; worker < this.#workers; worker++) {
       this.#words[worker * TARGETS_MAX + slot] = 0;

@@ -1,122 +1,121 @@
-// What a worker needs to know beyond its routes: plain data, already validated, files already read.
-
+// Settings of a worker other than its routes: plain, validated data; files are already read.
 import type { OperatorTokenSpec } from "./operator-token.ts";
 
-/** Who may call one of the gateway's own paths. */
+/** Access control of an internal route. */
 export type InternalRouteAccess =
-  /** `/healthz` or `/readyz`: answered in place, open, exempt from the connection bound. */
+  /** `/healthz` or `/readyz`: answered by the worker, open, exempt from `connectionsMax`. */
   | "probe"
-  /** Proxied to the control plane without a check. */
+  /** Proxied to the control plane without authorization. */
   | "public"
-  /** Proxied to the control plane for the operator or an administrator only. */
+  /** Proxied to the control plane for the operator and administrators only. */
   | "admin";
 
-/** One of the gateway's own paths; they win over every route. */
+/** A route that the gateway serves itself; internal routes take precedence over all others. */
 export interface InternalRoute {
-  /** Normalised path that starts with `/`. */
+  /** Normalized path that starts with `/`. */
   path: string;
-  /** `exact`: this path alone. `below`: `path`, which ends in `/`, and everything under it. */
+  /** `exact`: only this path. `below`: `path`, which ends in `/`, and all paths below it. */
   match: "exact" | "below";
   access: InternalRouteAccess;
-  /** Stands for its `route` label in worker metrics, as `RouteSpec.metricsId`; absent: counted as no route. */
+  /** ID of its `route` label in worker metrics, like `RouteSpec.metricsId`; absent: counted as no route. */
   metricsId?: number;
 }
 
-/** How user tokens are checked where a route has no `auth` of its own. */
+/** Verification of user tokens on routes without their own `auth`. */
 export interface JwtSpec {
   /** HS256 key. */
   secret?: string;
-  /** Key set for RS256 and ES256; needs `issuer` and `audience`. */
+  /** Key set for RS256 and ES256; requires `issuer` and `audience`. */
   jwksUrl?: string;
   issuer?: string;
   audience?: string;
-  /** Clock difference that is forgiven, in seconds. */
+  /** Accepted clock skew in seconds. */
   leewaySeconds: number;
 }
 
-/** A certificate of the gateway and the names it is for. */
+/** A certificate of the gateway and its names. */
 export interface TlsContextSpec {
-  /** Lower-case DNS names, `*.` wildcards allowed; the first context also serves unknown names. */
+  /** Lower-case DNS names, wildcards (`*.`) allowed; the first context also serves unknown names. */
   names: string[];
   certPem: string;
   keyPem: string;
 }
 
-/** The bounds of one worker, or of all together where the name says `total`. */
+/** Limits of one worker. */
 export interface LimitsSpec {
-  /** Client connections that one worker holds; more are shed with 503, probes excepted. */
+  /** Maximum client connections; requests on further ones get 503, except for probes. */
   connectionsMax: number;
-  /** Connections beyond these that are accepted for 503 answers and probes. */
+  /** Additional connections that are accepted for 503 responses and probes. */
   shedConnectionsMax: number;
-  /** Upstream connections of one worker beyond which idle ones are closed: file descriptors are few. */
+  /** Upstream connections above which idle ones are closed to save file descriptors. */
   upstreamsMax: number;
-  /** Client connections of one address that one worker holds; default half of `connectionsMax`. */
+  /** Maximum client connections from one address; default half of `connectionsMax`. */
   connectionsPerAddressMax?: number;
-  /** Bytes of answers that may wait in one worker for clients to read them. */
+  /** Maximum response bytes buffered for slow clients. */
   unsentBytesMax: number;
-  /** How long a client may read nothing of its answer. */
+  /** How long a client may stop reading its response. */
   clientIdleMs: number;
-  /** Bytes of a request body that a client must send in each window; 0: no bound. */
+  /** Request body bytes that a client must send in each window; 0 disables the limit. */
   bodyPaceBytes: number;
   bodyPaceWindowMs: number;
-  /** Bytes of an answer that a client must read in each window in which bytes wait for it; 0: no bound. */
+  /** Response bytes that a client must read in each window in which bytes are buffered; 0 disables the limit. */
   answerPaceBytes: number;
   answerPaceWindowMs: number;
-  /** Bytes of a request or response head. */
+  /** Maximum bytes of a request or response head. */
   headBytesMax: number;
-  /** Fields in one head. */
+  /** Maximum number of fields in one head. */
   headersMax: number;
-  /** From the first byte of a request to the end of its head. */
+  /** Timeout from the first byte of a request to the end of its head. */
   headTimeoutMs: number;
-  /** Longest silence between two requests of a connection. */
+  /** Idle timeout between two requests of a connection. */
   keepAliveMs: number;
-  /** Open connections of one worker to one upstream. */
+  /** Maximum open connections to one upstream. */
   upstreamConnectionsMax: number;
-  /** Unused connections of one worker to one upstream that are kept. */
+  /** Maximum idle connections to one upstream. */
   upstreamIdleMax: number;
-  /** How long an unused upstream connection is kept. */
+  /** How long an idle upstream connection is kept. */
   upstreamIdleMs: number;
-  /** How long the streams of a removed route may go on. */
+  /** Drain timeout for the streams of a removed route. */
   routeDrainMs: number;
-  /** How long event streams and WebSockets may go on once the worker drains. */
+  /** Drain timeout for event streams and WebSockets when the worker drains. */
   streamDrainMs: number;
 }
 
-/** The access log that all workers append to. */
+/** The access log, shared by all workers. */
 export interface AccessLogSpec {
   path: string;
-  /** Bytes after which the file is rotated. */
+  /** File size in bytes that triggers a rotation. */
   fileBytesMax: number;
-  /** Rotated files that are kept beside the current one. */
+  /** Number of rotated files to keep. */
   filesMax: number;
 }
 
-/** Everything that is not a route. A change replaces the whole record. */
+/** All settings that do not belong to a route. A change replaces the whole object. */
 export interface GlobalSpec {
   serviceVersion: string;
-  /** Absent: there is no static token. */
+  /** Absent without a static token. */
   operatorToken?: OperatorTokenSpec;
   jwt?: JwtSpec;
-  /** Addresses and CIDR ranges whose forwarding headers are believed. */
+  /** Addresses and CIDR ranges whose forwarding headers are trusted. */
   trustedProxies: string[];
   internalRoutes: InternalRoute[];
-  /** Where the control plane listens, and what proves that a request went through the guard. */
+  /** Socket of the control plane, and the secret that proves that a request passed the guard. */
   control: { socketPath: string; secret: string };
-  /** At least one context where the listener speaks TLS; swapped without dropping connections. */
+  /** At least one context if the listener uses TLS; replaced without dropping connections. */
   tls?: TlsContextSpec[];
   limits: LimitsSpec;
   accessLog?: AccessLogSpec;
-  /** OTLP/HTTP base URL; absent: no spans are exported. */
+  /** OTLP/HTTP base URL; absent if spans are not exported. */
   otlpEndpoint?: string;
 }
 
-/** Carries `control.secret` to the control plane; a client's copy is removed. */
+/** Carries `control.secret` to the control plane; removed from client requests. */
 export const CONTROL_SECRET_HEADER = "x-platform-gate-secret";
 
-/** Tells the control plane who called: `operator`, `local`, or `user <sub>`; a client's copy is removed. */
+/** Carries the caller to the control plane: `operator`, `local`, or `user <sub>`; removed from client requests. */
 export const CONTROL_CALLER_HEADER = "x-platform-gate-caller";
 
-/** The bounds of a gateway that sets none. */
+/** Default limits. */
 export const LIMITS_DEFAULT: Readonly<LimitsSpec> = {
   connectionsMax: 20_000,
   shedConnectionsMax: 512,

@@ -1,4 +1,4 @@
-// The contract between the control plane and the data plane: specs, messages, shared memory.
+// Contract between control plane and data plane: specs, messages, shared memory.
 export * from "./active-counts.ts";
 export * from "./global-spec.ts";
 export * from "./messages.ts";

@@ -1,28 +1,28 @@
-// The words that the control plane and a worker exchange. Counts are read from shared memory instead.
+// Messages between the control plane and a worker. Counts are read from shared memory instead.
 import type { GlobalSpec } from "./global-spec.ts";
 import type { RouteKey, RouteSpec } from "./route-spec.ts";
 import type { SharedBuffers } from "./shared-buffers.ts";
 
-/** Given to a worker as `workerData`. */
+/** The `workerData` of a worker. */
 export interface WorkerInit {
-  /** Column of this worker in shared memory, 0 … workers − 1; free again once it is dead. */
+  /** Index of this worker in shared memory, 0 … workers − 1; reused by its replacement. */
   workerIndex: number;
-  /** The same object for every worker of the process. */
+  /** Shared by all workers of the process. */
   shared: SharedBuffers;
-  /** This worker's own block; a replacement gets a new one and the old one's totals stay. */
+  /** This worker's own metrics; a replacement gets a new block, and the totals of the old one are kept. */
   metrics: SharedArrayBuffer;
   listen: {
     host: string;
-    /** The real port: the control plane has probed it, 0 does not arrive here. */
+    /** The actual port, found by the control plane; never 0. */
     port: number;
-    /** False where the platform has no `SO_REUSEPORT`; there is one worker then. */
+    /** False on platforms without `SO_REUSEPORT`, which have only one worker. */
     reusePort: boolean;
   };
 }
 
 /**
- * One numbered change. Numbers rise by one for each worker, from 1. The first carries `globals` and
- * every route. Removals come before insertions; a route in `upsert` replaces the one of its key.
+ * One change. Each worker's sequence numbers start at 1 and increase by one. The first change contains `globals` and
+ * all routes. Removals are applied before upserts; an upserted route replaces the one with its key.
  */
 export interface ApplyMessage {
   type: "apply";
@@ -33,8 +33,8 @@ export interface ApplyMessage {
 }
 
 /**
- * Routes that belong to the next `apply` message, sent ahead of it and answered `applied`: a message is read as a whole,
- * and a worker that reads a large one serves nothing meanwhile. Numbered like changes.
+ * A part of the routes of the next `apply` message, acknowledged with `applied`: deserializing one large message would
+ * block the worker. Numbered like changes.
  */
 export interface StageMessage {
   type: "stage";
@@ -42,32 +42,32 @@ export interface StageMessage {
   upsert: RouteSpec[];
 }
 
-/** From the control plane to a worker. */
+/** Messages from the control plane to a worker. */
 export type ToWorker =
   | StageMessage
   | ApplyMessage
-  /** What `/readyz` answers: 200 while `up`, else 503 with `checks`. Down until the first such word. */
+  /** Sets the response of `/readyz`: 200 if `up`, otherwise 503 with `checks`. Down until the first such message. */
   | { type: "readiness"; up: boolean; checks: Record<string, string> }
-  /** Stop accepting, finish what is under way, close the rest after `deadlineMs`; answers `drained`. */
+  /** Stop accepting, finish active requests, close the rest after `deadlineMs`; replies `drained`. */
   | { type: "drain"; deadlineMs: number }
-  /** The access log was renamed or removed: open its path again; answers `reopened`. */
+  /** The access log was renamed or removed: open its path again; replies `reopened`. */
   | { type: "reopen-access-log" };
 
-/** From a worker to the control plane. */
+/** Messages from a worker to the control plane. */
 export type FromWorker =
-  /** The listener is open. It is opened on the first `apply`. */
+  /** The listener is open, which the first `apply` causes. */
   | { type: "listening"; port: number }
   | { type: "listen-failed"; code: string; message: string }
-  /** From now on every request on this worker sees the change `seq`, or the part of one is kept. */
+  /** Every further request on this worker sees the change `seq`; for a part of a change, the part is stored. */
   | { type: "applied"; seq: number }
-  /** The change could not be applied, and nothing of it was; the worker keeps what it had. */
+  /** The change could not be applied and had no effect. */
   | { type: "apply-failed"; seq: number; message: string }
-  /** A removed or replaced route has no exchange left on this worker. */
+  /** A removed or replaced route has no active exchange left on this worker; the deadline ended `cut` of them. */
   | { type: "route-drained"; key: RouteKey; cut: number }
-  /** All connections are closed; `cut` of them by the deadline. The worker may be ended. */
+  /** All connections are closed, `cut` of them by the deadline. The worker can be terminated. */
   | { type: "drained"; cut: number }
   | { type: "reopened" }
-  /** One event for the process's log. */
+  /** A line for the log of the process. */
   | {
       type: "log";
       level: "debug" | "info" | "warn" | "error";

@@ -1,61 +1,61 @@
-// The metrics of one worker in shared memory: it adds, the control plane reads at scrape without asking.
+// The metrics of one worker in shared memory: the worker writes, the control plane reads on a scrape.
 import { DURATION_BOUNDS_SECONDS, HTTP_METHODS } from "@platform/kernel/metrics";
 import type { SpanLoss } from "@platform/kernel/trace";
 import { TARGETS_MAX } from "./shared-buffers.ts";
 
-/** The values of the `method` label; index 0 stands for every method that is not known. */
+/** Values of the `method` label; index 0 stands for unknown methods. */
 export const METHOD_LABELS: readonly string[] = ["OTHER", ...HTTP_METHODS];
 
-/** Counters of a worker without labels, by position in its block. */
+/** Unlabeled counters of a worker, by position in its block. */
 export const WORKER_COUNTERS = [
-  /** `readMonotonicMs()` of the worker's last second; a worker that is silent for long is stuck. */
+  /** `readMonotonicMs()` at the worker's last tick; a worker without ticks is stuck. */
   "heartbeatMs",
   "requests",
-  /** Requests answered with 5xx. */
+  /** Requests with a 5xx response. */
   "errors",
   "connectionsAccepted",
-  /** A gauge: client connections that are open. */
+  /** Gauge: open client connections. */
   "connectionsActive",
-  /** Connections and requests refused by the connection bound. */
+  /** Connections and requests refused because of `connectionsMax`. */
   "shed",
   "retries",
-  /** Retries that the budget refused. */
+  /** Retries refused by the budget. */
   "retriesRefused",
   "ejections",
   "accessLogLines",
-  /** Lines thrown away because the log could not be written in time. */
+  /** Lines dropped because the log could not be written fast enough. */
   "accessLogDropped",
-  /** A gauge: WebSockets that are open. */
+  /** Gauge: open WebSockets. */
   "webSocketsActive",
-  /** Refused before routing: malformed targets and the like. */
+  /** Requests refused before routing, for example malformed targets. */
   "badRequests",
-  /** Spans that the collector accepted, and those that were lost, by reason. */
+  /** Exported spans, and lost spans by reason. */
   "spansExported",
   "spansDroppedQueueFull",
   "spansDroppedRejected",
   "spansDroppedUnreachable",
   "spansDroppedShutdown",
-  /** Connections closed at once by the bound on those of one address. */
+  /** Connections refused because of `connectionsPerAddressMax`. */
   "addressRefused",
   /** Request bodies refused below the minimum rate. */
   "slowBodies",
-  /** Clients disconnected because they read too slowly or not at all. */
+  /** Clients disconnected because they read too slowly. */
   "slowReaders",
-  /** Clients disconnected because all together read too little for the memory of unsent bytes. */
+  /** Clients disconnected because the unsent bytes of all clients exceeded `unsentBytesMax`. */
   "unsentDropped",
-  /** A gauge: bytes of answers that wait for clients to read them. */
+  /** Gauge: response bytes buffered for slow clients. */
   "unsentBytes",
-  /** Failures because no file descriptor was left (EMFILE, ENFILE). */
+  /** Failures with EMFILE or ENFILE. */
   "descriptorErrors",
 ] as const;
 
 /** The name of a counter in {@link WORKER_COUNTERS}. */
 export type WorkerCounter = (typeof WORKER_COUNTERS)[number];
 
-/** Most combinations of route, method and status that one worker keeps apart. */
+/** Maximum number of series (combinations of route, method and status) per worker. */
 export const METRIC_SERIES_MAX = 32_768;
 
-/** The counter of each reason for which spans are lost. */
+/** The counter for each reason of lost spans. */
 export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
   queue_full: "spansDroppedQueueFull",
   rejected: "spansDroppedRejected",
@@ -63,13 +63,13 @@ export const SPAN_LOSS_COUNTERS: Readonly<Record<SpanLoss, WorkerCounter>> = {
   shutdown: "spansDroppedShutdown",
 };
 
-/** What one series says about one combination of labels. */
+/** One combination of labels with its values. */
 export interface MetricSeries {
-  /** `RouteSpec.metricsId`; 0: no route, -1: the series were full. */
+  /** `RouteSpec.metricsId`; 0: no route, -1: the overflow series. */
   metricsId: number;
   /** A value of {@link METHOD_LABELS}. */
   method: string;
-  /** HTTP status; 0 in the series for what found no series. */
+  /** HTTP status; 0 in the overflow series. */
   status: number;
   count: number;
   secondsSum: number;
@@ -86,29 +86,29 @@ const SERIES_FLOATS = 5 + BUCKETS;
 const TARGETS_AT = SERIES_AT + METRIC_SERIES_MAX * SERIES_FLOATS;
 const LENGTH = TARGETS_AT + TARGETS_MAX;
 
-/** The metrics id of what found no series. */
+/** `metricsId` of the overflow series. */
 export const OVERFLOW_METRICS_ID = -1;
 
-/** Labels of the series for what found no series. */
+/** Labels of the overflow series, which counts requests beyond {@link METRIC_SERIES_MAX}. */
 export const OVERFLOW_LABELS = { metricsId: OVERFLOW_METRICS_ID, method: "OTHER", status: 0 };
 
 /**
- * One writer (the worker), one reader (the control plane); aligned 64-bit words are never torn.
+ * Metrics with one writer (the worker) and one reader (the control plane); aligned 64-bit words are never torn.
  *
  *     [0] series in use   [1 …] WORKER_COUNTERS
- *     [32 …] series: metricsId, method, status, count, seconds, buckets   (series 0: what found no series)
+ *     [32 …] series: metricsId, method, status, count, seconds, buckets   (series 0: overflow)
  *     then, by target slot: upstream errors
  */
 export class MetricBlock {
   readonly values: Float64Array;
   readonly #seriesOfLabels = new Map<number, number>();
 
-  /** Wraps `buffer`, from {@link allocateMetricBlock}. */
+  /** Wraps a buffer from {@link allocateMetricBlock}. */
   constructor(buffer: SharedArrayBuffer) {
     this.values = new Float64Array(buffer);
   }
 
-  /** Sets a counter's value. For the worker. */
+  /** Sets the value of a counter. For the worker. */
   setCounter(counter: WorkerCounter, value: number): void {
     this.values[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] = value;
   }
@@ -118,19 +118,19 @@ export class MetricBlock {
     this.setCounter(counter, this.readCounter(counter) + change);
   }
 
-  /** Position in {@link values} of a counter, to be added to in place. */
+  /** Position of a counter in {@link values}, to increment it in place. */
   findCounter(counter: WorkerCounter): number {
     return COUNTERS_AT + WORKER_COUNTERS.indexOf(counter);
   }
 
-  /** A counter's value. */
+  /** The value of a counter. */
   readCounter(counter: WorkerCounter): number {
     return this.values[COUNTERS_AT + WORKER_COUNTERS.indexOf(counter)] ?? 0;
   }
 
   /**
-   * Position in {@link values} of the series for the labels, made on first use; the overflow series once
-   * {@link METRIC_SERIES_MAX} are taken. For the worker.
+   * Position in {@link values} of the series with these labels, created on first use. Returns the overflow series beyond
+   * {@link METRIC_SERIES_MAX}. For the worker.
    */
   findSeries(metricsId: number, methodIndex: number, status: number): number {
     const labels = (metricsId * 16 + methodIndex) * 1024 + status;
@@ -167,12 +167,12 @@ export class MetricBlock {
     return this.values[TARGETS_AT + slot] ?? 0;
   }
 
-  /** Makes the slot ready for another target. */
+  /** Clears the slot for another target. */
   clearTarget(slot: number): void {
     this.values[TARGETS_AT + slot] = 0;
   }
 
-  /** Every series in use; the overflow series first if it counted anything. For the control plane. */
+  /** All series with requests; the overflow series comes first. For the control plane. */
   *readSeries(): Generator<MetricSeries> {
     const used = Math.max(1, this.values[0] ?? 0);
     for (let series = 0; series < used; series++) {
@@ -191,7 +191,7 @@ export class MetricBlock {
   }
 }
 
-/** Allocates the block of one worker; 13 MB of address space, touched as it is used. */
+/** Allocates the block of one worker: 13 MB of address space, which occupies memory only as it is used. */
 export function allocateMetricBlock(): SharedArrayBuffer {
   return new SharedArrayBuffer(LENGTH * 8);
 }

@@ -1,65 +1,65 @@
-// What a worker needs to know about one route: plain data, already validated, files already read.
+// Settings of one route for workers: plain, validated data; files are already read.
 
-/** Identifies a route: the pair of (host or none, prefix). Made by {@link makeRouteKey} only. */
+/** Identifies a route by its optional host and prefix. Created by {@link makeRouteKey} only. */
 export type RouteKey = string & { readonly __brand: "RouteKey" };
 
-/** How a route picks among its targets. */
+/** Load balancing strategy of a route. */
 export type BalancerKind = "round_robin" | "least_conn" | "random" | "ip_hash";
 
 /** One upstream of a route. */
 export interface TargetSpec {
-  /** `http://` or `https://` origin with an optional path, which is prepended to the forwarded path. */
+  /** `http://` or `https://` origin with an optional path that is prepended to the forwarded path. */
   url: string;
-  /** Relative, a non-negative integer; 0 takes no traffic. All 1 where the route gives none. */
+  /** Relative weight, a non-negative integer; 0 receives no traffic. 1 if the route sets no weights. */
   weight: number;
-  /** Cell in {@link import("./target-state.ts").SharedTargetState}; equal for equal {@link makeTargetKey}. */
+  /** Slot in {@link import("./target-state.ts").SharedTargetState}; equal for equal {@link makeTargetKey}. */
   slot: number;
 }
 
-/** Material for TLS to the upstreams of a route, as PEM text. */
+/** TLS material for the upstreams of a route, as PEM text. */
 export interface UpstreamTlsSpec {
-  /** Client certificate chain and its key for mutual TLS; both or neither. */
+  /** Client certificate chain for mutual TLS; requires `keyPem`. */
   certPem?: string;
   keyPem?: string;
-  /** The only roots accepted for the upstream's certificate; the system's where absent. */
+  /** The only trusted roots for the upstream's certificate; default: the system's roots. */
   caPem?: string;
 }
 
-/** Who may use a proxied route. `inherit`: the global token and JWT settings apply. */
+/** Access control of a proxied route. `inherit`: the global token and JWT settings apply. */
 export type RouteAuthSpec =
   | { type: "inherit" }
   | { type: "none" }
   | {
       type: "bearer";
       jwksUrl: string;
-      /** A scope that the token must carry; 403 without. */
+      /** Scope that the token must have; 403 without it. */
       requiredScope?: string;
       issuer?: string;
       audience?: string;
     };
 
-/** Time bounds of one exchange in milliseconds; 0 means no bound of that kind. */
+/** Timeouts of one exchange in milliseconds; 0 disables a timeout. */
 export interface RouteTimeouts {
   /** TCP and TLS handshake of a new upstream connection. */
   connectMs: number;
-  /** From the request's last byte to the response's head. */
+  /** From the last byte of the request to the response head. */
   responseHeadMs: number;
-  /** Longest pause between two pieces of a response's body. */
+  /** Maximum pause between two chunks of a response body. */
   idleMs: number;
-  /** The whole exchange from its head to its end, retries and streams included; WebSockets are not cut by it. */
+  /** The whole exchange including retries and streams; does not apply to WebSockets. */
   totalMs: number;
 }
 
-/** One route. `0`, `""` and `[]` of the configuration are already resolved to defaults. */
+/** One route. Values `0`, `""` and `[]` of the configuration are already replaced by defaults. */
 export interface RouteSpec {
   key: RouteKey;
-  /** Starts with `/`, normalised. With a trailing `/` it matches below itself only. */
+  /** Normalized, starts with `/`. With a trailing `/` it matches only paths below it. */
   prefix: string;
-  /** Lower case, without a port; absent: any host. */
+  /** Lower case without a port; absent: any host. */
   host?: string;
-  /** Cell in {@link import("./route-state.ts").SharedRouteState}. */
+  /** Slot in {@link import("./route-state.ts").SharedRouteState}. */
   slot: number;
-  /** Stands for the `route` label in worker metrics; see {@link import("./metric-block.ts").MetricBlock}. Above 0. */
+  /** ID of the `route` label in worker metrics, above 0; see {@link import("./metric-block.ts").MetricBlock}. */
   metricsId: number;
   /** At least one; the sum of weights is above 0. */
   targets: TargetSpec[];
@@ -68,15 +68,15 @@ export interface RouteSpec {
   stripPrefix: boolean;
   /** `client` forwards the client's Host, `target` sends the target's authority. */
   hostHeader: "client" | "target";
-  /** Forwards the path as it was sent instead of normalised. */
+  /** Forwards the path as sent instead of normalized. */
   rawPath: boolean;
-  /** Largest request body in bytes; {@link BODY_BYTES_MAX_DEFAULT} where the route gives none. */
+  /** Maximum size of a request body in bytes; default {@link BODY_BYTES_MAX_DEFAULT}. */
   bodyBytesMax: number;
   timeouts: RouteTimeouts;
-  /** Write a JSONL line for each request. */
+  /** Writes a JSONL line for each request. */
   accessLog: boolean;
   auth: RouteAuthSpec;
-  /** Further request fields that a client may not set for the upstream; see {@link CUT_FIELDS_DEFAULT}. */
+  /** Additional request fields that clients may not set for the upstream; see {@link CUT_FIELDS_DEFAULT}. */
   cutFields: readonly string[];
   upstreamTls?: UpstreamTlsSpec;
 }
@@ -84,7 +84,7 @@ export interface RouteSpec {
 /** 10 MiB, the specification's default of `max_body_size`. */
 export const BODY_BYTES_MAX_DEFAULT = 10_485_760;
 
-/** Fields in which proxies and servers pass on who the user is: an upstream may believe them. */
+/** Fields in which proxies pass the user's identity: an upstream may trust them. */
 export const CUT_FIELDS_DEFAULT: readonly string[] = [
   "X-User",
   "X-Forwarded-User",
@@ -92,7 +92,7 @@ export const CUT_FIELDS_DEFAULT: readonly string[] = [
   "X-SSL-Client-Cert",
 ];
 
-/** The time bounds of a route that sets none. */
+/** Default timeouts of a route. */
 export const ROUTE_TIMEOUTS_DEFAULT: Readonly<RouteTimeouts> = {
   connectMs: 5_000,
   responseHeadMs: 60_000,
@@ -100,19 +100,19 @@ export const ROUTE_TIMEOUTS_DEFAULT: Readonly<RouteTimeouts> = {
   totalMs: 0,
 };
 
-/** The key of a route; hosts compare case-insensitively, prefixes do not. */
+/** Creates the key of a route; hosts are case-insensitive, prefixes are not. */
 export function makeRouteKey(host: string | undefined, prefix: string): RouteKey {
   return `${(host ?? "").toLowerCase()} ${prefix}` as RouteKey;
 }
 
-/** The `route` label of a route in metrics, logs and spans: its prefix, after its host where it has one. */
+/** The `route` label of a route in metrics, logs and spans: its prefix, preceded by its host if it has one. */
 export function makeRouteLabel(host: string | undefined, prefix: string): string {
   return host === undefined ? prefix : `${host.toLowerCase()}${prefix}`;
 }
 
 /**
- * What makes two targets the same upstream, so that routes share its counts, health and pool:
- * the URL's origin and the TLS material. Paths and weights do not matter. Throws on a bad URL.
+ * Identifies an upstream by the origin of its URL and its TLS material: targets with equal keys share counts, health and
+ * pool, whatever their paths and weights. Throws on an invalid URL.
  */
 export function makeTargetKey(url: string, tls: UpstreamTlsSpec | undefined): string {
   const origin = new URL(url).origin;

@@ -1,29 +1,29 @@
-// Gives out the cells of shared memory on the control plane: one per key, reused late.
+// Assigns slots of shared memory to keys on the control plane; released slots are reused after a delay.
 
-/** What {@link SlotTable} needs. */
+/** Options of {@link SlotTable}. */
 export interface SlotTableOptions {
   /** Slots are 0 … slotsMax − 1. */
   slotsMax: number;
-  /** How long a released slot rests, so that exchanges that still drain cannot touch its next owner. */
-  restMs: number;
+  /** Delay before a released slot is reused, so that draining exchanges cannot affect its next owner. */
+  reuseDelayMs: number;
   /** A monotonic clock in milliseconds. */
   readNowMs: () => number;
-  /** Called before a slot that had another owner is given out: clear its cells here. */
+  /** Called before a slot is reused, to clear its state. */
   onReuse: (slot: number) => void;
 }
 
-/** A counted assignment of slots to keys: equal keys share a slot, the last release frees it. */
+/** Reference-counted assignment of slots to keys: equal keys share a slot, the last release frees it. */
 export class SlotTable {
   readonly #options: SlotTableOptions;
   readonly #slots = new Map<string, { slot: number; holders: number }>();
-  readonly #resting: { slot: number; freeAtMs: number }[] = [];
+  readonly #released: { slot: number; freeAtMs: number }[] = [];
   #fresh = 0;
 
   constructor(options: SlotTableOptions) {
     this.#options = options;
   }
 
-  /** The slot of `key`, counted once more; undefined where all slots are taken or resting. */
+  /** Adds a reference to `key` and returns its slot; undefined if all slots are in use or waiting for reuse. */
   acquire(key: string): number | undefined {
     const held = this.#slots.get(key);
     if (held !== undefined) {
@@ -35,28 +35,28 @@ export class SlotTable {
     return slot;
   }
 
-  /** Gives one count of `key` back. Throws for a key that nobody holds. */
+  /** Removes a reference to `key`. Throws if there is no reference. */
   release(key: string): void {
     const held = this.#slots.get(key);
-    if (held === undefined) throw new Error("a slot was released that nobody holds");
+    if (held === undefined) throw new Error("a slot without references was released");
     held.holders--;
     if (held.holders > 0) return;
     this.#slots.delete(key);
-    const freeAtMs = this.#options.readNowMs() + this.#options.restMs;
-    this.#resting.push({ slot: held.slot, freeAtMs });
+    const freeAtMs = this.#options.readNowMs() + this.#options.reuseDelayMs;
+    this.#released.push({ slot: held.slot, freeAtMs });
   }
 
-  /** The slot of `key` without counting it. */
+  /** The slot of `key` without adding a reference. */
   find(key: string): number | undefined {
     return this.#slots.get(key)?.slot;
   }
 
   #takeFree(): number | undefined {
-    const rested = this.#resting[0];
-    if (rested !== undefined && rested.freeAtMs <= this.#options.readNowMs()) {
-      this.#resting.shift();
-      this.#options.onReuse(rested.slot);
-      return rested.slot;
+    const oldest = this.#released[0];
+    if (oldest !== undefined && oldest.freeAtMs <= this.#options.readNowMs()) {
+      this.#released.shift();
+      this.#options.onReuse(oldest.slot);
+      return oldest.slot;
     }
     return this.#fresh < this.#options.slotsMax ? this.#fresh++ : undefined;
   }

@@ -1,6 +1,6 @@
-// Shared words of an upstream: what one worker learns about its health, all workers act on.
+// Shared state of upstreams: health that one worker observes applies to all workers.
 
-/** Words per target, see {@link SharedTargetState}. */
+/** Words per target; see {@link SharedTargetState}. */
 export const TARGET_STATE_INTS = 8;
 
 const EJECTED_UNTIL = 0;
@@ -10,12 +10,12 @@ const RECOVERED_AT = 3;
 const EJECTIONS_TOTAL = 4;
 
 /**
- * The health of upstreams. Times are milliseconds since `SharedBuffers.startedMs`, kept in units of
+ * The health of upstreams. Times are milliseconds since `SharedBuffers.startedMs`, stored in units of
  * 64 ms so that 31 bits last for four years.
  *
- *     [0] ejected until, 0: not ejected     [1] ejections in a row (backoff)
- *     [2] failures in a row                 [3] in traffic again since, 0: never ejected
- *     [4] ejections since the slot was taken
+ *     [0] ejected until, 0: not ejected     [1] consecutive ejections (backoff)
+ *     [2] consecutive failures              [3] readmitted at, 0: never ejected
+ *     [4] ejections since the slot was assigned
  */
 export class SharedTargetState {
   readonly #words: Int32Array;
@@ -24,22 +24,22 @@ export class SharedTargetState {
     this.#words = new Int32Array(buffer);
   }
 
-  /** When the ejection of the target ends, in ms since the start; 0: it is in traffic. */
+  /** End of the target's ejection in ms since the start; 0 if it is not ejected. */
   readEjectedUntilMs(slot: number): number {
     return Atomics.load(this.#words, slot * TARGET_STATE_INTS + EJECTED_UNTIL) * 64;
   }
 
-  /** When the target came back into traffic, in ms since the start; 0: it was never out. */
+  /** Time at which the target was readmitted in ms since the start; 0 if it was never ejected. */
   readRecoveredAtMs(slot: number): number {
     return Atomics.load(this.#words, slot * TARGET_STATE_INTS + RECOVERED_AT) * 64;
   }
 
-  /** How often the target was ejected without a success in between. */
+  /** Number of consecutive ejections without a success in between. */
   readEjections(slot: number): number {
     return Atomics.load(this.#words, slot * TARGET_STATE_INTS + EJECTIONS);
   }
 
-  /** How often the target was ejected since its slot was taken. */
+  /** Number of ejections since the slot was assigned. */
   readEjectionsTotal(slot: number): number {
     return Atomics.load(this.#words, slot * TARGET_STATE_INTS + EJECTIONS_TOTAL);
   }
@@ -49,12 +49,12 @@ export class SharedTargetState {
     return Atomics.load(this.#words, slot * TARGET_STATE_INTS + FAILURES);
   }
 
-  /** Counts a failure and returns how many there are in a row. */
+  /** Counts a failure and returns the number of consecutive failures. */
   addFailure(slot: number): number {
     return Atomics.add(this.#words, slot * TARGET_STATE_INTS + FAILURES, 1) + 1;
   }
 
-  /** Takes the target out of traffic until `untilMs`; false where another worker did so already. */
+  /** Ejects the target until `untilMs`; false if another worker has already ejected it. */
   eject(slot: number, untilMs: number): boolean {
     const at = slot * TARGET_STATE_INTS;
     const until = Math.max(1, Math.ceil(untilMs / 64));
@@ -65,21 +65,21 @@ export class SharedTargetState {
     return true;
   }
 
-  /** Brings the target back into traffic at `nowMs`; its backoff stays until it has a success. */
+  /** Readmits the target at `nowMs`; its backoff remains until a request succeeds. */
   readmit(slot: number, nowMs: number): void {
     const at = slot * TARGET_STATE_INTS;
     if (Atomics.exchange(this.#words, at + EJECTED_UNTIL, 0) === 0) return;
     Atomics.store(this.#words, at + RECOVERED_AT, Math.max(1, Math.floor(nowMs / 64)));
   }
 
-  /** Forgets failures and backoff after a success. */
-  forgive(slot: number): void {
+  /** Resets failures and backoff after a success. */
+  resetFailures(slot: number): void {
     const at = slot * TARGET_STATE_INTS;
     Atomics.store(this.#words, at + FAILURES, 0);
     Atomics.store(this.#words, at + EJECTIONS, 0);
   }
 
-  /** Makes the slot ready for another target. */
+  /** Clears the slot for another target. */
   clear(slot: number): void {
     const at = slot * TARGET_STATE_INTS;
     for (let word = 0; word < TARGET_STATE_INTS; word++) Atomics.store(this.#words, at + word, 0);

@@ -63,7 +63,7 @@ export class TargetHealth {
   noteSuccess(slot: number): void {
     if (this.#targets.readFailures(slot) === 0 && this.#targets.readEjections(slot) === 0) return;
     // During an ejection only attempts that started before it can succeed: they do not show the current state.
-    if (this.#targets.readEjectedUntilMs(slot) === 0) this.#targets.forgive(slot);
+    if (this.#targets.readEjectedUntilMs(slot) === 0) this.#targets.resetFailures(slot);
   }
 
   /**

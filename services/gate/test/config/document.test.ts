@@ -204,7 +204,7 @@ for (const name of ["PLATFORM_AUTO_TLS", "PLATFORM_CONFIG_STORE_BUCKET", "PLATFO
 }
 
 const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegExp][] = [
-  ["no target", { target: undefined }, /^target: is required: give exactly one of target, targets/],
+  ["no target", { target: undefined }, /^target: is required: set exactly one of target, targets/],
   ["two kinds of target", { targets: ["http://b"] }, /^targets: .*exactly one of target, targets/],
   ["a target without scheme", { target: "localhost:9000" }, /^target: "localhost:9000" is not/],
   ["another scheme", { target: "ftp://x" }, /^target: "ftp:\/\/x" .*http or https URL/],
@@ -212,7 +212,11 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
   ["credentials in a target", { target: "http://u:p@x" }, /without user name and password/],
   ["a query in a target", { target: "http://x/?a=1" }, /^target: .*no query and no fragment/],
   ["a bad port", { target: "http://x:99999" }, /^target: "http:\/\/x:99999" is not allowed/],
-  ["a repeated target", { target: undefined, targets: ["http://x", "http://x"] }, /no URL twice/],
+  [
+    "a repeated target",
+    { target: undefined, targets: ["http://x", "http://x"] },
+    /expected distinct URLs/,
+  ],
   [
     "weights that sum to 0",
     { target: undefined, targets_weighted: [{ url: "http://x", weight: 0 }] },
@@ -225,9 +229,9 @@ const refusedRoutes: [why: string, route: Record<string, unknown>, message: RegE
   ],
   ["an unknown strategy", { load_balancer: "fastest" }, /^load_balancer: "fastest" .*"least_conn"/],
   ["an unknown key", { trget: "http://x" }, /^trget: unknown key; did you mean "target"\?/],
-  ["a prefix without slash", { prefix: "api" }, /^prefix: "api" .*begins with "\/"$/],
+  ["a prefix without slash", { prefix: "api" }, /^prefix: "api" .*starts with "\/"$/],
   ["a prefix with a query", { prefix: "/a?b" }, /^prefix: .*without query/],
-  ["a climbing prefix", { prefix: "/a/../b" }, /^prefix: .*segments "\." and "\.\."$/],
+  ["a climbing prefix", { prefix: "/a/../b" }, /^prefix: .*segments "\." or "\.\."$/],
   ["an encoded climb", { prefix: "/a/%2e%2e/b" }, /^prefix: .*segments/],
   ["a prefix too deep", { prefix: "/a".repeat(121) }, /^prefix: .*at most 120 segments$/],
   ["an encoded slash", { prefix: "/a%2Fb" }, /^prefix: .*encoded slash/],

@@ -19,7 +19,7 @@ function makeMetrics() {
   const planner = new RoutePlanner({
     routesMax: 10,
     targetsMax: 10,
-    restMs: 0,
+    reuseDelayMs: 0,
     readNowMs: () => 0,
     onRouteReuse: () => undefined,
     onTargetReuse: () => undefined,

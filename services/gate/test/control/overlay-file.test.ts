@@ -47,7 +47,7 @@ test("a change that cannot be stored is refused, and says how to go on without",
   await assert.rejects(createOverlayFile(path).write(one), (error: Error) => {
     assert.match(
       error.message,
-      /would not survive a restart: .*o\.json cannot be written .*--ephemeral/,
+      /would be lost on a restart: .*o\.json cannot be written .*--ephemeral/,
     );
     return true;
   });
@@ -56,7 +56,7 @@ test("a change that cannot be stored is refused, and says how to go on without",
 test("a damaged overlay is named with its path and the way out", async (context) => {
   const path = join(makeFolder(context), "o.json");
   writeFileSync(path, "{}");
-  await assert.rejects(createOverlayFile(path).read(), /o\.json cannot be used: .*overlay clear/);
+  await assert.rejects(createOverlayFile(path).read(), /o\.json is not usable: .*overlay clear/);
 });
 
 test("an ephemeral overlay begins with what is stored and stores nothing", async (context) => {

@@ -142,7 +142,7 @@ const damages: [what: string, change: (text: string) => string, message: RegExp]
     /format version is 2/,
   ],
   ["a changed route", (text) => text.replace("http://t", "http://u"), /checksum does not match/],
-  ["another form", () => "[]", /does not have the form/],
+  ["another form", () => "[]", /is not an overlay/],
 ];
 
 for (const [what, change, message] of damages) {

@@ -29,7 +29,7 @@ function makePlanner(options: { routesMax?: number; targetsMax?: number; reused?
   const planner = new RoutePlanner({
     routesMax: options.routesMax ?? 100,
     targetsMax: options.targetsMax ?? 100,
-    restMs: 1000,
+    reuseDelayMs: 1000,
     readNowMs: () => clock.nowMs,
     onRouteReuse: () => undefined,
     onTargetReuse: (slot) => options.reused?.push(slot),
@@ -75,7 +75,7 @@ test("a released cell rests before another upstream gets it, and is cleared then
   become([]);
   assert.throws(
     () => become([{ prefix: "/a", target: "http://u" }]),
-    /no room for another upstream/,
+    /maximum number of upstreams/,
   );
   clock.nowMs = 1000;
   become([{ prefix: "/a", target: "http://u" }]);
@@ -87,7 +87,7 @@ test("a change that does not fit takes nothing", () => {
   const { become, plan, planner } = makePlanner({ routesMax: 2 });
   become([{ prefix: "/a", target: "http://t" }]);
   const routes = ["/a", "/b", "/c"].map((prefix) => ({ prefix, target: "http://t" }));
-  assert.throws(() => plan(routes), /no room for another route/);
+  assert.throws(() => plan(routes), /maximum number of routes/);
   assert.equal(planner.findSpec(makeRouteKey(undefined, "/b")), undefined);
 });
 

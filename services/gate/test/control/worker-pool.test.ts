@@ -104,7 +104,7 @@ test("a worker that dies is replaced with the routes in force; its counts are cl
     [7, 7],
   );
   assert.ok(applied().includes("0:1:/b,/crash"), applied().join(" "));
-  const told = lines.find((line) => line["msg"] === "a worker is gone and will be replaced");
+  const told = lines.find((line) => line["msg"] === "worker ended and will be replaced");
   assert.match(String(told?.["reason"]), /crashed on purpose/);
 });
 
@@ -116,7 +116,7 @@ test("a worker that does not answer a change is replaced, and the change is answ
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
   assert.deepEqual(
     reasons,
-    Array.from({ length: 2 }, () => "it did not take up a change in time"),
+    Array.from({ length: 2 }, () => "it did not apply a change in time"),
   );
 });
 
@@ -129,7 +129,7 @@ test("a worker that is stuck is replaced", async (context) => {
   const reasons = lines.flatMap((line) => (line["reason"] === undefined ? [] : [line["reason"]]));
   assert.deepEqual(
     reasons,
-    Array.from({ length: 2 }, () => "it shows no life"),
+    Array.from({ length: 2 }, () => "it does not respond"),
   );
 });
 

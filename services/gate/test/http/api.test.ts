@@ -62,7 +62,7 @@ async function makeGate(context: TestContext, document: Record<string, unknown> 
   const planner = new RoutePlanner({
     routesMax: 100,
     targetsMax: 100,
-    restMs: 0,
+    reuseDelayMs: 0,
     readNowMs: () => 0,
     onRouteReuse: () => undefined,
     onTargetReuse: () => undefined,
@@ -255,7 +255,7 @@ const badBodies: [what: string, body: unknown, status: number, detail: RegExp][]
     400,
     /^body:1:\d+: strip_prefx: unknown key; did you mean/,
   ],
-  ["no target", { prefix: "/a" }, 400, /target: is required: give exactly one of/],
+  ["no target", { prefix: "/a" }, 400, /target: is required: set exactly one of/],
   ["an unbuilt field", { ...shop, rate_limit_rpm: 5 }, 400, /rate_limit_rpm: .*not available yet/],
   ["a list", [], 400, /^body:1:1: /],
   [

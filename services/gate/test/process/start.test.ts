@@ -39,7 +39,7 @@ const refused: [why: string, config: Record<string, unknown> | string, says: str
   [
     "a key set without issuer",
     '{"jwks_url": "http://id/jwks", "jwt_audience": "a"}',
-    "FOLDER/gate.json:1:14: jwt_issuer: is required beside jwks_url: tokens that were made for others must not pass",
+    "FOLDER/gate.json:1:14: jwt_issuer: is required with jwks_url: tokens for other services must be rejected",
   ],
 ];
 
@@ -63,7 +63,7 @@ for (const runtime of runtimes) {
       [2, `platform-gate: ${folder}/gate.json: cannot be read: no such file\n`],
     );
     const gate = await startGate(context, { runtime, args: ["--addr", "127.0.0.1:0"] });
-    assert.ok(gate.lines().some((line) => /no configuration file/.test(line.msg)));
+    assert.ok(gate.lines().some((line) => /configuration file not found/.test(line.msg)));
     assert.equal((await fetch(`${gate.url}/readyz`)).status, 200);
     assert.deepEqual(await (await fetch(`${gate.url}/api/v1/routes`)).json(), []);
     const none = await fetch(`${gate.url}/anything`);
@@ -139,7 +139,7 @@ test("a damaged overlay stops the start with the way out, and the way out works"
   writeFileSync(overlay, "{}");
   const stopped = await spawnGate(context, { runtime, folder, config: {} }).ended;
   assert.equal(stopped.code, 1);
-  assert.match(stopped.stderr, /gate\.json\.overlay\.json cannot be used: .*overlay clear/);
+  assert.match(stopped.stderr, /gate\.json\.overlay\.json is not usable: .*overlay clear/);
   await spawnGate(context, { runtime, folder, args: ["overlay", "clear"] }).ended;
   assert.ok(!existsSync(overlay));
   await startGate(context, { runtime, folder, config: {} });

@@ -128,7 +128,7 @@ for (const [kind, reason] of [
     const endLoad = startLoad(`${gate.url}/quick`);
     context.after(() => void endLoad());
     gate.signal("SIGUSR2");
-    const line = await gate.waitForLine(({ msg }) => /a worker is gone/.test(msg));
+    const line = await gate.waitForLine(({ msg }) => /worker ended and will be replaced/.test(msg));
     assert.match(String(line["reason"]), reason);
     await waitFor(
       "the replacement",

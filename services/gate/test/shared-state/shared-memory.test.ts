@@ -90,7 +90,7 @@ test("equal keys share a slot, and a released one rests before another key gets 
   const reused: number[] = [];
   const table = new SlotTable({
     slotsMax: 2,
-    restMs: 100,
+    reuseDelayMs: 100,
     readNowMs: () => nowMs,
     onReuse: (slot) => reused.push(slot),
   });
