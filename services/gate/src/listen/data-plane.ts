@@ -47,7 +47,7 @@ export interface DataPlaneOptions {
   send: (message: FromWorker) => void;
 }
 
-/** How long a change waits for the addresses of new upstreams before it is applied without them. */
+/** Maximum wait of a change for the addresses of new upstreams; then it is applied without them. */
 const LOOKUP_WAIT_MS = 1_000;
 const TICK_MS = 1_000;
 

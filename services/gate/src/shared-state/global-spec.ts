@@ -53,7 +53,7 @@ export interface LimitsSpec {
   connectionsPerAddressMax?: number;
   /** Maximum response bytes buffered for slow clients. */
   unsentBytesMax: number;
-  /** How long a client may stop reading its response. */
+  /** Maximum time without reading after which a client is disconnected. */
   clientIdleMs: number;
   /** Request body bytes that a client must send in each window; 0 disables the limit. */
   bodyPaceBytes: number;
@@ -73,7 +73,7 @@ export interface LimitsSpec {
   upstreamConnectionsMax: number;
   /** Maximum idle connections to one upstream. */
   upstreamIdleMax: number;
-  /** How long an idle upstream connection is kept. */
+  /** Idle timeout of upstream connections. */
   upstreamIdleMs: number;
   /** Drain timeout for the streams of a removed route. */
   routeDrainMs: number;

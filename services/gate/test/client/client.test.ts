@@ -1,4 +1,4 @@
-// What an upstream is told about the client, and what of the client's own claims is believed.
+// Forwarding fields and request IDs: values that upstreams receive, and claims of clients that are trusted.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AddressSet } from "@platform/kernel/network";

@@ -1,4 +1,4 @@
-// The examples are read as they are meant.
+// The example configurations have the intended meaning.
 import assert from "node:assert/strict";
 import { globSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
@@ -10,7 +10,7 @@ import { checkLoaded } from "../../src/config/load.ts";
 
 const folder = fileURLToPath(new URL("../../examples", import.meta.url));
 
-/** What each example is an example of. */
+/** Expected meaning of each example. */
 const meanings: Record<string, unknown> = {
   "one-upstream.json": { port: 8080, routes: ["/ → http://127.0.0.1:9000"] },
   "several-upstreams.json": {
@@ -43,7 +43,7 @@ for (const path of globSync(`${folder}/*.json`)) {
       return `${route.host ?? ""}${route.prefix} → ${targets.join(", ")}${balancer}`;
     });
     assert.deepEqual({ port: config.addr.port, routes }, meanings[name]);
-    // Written in the order and spelling of the schema: what is read is what stands there.
+    // The examples use the order and spelling of the schema, so parsing them changes nothing.
     const text = JSON.parse(readFileSync(path, "utf8")) as { routes: unknown };
     assert.deepEqual(config.routes, text.routes);
   });

@@ -1,4 +1,4 @@
-// How many connections the limit of file descriptors allows.
+// Connection limits derived from the file descriptor limit.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { planConnections } from "../../src/control/descriptors.ts";

@@ -1,4 +1,4 @@
-// What a worker tells the outside: the access log, spans, and its behaviour at the connection bound.
+// Output of a worker: access log, spans, and its behavior at the connection limit.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";

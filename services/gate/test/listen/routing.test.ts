@@ -1,4 +1,4 @@
-// What a real worker forwards, to whom, with which fields, and what it answers itself.
+// Routing of a real worker: forwarded requests, their fields, and responses of the gateway itself.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {

@@ -1,4 +1,4 @@
-// Which target an attempt goes to.
+// Load balancing strategies.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import fc from "fast-check";

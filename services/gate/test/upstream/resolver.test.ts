@@ -1,4 +1,4 @@
-// Where the addresses of targets come from.
+// Address resolution of targets.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { Resolver } from "../../src/upstream/resolver.ts";

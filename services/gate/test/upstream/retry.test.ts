@@ -1,4 +1,4 @@
-// Whether and how often a failed attempt is repeated.
+// Retry decisions and the retry budget.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RetryBudget } from "../../src/upstream/retry-budget.ts";

@@ -1,4 +1,4 @@
-// When a target is taken out of traffic and when it comes back.
+// Ejection and recovery of targets.
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { allocateSharedBuffers, SharedTargetState } from "../../src/shared-state/index.ts";
