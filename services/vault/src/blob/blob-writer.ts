@@ -330,5 +330,5 @@ class FileWriter extends StagedWriter implements BlobWriter {
 
 function chooseStaging({ budget, folders }: WriterEnvironment, blob: NewBlob): StagedWriterOptions {
   const { id, tenant } = blob;
-  return { budget, tenant, spillPath: folders.spilled(id), translate: translateDiskError };
+  return { budget, tenant, spillPath: () => folders.spilled(id), translate: translateDiskError };
 }

@@ -40,7 +40,7 @@ export class ShardWriter extends StagedWriter implements BlobWriter {
     super({
       budget,
       tenant: blob.tenant,
-      spillPath: present[blob.id % present.length]!.folders.spilled(blob.id),
+      spillPath: () => present[blob.id % present.length]!.folders.spilled(blob.id),
       translate: translateDiskError,
     });
     this.#env = environment;

@@ -5,11 +5,11 @@ const READ_BYTES = 256 * 1024;
 
 /** Opened for each use only: there may be as many as connections, and descriptors are few. */
 export class SpillFile {
-  readonly #path: string;
+  readonly #findPath: () => string;
   #bytes = 0;
 
-  constructor(path: string) {
-    this.#path = path;
+  constructor(findPath: () => string) {
+    this.#findPath = findPath;
   }
 
   /** Bytes in it. */
@@ -19,7 +19,7 @@ export class SpillFile {
 
   /** Appends bytes; the buffers must stay as they are until this resolves. */
   async append(buffers: readonly Uint8Array[]): Promise<void> {
-    const fd = await openFile(this.#path, this.#bytes === 0 ? "w" : "r+");
+    const fd = await openFile(this.#findPath(), this.#bytes === 0 ? "w" : "r+");
     try {
       await writeAll(fd, buffers, this.#bytes);
     } finally {
@@ -31,7 +31,7 @@ export class SpillFile {
   /** Hands all of it to `take`, piece by piece; each is good until `take` returns. */
   async read(take: (piece: Buffer, at: number) => void): Promise<void> {
     const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.#bytes));
-    const fd = await openFile(this.#path, "r");
+    const fd = await openFile(this.#findPath(), "r");
     try {
       for (let at = 0; at < this.#bytes; at += buffer.length) {
         const piece = buffer.subarray(0, Math.min(buffer.length, this.#bytes - at));
@@ -47,6 +47,6 @@ export class SpillFile {
   /** Removes it. Where that fails, the next start does it. */
   async remove(): Promise<void> {
     this.#bytes = 0;
-    await removeFile(this.#path).catch(() => undefined);
+    await removeFile(this.#findPath()).catch(() => undefined);
   }
 }

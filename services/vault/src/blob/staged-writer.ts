@@ -15,8 +15,8 @@ const SMALL_BYTES_MIN = 4 * 1024;
 export interface StagedWriterOptions {
   budget: StagingBudget;
   tenant: string;
-  /** Where the spill file goes. */
-  spillPath: string;
+  /** The path of the spill file; asked for when there is one, as few bodies have any. */
+  spillPath: () => string;
   /** What an error of the disk is to the caller. */
   translate: (error: unknown) => StoreError;
 }
