@@ -151,7 +151,9 @@ export const i64 = {
     3,
     ...encodeUnsigned(offset),
   ],
+  mul: (a: Code, b: Code): Code => [...a, ...b, 0x7e],
   xor: (a: Code, b: Code): Code => [...a, ...b, 0x85],
+  rotl: (a: Code, bits: Code): Code => [...a, ...bits, 0x89],
   shl: (a: Code, bits: Code): Code => [...a, ...bits, 0x86],
   shrU: (a: Code, bits: Code): Code => [...a, ...bits, 0x88],
 };

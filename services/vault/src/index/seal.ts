@@ -1,8 +1,8 @@
 // Checksums of index rows: SQLite has none of its own, and a flipped bit in a page reads like any other value.
-import { crc32c } from "@node-rs/crc32";
 import { StoreError } from "../store-error.ts";
 import type { BucketUsage } from "../usage/types.ts";
 import type { BlobRow, VersionRow } from "./records.ts";
+import { addColumn, RecurringText, type ColumnValue } from "./row-hash.ts";
 
 /**
  * The columns of a part that its seal covers; `owner` is the blob or the upload that the part belongs to, `start` 0 in an
@@ -19,41 +19,68 @@ export interface SealedPart {
   checksum: string | null;
 }
 
+const recurring = {
+  version: new RecurringText(),
+  class: new RecurringText(),
+  checksum: new RecurringText(),
+  owner: new RecurringText(),
+  tags: new RecurringText(),
+  detail: new RecurringText(),
+  kind: new RecurringText(),
+};
+
 /** The seal of a row of `current` or `versions`. */
 export function sealVersion(row: VersionRow): number {
-  return crc32c(
-    `${row.bucket}\0${row.seq}\0${row.version}\0${row.size}\0${row.etag}\0${row.modified}\0${row.blob}\0${row.class}\0${row.checksum}\0${row.owner}\0${row.tags}\0${row.retain_mode}\0${row.retain_until}\0${row.hold}\0${row.detail}`,
-    crc32c(viewBuffer(row.key)),
-  );
+  let hash = addColumn(0, row.bucket);
+  hash = addColumn(hash, row.key);
+  hash = addColumn(hash, row.seq);
+  hash = recurring.version.add(hash, row.version);
+  hash = addColumn(hash, row.size);
+  hash = addColumn(hash, row.etag);
+  hash = addColumn(hash, row.modified);
+  hash = addColumn(hash, row.blob);
+  hash = recurring.class.add(hash, row.class);
+  hash = recurring.checksum.add(hash, row.checksum);
+  hash = recurring.owner.add(hash, row.owner);
+  hash = recurring.tags.add(hash, row.tags);
+  hash = addColumn(hash, row.retain_mode);
+  hash = addColumn(hash, row.retain_until);
+  hash = addColumn(hash, row.hold);
+  return recurring.detail.add(hash, row.detail) >>> 0;
 }
 
 /** The seal of a row of `blobs`, with the body where the row holds it. The count of references is not covered. */
 export function sealBlob(row: BlobRow): number {
-  const seed = row.data === null ? 0 : crc32c(viewBuffer(row.data));
-  return crc32c(
-    `${row.id}\0${row.kind}\0${row.size}\0${row.stored}\0${row.segment}\0${row.position}\0${row.extent}\0${row.cipher}`,
-    seed,
-  );
+  let hash = addColumn(0, row.id);
+  hash = recurring.kind.add(hash, row.kind);
+  hash = addColumn(hash, row.size);
+  hash = addColumn(hash, row.stored);
+  hash = addColumn(hash, row.segment);
+  hash = addColumn(hash, row.position);
+  hash = addColumn(hash, row.extent);
+  hash = addColumn(hash, row.cipher);
+  return addColumn(hash, row.data) >>> 0;
 }
 
 /** The seal of a row of `blob_parts` or `parts`. */
 export function sealPart(part: SealedPart): number {
-  return crc32c(
-    `${part.owner}\0${part.start}\0${part.number}\0${part.blob}\0${part.size}\0${part.etag}\0${part.modified}\0${part.checksum}`,
-  );
+  const { owner, start, number, blob, size, etag, modified, checksum } = part;
+  return sealColumns(owner, start, number, blob, size, etag, modified, checksum);
 }
 
 /** The seal of a row of `buckets`. */
 export function sealBucket(name: string, document: string): number {
-  return crc32c(`${name}\0${document}`);
+  return sealColumns(name, document);
 }
 
 /** The seal of a row of `usage`. */
 export function sealUsage(bucket: number, usage: BucketUsage): number {
   const { objects, versions, deleteMarkers, bytes, uploads, uploadBytes } = usage;
-  return crc32c(
-    `${bucket}\0${objects}\0${versions}\0${deleteMarkers}\0${bytes}\0${uploads}\0${uploadBytes}`,
-  );
+  return sealColumns(bucket, objects, versions, deleteMarkers, bytes, uploads, uploadBytes);
+}
+
+function sealColumns(...columns: ColumnValue[]): number {
+  return columns.reduce<number>(addColumn, 0) >>> 0;
 }
 
 /** Whether a seal matches. Rows of format 1 have none, and pass until they are written the next time. */
@@ -71,8 +98,4 @@ export class DamagedRowError extends StoreError {
 /** The error for a row that does not match its seal. */
 export function damagedRow(what: string): DamagedRowError {
   return new DamagedRowError(what);
-}
-
-function viewBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
