@@ -3,6 +3,7 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
 import { runFsck } from "./fsck/command.ts";
+import { LogOutput } from "./log-output.ts";
 import { startVault } from "./service.ts";
 
 // Each thread of the pool that waits for a disk is one that nobody else has: of Node's four, two large bodies that are
@@ -15,15 +16,17 @@ export async function main(): Promise<void> {
   process.env["UV_THREADPOOL_SIZE"] ??= String(POOL_THREADS);
   await runProgram(vaultDefinition, {
     "": async ({ config }) => {
+      const output = new LogOutput(config.log_format);
       const log = createLogger({
         service: "vault",
         level: config.log_level,
-        format: config.log_format,
+        format: output.format,
+        write: output.write,
       });
       const { drain_timeout_ms: drainTimeoutMs } = config;
       await runService(
         { service: "vault", version: VERSION, logger: log, drainTimeoutMs },
-        (lifecycle) => startVault({ config, log, lifecycle }),
+        (lifecycle) => startVault({ config, log, output, lifecycle }),
       );
     },
     fsck: ({ config, options }) => runFsck(config, options.repair),

@@ -45,6 +45,7 @@ import { createRequestRecorder } from "./http/request-log.ts";
 import { RequestIds } from "./http/request-ids.ts";
 import { RequestMemory } from "./http/request-memory.ts";
 import { openStore } from "./local-store.ts";
+import type { LogOutput } from "./log-output.ts";
 import { SignatureVerifier } from "./sigv4/index.ts";
 import { StoreError } from "./store.ts";
 import type { Owner, Store } from "./store.ts";
@@ -54,6 +55,8 @@ import { TimestampFormatter } from "./wire/timestamp.ts";
 export interface VaultOptions {
   config: VaultConfig;
   log: Logger;
+  /** What the log is written to. */
+  output: LogOutput;
   lifecycle: Lifecycle;
 }
 
@@ -66,7 +69,7 @@ const FIELDS_MAX = 512;
 const LOOPBACK = "127.0.0.1";
 
 /** Starts the vault; when this resolves, both APIs listen. */
-export async function startVault({ config, log, lifecycle }: VaultOptions): Promise<void> {
+export async function startVault({ config, log, output, lifecycle }: VaultOptions): Promise<void> {
   const clock = systemClock;
   const startedMs = clock.monotonicMs();
   const addr = restrictAddress(config.addr, config);
@@ -166,7 +169,7 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
     ids: createIdSource(),
     clock,
   });
-  const recordRequest = createRequestRecorder(log);
+  const recordRequest = createRequestRecorder(log, output);
   const engine = createEngine({ unsentBytesMax: config.max_unsent_size });
   const ids = new RequestIds();
   const timestamps = new TimestampFormatter();
@@ -181,9 +184,10 @@ export async function startVault({ config, log, lifecycle }: VaultOptions): Prom
       onFinished: (finished) => {
         const { exchange } = finished.request;
         const durationMs = engine.now() - exchange.startedAtMs;
+        const endedAt = timestamps.format(clock.now());
         metrics.onFinished(finished, durationMs);
-        recordRequest(finished, durationMs);
-        audit?.add(toAuditEntry(finished, timestamps.format(clock.now())));
+        recordRequest(finished, durationMs, endedAt);
+        audit?.add(toAuditEntry(finished, endedAt));
       },
     }),
     composeRefusal: (refused, path) => answerRefusal(refused, path, ids),
@@ -380,6 +384,6 @@ function toAuditEntry(finished: FinishedRequest, timestamp: string): AuditEntry 
     operation: finished.operation,
     source_ip: `${request.clientAddress}:${request.exchange.connection.remotePort}`,
     status: finished.status,
-    ...(errorCode === undefined ? {} : { error_code: errorCode }),
+    error_code: errorCode,
   };
 }

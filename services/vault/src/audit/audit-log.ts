@@ -1,6 +1,7 @@
 // The audit log: requests as JSON lines in objects of the bucket `system-access-logs`.
 import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
+import { LineBuffer } from "../line-buffer.ts";
 import { StoreError } from "../store.ts";
 import type { Owner, Store } from "../store.ts";
 
@@ -8,8 +9,11 @@ import type { Owner, Store } from "../store.ts";
 export const AUDIT_BUCKET = "system-access-logs";
 const EXPIRY_DAYS = 30;
 const FLUSH_MS = 10_000;
-const FLUSH_BYTES = 1_048_576;
-const BUFFER_BYTES_MAX = 16 * 1_048_576;
+const BUFFER_BYTES = 262_144;
+/** 1 MiB. */
+const FLUSH_BUFFERS = 4;
+/** 16 MiB. */
+const BUFFERS_MAX = 64;
 
 /** One request. */
 export interface AuditEntry {
@@ -23,7 +27,7 @@ export interface AuditEntry {
   source_ip: string;
   status: number;
   /** Code of an error answer. */
-  error_code?: string;
+  error_code: string | undefined;
 }
 
 /** What the log is made of. */
@@ -44,8 +48,8 @@ export interface AuditLogOptions {
 export class AuditLog {
   readonly #options: AuditLogOptions;
   readonly #timer: NodeJS.Timeout;
-  #lines: string[] = [];
-  #bytes = 0;
+  /** The last one is written to. */
+  #buffers: LineBuffer[] = [];
   #dropped = 0;
   #sequence = 0;
   #flushing: Promise<void> = Promise.resolve();
@@ -64,13 +68,15 @@ export class AuditLog {
 
   add(entry: AuditEntry): void {
     const line = `${JSON.stringify(entry)}\n`;
-    this.#lines.push(line);
-    this.#bytes += line.length;
-    while (this.#bytes > BUFFER_BYTES_MAX) {
-      this.#bytes -= this.#lines.shift()!.length;
+    if (this.#buffers.at(-1)?.add(line) === true) return;
+    const buffer = new LineBuffer(BUFFER_BYTES);
+    if (!buffer.add(line)) {
       this.#dropped += 1;
+      return;
     }
-    if (this.#bytes >= FLUSH_BYTES && !this.#isFlushing) void this.flush();
+    this.#buffers.push(buffer);
+    this.#dropOldest();
+    if (this.#buffers.length > FLUSH_BUFFERS && !this.#isFlushing) void this.flush();
   }
 
   /** Writes what there is. Never rejects: what could not be written waits for the next time. */
@@ -86,22 +92,24 @@ export class AuditLog {
   }
 
   async #write(): Promise<void> {
-    if (this.#lines.length === 0) return;
+    if (this.#buffers.length === 0) return;
     this.#isFlushing = true;
-    const lines = this.#lines;
-    const bytes = this.#bytes;
-    this.#lines = [];
-    this.#bytes = 0;
+    const buffers = this.#buffers;
+    this.#buffers = [];
     try {
       await this.#makeBucket();
-      await this.#put(Buffer.from(lines.join("")));
+      await this.#put(Buffer.concat(buffers.map((buffer) => buffer.view())));
     } catch (error) {
-      this.#lines = [...lines, ...this.#lines];
-      this.#bytes += bytes;
+      this.#buffers = [...buffers, ...this.#buffers];
+      this.#dropOldest();
       this.#options.log.warn("the audit log could not be written", { error });
     } finally {
       this.#isFlushing = false;
     }
+  }
+
+  #dropOldest(): void {
+    while (this.#buffers.length > BUFFERS_MAX) this.#dropped += this.#buffers.shift()!.lines;
   }
 
   async #put(body: Buffer): Promise<void> {

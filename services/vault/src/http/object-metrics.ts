@@ -1,6 +1,6 @@
 // What is counted of the object API and its store.
 import type { ServerFault } from "@platform/http1";
-import type { MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
+import type { HttpSeries, MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import { foldMethod } from "@platform/kernel/metrics";
 import type { ScrubState, Store } from "../store.ts";
 import type { FinishedRequest } from "./object-server.ts";
@@ -38,14 +38,36 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
     name: "platform_vault_slow_uploads_total",
     help: "Requests that were refused because their bodies came too slowly.",
   });
+  // There are few, and to look one up by its labels is to put them together.
+  const known = new Map<FinishedRequest["operation"], Map<string, Map<number, HttpSeries>>>();
+  const findSeries = (
+    operation: FinishedRequest["operation"],
+    method: string,
+    status: number,
+  ): HttpSeries => {
+    let byMethod = known.get(operation);
+    if (byMethod === undefined) known.set(operation, (byMethod = new Map()));
+    let byStatus = byMethod.get(method);
+    if (byStatus === undefined) byMethod.set(method, (byStatus = new Map()));
+    let series = byStatus.get(status);
+    if (series === undefined) {
+      series = {
+        requests: requests.with({ operation, method, status }),
+        duration: duration.with({ operation }),
+      };
+      byStatus.set(status, series);
+    }
+    return series;
+  };
   registry.collect({ name: "vault-store", collect: () => collectStore(store) });
   registry.collect({ name: "vault-quotas", collect: () => collectQuotas(store) });
   return {
     onStarted: () => inflight.add(1),
     onFinished: ({ operation, request, status, errorCode }, durationMs) => {
       inflight.add(-1);
-      requests.with({ operation, method: foldMethod(request.method), status }).add();
-      duration.with({ operation }).observe(durationMs / 1000);
+      const series = findSeries(operation, foldMethod(request.method), status);
+      series.requests.add();
+      series.duration.observe(durationMs / 1000);
       if (errorCode !== undefined) errors.with({ code: errorCode }).add();
     },
     onFault: ({ kind }) => {

@@ -1,7 +1,8 @@
 // The span and the log line of each request to the object API.
-import type { Logger } from "@platform/kernel/log";
+import { redactText, type Logger } from "@platform/kernel/log";
 import { parseTraceContext } from "@platform/kernel/trace";
 import type { Span, Tracer } from "@platform/kernel/trace";
+import type { LogOutput } from "../log-output.ts";
 import type { FinishedRequest } from "./object-server.ts";
 import type { S3Request } from "./request.ts";
 
@@ -22,10 +23,19 @@ export function startRequestSpan(tracer: Tracer, { fields, method, secure }: S3R
   });
 }
 
-/** Ends the span of a request and writes its line; `log` is asked once, not for each request. */
-export function createRequestRecorder(log: Logger) {
-  const output = log.isOn("info") ? new LineGroups() : undefined;
-  return (finished: FinishedRequest, durationMs: number): void => {
+/** Ends the span of a request and writes its line; `endedAt` is ISO 8601 in UTC. */
+export type RequestRecorder = (
+  finished: FinishedRequest,
+  durationMs: number,
+  endedAt: string,
+) => void;
+
+/** Makes the recorder of a service's requests; `log` is asked for its level once, not for each request. */
+export function createRequestRecorder(log: Logger, output: LogOutput): RequestRecorder {
+  const isOn = log.isOn("info");
+  const isProbeOn = log.isOn("debug");
+  const write = output.format === "json" ? createLineWriter(output) : createPrettyWriter(log);
+  return (finished, durationMs, endedAt) => {
     const { span, request, operation, status, errorCode } = finished;
     span.setName(`${request.method} ${operation}`);
     span.setAttribute("http.route", operation);
@@ -33,18 +43,27 @@ export function createRequestRecorder(log: Logger) {
     span.setAttribute("url.path", request.rawPath);
     if (isFailure(status)) span.setStatus("error", errorCode ?? "");
     span.end();
-    const isProbe = operation === "Probe";
-    if (isProbe ? !log.isOn("debug") : output === undefined) return;
-    output?.join();
+    if (operation === "Probe" ? !isProbeOn : !isOn) return;
+    output.gather();
+    write(finished, durationMs, endedAt);
+  };
+}
+
+const getLevel = ({ operation }: FinishedRequest) => (operation === "Probe" ? "debug" : "info");
+// Without the query, where a presigned URL has its signature.
+const getPath = ({ request }: FinishedRequest) => request.rawPath.slice(0, TEXT_CHARACTERS_MAX);
+
+function createPrettyWriter(log: Logger): RequestRecorder {
+  return (finished, durationMs) => {
+    const { span, request, operation, status, errorCode } = finished;
     const { traceId, spanId } = span.context;
-    log[isProbe ? "debug" : "info"]("request", {
+    log[getLevel(finished)]("request", {
       trace_id: traceId,
       span_id: spanId,
       duration_ms: durationMs,
       status,
       method: request.method,
-      // Without the query, where a presigned URL has its signature.
-      path: request.rawPath.slice(0, TEXT_CHARACTERS_MAX),
+      path: getPath(finished),
       route: operation,
       request_id: request.id,
       client: request.clientAddress,
@@ -53,31 +72,36 @@ export function createRequestRecorder(log: Logger) {
   };
 }
 
+/** Needs no escape, and has neither white space nor an `@`, without which there is no credential in it. */
+const PLAIN = /^[!#-?A-[\]-~]*$/;
+
+// The line that the logger would write, put together as one text: there is one for each request, and a logger that takes
+// any field costs a multiple. Beside the path, none of these texts can have a character that needs an escape.
+function createLineWriter(output: LogOutput): RequestRecorder {
+  return (finished, durationMs, endedAt) => {
+    const { span, request, operation, status, errorCode } = finished;
+    const { traceId, spanId } = span.context;
+    const path = getPath(finished);
+    const quoted = PLAIN.test(path) ? `"${path}"` : JSON.stringify(redactText(path));
+    const error = errorCode === undefined ? "" : `,"error_code":"${errorCode}"`;
+    output.write(
+      `{"level":"${getLevel(finished)}","msg":"request","trace_id":"${traceId}","span_id":"${spanId}",` +
+        `"service":"vault","duration_ms":${formatMs(durationMs)},"status":${status},"timestamp":"${endedAt}",` +
+        `"method":"${request.method}","path":${quoted},"route":"${operation}",` +
+        `"request_id":"${request.id}","client":"${request.clientAddress}"${error}}\n`,
+    );
+  };
+}
+
+// Whole microseconds. Numbers that are no integers take long to be written.
+function formatMs(ms: number): string {
+  const us = Math.round(ms * 1000);
+  const fraction = us % 1000;
+  const zeros = fraction < 10 ? "00" : fraction < 100 ? "0" : "";
+  return `${Math.floor(us / 1000)}.${zeros}${fraction}`;
+}
+
 /** Whether an answer says that the service failed, rather than that it does not do what was asked for. */
 export function isFailure(status: number): boolean {
   return status >= 500 && status !== 501;
-}
-
-/** Time in which lines are gathered. */
-const GATHER_MS = 20;
-
-// Lines that come close together go out in one write: a system call for each costs more than the line.
-class LineGroups {
-  #isOpen = false;
-  readonly #end = (): void => {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    process.stdout.uncork();
-  };
-
-  constructor() {
-    process.once("exit", this.#end);
-  }
-
-  join(): void {
-    if (this.#isOpen) return;
-    this.#isOpen = true;
-    process.stdout.cork();
-    setTimeout(this.#end, GATHER_MS);
-  }
 }

@@ -1,4 +1,4 @@
-// Timestamps of listings: a thousand a page, mostly of one day.
+// Timestamps of listings, a thousand a page, mostly of one day; and of requests, many in the same millisecond.
 
 const DAY_MS = 86_400_000;
 
@@ -6,9 +6,18 @@ const DAY_MS = 86_400_000;
 export class TimestampFormatter {
   #dayStartMs = Number.NaN;
   #day = "";
+  #timeMs = Number.NaN;
+  #text = "";
 
   /** ISO 8601 in UTC with milliseconds, of milliseconds since 1970. */
   format(timeMs: number): string {
+    if (timeMs === this.#timeMs) return this.#text;
+    this.#timeMs = timeMs;
+    this.#text = this.#write(timeMs);
+    return this.#text;
+  }
+
+  #write(timeMs: number): string {
     let ofDayMs = timeMs - this.#dayStartMs;
     // Not a number at first.
     if (!(ofDayMs >= 0 && ofDayMs < DAY_MS)) {
