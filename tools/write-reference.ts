@@ -1,7 +1,7 @@
 // `node tools/write-reference.ts [--check]`: writes docs/reference/ from the schemas and tables of the source.
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { formatReference } from "@platform/kernel/config";
-import { errorTable } from "@platform/kernel/errors";
+import { ERROR_TABLE } from "@platform/kernel/errors";
 import { authDefinition } from "../services/auth/src/config.ts";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
 import { pulseDefinition } from "../services/pulse/src/config.ts";
@@ -29,7 +29,7 @@ for (const { path, text } of pages) {
 }
 
 function formatErrors(): string {
-  const rows = Object.entries(errorTable).map(
+  const rows = Object.entries(ERROR_TABLE).map(
     ([code, { status, title }]) => `| \`${code}\` | ${status} | ${title} |`,
   );
   return `# Error codes

@@ -1,6 +1,5 @@
 // A small upstream to try the gateway with: plain node:http, nothing of the platform in it.
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
 const ADDRESS = /^(?:\[([^\]]+)\]|([^:]*)):([0-9]{1,5})$/;

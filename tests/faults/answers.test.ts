@@ -1,8 +1,13 @@
 // Upstreams that answer badly, behind the real gateway: what the client gets, and what becomes of the connection.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { ask, openRaw, startUpstream } from "../../packages/http1/test/rig/raw.ts";
-import type { RawClient, RawUpstream } from "../../packages/http1/test/rig/raw.ts";
+import {
+  ask,
+  openRaw,
+  startUpstream,
+  type RawClient,
+  type RawUpstream,
+} from "../../packages/http1/test/rig/raw.ts";
 import { readMetric, RUNTIMES, skipRuntime } from "../stage/gateway-state.ts";
 import { Stage, type StagedGateway } from "../stage/stage.ts";
 import { badAnswers, type BadAnswer } from "./answers.ts";

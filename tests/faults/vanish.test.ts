@@ -2,8 +2,13 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
-import { ask, openRaw, startUpstream } from "../../packages/http1/test/rig/raw.ts";
-import type { RawClient, RawUpstream } from "../../packages/http1/test/rig/raw.ts";
+import {
+  ask,
+  openRaw,
+  startUpstream,
+  type RawClient,
+  type RawUpstream,
+} from "../../packages/http1/test/rig/raw.ts";
 import { countOpenFiles, readMetric, RUNTIMES, skipRuntime } from "../stage/gateway-state.ts";
 import { Stage, type StagedGateway } from "../stage/stage.ts";
 

@@ -1,5 +1,5 @@
 // What each kind of failed try is answered with when nobody else answers.
-import { errorTable } from "@platform/kernel/errors";
+import { ERROR_TABLE } from "@platform/kernel/errors";
 
 import type { FailureKind } from "./contract.ts";
 
@@ -28,7 +28,7 @@ type FailureCode =
 
 /** The status of the answer. */
 export function statusOf(kind: FailureKind): 502 | 503 | 504 {
-  return errorTable[table[kind][0]].status;
+  return ERROR_TABLE[table[kind][0]].status;
 }
 
 /** The stable code of the answer. */

@@ -1,6 +1,6 @@
-// The error of backup and restore.
+// Error of backup and restore.
 
-/** A backup cannot be written, used or restored. The message names folder and file. */
+/** A backup cannot be written, read or restored. The message contains folder and file. */
 export class BackupError extends Error {
   override readonly name = "BackupError";
 }

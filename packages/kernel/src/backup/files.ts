@@ -1,4 +1,4 @@
-// Copying, syncing and listing the files of a backup, in constant memory.
+// Copies, syncs and lists the files of a backup in constant memory.
 import { createHash } from "node:crypto";
 import { constants } from "node:fs";
 import { mkdir, open, readdir, statfs, type FileHandle } from "node:fs/promises";
@@ -8,29 +8,29 @@ import { BackupError } from "./error.ts";
 const CHUNK_BYTES = 1024 * 1024;
 const FOLDER_MODE = 0o700;
 const FILE_MODE = 0o600;
-/** Nesting of folders that is followed. */
+/** Maximum nesting of folders. */
 const DEPTH_MAX = 32;
 
 /** Progress of a backup, a verification or a restore. */
 export interface BackupProgress {
   files: number;
   bytes: number;
-  /** Undefined where the amount is not known in advance. */
+  /** Undefined if the total is not known in advance. */
   bytesTotal: number | undefined;
 }
 
-/** Receives the bytes that were processed. */
+/** Receives the number of bytes processed since the last call. */
 export type CountBytes = (bytes: number) => void;
 
-/** Size and SHA-256 (hex) of the bytes that were read. */
+/** Size and SHA-256 (hex) of the bytes read. */
 export interface Digest {
   size: number;
   sha256: string;
 }
 
 /**
- * Copies the first `bytesMax` bytes of a file into a new one and syncs it. Symbolic links are not followed. The target's
- * folders must exist.
+ * Copies the first `bytesMax` bytes of a file into a new one and syncs it. Symbolic links are not followed. The
+ * target's folders must exist.
  */
 export async function copyFile(
   from: string,
@@ -51,7 +51,7 @@ export async function copyFile(
   }
 }
 
-/** Reads a file up to one byte more than `size`, so that a longer one is noticed. */
+/** Reads at most one byte more than `size`, so that a longer file is detected. */
 export function digestFile(path: string, size: number, count: CountBytes): Promise<Digest> {
   return readChunks(path, size + 1, (chunk) => {
     count(chunk.length);
@@ -81,7 +81,7 @@ export async function readBytes(path: string, bytesMax: number): Promise<Buffer>
   return Buffer.concat(chunks);
 }
 
-/** Folders that were made below one root, to be synced at the end. */
+/** Creates folders below one root and syncs them together. */
 export class FolderTree {
   readonly #root: string;
   readonly #made = new Set<string>();
@@ -91,7 +91,7 @@ export class FolderTree {
     this.#made.add(root);
   }
 
-  /** Makes the folders of a file's path; returns the full path. */
+  /** Creates the folders of a file's path; returns the full path. */
   async prepare(path: string): Promise<string> {
     const full = join(this.#root, path);
     for (let folder = dirname(full); !this.#made.has(folder); folder = dirname(folder)) {
@@ -101,15 +101,15 @@ export class FolderTree {
     return full;
   }
 
-  /** Makes all names durable. */
+  /** Syncs all folders. */
   async sync(): Promise<void> {
     for (const folder of this.#made) await syncFolder(folder);
   }
 }
 
-/** Makes creations and renames in a folder durable. */
+/** Syncs a folder, so that creations and renames in it are durable. */
 export async function syncFolder(folder: string): Promise<void> {
-  // Windows has no handle on a folder to sync; its file system journals names by itself.
+  // Windows cannot sync a folder; NTFS journals names itself.
   if (process.platform === "win32") return;
   const handle = await open(folder, "r");
   try {
@@ -130,7 +130,7 @@ export async function* listFiles(root: string, below = "", depth = 0): AsyncGene
   }
 }
 
-/** Whether a folder is missing or empty. Rejects with BackupError if the path is a file. */
+/** True if a folder is missing or empty. Rejects with BackupError if the path is a file. */
 export async function isVacant(folder: string): Promise<boolean> {
   try {
     return (await readdir(folder)).length === 0;

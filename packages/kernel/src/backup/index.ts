@@ -1,4 +1,4 @@
-// Backups: one folder format for every service.
+// Backups in one folder format for all services.
 export { BackupError } from "./error.ts";
 export { BACKUP_FORMAT, type BackupFile, type BackupManifest } from "./manifest.ts";
 export type { BackupProgress } from "./files.ts";

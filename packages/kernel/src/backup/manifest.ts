@@ -3,15 +3,15 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { BackupError } from "./error.ts";
 
-/** Version of the folder format that this program writes and reads. */
+/** Version of the folder format. */
 export const BACKUP_FORMAT = 1;
-/** The manifest's file name; it is written last. */
+/** File name of the manifest; it is written last. */
 export const MANIFEST_NAME = "backup.json";
-/** The folder of the files, inside the backup folder. */
+/** Folder of the files, inside the backup folder. */
 export const DATA_FOLDER = "data";
-/** Bytes of a manifest. */
+/** Maximum size of a manifest in bytes. */
 export const MANIFEST_BYTES_MAX = 256 * 1024 * 1024;
-/** Files of a backup. */
+/** Maximum number of files in a backup. */
 export const FILES_MAX = 1_000_000;
 
 const PATH_LENGTH_MAX = 1024;
@@ -37,7 +37,7 @@ const manifestSchema = z.strictObject({
 export type BackupFile = z.infer<typeof fileSchema>;
 
 /**
- * The contents of `backup.json`. `mark` is the service's own description of the point up to which the backup is complete.
+ * The contents of `backup.json`. `mark` is the service's description of the point up to which the backup is complete.
  * `data_format` is the version of the service's files.
  */
 export type BackupManifest = z.infer<typeof manifestSchema>;
@@ -75,12 +75,12 @@ export function decodeManifest(bytes: Buffer, place: string): BackupManifest {
   return parsed.data;
 }
 
-/** Why a path cannot be in a backup; undefined if it can. */
+/** Returns the reason why a backup cannot contain a path, or undefined. */
 export function findPathProblem(path: string): string | undefined {
   if (path === "" || path.length > PATH_LENGTH_MAX) return "its length is not allowed";
   // Colons and backslashes are separators on Windows.
-  // oxlint-disable-next-line no-control-regex -- control characters are what is refused
-  if (/[\u0000-\u001f\u007f\\:]/.test(path)) return "it has characters that are not allowed";
+  // oxlint-disable-next-line no-control-regex -- control characters are refused
+  if (/[\u0000-\u001f\u007f\\:]/.test(path)) return "it contains forbidden characters";
   for (const segment of path.split("/")) {
     if (segment === "" || segment === "." || segment === "..") return "it leaves the backup folder";
     if (segment.length > SEGMENT_LENGTH_MAX) return "a name in it is too long";

@@ -1,4 +1,4 @@
-// Verifying a backup, and restoring it into a folder that gets its name when everything is in place.
+// Verifies a backup, and restores it into a folder that is renamed to its final name when it is complete.
 import { mkdtemp, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { BackupError } from "./error.ts";
@@ -24,16 +24,16 @@ import {
 } from "./manifest.ts";
 import { moveInto } from "./write.ts";
 
-/** Problems that a message names at most. */
+/** Maximum number of problems in an error message. */
 const PROBLEMS_NAMED_MAX = 10;
 
-/** A backup, and the service that is to read it. */
+/** A backup and the service that reads it. */
 export interface BackupSource {
-  /** The backup's folder. */
+  /** Folder of the backup. */
   folder: string;
-  /** A backup of another service is refused. */
+  /** Backups of other services are rejected. */
   service: string;
-  /** Oldest and newest version of the service's files that can be read. */
+  /** Oldest and newest supported version of the service's files. */
   dataFormats: { oldest: number; newest: number };
 }
 
@@ -44,13 +44,13 @@ export interface VerifyOptions extends BackupSource {
 
 /** Options of `restoreBackup`. */
 export interface RestoreOptions extends VerifyOptions {
-  /** The folder to restore; must be missing or empty. Its parent must exist. */
+  /** Folder to restore into; must be missing or empty. Its parent must exist. */
   target: string;
-  /** Checks the restored files before the folder gets its name; a rejection undoes the restore. */
+  /** Checks the restored files before the folder is renamed; a rejection undoes the restore. */
   check?: (folder: string) => Promise<void>;
 }
 
-/** Reads everything in a backup. Rejects with BackupError that names what is missing, changed, damaged or extra. */
+/** Reads all files of a backup. Rejects with a BackupError that lists missing, changed, damaged and extra files. */
 export async function verifyBackup(options: VerifyOptions): Promise<BackupManifest> {
   const { folder } = options;
   const manifest = await readManifest(options);
@@ -63,8 +63,8 @@ export async function verifyBackup(options: VerifyOptions): Promise<BackupManife
 }
 
 /**
- * Restores a backup: copies into a folder beside the target (`<name>.restoring-…`), verifying each file on the way, runs
- * `check`, and only then gives it the target's name. A failure removes it, a kill leaves it behind.
+ * Restores a backup: copies and verifies each file in a folder next to the target (`<name>.restoring-…`), runs `check`,
+ * then renames the folder to the target. A failed restore removes the folder; a killed one leaves it.
  */
 export async function restoreBackup(options: RestoreOptions): Promise<BackupManifest> {
   const { folder, check } = options;
@@ -98,7 +98,7 @@ async function readManifest({ folder, service, dataFormats }: BackupSource) {
   const path = join(folder, MANIFEST_NAME);
   const bytes = await readBytes(path, MANIFEST_BYTES_MAX).catch((cause: unknown) => {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
-    const text = `${folder} has no ${MANIFEST_NAME}: not a backup, or one that was not finished`;
+    const text = `${folder} has no ${MANIFEST_NAME}: not a backup, or an incomplete one`;
     throw new BackupError(text, { cause });
   });
   const manifest = decodeManifest(bytes, path);
@@ -143,7 +143,7 @@ function findDifference(file: BackupFile, digest: Digest): string | undefined {
   return digest.sha256 === file.sha256 ? undefined : "does not match its checksum";
 }
 
-// What concerns one file is listed with the others; a full disk concerns all.
+// Errors of single files are collected; a full disk ends the operation.
 function describeReadError(error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case "ENOENT":

@@ -1,4 +1,4 @@
-// Writing a backup: files first, the manifest last, then the folder gets its name.
+// Writes a backup: first the files, then the manifest, then the folder is renamed to its final name.
 import { mkdir, mkdtemp, rename, rm, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { BackupError } from "./error.ts";
@@ -23,15 +23,15 @@ import {
   type BackupManifest,
 } from "./manifest.ts";
 
-/** Space for folders and manifest, beside the files themselves. */
+/** Space for folders and manifest, in addition to the files. */
 const OVERHEAD_BYTES = 16 * 1024 * 1024;
 
 /** Options of `writeBackup`. */
 export interface WriteBackupOptions {
-  /** The backup's folder; must be missing or empty. Its parent must exist. */
+  /** Folder of the backup; must be missing or empty. Its parent must exist. */
   folder: string;
   service: string;
-  /** The service's version. */
+  /** Version of the service. */
   version: string;
   /** Version of the service's files; older programs refuse to restore a newer one. */
   dataFormat: number;
@@ -42,16 +42,16 @@ export interface WriteBackupOptions {
 
 /** Receives the files of a backup. */
 export interface BackupTarget {
-  /** Announces the bytes of all files. Rejects with BackupError if the file system has less space. */
+  /** Announces the total size of all files. Rejects with BackupError if the file system has less space. */
   expect(bytes: number): Promise<void>;
   /** Copies a file, or its first `length` bytes. Rejects if the source is shorter. */
   addFile(path: string, source: string, length?: number): Promise<void>;
 }
 
 /**
- * Writes a backup. `fill` adds the files and returns the mark: up to where the backup is complete. Until everything is
- * on the disk the folder has another name beside the final one (`<name>.partial-…`), which a failure removes and a kill
- * leaves behind.
+ * Writes a backup. `fill` adds the files and returns the mark: the point up to which the backup is complete. Until
+ * everything is on disk, the folder has a temporary name (`<name>.partial-…`); a failed backup removes it, a killed one
+ * leaves it.
  */
 export async function writeBackup(
   options: WriteBackupOptions,
@@ -62,7 +62,7 @@ export async function writeBackup(
   const parent = dirname(folder);
   const partial = await mkdtemp(join(parent, `${basename(folder)}.partial-`)).catch((cause) => {
     const { message } = cause as Error;
-    throw new BackupError(`cannot write beside ${folder}: ${message}`, { cause });
+    throw new BackupError(`cannot write next to ${folder}: ${message}`, { cause });
   });
   try {
     const files: BackupFile[] = [];
@@ -80,7 +80,7 @@ export async function writeBackup(
     await mkdir(join(partial, DATA_FOLDER), { recursive: true, mode: 0o700 });
     const bytes = encodeManifest(manifest);
     if (bytes.length > MANIFEST_BYTES_MAX) throw new BackupError("the manifest is too large");
-    // The files' names have to be on the medium before the manifest that vouches for them.
+    // The files' names must be on disk before the manifest that lists them.
     await tree.sync();
     await writeBytes(join(partial, MANIFEST_NAME), bytes);
     await syncFolder(partial);
@@ -92,7 +92,7 @@ export async function writeBackup(
   }
 }
 
-/** Gives a finished folder its name; an empty folder of that name is replaced. */
+/** Renames a complete folder to its final name; an empty folder of that name is replaced. */
 export async function moveInto(from: string, folder: string): Promise<void> {
   await rmdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return;

@@ -1,4 +1,4 @@
-// Addresses in a configuration: to listen on (`[host]:port`, `host:port`, `:port`, `port`), and networks.
+// Addresses in a configuration: listening addresses (`[host]:port`, `host:port`, `:port`, `port`) and networks.
 import { isIP } from "node:net";
 import { z } from "zod";
 import { isLoopback, isNetwork } from "../network/index.ts";
@@ -7,18 +7,18 @@ const HOST_NAME =
   /^(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_](?:[a-z0-9_-]{0,62}))*\.?$/i;
 const NETWORK_CHARS_MAX = 64;
 
-/** Where a listener listens. */
+/** A listening address. */
 export interface ListenAddress {
-  /** A name or an address without brackets; undefined stands for every interface. */
+  /** Host name, or IP address without brackets; undefined means all interfaces. */
   host: string | undefined;
-  /** 0 to 65535; 0 lets the system choose. */
+  /** 0 to 65535; with 0 the system chooses a free port. */
   port: number;
 }
 
-/** What the parser accepts, for messages and documentation. */
+/** Accepted forms, for messages and documentation. */
 export const ADDRESS_FORMS = '":8080", "8080", "host:8080" or "[::1]:8080"';
 
-/** Reads an address; undefined when the text is none. IPv6 addresses need their brackets. */
+/** Parses an address; returns undefined if the text is invalid. IPv6 addresses need brackets. */
 export function parseAddress(text: string): ListenAddress | undefined {
   const match = /^(?:(?:\[([^[\]]*)\]|([^:[\]]*)):)?([0-9]{1,5})$/.exec(text.trim());
   if (match === null) return undefined;
@@ -35,28 +35,28 @@ export function parseAddress(text: string): ListenAddress | undefined {
   return HOST_NAME.test(plain) ? { host: plain, port } : undefined;
 }
 
-/** The address as text that `parseAddress` reads back. */
+/** Formats an address as text that `parseAddress` accepts. */
 export function formatAddress(address: ListenAddress): string {
   const { host, port } = address;
   if (host === undefined) return `:${port}`;
   return isIP(host) === 6 ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Whether only this machine can reach the address. A name other than `localhost` is not taken for loopback. */
+/** True if only this machine can connect to the address. Host names other than `localhost` do not count as loopback. */
 export function isLoopbackAddress(address: ListenAddress): boolean {
   const host = address.host?.toLowerCase();
   if (host === undefined) return false;
   return host === "localhost" || isLoopback(host);
 }
 
-/** A configuration value that is an IP address or a range of them in CIDR form. */
+/** Schema of an IP address or a CIDR range. */
 export function networkSchema() {
   return z.string().min(1).max(NETWORK_CHARS_MAX).refine(isNetwork, {
     error: 'expected an IP address or a CIDR range such as "10.0.0.0/8" or "fd00::/8"',
   });
 }
 
-/** A configuration value that is an address: text in, ListenAddress out. Add `.default(":8080")` or `.optional()`. */
+/** Schema of an address: text in, ListenAddress out. Add `.default(":8080")` or `.optional()`. */
 export function addressSchema() {
   return z.string().transform((text, context): ListenAddress => {
     const address = parseAddress(text);

@@ -1,27 +1,30 @@
-// Reads a command line against a definition: command, flags, positional arguments.
-import type { CommandDefinition, ConfigDefinition, ConfigKey } from "./define.ts";
-import { getFlagName } from "./define.ts";
-import { suggestName } from "./problem.ts";
-import type { ConfigProblem } from "./problem.ts";
+// Parses a command line by a definition: command, flags, positional arguments.
+import {
+  getFlagName,
+  type CommandDefinition,
+  type ConfigDefinition,
+  type ConfigKey,
+} from "./define.ts";
+import { suggestName, type ConfigProblem } from "./problem.ts";
 import { listTypes, findShapes, readShape } from "./shape.ts";
 
 const HELP_FLAGS: ReadonlySet<string> = new Set(["--help", "-help", "-h"]);
 const VERSION_FLAGS: ReadonlySet<string> = new Set(["--version", "-version", "-V", "-v"]);
 
-/** A command line, read. */
+/** A parsed command line. */
 export interface CommandLine {
-  /** "" when no command was given. */
+  /** "" without a command. */
   command: string;
   definition: CommandDefinition | undefined;
-  /** `help` and `version` win over everything else on the line. */
+  /** `--help` or `--version`, which take precedence over the rest of the line. */
   asked: "help" | "version" | undefined;
-  /** Texts by flag name; a boolean flag without a value is "true", `--no-x` is "false". */
+  /** Values by flag name; a boolean flag without a value is "true", `--no-x` is "false". */
   flags: Map<string, string[]>;
   positionals: string[];
   problems: ConfigProblem[];
 }
 
-/** Reads `argv` (without runtime and script). Never throws: what is wrong is in `problems`. */
+/** Parses `argv` (without runtime and script). Never throws: errors are in `problems`. */
 export function readCommandLine(
   definition: ConfigDefinition,
   argv: readonly string[],
@@ -66,7 +69,7 @@ function findCommand(
   return { name: "", words: 0 };
 }
 
-// Flag names, and whether each is a switch.
+// Flag names; true for switches.
 function listFlags(
   definition: ConfigDefinition,
   command: CommandDefinition | undefined,
@@ -85,7 +88,7 @@ function listFlags(
   return flags;
 }
 
-// Returns how many further words the flag took.
+// Returns the number of further words that belong to the flag.
 function readFlag(
   line: CommandLine,
   booleans: Map<string, boolean>,

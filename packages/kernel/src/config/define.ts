@@ -1,35 +1,35 @@
-// How a service declares its configuration: one table of keys, from which everything else is derived.
+// Declaration of a service's configuration: one table of keys, from which everything else is derived.
 import { z } from "zod";
 import { isSecretName, LOG_LEVELS } from "../log/index.ts";
 import { ADDRESS_FORMS, addressSchema } from "./address.ts";
 
-/** What is said about a key beside its schema. */
+/** Options of a key besides its schema. */
 export interface KeyOptions {
-  /** One sentence: what it is and what follows from it. */
+  /** One sentence: meaning and consequences. */
   description: string;
   /** `ms`, `bytes`, `requests/min` … */
   unit?: string;
-  /** Environment names, the first that is set wins; default `PLATFORM_<SERVICE>_<KEY>`, `[]` for none. */
+  /** Environment variables, of which the first that is set is used; default `PLATFORM_<SERVICE>_<KEY>`. */
   env?: readonly string[];
-  /** Flag without its dashes, `false` for none; default the key with dashes, none for secrets. */
+  /** Flag without its dashes; `false` disables it. Default: the key with dashes; secrets have no flag. */
   flag?: string | false;
-  /** The value is never shown. Default: decided by the key's name. */
+  /** The value is never shown. Default: derived from the key's name. */
   secret?: boolean;
-  /** Stands in the reference where the schema has no default that says it, such as "one per core". */
+  /** Default as shown in the reference if the schema has none, such as "one per core". */
   defaultText?: string;
-  /** Stands in messages and in the reference instead of what the schema says. */
+  /** Allowed values as shown in messages and the reference; default: derived from the schema. */
   allowed?: string;
 }
 
-/** One declared key. */
+/** A key. */
 export interface ConfigKey<Schema extends z.ZodType = z.ZodType> extends KeyOptions {
   schema: Schema;
 }
 
-/** Declared keys by their name in the file (snake_case). */
+/** Keys by name (snake_case), as in the configuration file. */
 export type ConfigKeys = Record<string, ConfigKey>;
 
-/** The configuration that keys describe. */
+/** Type of the loaded configuration. */
 export type ConfigOf<Keys extends ConfigKeys> = {
   [Name in keyof Keys]: z.output<Keys[Name]["schema"]>;
 };
@@ -37,32 +37,32 @@ export type ConfigOf<Keys extends ConfigKeys> = {
 /** A subcommand. */
 export interface CommandDefinition<Keys extends ConfigKeys = ConfigKeys> {
   summary: string;
-  /** Keys of this command alone: flags and environment, never the file. */
+  /** Keys of this command, set by flags and environment but not in the file. */
   options?: Keys;
-  /** Names of its positional arguments; a name that ends in `?` may be left out, in `...` takes the rest. */
+  /** Names of its positional arguments; `name?` is optional, `name...` accepts the remaining ones. */
   arguments?: readonly string[];
-  /** The service's own keys and file are neither read nor offered. */
+  /** The command does not use the program's keys and configuration file. */
   standalone?: boolean;
 }
 
-/** Commands by name; a name of two words (`overlay show`) is a command below a command. */
+/** Commands by name; a name of two words (`overlay show`) is a subcommand. */
 export type Commands = Record<string, CommandDefinition>;
 
-/** Where the configuration file is looked for. */
+/** Location of the configuration file. */
 export interface FileDefinition {
-  /** Flag that names it, such as `config`. */
+  /** Flag for its path, such as `config`. */
   flag: string;
   env: readonly string[];
-  /** Read if it is there; when a file is named explicitly it must be there. */
+  /** Default path; this file may be missing. An explicitly named file must exist. */
   default?: string;
 }
 
-/** Everything that a program says about its configuration. */
+/** Configuration of a program. */
 export interface ConfigDefinition<
   Keys extends ConfigKeys = ConfigKeys,
   Subcommands extends Commands = Commands,
 > {
-  /** `gate`: stands in environment names and log lines. */
+  /** For example `gate`; part of environment variables and log lines. */
   service: string;
   /** `platform-gate` */
   program: string;
@@ -72,7 +72,7 @@ export interface ConfigDefinition<
   keys: Keys;
   commands?: Subcommands;
   file?: FileDefinition;
-  /** Whether the program does something without a command; default true. */
+  /** False if the program requires a command; default true. */
   runs?: boolean;
 }
 
@@ -84,7 +84,7 @@ export function key<Schema extends z.ZodType>(
   return { schema, ...options };
 }
 
-/** Declares a listening address; its value is a ListenAddress. */
+/** Declares a listening address; the value is a ListenAddress. */
 export function addressKey(defaultAddress: string, options: KeyOptions) {
   return key(addressSchema().prefault(defaultAddress), {
     allowed: `an address: ${ADDRESS_FORMS}`,
@@ -92,7 +92,7 @@ export function addressKey(defaultAddress: string, options: KeyOptions) {
   });
 }
 
-/** Declares a program's configuration; the identity function, for its types. */
+/** Declares a program's configuration. Returns its argument with exact types. */
 export function defineConfig<
   const Keys extends ConfigKeys,
   const Subcommands extends Commands = Record<never, never>,
@@ -100,38 +100,38 @@ export function defineConfig<
   return definition;
 }
 
-/** The zod schema of a configuration file with these keys; unknown keys are refused. */
+/** Schema of a configuration file with these keys; unknown keys are rejected. */
 export function buildSchema<Keys extends ConfigKeys>(keys: Keys): z.ZodType<ConfigOf<Keys>> {
   const shape = Object.fromEntries(Object.entries(keys).map(([name, item]) => [name, item.schema]));
   return z.strictObject(shape) as unknown as z.ZodType<ConfigOf<Keys>>;
 }
 
-/** The keys that every service has: logs, traces, drain. */
+/** Keys of every service: logs, traces, shutdown. */
 export function createServiceKeys(service: string) {
   const prefix = `PLATFORM_${service.toUpperCase()}`;
   return {
     log_level: key(z.enum(LOG_LEVELS).default("info"), {
-      description: "The least severe level that is logged.",
+      description: "Minimum severity of logged events.",
       env: [`${prefix}_LOG_LEVEL`, "PLATFORM_LOG_LEVEL"],
     }),
     log_format: key(z.enum(["auto", "json", "pretty"]).default("auto"), {
-      description: "Form of the log lines; auto is readable on a terminal and JSON elsewhere.",
+      description: "Log format; auto means readable lines on a terminal and JSON otherwise.",
       env: [`${prefix}_LOG_FORMAT`, "PLATFORM_LOG_FORMAT"],
     }),
     otlp_endpoint: key(z.url({ protocol: /^https?$/ }).optional(), {
-      description: "OTLP/HTTP collector that spans are sent to; without it none are sent.",
+      description: "OTLP/HTTP collector that receives spans; without it spans are not sent.",
       env: [`${prefix}_OTEL_ENDPOINT`, "PLATFORM_OTLP_ENDPOINT"],
     }),
     drain_timeout_ms: key(z.int().min(0).max(3_600_000).default(30_000), {
-      description: "How long a stopping service finishes what is under way before it ends it.",
+      description: "Graceful shutdown timeout.",
       unit: "ms",
     }),
   };
 }
 
 /**
- * The keys that say whose tokens a service takes, as `createConfiguredVerifier` of the identity room reads them. `use` stands
- * in the description: a clause on what the tokens are for.
+ * Keys of token verification, read by `createConfiguredVerifier` of the identity module. `use` is a clause for the
+ * description: the purpose of the tokens.
  */
 export function createTokenKeys(service: string, use: string) {
   const listNames = (name: string) => [
@@ -145,33 +145,34 @@ export function createTokenKeys(service: string, use: string) {
       secret: true,
     }),
     jwks_url: key(z.url({ protocol: /^https?$/ }).optional(), {
-      description: "Key set of RS256 and ES256 tokens; needs jwt_issuer and jwt_audience.",
+      description:
+        "URL of the key set (JWKS) of RS256 and ES256 tokens; requires jwt_issuer and jwt_audience.",
       env: listNames("JWKS_URL"),
     }),
     jwt_issuer: key(z.string().min(1).optional(), {
-      description: "Value that `iss` must have.",
+      description: "Required value of `iss`.",
       env: listNames("JWT_ISSUER"),
     }),
     jwt_audience: key(z.string().min(1).optional(), {
-      description: "Value that `aud` must hold.",
+      description: "Required value in `aud`.",
       env: listNames("JWT_AUDIENCE"),
     }),
   };
 }
 
-/** The environment names of a key, in the order in which they are looked at. */
+/** Returns the environment variables of a key, in order of precedence. */
 export function listEnvNames(service: string, name: string, item: ConfigKey): readonly string[] {
   return item.env ?? [`PLATFORM_${service}_${name}`.toUpperCase().replaceAll("-", "_")];
 }
 
-/** The flag of a key, or undefined. */
+/** Returns the flag of a key, or undefined. */
 export function getFlagName(name: string, item: ConfigKey): string | undefined {
   if (item.flag === false) return undefined;
   if (item.flag === undefined && isSecretKey(name, item)) return undefined;
   return item.flag ?? name.replaceAll("_", "-");
 }
 
-/** Whether the value of a key is never shown. */
+/** True if the value of a key is never shown. */
 export function isSecretKey(name: string, item: ConfigKey): boolean {
   return item.secret ?? isSecretName(name);
 }

@@ -1,11 +1,17 @@
-// `--help`: the text that a definition gives.
-import type { CommandDefinition, ConfigDefinition, ConfigKey, ConfigKeys } from "./define.ts";
-import { getFlagName, listEnvNames } from "./define.ts";
+// The text of `--help`.
+import {
+  getFlagName,
+  listEnvNames,
+  type CommandDefinition,
+  type ConfigDefinition,
+  type ConfigKey,
+  type ConfigKeys,
+} from "./define.ts";
 import { describeShapes, findShapes, listTypes, readShape } from "./shape.ts";
 
 const FLAG_COLUMN = 30;
 
-/** The help of the program (command "") or of one command. */
+/** Formats the help of the program (command "") or of one command. */
 export function formatHelp(definition: ConfigDefinition, command: string): string {
   const commands = Object.entries(definition.commands ?? {});
   const chosen = command === "" ? undefined : definition.commands?.[command];
@@ -32,21 +38,21 @@ export function formatHelp(definition: ConfigDefinition, command: string): strin
     }
     lines.push(...formatFlags(definition, definition.keys));
   }
-  lines.push(formatRow("--help", "This text."), formatRow("--version", "The version."));
+  lines.push(formatRow("--help", "Show help."), formatRow("--version", "Show the version."));
   if (command === "" && commands.length > 0) {
-    lines.push("", `${definition.program} <command> --help says more about a command.`);
+    lines.push("", `Run ${definition.program} <command> --help for more about a command.`);
   }
   return `${lines.join("\n")}\n`;
 }
 
-/** A default as it is written in a file; "" where there is none. */
+/** Formats a key's default as in a configuration file; "" without a default. */
 export function formatDefault(item: ConfigKey): string {
   if (item.defaultText !== undefined) return item.defaultText;
   const value = readShape(item.schema).default;
   return value === undefined ? "" : JSON.stringify(value);
 }
 
-/** What a key allows, with its unit. */
+/** Formats the allowed values of a key, with its unit. */
 export function formatAllowed(item: ConfigKey): string {
   const shape = readShape(item.schema);
   const allowed = item.allowed ?? describeShapes(findShapes(shape, []));
@@ -64,7 +70,7 @@ function formatUsage(
   return `${definition.program} ${word} [flags]`;
 }
 
-/** A command with its arguments as a usage line shows them: `replay <file> [more...]`. */
+/** Formats a command with its arguments for a usage line: `replay <file> [more...]`. */
 export function formatCommand(name: string, command: CommandDefinition | undefined): string {
   const words = (command?.arguments ?? []).map((argument) => {
     if (argument.endsWith("...")) return `[${argument}]`;

@@ -1,4 +1,4 @@
-// Configuration: declared once, read from file, environment and flags, explained when it is wrong.
+// Configuration: declared once, loaded from file, environment and flags, with precise error messages.
 export {
   ADDRESS_FORMS,
   addressSchema,
@@ -6,8 +6,8 @@ export {
   isLoopbackAddress,
   networkSchema,
   parseAddress,
+  type ListenAddress,
 } from "./address.ts";
-export type { ListenAddress } from "./address.ts";
 export {
   addressKey,
   buildSchema,
@@ -15,23 +15,38 @@ export {
   createTokenKeys,
   defineConfig,
   key,
-} from "./define.ts";
-export type {
-  CommandDefinition,
-  Commands,
-  ConfigDefinition,
-  ConfigKey,
-  ConfigKeys,
-  ConfigOf,
-  FileDefinition,
-  KeyOptions,
+  type CommandDefinition,
+  type Commands,
+  type ConfigDefinition,
+  type ConfigKey,
+  type ConfigKeys,
+  type ConfigOf,
+  type FileDefinition,
+  type KeyOptions,
 } from "./define.ts";
 export { formatHelp } from "./help.ts";
-export { JsonSyntaxError, parseJson } from "./json.ts";
-export type { JsonDocument, JsonLimits, JsonPath, Position } from "./json.ts";
-export { loadConfig } from "./load.ts";
-export type { ConfigFile, ConfigSources, Loaded, LoadedCommand, LoadedText } from "./load.ts";
-export { ConfigError, formatPath, suggestName, validateJson } from "./problem.ts";
-export type { ConfigProblem } from "./problem.ts";
+export {
+  JsonSyntaxError,
+  parseJson,
+  type JsonDocument,
+  type JsonLimits,
+  type JsonPath,
+  type Position,
+} from "./json.ts";
+export {
+  loadConfig,
+  type ConfigFile,
+  type ConfigSources,
+  type Loaded,
+  type LoadedCommand,
+  type LoadedText,
+} from "./load.ts";
+export {
+  ConfigError,
+  formatPath,
+  suggestName,
+  validateJson,
+  type ConfigProblem,
+} from "./problem.ts";
 export { formatReference } from "./reference.ts";
 export { readPackageVersion } from "./version.ts";

@@ -1,9 +1,9 @@
-// A strict JSON parser (RFC 8259) that remembers where each key and value stands.
+// A strict JSON parser (RFC 8259) that records the position of each key and value.
 
 const BYTES_MAX = 16 * 1024 * 1024;
 const DEPTH_MAX = 64;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-// RFC 8259 section 7: control characters do not stand in a text as they are.
+// RFC 8259 section 7: strings must not contain unescaped control characters.
 // oxlint-disable-next-line no-control-regex
 const PLAIN_TEXT = /[^"\\\u0000-\u001f]*/y;
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -17,34 +17,34 @@ const ESCAPES: Readonly<Record<string, string>> = {
   t: "\t",
 };
 
-/** A place in a text; both start at 1, columns count UTF-16 units. */
+/** A position in a text. Both numbers start at 1; columns count UTF-16 units. */
 export interface Position {
   line: number;
   column: number;
 }
 
-/** The way from the document's root to a value. */
+/** Path from the document's root to a value. */
 export type JsonPath = readonly (string | number)[];
 
-/** Bounds of a parse. */
+/** Limits of the parser. */
 export interface JsonLimits {
-  /** Longest text in UTF-16 units; default 16 Mi. */
+  /** Maximum length in UTF-16 units; default 16 Mi. */
   textMax?: number;
-  /** Deepest nesting; default 64. */
+  /** Maximum nesting depth; default 64. */
   depthMax?: number;
 }
 
 /** A parsed document. */
 export interface JsonDocument {
-  /** The value, made of plain objects and arrays; no object has a key `__proto__`. */
+  /** The value, consisting of plain objects and arrays; no object has a key `__proto__`. */
   value: unknown;
-  /** Where the value at this path begins, or undefined if there is none. */
+  /** Returns the start of the value at a path, or undefined. */
   locateValue(path: JsonPath): Position | undefined;
-  /** Where the key of this object member begins, or undefined if it is no object member. */
+  /** Returns the start of the key of an object member, or undefined. */
   locateKey(path: JsonPath): Position | undefined;
 }
 
-/** A text that is not JSON, or breaks a bound. `message` does not repeat the position. */
+/** Invalid JSON, or a text that exceeds a limit. `message` does not contain the position. */
 export class JsonSyntaxError extends Error {
   readonly position: Position;
 
@@ -56,8 +56,8 @@ export class JsonSyntaxError extends Error {
 }
 
 /**
- * Parses a JSON text. Refused beside bad syntax: duplicate keys, the key `__proto__`, numbers that overflow, anything
- * past the limits. A leading byte order mark is skipped. Throws JsonSyntaxError.
+ * Parses a JSON text. Also rejects duplicate keys, the key `__proto__`, numbers that overflow, and texts beyond the
+ * limits. Skips a byte order mark. Throws JsonSyntaxError.
  */
 export function parseJson(text: string, limits: JsonLimits = {}): JsonDocument {
   const reader = new JsonReader(text, limits.depthMax ?? DEPTH_MAX);
@@ -78,7 +78,7 @@ export function parseJson(text: string, limits: JsonLimits = {}): JsonDocument {
   };
 }
 
-// One per value, in the shape of the document.
+// The positions of a value, structured like the document.
 interface Spot {
   keyAt?: number;
   valueAt: number;
@@ -138,7 +138,7 @@ class JsonReader {
       const keyAt = this.at;
       if (this.text[keyAt] !== '"') this.fail("expected a key in double quotes");
       const key = this.readText();
-      if (members.has(key)) this.fail(`the key ${JSON.stringify(key)} is given twice`, keyAt);
+      if (members.has(key)) this.fail(`duplicate key ${JSON.stringify(key)}`, keyAt);
       if (key === "__proto__") this.fail('the key "__proto__" is not allowed', keyAt);
       this.skipSpace();
       if (!this.takes(":")) this.fail(`expected ":" after the key ${JSON.stringify(key)}`);
@@ -188,9 +188,9 @@ class JsonReader {
         this.at += 1;
         return value;
       }
-      if (next === undefined) this.fail("the text in quotes never ends", openedAt);
+      if (next === undefined) this.fail("unterminated string", openedAt);
       if (next !== "\\")
-        this.fail("line breaks and control characters in texts are written as \\n, \\u0000 …");
+        this.fail("line breaks and control characters in strings must be escaped (\\n, \\u0000 …)");
       value += this.readEscape();
     }
   }
@@ -203,7 +203,7 @@ class JsonReader {
       return plain;
     }
     const digits = this.text.slice(this.at + 2, this.at + 6);
-    if (letter !== "u" || !/^[0-9a-fA-F]{4}$/.test(digits)) this.fail("unknown escape in a text");
+    if (letter !== "u" || !/^[0-9a-fA-F]{4}$/.test(digits)) this.fail("unknown escape sequence");
     this.at += 6;
     return String.fromCharCode(Number.parseInt(digits, 16));
   }
@@ -211,7 +211,7 @@ class JsonReader {
   readNumber(): number {
     NUMBER.lastIndex = this.at;
     if (!NUMBER.test(this.text)) {
-      this.fail(this.at < this.text.length ? "expected a value" : "the document ends too early");
+      this.fail(this.at < this.text.length ? "expected a value" : "unexpected end of the document");
     }
     const value = Number(this.text.slice(this.at, NUMBER.lastIndex));
     if (!Number.isFinite(value)) this.fail("the number is too large");

@@ -1,37 +1,43 @@
 // Loads a program's configuration: file, then environment, then flags.
 import { readFileSync } from "node:fs";
 import type { z } from "zod";
-import { readCommandLine } from "./arguments.ts";
-import type { CommandLine } from "./arguments.ts";
-import { buildSchema, getFlagName, isSecretKey, listEnvNames } from "./define.ts";
-import type {
-  CommandDefinition,
-  Commands,
-  ConfigDefinition,
-  ConfigKey,
-  ConfigKeys,
-  ConfigOf,
+import { readCommandLine, type CommandLine } from "./arguments.ts";
+import {
+  buildSchema,
+  getFlagName,
+  isSecretKey,
+  listEnvNames,
+  type CommandDefinition,
+  type Commands,
+  type ConfigDefinition,
+  type ConfigKey,
+  type ConfigKeys,
+  type ConfigOf,
 } from "./define.ts";
 import { formatHelp } from "./help.ts";
-import { JsonSyntaxError, parseJson } from "./json.ts";
-import type { JsonDocument, JsonPath } from "./json.ts";
-import { ConfigError, explainIssues, locateInDocument, suggestName } from "./problem.ts";
-import type { ConfigProblem } from "./problem.ts";
+import { JsonSyntaxError, parseJson, type JsonDocument, type JsonPath } from "./json.ts";
+import {
+  ConfigError,
+  explainIssues,
+  locateInDocument,
+  suggestName,
+  type ConfigProblem,
+} from "./problem.ts";
 import { findShapes, readShape } from "./shape.ts";
 import { readTextValue } from "./text-value.ts";
 
 const SECRET_FILE_BYTES_MAX = 65_536;
 
-/** The configuration file that was used. */
+/** The configuration file in use. */
 export interface ConfigFile {
   path: string;
-  /** Whether a flag or the environment named it. */
+  /** True if a flag or the environment named the file. */
   explicit: boolean;
-  /** Undefined when the default file does not exist. */
+  /** Undefined if the default file does not exist. */
   document: JsonDocument | undefined;
 }
 
-/** A command to run, with everything it needs. */
+/** A command to run, with its configuration. */
 export interface LoadedCommand<Name, Config, Options> {
   kind: "run";
   /** "" for the program itself. */
@@ -41,13 +47,13 @@ export interface LoadedCommand<Name, Config, Options> {
   options: Options;
   positionals: string[];
   file: ConfigFile | undefined;
-  /** Where each key's value came from: `default`, `config.json:3:14`, `environment PORT`, `--addr`. */
+  /** Source of each key's value: `default`, `config.json:3:14`, `environment PORT`, `--addr`. */
   sources: ReadonlyMap<string, string>;
-  /** What the operator should hear of although the start goes on. */
+  /** Warnings for the operator. */
   warnings: string[];
 }
 
-/** A text to print, and the exit code to end with. */
+/** A text to print, and the exit code. */
 export interface LoadedText {
   kind: "print";
   text: string;
@@ -61,7 +67,7 @@ type ServiceConfigOf<Keys extends ConfigKeys, Command> = Command extends { stand
   ? undefined
   : ConfigOf<Keys>;
 
-/** What a command line asks for; tell the cases apart by `kind`, then by `command`. */
+/** Result of loading; distinguish by `kind`, then by `command`. */
 export type Loaded<Keys extends ConfigKeys, Subcommands extends Commands> =
   | LoadedText
   | LoadedCommand<"", ConfigOf<Keys>, Record<never, never>>
@@ -73,25 +79,25 @@ export type Loaded<Keys extends ConfigKeys, Subcommands extends Commands> =
       >;
     }[keyof Subcommands];
 
-/** Where configuration comes from. */
+/** Sources of the configuration. */
 export interface ConfigSources {
   /** The command line without runtime and script. */
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
-  /** Reads a file as UTF-8; default: the file system. */
+  /** Reads a file as UTF-8. Default: from the file system. */
   readFile?: (path: string) => string;
 }
 
 /**
- * Reads the command line, then file < environment < flags, and checks the outcome. Empty environment values count as
- * unset; `<NAME>_FILE` names a file that holds the value of a secret. Throws ConfigError with one message that names
- * every wrong key, where it was given, its value and what is allowed.
+ * Parses the command line, loads the values (file < environment < flags) and validates them. Empty environment
+ * variables count as unset; `<NAME>_FILE` is the path of a file that contains a secret. Throws a ConfigError that lists
+ * each invalid key with its source, value and allowed values.
  */
 export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands>(
   definition: ConfigDefinition<Keys, Subcommands>,
   sources: ConfigSources,
 ): Loaded<Keys, Subcommands> {
-  // The generic definition is only a promise about types; from here on keys are data.
+  // The generic definition matters only for types; from here on keys are data.
   return load(definition, sources) as Loaded<Keys, Subcommands>;
 }
 
@@ -173,7 +179,7 @@ function openFile(context: LoadContext): ConfigFile | undefined {
   }
 }
 
-// Gathers each key's value from its last source and checks the whole with one schema.
+// Takes each key's value from its last source and validates all with one schema.
 function resolve(
   context: LoadContext,
   keys: ConfigKeys,
@@ -219,7 +225,7 @@ function readDocument(
     context.problems.push({
       source,
       path: "",
-      message: "expected an object with the configuration's keys",
+      message: "expected an object",
     });
     return;
   }
@@ -294,7 +300,7 @@ function isSecretPath(keys: ConfigKeys, path: JsonPath): boolean {
   return Object.hasOwn(keys, name) && isSecretKey(name, keys[name]!);
 }
 
-// A key's own words, with its unit; a refinement's message says more than either.
+// The key's own text, with its unit. The message of a refinement is more specific than either.
 function describeKey(
   keys: ConfigKeys,
   path: JsonPath,
@@ -307,8 +313,8 @@ function describeKey(
   return keys[name]!.allowed;
 }
 
-// Names with the service's prefix that nothing reads are most often misspelt. Orchestrators set names of this kind on
-// their own (`PLATFORM_GATE_SERVICE_HOST`), so they do not stop the start.
+// Unknown variables with the service's prefix are usually misspelled. They do not stop the start, because orchestrators
+// set variables of this form (`PLATFORM_GATE_SERVICE_HOST`).
 function findStrayNames(
   definition: ConfigDefinition,
   command: CommandDefinition | undefined,
@@ -329,7 +335,7 @@ function findStrayNames(
         name,
         [...known].filter((item) => !item.endsWith("_FILE")),
       );
-      return `the environment's ${name} is not read by ${definition.program}${hint}`;
+      return `the environment variable ${name} is not used by ${definition.program}${hint}`;
     });
 }
 

@@ -1,4 +1,4 @@
-// What is wrong with a configuration, told so that it can be put right at once.
+// Problems of a configuration, explained precisely.
 import type { z } from "zod";
 import { REDACTED, isSecretName } from "../log/index.ts";
 import type { JsonDocument, JsonPath } from "./json.ts";
@@ -7,17 +7,17 @@ import { describeShapes, findShapes, listMembers, readShape } from "./shape.ts";
 const PROBLEMS_MAX = 10;
 const VALUE_CHARACTERS_MAX = 80;
 
-/** One thing that is wrong. */
+/** One problem. */
 export interface ConfigProblem {
-  /** Where it was said: `config.json:3:14`, `environment PLATFORM_GATE_ADDR`, `--addr`. */
+  /** Source of the value: `config.json:3:14`, `environment PLATFORM_GATE_ADDR`, `--addr`. */
   source: string;
-  /** `routes[3].max_body_size`; "" for the whole. */
+  /** For example `routes[3].max_body_size`; "" for the whole document. */
   path: string;
-  /** What is wrong and what is allowed, without source and path. */
+  /** The problem and the allowed values, without source and path. */
   message: string;
 }
 
-/** The start is refused. The message is whole: one line per problem. */
+/** An invalid configuration. The message has one line per problem. */
 export class ConfigError extends Error {
   readonly problems: readonly ConfigProblem[];
 
@@ -28,18 +28,18 @@ export class ConfigError extends Error {
   }
 }
 
-/** What the explanation of zod's issues needs to know of the input. */
+/** The input of a validation, for explaining zod's issues. */
 export interface IssueContext {
   schema: z.ZodType;
   input: unknown;
-  /** Names the place of a value, or of its key when `ofKey` is set. */
+  /** Returns the source of a value, or of its key if `ofKey` is true. */
   locate: (path: JsonPath, ofKey: boolean) => string;
   isSecret?: (path: JsonPath) => boolean;
-  /** What a key says about what it allows, instead of its schema. */
+  /** Returns the key's own description of allowed values, if it has one. */
   describeAllowed?: (path: JsonPath) => string | undefined;
 }
 
-/** Checks a parsed document against a schema; positions are those of the document. */
+/** Validates a parsed document against a schema; problems contain positions in the document. */
 export function validateJson<Schema extends z.ZodType>(
   schema: Schema,
   document: JsonDocument,
@@ -56,7 +56,7 @@ export function validateJson<Schema extends z.ZodType>(
   return { ok: false, problems };
 }
 
-/** `config.json:3:14`; of a value that is not there, the nearest one around it. */
+/** Returns a position such as `config.json:3:14`; for a missing value that of the nearest enclosing one. */
 export function locateInDocument(
   document: JsonDocument,
   name: string,
@@ -70,7 +70,7 @@ export function locateInDocument(
   return position === undefined ? name : `${name}:${position.line}:${position.column}`;
 }
 
-/** zod's issues as problems. */
+/** Converts zod's issues to problems. */
 export function explainIssues(
   issues: readonly z.core.$ZodIssue[],
   context: IssueContext,
@@ -113,7 +113,7 @@ export function explainIssues(
   });
 }
 
-/** `routes[3].max_body_size` */
+/** Formats a path such as `routes[3].max_body_size`. */
 export function formatPath(path: JsonPath): string {
   let text = "";
   for (const step of path) {
@@ -124,7 +124,7 @@ export function formatPath(path: JsonPath): string {
   return text;
 }
 
-/** `; did you mean "addr"?`, or the list of what there is when nothing is near and the list is short. */
+/** Returns `; did you mean "addr"?`, or the list of known names if no name is similar and the list is short. */
 export function suggestName(name: string, known: readonly string[]): string {
   const wanted = name.toLowerCase();
   let best: string | undefined;
@@ -140,7 +140,7 @@ export function suggestName(name: string, known: readonly string[]): string {
   return known.length > 0 && known.length <= 12 ? `; there are: ${known.join(", ")}` : "";
 }
 
-/** A value for a message: short, on one line, hidden where it is secret. */
+/** Formats a value for a message: short, on one line, redacted if secret. */
 export function showValue(value: unknown, secret: boolean): string {
   if (secret) return REDACTED;
   const text =
@@ -164,7 +164,7 @@ function isHidden(path: JsonPath, context: IssueContext): boolean {
   );
 }
 
-// Of a union's branches, the one that the value got furthest in: its own problems say more than "none of them".
+// Selects the branch of a union that matches the value best: its problems are more helpful than "no branch matches".
 function findNearestBranch(
   branches: readonly (readonly z.core.$ZodIssue[])[],
 ): readonly z.core.$ZodIssue[] | undefined {
@@ -184,7 +184,7 @@ function readPath(input: unknown, path: JsonPath): unknown {
   return value;
 }
 
-// Levenshtein's distance, given up at a bound. Names are short; a long one is never near.
+// Levenshtein distance, up to a bound.
 function measureDistance(left: string, right: string, bound: number): number {
   if (Math.abs(left.length - right.length) >= bound || left.length > 64) return bound;
   let row = Array.from({ length: right.length + 1 }, (_, index) => index);

@@ -1,10 +1,10 @@
-// What a schema allows, in words, and the plain shape of its values, both read from its JSON Schema.
+// Describes the allowed values of a schema in words, from its JSON Schema.
 import { z } from "zod";
 import type { JsonPath } from "./json.ts";
 
 const SAFE_MAX = Number.MAX_SAFE_INTEGER;
 
-/** The part of JSON Schema (2020-12) that zod emits and that we read. */
+/** The subset of JSON Schema (2020-12) that zod emits and this file reads. */
 export interface Shape {
   type?: string | string[];
   enum?: unknown[];
@@ -33,12 +33,12 @@ export interface Shape {
   $defs?: Record<string, Shape>;
 }
 
-/** The shape of what a schema takes in. */
+/** Returns the shape of a schema's input. */
 export function readShape(schema: z.ZodType): Shape {
   return z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as Shape;
 }
 
-/** The shapes that a value at this path may have. */
+/** Returns the possible shapes of a value at a path. */
 export function findShapes(root: Shape, path: JsonPath): Shape[] {
   let shapes = expand(root, root);
   for (const step of path) {
@@ -56,14 +56,14 @@ export function findShapes(root: Shape, path: JsonPath): Shape[] {
   return shapes;
 }
 
-/** The names of the members that an object at this path may have. */
+/** Returns the member names of objects at a path. */
 export function listMembers(root: Shape, path: JsonPath): string[] {
   return [
     ...new Set(findShapes(root, path).flatMap((shape) => Object.keys(shape.properties ?? {}))),
   ];
 }
 
-/** The plain types that values of these shapes have: `string`, `integer`, `array` … */
+/** Returns the JSON types of these shapes: `string`, `integer`, `array` … */
 export function listTypes(shapes: readonly Shape[]): Set<string> {
   return new Set(
     shapes.flatMap((shape) => {
@@ -74,7 +74,7 @@ export function listTypes(shapes: readonly Shape[]): Set<string> {
   );
 }
 
-/** What these shapes allow, in a few words: `an integer from 1 to 64, or "auto"`. */
+/** Describes the allowed values: `an integer from 1 to 64, or "auto"`. */
 export function describeShapes(shapes: readonly Shape[]): string {
   const words = [...new Set(shapes.map(describeShape).filter((text) => text !== ""))];
   return words.join(", or ");

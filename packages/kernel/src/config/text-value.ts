@@ -1,14 +1,13 @@
-// Values that arrive as text, from the environment and from flags, turned into what the schema takes.
-import type { Shape } from "./shape.ts";
-import { listTypes } from "./shape.ts";
+// Converts texts from the environment and from flags to values.
+import { listTypes, type Shape } from "./shape.ts";
 
 const NUMBER = /^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?$/;
 const TRUE = new Set(["true", "yes", "on", "1"]);
 const FALSE = new Set(["false", "no", "off", "0"]);
 
 /**
- * The value that a text stands for. Lists are separated by commas or written as JSON, objects are JSON. A text that
- * cannot be one of the wanted types is passed on as it is, so that the schema's message shows it.
+ * Converts a text to a value. Lists are separated by commas or written as JSON; objects are JSON. A text of no matching
+ * type is returned unchanged, so that the schema's message shows it.
  */
 export function readTextValue(text: string, shapes: readonly Shape[]): unknown {
   const types = listTypes(shapes);

@@ -1,4 +1,4 @@
-// A private PostgreSQL for tests: a fresh cluster in a temporary folder, reached through a Unix socket only.
+// A private PostgreSQL for tests: a new cluster in a temporary folder, reachable only by a Unix socket.
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { chownSync, existsSync, globSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,23 +9,26 @@ import pg from "pg";
 /** A running cluster. */
 export interface PostgresCluster {
   /**
-   * Returns the URL of an empty database. They are schemas of one, for a real one takes a second on a busy machine;
-   * whoever does not name schemas sees no difference.
+   * Returns the URL of an empty database. It is a schema of one shared database, because creating a database takes a
+   * second on a busy machine; code that does not name schemas sees no difference.
    */
   createDatabase(): Promise<string>;
-  /** For clusters that keep commits: stops the server, with `immediate` as a crash does, runs `whileDown`, and starts it on the same data again. */
+  /**
+   * For clusters that keep commits: stops the server (`immediate` simulates a crash), runs `whileDown`, and starts it
+   * with the same data.
+   */
   restart(mode: "fast" | "immediate", whileDown?: () => Promise<void>): Promise<void>;
-  /** Ends all connections and the server, and removes the folder. */
+  /** Stops the server and removes the folder. */
   stop(): Promise<void>;
 }
 
-/** Where there is no PostgreSQL: the reason, to be printed with the skipped test. */
+/** The reason why PostgreSQL is not available, printed with skipped tests. */
 export interface PostgresMissing {
   reason: string;
 }
 
 const START_TIMEOUT_MS = 20_000;
-// Reached by its socket only; nothing has to outlive the test, and nothing else has to be kept busy.
+// No listener on TCP, no durability, no background work: the data does not outlive the test.
 const SETTINGS = [
   "listen_addresses=",
   "fsync=off",
@@ -37,8 +40,8 @@ const SETTINGS = [
 ];
 
 /**
- * Whether a test of PostgreSQL can run here: undefined if so, else the reason to skip. Under
- * `PLATFORM_TEST_PEERS=required` it is never skipped, so that the start fails instead.
+ * Returns the reason to skip tests of PostgreSQL, or undefined if it is available. With `PLATFORM_TEST_PEERS=required`
+ * tests are never skipped; the start fails instead.
  */
 export function findPostgresSkip(env: NodeJS.ProcessEnv = process.env): string | undefined {
   if (env["PLATFORM_TEST_PEERS"] === "required") return undefined;
@@ -47,8 +50,8 @@ export function findPostgresSkip(env: NodeJS.ProcessEnv = process.env): string |
 }
 
 /**
- * Starts a cluster in 1 to 3 seconds. Commits survive a restart only with `keepsCommits`, and never the machine's end.
- * Throws with the reason where it cannot.
+ * Starts a cluster in 1 to 3 seconds. Commits survive a restart only with `keepsCommits`, and never a crash of the
+ * machine. Throws with the reason if PostgreSQL is not available.
  */
 export async function startPostgresCluster(
   options: { keepsCommits?: boolean } = {},
@@ -121,7 +124,7 @@ export async function startPostgresCluster(
 
 interface Programs {
   folder: string;
-  /** PostgreSQL refuses to run as root; then it runs as the user that Debian made for it. */
+  /** Set if this process is root: PostgreSQL refuses to run as root and uses the account that Debian created for it. */
   identity: { uid: number; gid: number } | undefined;
 }
 
@@ -164,8 +167,8 @@ async function runOnce(url: string, sql: string): Promise<void> {
   }
 }
 
-// PostgreSQL's fast shutdown (SIGINT) cuts all connections and leaves nothing behind; its immediate one (SIGQUIT) leaves
-// the recovery of a crash to the next start.
+// PostgreSQL's fast shutdown (SIGINT) closes all connections and checkpoints; the immediate one (SIGQUIT) requires
+// crash recovery at the next start.
 async function endServer(server: ChildProcess, mode: "fast" | "immediate"): Promise<void> {
   if (server.exitCode !== null || server.signalCode !== null) return;
   const ended = new Promise((resolve) => server.once("exit", resolve));

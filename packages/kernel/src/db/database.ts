@@ -1,4 +1,4 @@
-// A database for one service: opened from a URL, migrated, asked through Kysely, the same on SQLite and PostgreSQL.
+// The database of a service: opened by URL, migrated, queried with Kysely, on SQLite or PostgreSQL.
 import { setTimeout as sleep } from "node:timers/promises";
 import { Kysely, sql, type Transaction } from "kysely";
 import { DatabaseError, readDatabaseError } from "./error.ts";
@@ -9,53 +9,53 @@ import { createPostgresDialect } from "./postgres-dialect.ts";
 import { createSqliteDialect } from "./sqlite-dialect.ts";
 import { SqliteEngine, type SqliteOptions } from "./sqlite-engine.ts";
 
-/** Which database, and its bounds where the defaults do not fit. */
+/** Options of {@link openDatabase}. */
 export interface DatabaseOptions {
   /**
-   * `postgres://…` or `postgresql://…`, or a SQLite file as `sqlite:path`; `sqlite::memory:` lives as long as it is
-   * open. It may hold a password: never log it.
+   * `postgres://…`, `postgresql://…`, or `sqlite:path` for a SQLite file; the data of `sqlite::memory:` is lost on
+   * close. The URL may contain a password: never log it.
    */
   url: string;
-  /** The service: scope of its migrations, and the name that PostgreSQL shows for its connections. */
+  /** Name of the service: the scope of its migrations, and the application name in PostgreSQL. */
   service: string;
   sqlite?: Omit<SqliteOptions, "path">;
   postgres?: Omit<PostgresOptions, "url" | "applicationName">;
 }
 
-/** How a transaction is run. */
+/** Options of a transaction. */
 export interface TransactionOptions {
-  /** Runs in all, the first included. Default 5. */
+  /** Maximum number of attempts, including the first. Default 5. */
   attemptsMax?: number;
-  /** On PostgreSQL `read committed` unless `serializable` is asked for; on SQLite every transaction is serializable. */
+  /** Default on PostgreSQL: `read committed`. On SQLite every transaction is serializable. */
   isolation?: "serializable";
 }
 
 /** An open database with the tables `Tables`. */
 export interface Database<Tables> {
   readonly kind: DatabaseKind;
-  /** For queries outside of transactions. */
+  /** For queries outside transactions. */
   readonly db: Kysely<Tables>;
   /**
-   * Runs `work` in one transaction, and again from its start when it collided with another (serialization failure,
-   * deadlock) or its connection broke before the commit: it must do nothing but talk to the database through `trx`. Any
-   * other error undoes it and is thrown; `busy` among them, for by then it has waited as long as it may. Where the
-   * connection broke during the commit, the transaction may have happened.
+   * Runs `work` in a transaction. It is repeated after a conflict (serialization failure, deadlock) and if the
+   * connection broke before the commit, so it must have no effects except through `trx`. Any other error rolls back and
+   * is thrown, including `busy`, which is thrown only after the full waiting time. If the connection breaks during the
+   * commit, the transaction may have been committed.
    */
   transaction<T>(
     work: (trx: Transaction<Tables>) => Promise<T>,
     options?: TransactionOptions,
   ): Promise<T>;
   /**
-   * Applies what is missing and returns the ids; see `migrate`. The parts of a service that keep tables of their own can
-   * each have a history of their own: `part` is then its name.
+   * Applies pending migrations and returns their ids; see `migrate`. A part of a service with its own tables can have
+   * its own migration history, named `part`.
    */
   migrate(migrations: readonly Migration[], nowMs?: number, part?: string): Promise<string[]>;
-  /** A health check: undefined when the database answers. */
+  /** Health check: undefined if the database responds, otherwise the reason. */
   check(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
-/** Opens a database. A SQLite file is opened (and made) at once; PostgreSQL is connected at first use. */
+/** Opens a database. A SQLite file is opened (and created) immediately; PostgreSQL is connected on first use. */
 export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables> {
   const { url, service } = options;
   if (/^postgres(?:ql)?:\/\//.test(url)) {
@@ -65,7 +65,7 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
     return buildDatabase("postgres", db, {
       applyMigrations: (migrations, nowMs, part) =>
         withPostgresPort(pool, (port) => migrate(port, scopeOf(service, part), migrations, nowMs)),
-      // Kysely leaves a pool alone that it has not used.
+      // Kysely does not end a pool that it has never used.
       closeStore: async () => {
         if (!pool.ending) await pool.end();
       },
@@ -80,7 +80,7 @@ export function openDatabase<Tables>(options: DatabaseOptions): Database<Tables>
       closeStore: () => engine.close(),
     });
   }
-  throw new TypeError("a database URL begins with postgres://, postgresql:// or sqlite:");
+  throw new TypeError("a database URL must start with postgres://, postgresql:// or sqlite:");
 }
 
 function scopeOf(service: string, part: string | undefined): string {
@@ -112,7 +112,7 @@ function buildDatabase<Tables>(
         await db.selectNoFrom(sql`1`.as("answer")).execute();
         return undefined;
       } catch (error) {
-        return `the database does not answer: ${readDatabaseError(error).kind}`;
+        return `the database does not respond: ${readDatabaseError(error).kind}`;
       }
     },
     close: async () => {
@@ -137,12 +137,12 @@ async function runTransaction<Tables, T>(
     } catch (error) {
       if (attempt >= attemptsMax || !isUndone(error)) throw error;
     }
-    // Transactions that collided must not meet again at the same moment.
+    // A random delay keeps conflicting transactions apart.
     await sleep(2 ** attempt * (1 + Math.random()));
   }
 }
 
-// Whether running the transaction again may succeed and cannot do its work twice.
+// True if the transaction was rolled back and may succeed if repeated.
 function isUndone(error: unknown): boolean {
   const { kind } = readDatabaseError(error);
   if (kind === "serialization_failure") return true;

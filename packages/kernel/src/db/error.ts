@@ -1,17 +1,17 @@
-// What a database error means, whichever database said it.
+// Classification of database errors, the same for both databases.
 import { PlatformError, type ErrorCode } from "../errors/index.ts";
 
-/** The closed list of what can go wrong, as far as a caller can act on it. */
+/** Kinds of database errors, as far as callers can react to them. */
 export type DatabaseErrorKind =
   | "unique_violation"
   | "foreign_key_violation"
   | "not_null_violation"
   | "check_violation"
-  /** Two transactions were in each other's way: running the whole transaction again may succeed. */
+  /** A conflict with another transaction: repeating the whole transaction may succeed. */
   | "serialization_failure"
-  /** Another holds the lock, or too many wait already: later may succeed. */
+  /** The database is locked, or too many requests are waiting: retrying later may succeed. */
   | "busy"
-  /** The database cannot be reached or is shutting down. */
+  /** The database is unreachable or shutting down. */
   | "unavailable"
   | "timeout"
   | "full"
@@ -19,7 +19,7 @@ export type DatabaseErrorKind =
   | "corrupt"
   | "other";
 
-/** A database error seen from a distance. `columns` is set for unique violations where the database names them. */
+/** A classified database error. `columns` is set for unique violations if the database reports them. */
 export interface DatabaseErrorInfo {
   kind: DatabaseErrorKind;
   columns: readonly string[];
@@ -27,14 +27,14 @@ export interface DatabaseErrorInfo {
 
 /** Options of a DatabaseError. */
 export interface DatabaseErrorOptions extends ErrorOptions {
-  /** True if an open connection broke, so that nothing of its transaction is left. Default false. */
+  /** True if an open connection broke, which rolls back its transaction. Default false. */
   isConnectionLost?: boolean;
 }
 
 /**
- * Thrown by this package itself, and in place of drivers' errors that mean "try again later" (`unavailable`, `busy`,
- * `timeout`, `full`); their other errors pass through unchanged. Both are read by `readDatabaseError`. APIs answer it as
- * the PlatformError that it is: callers receive the code's detail, and `message` is for logs.
+ * Thrown by this package, and in place of driver errors that mean "try again later" (`unavailable`, `busy`, `timeout`,
+ * `full`); other driver errors pass through unchanged. `readDatabaseError` classifies both. APIs respond with it as a
+ * PlatformError: callers receive the code's detail, and `message` is for logs.
  */
 export class DatabaseError extends PlatformError {
   readonly kind: DatabaseErrorKind;
@@ -60,23 +60,23 @@ interface WireForm {
 }
 
 const INTERNAL: WireForm = { code: "internal", detail: "An unexpected error occurred." };
-// Kinds that a caller can do something about.
+// Kinds that callers can react to.
 const WIRE_FORMS: Partial<Record<DatabaseErrorKind, WireForm>> = {
   unavailable: {
     code: "unavailable",
-    detail: "The database cannot be reached at the moment.",
+    detail: "The database is currently unreachable.",
     retryAfterSeconds: 2,
   },
   timeout: {
     code: "unavailable",
-    detail: "The database does not answer in time.",
+    detail: "The database did not respond in time.",
     retryAfterSeconds: 2,
   },
   busy: { code: "overloaded", detail: "The database is busy.", retryAfterSeconds: 1 },
   full: { code: "insufficient_storage", detail: "The database's disk is full." },
 };
 
-/** The DatabaseError for a driver's error that means "try again later"; anything else is returned as it is. */
+/** Converts driver errors that mean "try again later" to a DatabaseError; returns others unchanged. */
 export function toDatabaseError(
   thrown: unknown,
   options: Pick<DatabaseErrorOptions, "isConnectionLost"> = {},
@@ -88,7 +88,7 @@ export function toDatabaseError(
   return new DatabaseError(kind, message, { ...options, cause: thrown });
 }
 
-/** Reads any thrown value: what kind of database error it is, `other` when it is none. */
+/** Classifies a thrown value; `other` if it is not a database error. */
 export function readDatabaseError(thrown: unknown): DatabaseErrorInfo {
   if (thrown instanceof DatabaseError) return { kind: thrown.kind, columns: [] };
   if (!(thrown instanceof Error)) return { kind: "other", columns: [] };
@@ -106,7 +106,7 @@ export function readDatabaseError(thrown: unknown): DatabaseErrorInfo {
   return { kind: "other", columns: [] };
 }
 
-/** Whether the error is a unique violation, on exactly these columns if any are given. */
+/** True if the error is a unique violation, of exactly these columns if any are given. */
 export function isUniqueViolation(thrown: unknown, ...columns: string[]): boolean {
   const info = readDatabaseError(thrown);
   if (info.kind !== "unique_violation") return false;
@@ -149,7 +149,7 @@ function readSqliteCode(errcode: number): DatabaseErrorKind {
   }
 }
 
-// Errors that `pg` and its pool throw without a code.
+// Errors without a code that `pg` and its pool throw.
 const TIMEOUT_MESSAGE =
   /timeout exceeded when trying to connect|due to connection timeout|Query read timeout/;
 const UNAVAILABLE_MESSAGE =

@@ -1,4 +1,4 @@
-// The database: Kysely on SQLite or PostgreSQL, migrations, transactions, errors.
+// Databases: Kysely on SQLite or PostgreSQL, migrations, transactions, errors.
 export {
   openDatabase,
   type Database,

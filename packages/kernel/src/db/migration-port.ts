@@ -1,16 +1,16 @@
-// How each database holds the migration transaction and its lock.
+// The migration transaction and its lock on each database.
 import type pg from "pg";
 import { DatabaseError } from "./error.ts";
 import type { MigrationPort } from "./migration.ts";
 import type { SqliteEngine } from "./sqlite-engine.ts";
 
-// "platform" in ASCII, cut to a positive 63-bit number: every program that migrates uses the same advisory lock.
+// "platform" in ASCII, truncated to a positive 63-bit number. All programs use the same advisory lock.
 const ADVISORY_LOCK_KEY = "8101799321466597224";
 const LOCK_TIMEOUT_MS = 60_000;
 
 /**
- * Gives `work` a port on the SQLite engine. Foreign keys are checked at the end instead of on the way, so that a step
- * may rebuild a table (https://www.sqlite.org/lang_altertable.html#otheralter).
+ * Runs `work` with a port on the SQLite engine. Foreign keys are checked at the end, so that a step may rebuild a table
+ * (https://www.sqlite.org/lang_altertable.html#otheralter).
  */
 export async function withSqlitePort<T>(
   engine: SqliteEngine,
@@ -30,7 +30,7 @@ export async function withSqlitePort<T>(
       commit: async () => {
         const broken = engine.checkForeignKeys();
         if (broken > 0) {
-          throw new DatabaseError("foreign_key_violation", `${broken} rows refer to nothing`);
+          throw new DatabaseError("foreign_key_violation", `${broken} rows violate a foreign key`);
         }
         await engine.commit();
       },
@@ -43,7 +43,7 @@ export async function withSqlitePort<T>(
   }
 }
 
-/** Gives `work` a port on one connection of the pool; an advisory lock keeps other nodes out. */
+/** Runs `work` with a port on one connection of the pool; an advisory lock excludes other nodes. */
 export async function withPostgresPort<T>(
   pool: pg.Pool,
   work: (port: MigrationPort) => Promise<T>,
@@ -68,7 +68,7 @@ export async function withPostgresPort<T>(
         await client.query("commit");
       },
       rollback: async () => {
-        // A connection that cannot even roll back is not one to keep; what led here is thrown by the caller.
+        // A connection that cannot roll back is discarded. The original error is thrown.
         await client.query("rollback").catch((error: Error) => (broken = error));
       },
     });

@@ -1,38 +1,38 @@
-// Migrations: SQL written once for both databases, applied in order, once, under a lock, in one transaction.
+// Migrations: SQL written once for both databases, applied once and in order, in one transaction under a lock.
 import { createHash } from "node:crypto";
 import { DatabaseError } from "./error.ts";
 
-/** The databases that the platform runs on. */
+/** Supported databases. */
 export type DatabaseKind = "sqlite" | "postgres";
 
 /**
- * Column types that mean the same on both databases: `text` sorts by code point, `integer` holds what a JavaScript
- * number holds exactly (also times in ms, and 0 or 1 for truth), `real` is a double, `bytes` are raw.
+ * Column types with the same meaning on both databases: `text` sorts by code point, `integer` holds exact JavaScript
+ * numbers (also times in ms, and 0 or 1 for booleans), `real` is a double, `bytes` is binary.
  */
 export interface ColumnTypes {
   readonly text: string;
   readonly integer: string;
   readonly real: string;
   readonly bytes: string;
-  /** An integer primary key that the database counts up. */
+  /** An auto-incrementing integer primary key. */
   readonly serialKey: string;
 }
 
 /**
- * One step of a schema. `id` sorts by its number and is never changed, nor is what `statements` returns: both are
- * recorded, the statements as a checksum.
+ * A step of a schema. Neither `id`, which determines the order, nor the result of `statements` may change once it is
+ * released: both are recorded, the statements as a checksum.
  */
 export interface Migration {
-  /** `0001-users`: four digits, a dash, lower-case words. */
+  /** For example `0001-users`: four digits, a dash, lower-case words. */
   id: string;
-  /** SQL statements, one each. Where the databases differ in more than column types, ask `kind`. */
+  /** SQL statements, one per item. `kind` allows for differences beyond column types. */
   statements: (types: ColumnTypes, kind: DatabaseKind) => readonly string[];
 }
 
-/** What the migration needs of a database: everything between `begin` and `commit` is one transaction under the lock. */
+/** Database operations of a migration. Everything between `begin` and `commit` is one transaction under the lock. */
 export interface MigrationPort {
   readonly kind: DatabaseKind;
-  /** Begins the transaction and takes the lock that keeps other nodes out, waiting for them in bounds. */
+  /** Begins the transaction and acquires the lock that excludes other nodes, with a bounded wait. */
   begin(): Promise<void>;
   execute(sql: string): Promise<void>;
   query(sql: string, parameters: readonly unknown[]): Promise<Record<string, unknown>[]>;
@@ -59,9 +59,9 @@ const TYPES: Readonly<Record<DatabaseKind, ColumnTypes>> = {
 const ID = /^\d{4}-[a-z0-9]+(?:-[a-z0-9]+)*$/;
 
 /**
- * Brings the schema of `scope` (a service's name) up to the last of `migrations` and returns the ids it applied. Several
- * nodes may call it at once: one works, the others wait and find nothing to do. All or nothing is applied. Refused with
- * a DatabaseError: a schema newer than the program, and one whose applied steps differ from the program's.
+ * Migrates the schema of `scope` (the name of a service) to the last of `migrations` and returns the applied ids.
+ * Concurrent calls of several nodes wait for the first, then have no steps to apply. All steps are applied or none.
+ * Throws a DatabaseError if the schema is newer than the program, or if its applied steps differ from the program's.
  */
 export async function migrate(
   port: MigrationPort,
@@ -109,7 +109,7 @@ function checkOrder(migrations: readonly Migration[]): void {
   }
 }
 
-// White space is layout; anything else that changes is another migration.
+// Changes of white space are insignificant.
 function checksumOf(sql: readonly string[]): string {
   const text = sql.map((statement) => statement.replaceAll(/\s+/g, " ").trim()).join(";\n");
   return createHash("sha256").update(text).digest("hex");
@@ -141,7 +141,7 @@ function checkHistory(
     throw new DatabaseError(
       "other",
       id > last
-        ? `the ${scope} database is newer than this program: it has ${id}, the program ends at ${last || "nothing"}`
+        ? `the ${scope} database is newer than this program: it has ${id}, the program ends at ${last || "none"}`
         : `the ${scope} database has migration ${id}, which this program does not know`,
     );
   }

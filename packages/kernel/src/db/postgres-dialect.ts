@@ -1,4 +1,4 @@
-// Kysely's dialect over a PostgreSQL pool: reads survive a broken connection, and what the outage fails is `unavailable`.
+// Kysely dialect for a PostgreSQL pool: repeats reads after a broken connection, reports outages as `unavailable`.
 import { setImmediate as passTurn } from "node:timers/promises";
 import {
   AbortedTransactionError,
@@ -17,7 +17,7 @@ import {
 import type pg from "pg";
 import { DatabaseError, readDatabaseError, toDatabaseError } from "./error.ts";
 
-/** A Kysely dialect on the pool; destroying the Kysely ends the pool. */
+/** Creates a Kysely dialect for the pool; destroying the Kysely instance ends the pool. */
 export function createPostgresDialect(pool: pg.Pool, waitingMax = 1_000): Dialect {
   return {
     createDriver: () => new PoolDriver(pool, waitingMax),
@@ -27,8 +27,8 @@ export function createPostgresDialect(pool: pg.Pool, waitingMax = 1_000): Dialec
   };
 }
 
-// Runs of a statement that may be repeated, the first included. When a server restarts, the other connections of the
-// pool break at about the same moment, so one repetition may meet another of them.
+// Maximum number of attempts of a repeatable statement, including the first. When a server restarts, all connections of
+// the pool break at about the same time, so one repetition may use another broken one.
 const ATTEMPTS_MAX = 3;
 
 class PoolDriver implements Driver {
@@ -41,7 +41,7 @@ class PoolDriver implements Driver {
   }
 
   async init(): Promise<void> {
-    // The pool connects when it is used.
+    // The pool connects on first use.
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
@@ -83,7 +83,7 @@ class PoolDriver implements Driver {
 
   async #connect(): Promise<pg.PoolClient> {
     if (this.#pool.waitingCount >= this.#waitingMax) {
-      throw new DatabaseError("busy", "too many requests wait for the database");
+      throw new DatabaseError("busy", "too many requests are waiting for the database");
     }
     try {
       return await this.#pool.connect();
@@ -95,7 +95,7 @@ class PoolDriver implements Driver {
 
 class PoolConnection implements DatabaseConnection {
   readonly #connect: () => Promise<pg.PoolClient>;
-  // Undefined after a connection broke and could not be replaced.
+  // Undefined if the connection broke and could not be replaced.
   #client: pg.PoolClient | undefined;
   #inTransaction = false;
 
@@ -121,7 +121,7 @@ class PoolConnection implements DatabaseConnection {
     throw new DatabaseError("other", "streaming from PostgreSQL is not implemented");
   }
 
-  /** Begins a transaction, on another connection if this one is broken already. */
+  /** Begins a transaction, on another connection if this one is broken. */
   async begin({ isolationLevel, accessMode }: TransactionSettings): Promise<void> {
     const isolation = isolationLevel === undefined ? "" : ` isolation level ${isolationLevel}`;
     await this.#runRepeatedly(`start transaction${isolation}${accessMode ? ` ${accessMode}` : ""}`);
@@ -132,14 +132,15 @@ class PoolConnection implements DatabaseConnection {
     this.#inTransaction = false;
     const { command } = await this.run("commit").catch((error: unknown) => {
       if (!(error instanceof DatabaseError && error.isConnectionLost)) throw error;
-      const message = "the connection broke during a commit, which may have happened";
+      const message =
+        "the connection broke during the commit; the transaction may have been committed";
       throw new DatabaseError(error.kind, message, { cause: error });
     });
-    // PostgreSQL answers so where an earlier statement of the transaction failed.
+    // PostgreSQL's response to COMMIT if an earlier statement of the transaction failed.
     if (command === "ROLLBACK") throw new AbortedTransactionError();
   }
 
-  /** A connection that cannot roll back is closed, which rolls back as well: the caller's own error is the one to throw. */
+  /** Closes the connection if it cannot roll back, which rolls back on the server; the original error is thrown. */
   async rollback(): Promise<void> {
     this.#inTransaction = false;
     if (this.#client === undefined) return;
@@ -150,7 +151,7 @@ class PoolConnection implements DatabaseConnection {
     }
   }
 
-  /** Runs one statement once. A connection that it broke is discarded. */
+  /** Runs a statement once, and discards the connection if it broke. */
   async run(sql: string, parameters?: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#client === undefined) {
       const message = "the connection broke earlier in this transaction";
@@ -177,7 +178,7 @@ class PoolConnection implements DatabaseConnection {
       } catch (error) {
         if (this.#client !== undefined || attempt >= ATTEMPTS_MAX) throw error;
       }
-      // The pool is told of its other broken connections first.
+      // The pool first processes the errors of its other broken connections.
       await passTurn();
       this.#client = await this.#connect();
     }
@@ -191,7 +192,7 @@ class PoolConnection implements DatabaseConnection {
 
 const CHANGING_COMMANDS = new Set(["INSERT", "UPDATE", "DELETE", "MERGE"]);
 
-// A statement that ran into the driver's own time limit is still running: its connection serves nobody else.
+// After the driver's own timeout the statement is still running, so the connection cannot be reused.
 function isConnectionLost(error: unknown): boolean {
   if (readDatabaseError(error).kind === "unavailable") return true;
   return error instanceof Error && error.message === "Query read timeout";

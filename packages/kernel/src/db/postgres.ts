@@ -1,21 +1,23 @@
-// PostgreSQL through `pg`: a bounded pool with bounded waits, and types that read as SQLite's do.
+// PostgreSQL by `pg`: a bounded pool with bounded waits, and the same JavaScript types as SQLite.
 import pg from "pg";
 
-/** How the pool is bounded. */
+/** Options of {@link createPostgresPool}. */
 export interface PostgresOptions {
-  /** `postgres://user:password@host:port/database?sslmode=…`; a socket folder goes into `?host=/folder`. */
+  /**
+   * `postgres://user:password@host:port/database?sslmode=…`; the folder of a Unix socket is given by `?host=/folder`.
+   */
   url: string;
   /** Shown in pg_stat_activity. */
   applicationName: string;
-  /** Connections. Default 10. */
+  /** Maximum number of connections. Default 10. */
   connectionsMax?: number;
-  /** Requests that may wait for a connection; one more fails as `busy`. Default 1 000. */
+  /** Maximum number of requests waiting for a connection; further ones fail with `busy`. Default 1 000. */
   waitingMax?: number;
-  /** Wait for a connection, free or new, in ms. Default 5 000. */
+  /** Maximum wait for a free or new connection, in ms. Default 5 000. */
   connectTimeoutMs?: number;
-  /** Time one statement may take, in ms. Default 30 000. */
+  /** Statement timeout in ms. Default 30 000. */
   statementTimeoutMs?: number;
-  /** Called when a connection breaks, idle or in use; the pool opens another when it needs one. */
+  /** Called when a connection breaks, idle or in use; the pool replaces it on demand. */
   onConnectionError?: (error: Error) => void;
 }
 
@@ -23,7 +25,7 @@ const IDLE_TIMEOUT_MS = 30_000;
 const IDLE_TRANSACTION_TIMEOUT_MS = 60_000;
 const INT8_OID = 20;
 
-/** Makes the pool; nothing is connected yet. */
+/** Creates the pool without connecting. */
 export function createPostgresPool(options: PostgresOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
   const pool = new pg.Pool({
@@ -33,21 +35,21 @@ export function createPostgresPool(options: PostgresOptions): pg.Pool {
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
-    // A server that has gone silent does not keep its own timeout.
+    // An unresponsive server does not enforce its own timeout.
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
     types: { getTypeParser },
   });
   const onConnectionError = options.onConnectionError ?? (() => {});
-  // The pool listens to its clients only while they are idle and reports what it hears as its own `error`. An `error`
-  // event without a listener ends the process, so a client that breaks while it is in use needs one of its own.
+  // The pool handles errors of its clients only while they are idle. An `error` event without a listener ends the
+  // process, so clients in use need a listener too.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", onConnectionError));
   return pool;
 }
 
-// 64-bit integers are numbers, as SQLite gives them; one that a number cannot hold is an error, not another number.
+// 64-bit integers become numbers, as on SQLite; integers beyond the exact range are an error.
 function getTypeParser(oid: number, format?: "text" | "binary"): (value: string) => unknown {
   if (oid === INT8_OID && format !== "binary") return parseInt8;
   return pg.types.getTypeParser(oid, format);

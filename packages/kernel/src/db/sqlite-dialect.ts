@@ -1,4 +1,4 @@
-// Kysely's dialect over `SqliteEngine`.
+// Kysely dialect for `SqliteEngine`.
 import {
   type CompiledQuery,
   SelectQueryNode,
@@ -17,7 +17,7 @@ import { toDatabaseError } from "./error.ts";
 import type { SqliteEngine } from "./sqlite-engine.ts";
 import type { SqliteResult } from "./sqlite-handle.ts";
 
-/** A Kysely dialect on an open engine; destroying the Kysely closes the engine. */
+/** Creates a Kysely dialect for an open engine; destroying the Kysely instance closes the engine. */
 export function createSqliteDialect(engine: SqliteEngine): Dialect {
   return {
     createDriver: () => new EngineDriver(engine),
@@ -27,7 +27,7 @@ export function createSqliteDialect(engine: SqliteEngine): Dialect {
   };
 }
 
-// Kysely would otherwise hold reads back while a transaction runs; the engine does its own waiting.
+// Without this, Kysely would block reads while a transaction runs; the engine does its own queueing.
 class EngineAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -49,7 +49,7 @@ class EngineDriver implements Driver {
     return new EngineConnection(this.#engine);
   }
 
-  // Every transaction is serializable here: there is one writer, and it sees nobody else.
+  // Every transaction is serializable: there is only one writer.
   async beginTransaction(
     connection: EngineConnection,
     _settings: TransactionSettings,

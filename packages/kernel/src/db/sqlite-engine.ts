@@ -1,4 +1,4 @@
-// SQLite on `node:sqlite`: one writing and one reading handle, writers in line, commits synced together off the thread.
+// SQLite by `node:sqlite`: one writing and one reading handle, queued writers, commits synced in groups off the thread.
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
@@ -6,17 +6,17 @@ import { DatabaseError, readDatabaseError } from "./error.ts";
 import { SqliteHandle, type SqliteResult } from "./sqlite-handle.ts";
 import { SqliteJournal } from "./sqlite-journal.ts";
 
-/** How a SQLite file is opened. */
+/** Options of {@link SqliteEngine}. */
 export interface SqliteOptions {
-  /** The file, or `:memory:`. Missing folders are made (0700), a missing file too (0600). */
+  /** Path of the file, or `:memory:`. Missing folders are created with mode 0700, a missing file with 0600. */
   path: string;
-  /** `full` (default): a commit survives a power cut. `normal`: it survives a crash of the process only. */
+  /** `full` (default): commits survive a power failure. `normal`: they only survive a crash of the process. */
   synchronous?: "full" | "normal";
-  /** How long a writer waits for others, in this process and in others, in ms. Default 5 000. */
+  /** Maximum wait of a writer for other writers, including other processes, in ms. Default 5 000. */
   busyTimeoutMs?: number;
-  /** Writers that may wait for their turn or for the disk; one more fails as `busy`. Default 10 000. */
+  /** Maximum number of writers waiting for their turn or the disk; further ones fail with `busy`. Default 10 000. */
   waitingMax?: number;
-  /** Prepared statements kept per handle. Default 200. */
+  /** Number of prepared statements cached per handle. Default 200. */
   statementsMax?: number;
 }
 
@@ -33,26 +33,26 @@ interface Waiter {
 }
 
 const GROUP_MAX = 500;
-// A handle blocks the thread while it waits for another process, so it waits shortly and we come back.
+// A handle blocks the thread while it waits for another process, so it waits briefly and the engine retries.
 const BLOCKING_WAIT_MS = 10;
 const STANDALONE = /^\s*(?:vacuum|pragma|attach|detach)\b/i;
 const TRANSACTION_CONTROL = /^\s*(?:begin|commit|end|rollback|savepoint|release)\b/i;
 const PLAIN_SELECT = /^\s*select\b/i;
 
 /**
- * One open SQLite database. Reads outside of a transaction run at once on the reading handle and see the last commit.
- * Transactions have the writing handle to themselves, first come first served. Writes outside of a transaction that
- * arrive together share one transaction; each fails or succeeds for itself.
+ * An open SQLite database. Reads outside a transaction run immediately on the reading handle and see the last commit.
+ * Transactions use the writing handle exclusively, in the order of arrival. Writes outside a transaction that arrive
+ * together share one transaction; each succeeds or fails on its own.
  *
- * The next writer goes on as soon as a commit is written; who committed, and who has read the outcome, gets an answer
- * when it is on the disk. So nobody in this process is told what a power cut could still take back. After a sync that
- * failed nothing is answered any more: what the file holds is known again when it is opened anew.
+ * The next writer starts as soon as a commit is written. The results of the commit, and of reads that saw it, are
+ * returned only when it is on disk, so this process never reports data that a power failure could still undo. After a
+ * failed sync all requests are rejected: the state of the file is unknown until it is reopened.
  */
 export class SqliteEngine {
   readonly #options: Required<SqliteOptions>;
   readonly #writer: SqliteHandle;
   readonly #reader: SqliteHandle | undefined;
-  /** Undefined where commits need not survive a power cut. */
+  /** Undefined if commits need not survive a power failure. */
   readonly #journal: SqliteJournal | undefined;
   readonly #waiters: Waiter[] = [];
   #group: PendingWrite[] = [];
@@ -74,14 +74,14 @@ export class SqliteEngine {
     const inMemory = path === ":memory:";
     if (!inMemory) createFile(path);
     this.#writer = new SqliteHandle(path, statementsMax, [
-      // Changing the journal mode needs the file alone for a moment: worth a longer wait at the start.
+      // Changing the journal mode requires exclusive access for a moment, so the initial timeout is longer.
       `pragma busy_timeout = ${this.#options.busyTimeoutMs}`,
       "pragma journal_mode = wal",
-      // Commits are only written; `SqliteJournal` syncs them before anybody hears of them.
+      // Commits are only written; `SqliteJournal` syncs them before they are acknowledged.
       "pragma synchronous = normal",
       "pragma foreign_keys = on",
       "pragma journal_size_limit = 67108864",
-      // A checkpoint syncs on this thread: four times the usual pages, for a quarter of the stalls.
+      // A checkpoint syncs on this thread: four times the default pages for a quarter of the stalls.
       "pragma wal_autocheckpoint = 4000",
       `pragma busy_timeout = ${BLOCKING_WAIT_MS}`,
     ]);
@@ -96,7 +96,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Runs one statement outside of any transaction. */
+  /** Runs a statement outside a transaction. */
   async run(sql: string, parameters: readonly unknown[], isSelect: boolean): Promise<SqliteResult> {
     this.#checkUse(sql);
     if (this.#reader !== undefined && (isSelect || PLAIN_SELECT.test(sql))) {
@@ -114,7 +114,7 @@ export class SqliteEngine {
     });
   }
 
-  /** Rows of a query one by one. */
+  /** Iterates over the rows of a query. */
   async *iterate(
     sql: string,
     parameters: readonly unknown[],
@@ -123,20 +123,20 @@ export class SqliteEngine {
     this.#checkUse(sql);
     const handle = inTransaction ? this.#writer : this.#reader;
     if (handle === undefined) {
-      // In memory there is one handle only, and it may be in the midst of somebody's transaction.
+      // An in-memory database has only one handle, which may be in a transaction.
       yield* (await this.run(sql, parameters, true)).rows;
       return;
     }
     let isSettled = inTransaction;
     for (const row of handle.iterate(sql, parameters)) {
-      // All rows are of the moment when the first was read.
+      // All rows belong to the snapshot of the first one.
       if (!isSettled) await this.#settle();
       isSettled = true;
       yield row;
     }
   }
 
-  /** Waits for the writing handle and begins a transaction that writes from its start. */
+  /** Waits for the writing handle and begins a write transaction. */
   async begin(): Promise<void> {
     await this.#lock();
     try {
@@ -147,7 +147,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Runs one statement inside the transaction that `begin` began. */
+  /** Runs a statement in the transaction. */
   runInTransaction(sql: string, parameters: readonly unknown[]): SqliteResult {
     this.#checkUse(sql);
     this.#checkTransaction();
@@ -155,20 +155,20 @@ export class SqliteEngine {
     return this.#writer.execute(sql, parameters);
   }
 
-  /** A savepoint statement inside the transaction. */
+  /** Runs a savepoint statement in the transaction. */
   savepoint(sql: string): void {
     this.#checkTransaction();
     this.#writer.database.exec(sql);
   }
 
-  /** How many rows, seen from inside the transaction, refer to rows that do not exist. */
+  /** Returns the number of rows that violate foreign keys, as seen by the transaction. */
   checkForeignKeys(): number {
     return this.#writer.database.prepare("pragma foreign_key_check").all().length;
   }
 
   /**
-   * Commits, lets the next writer go on, and waits for the disk. When the commit fails the transaction is rolled back and
-   * the error thrown; when the sync fails, nobody knows before the file is opened again.
+   * Commits, starts the next writer, and waits for the disk. If the commit fails, the transaction is rolled back and
+   * the error thrown; if the sync fails, the state of the transaction is unknown until the file is reopened.
    */
   async commit(): Promise<void> {
     if (this.#closed) throw closedError();
@@ -184,7 +184,7 @@ export class SqliteEngine {
     await this.#settle();
   }
 
-  /** Rolls back, also where SQLite has done so by itself already. */
+  /** Rolls back; does nothing if SQLite has already done so. */
   rollback(): void {
     if (this.#closed) return;
     try {
@@ -194,7 +194,7 @@ export class SqliteEngine {
     }
   }
 
-  /** Runs `work` alone on the writing handle, outside of a transaction. */
+  /** Runs `work` exclusively on the writing handle, outside a transaction. */
   async exclusive<T>(work: (database: DatabaseSync) => Promise<T>): Promise<T> {
     await this.#lock();
     let result: T;
@@ -208,7 +208,7 @@ export class SqliteEngine {
     return result;
   }
 
-  /** Waits for what is under way, at most `busyTimeoutMs` for an open transaction (which is then undone), and closes. */
+  /** Waits for pending work, up to `busyTimeoutMs` for an open transaction (which is then rolled back), and closes. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -231,7 +231,7 @@ export class SqliteEngine {
     }
   }
 
-  // Comes back until `busyTimeoutMs` has passed while another process holds the lock.
+  // Retries for up to `busyTimeoutMs` while another process holds the lock.
   async #beginImmediate(): Promise<void> {
     const deadline = performance.now() + this.#options.busyTimeoutMs;
     for (let waitMs = 1; ; waitMs = Math.min(waitMs * 2, 50)) {
@@ -274,7 +274,7 @@ export class SqliteEngine {
     }
   }
 
-  // A failed statement undoes itself alone, unless the error was such that SQLite gave up the whole transaction.
+  // A failed statement is rolled back on its own, unless SQLite rolled back the whole transaction.
   #runGrouped(write: PendingWrite): () => void {
     try {
       const result = this.#writer.execute(write.sql, write.parameters);
@@ -299,7 +299,7 @@ export class SqliteEngine {
     for (const settle of settlers) settle();
   }
 
-  // Without a step through the queue of promises where everything is on the disk already.
+  // Synchronous if everything is already on disk.
   #settle(): Promise<void> | undefined {
     return this.#journal === undefined || this.#journal.pending === 0
       ? undefined
@@ -312,7 +312,7 @@ export class SqliteEngine {
     if (TRANSACTION_CONTROL.test(sql)) {
       throw new DatabaseError(
         "other",
-        "transactions are begun and ended through Kysely, not as SQL",
+        "transactions must use Kysely's methods, not SQL statements",
       );
     }
   }
@@ -328,7 +328,7 @@ export class SqliteEngine {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
-        reject(new DatabaseError("busy", "another transaction holds the database for too long"));
+        reject(new DatabaseError("busy", "timed out waiting for another transaction"));
       }, this.#options.busyTimeoutMs);
       const waiter: Waiter = { grant: resolve, timer };
       this.#waiters.push(waiter);
@@ -346,10 +346,10 @@ export class SqliteEngine {
     next.grant();
   }
 
-  // A full disk, for one, ends a transaction behind our back; what followed would be committed piece by piece.
+  // Some errors, such as a full disk, end a transaction implicitly; further statements would be committed one by one.
   #checkTransaction(): void {
     if (!this.#writer.database.isTransaction) {
-      throw new DatabaseError("unavailable", "the database gave up the transaction");
+      throw new DatabaseError("unavailable", "the database rolled back the transaction");
     }
   }
 
@@ -360,8 +360,8 @@ export class SqliteEngine {
 
 function createFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  // SQLite would make it readable by everyone; the WAL takes over the mode of the file. A file that is there is left
-  // alone: closing it here would drop the locks that another engine in this process has on it.
+  // SQLite would create a world-readable file; the WAL inherits the mode of the file. An existing file is not opened
+  // here: closing it would release the locks that another engine of this process holds.
   try {
     closeSync(openSync(path, "ax", 0o600));
   } catch (error) {
@@ -369,7 +369,7 @@ function createFile(path: string): void {
   }
 }
 
-// Where SQLite keeps the log, links resolved; a first read makes it.
+// Path of SQLite's log with links resolved; a first read creates it.
 function findJournal(database: DatabaseSync): string {
   database.prepare("select 1 from sqlite_schema").all();
   const { file } = database.prepare("select file from pragma_database_list").get()!;
@@ -377,7 +377,7 @@ function findJournal(database: DatabaseSync): string {
 }
 
 function tooManyWaiting(): DatabaseError {
-  return new DatabaseError("busy", "too many writers wait for the database");
+  return new DatabaseError("busy", "too many writers are waiting for the database");
 }
 
 function closedError(): DatabaseError {

@@ -1,7 +1,7 @@
-// One connection of `node:sqlite`: its prepared statements, and values on their way in and out.
+// A connection of `node:sqlite` with its prepared statements and value conversions.
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 
-/** What a statement returned. */
+/** Result of a statement. */
 export interface SqliteResult {
   rows: Record<string, unknown>[];
   changes: bigint | undefined;
@@ -13,7 +13,7 @@ interface Prepared {
   returnsRows: boolean;
 }
 
-/** A connection that keeps its `statementsMax` last used statements. */
+/** A connection that caches its `statementsMax` most recently used statements. */
 export class SqliteHandle {
   readonly database: DatabaseSync;
   readonly #statementsMax: number;
@@ -26,7 +26,7 @@ export class SqliteHandle {
     for (const pragma of pragmas) this.database.exec(pragma);
   }
 
-  /** Runs one statement to its end. */
+  /** Runs a statement and returns all rows. */
   execute(sql: string, parameters: readonly unknown[]): SqliteResult {
     const { statement, returnsRows } = this.#prepare(sql);
     const values = toSqlite(parameters);
@@ -38,9 +38,9 @@ export class SqliteHandle {
     return { rows: [], changes: BigInt(changes), insertId: BigInt(lastInsertRowid) };
   }
 
-  /** Rows of a query one by one. */
+  /** Iterates over the rows of a query. */
   *iterate(sql: string, parameters: readonly unknown[]): Generator<Record<string, unknown>> {
-    // A cached statement could be run again while this one is half read.
+    // Not cached: the statement could be run again during the iteration.
     const rows = this.database.prepare(sql).iterate(...toSqlite(parameters));
     for (const row of rows) yield { ...row };
   }

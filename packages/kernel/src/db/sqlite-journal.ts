@@ -1,42 +1,43 @@
-// Makes commits durable without holding up the thread: syncs SQLite's write-ahead log on a thread of the pool.
+// Makes commits durable without blocking the thread: syncs SQLite's write-ahead log on the thread pool.
 import { close, fdatasync, openSync } from "node:fs";
 import { DatabaseError } from "./error.ts";
 
 /**
- * The write-ahead log of an open database. With `synchronous = normal` SQLite writes a commit to it and leaves the sync to
- * us (it syncs only where the order of writes matters, at checkpoints). One sync runs at a time; whatever is committed
- * meanwhile shares the next one. The log is written in order, so a sync covers all commits before it, of every process.
+ * The write-ahead log of an open database. With `synchronous = normal` SQLite only writes commits to the log and leaves
+ * the sync to the application (it syncs only at checkpoints, to order writes). One sync runs at a time; commits that
+ * arrive meanwhile share the next one. The log is written sequentially, so a sync covers all earlier commits of all
+ * processes.
  */
 export class SqliteJournal {
   readonly #descriptor: number;
-  /** Commits so far, and those that the sync under way and the last finished one cover. */
+  /** Number of commits written so far, covered by the sync in flight, and covered by the last finished sync. */
   #written = 0;
   #covered = 0;
   #durable = 0;
   #running: Promise<void> | undefined;
   #failure: DatabaseError | undefined;
 
-  /** Opens the log, which must be there. SQLite keeps no locks on this file, so that closing it drops none. */
+  /** Opens the log, which must exist. SQLite holds no locks on this file, so closing it releases none. */
   constructor(path: string) {
     this.#descriptor = openSync(path, "r+");
   }
 
-  /** Set for good once a sync has failed. */
+  /** Set permanently after a failed sync. */
   get failure(): DatabaseError | undefined {
     return this.#failure;
   }
 
-  /** Commits that are not known to be on the disk. */
+  /** Number of commits that are not yet known to be on disk. */
   get pending(): number {
     return this.#written - this.#durable;
   }
 
-  /** Notes a commit that was just written. */
+  /** Records a written commit. */
   noteCommit(): void {
     this.#written += 1;
   }
 
-  /** Resolves when all commits so far are on the disk. */
+  /** Resolves when all commits so far are on disk. */
   async settle(): Promise<void> {
     const target = this.#written;
     while (this.#durable < target) {
@@ -46,9 +47,9 @@ export class SqliteJournal {
     }
   }
 
-  /** Makes durable what there is and closes the file. Nothing may be committed from now on. */
+  /** Syncs pending commits and closes the file. No commits may follow. */
   async close(): Promise<void> {
-    // Who waits for a commit that fails is told so; here there is nobody to tell.
+    // The waiting writers receive the error.
     await this.settle().catch(() => undefined);
     await new Promise<void>((resolve) => close(this.#descriptor, () => resolve()));
   }
@@ -61,7 +62,7 @@ export class SqliteJournal {
         if (error === null) {
           this.#durable = this.#covered;
         } else {
-          // The kernel may have dropped the pages that it could not write: a second sync would succeed without them.
+          // The kernel may have dropped the dirty pages after the error: a second sync would succeed without them.
           this.#failure = new DatabaseError("unavailable", "commits cannot be made durable", {
             cause: error,
           });

@@ -1,14 +1,16 @@
-// Which addresses a call to somebody's URL may reach: public unicast, and what the operator opened.
+// Addresses that outgoing requests to user-supplied URLs may reach: public unicast, and networks that the operator
+// allowed.
 import { isIPv4, isIPv6 } from "node:net";
 import { AddressSet } from "../network/index.ts";
 
-/** Decides about one address. */
+/** Decides whether an address is allowed. */
 export interface AddressPolicy {
-  /** Whether a connection to this IPv4 or IPv6 address (no zone, no brackets) is allowed. */
+  /** True if connections to this IPv4 or IPv6 address (no zone, no brackets) are allowed. */
   isAllowed(address: string): boolean;
 }
 
-// https://www.iana.org/assignments/iana-ipv4-special-registry, all that is not globally reachable, and multicast.
+// https://www.iana.org/assignments/iana-ipv4-special-registry: all ranges that are not globally reachable, and
+// multicast.
 const PRIVATE_IPV4 = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -29,15 +31,15 @@ const PRIVATE_IPV4 = [
   "224.0.0.0/3",
 ] as const;
 
-// Of IPv6 only global unicast (RFC 4291 section 2.4) is public, without what carries an IPv4 address inside (6to4,
-// Teredo), documentation and benchmarks. NAT64 and mapped addresses lie outside of it.
+// IPv6: only global unicast (RFC 4291 section 2.4) is public, except ranges that embed IPv4 addresses (6to4, Teredo),
+// documentation and benchmarking. NAT64 and mapped addresses are outside of it.
 const GLOBAL_IPV6 = "2000::/3";
 const SPECIAL_IPV6 = ["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"] as const;
 const MAPPED_IPV4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i;
 
 /**
- * Builds the policy. `allowed` are networks in CIDR form (or single addresses) that are opened beside the public ones.
- * Throws a RangeError for one that cannot be read.
+ * Creates the policy. `allowed` are networks in CIDR form, or single addresses, in addition to public addresses. Throws
+ * a RangeError for invalid ones.
  */
 export function createAddressPolicy(allowed: readonly string[] = []): AddressPolicy {
   const open = new AddressSet(allowed);

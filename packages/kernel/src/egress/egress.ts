@@ -1,29 +1,30 @@
-// One guarded HTTP call: the name is resolved once, every address checked, the connection made to a checked address.
+// Guarded outgoing HTTP requests: the host name is resolved once, all addresses are checked, and the connection uses a
+// checked address.
 import { lookup } from "node:dns/promises";
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { createAddressPolicy, type AddressPolicy } from "./address-policy.ts";
 
-/** Why a call was not made or has no answer. */
+/** Reasons why a request failed. */
 export type EgressErrorCode =
-  /** Not an http or https URL, or one with credentials in it. */
+  /** Not an http or https URL, or a URL with credentials. */
   | "url_not_allowed"
-  /** The host is, or resolves to, an address outside of what may be reached. */
+  /** The host is, or resolves to, a forbidden address. */
   | "address_not_allowed"
   | "unresolvable"
   | "unreachable"
   | "timeout"
-  /** The answer is longer than allowed. */
+  /** The response exceeds the maximum size. */
   | "answer_too_large"
-  /** The answer is compressed, though nobody asked for that. */
+  /** The response is compressed, although `Accept-Encoding: identity` was sent. */
   | "answer_encoded"
-  /** As many calls as allowed are under way. */
+  /** Too many requests are in flight. */
   | "busy"
-  /** The caller's own signal ended the call. */
+  /** The caller's signal aborted the request. */
   | "aborted";
 
-/** A call that was refused or failed. The message names the host at most, never the whole URL. */
+/** A rejected or failed request. The message contains at most the host, never the whole URL. */
 export class EgressError extends Error {
   readonly code: EgressErrorCode;
   constructor(code: EgressErrorCode, message: string, options?: ErrorOptions) {
@@ -33,30 +34,30 @@ export class EgressError extends Error {
   }
 }
 
-/** One address of a name. */
+/** An address of a host name. */
 export interface ResolvedAddress {
   address: string;
   family: number;
 }
 
-/** Finds all addresses of a name. */
+/** Resolves all addresses of a host name. */
 export type ResolveHost = (host: string) => Promise<readonly ResolvedAddress[]>;
 
-/** Bounds and openings. */
+/** Options of {@link createEgress}. */
 export interface EgressOptions {
-  /** Networks beside the public ones that may be reached, in CIDR form. Default none. */
+  /** Allowed networks in addition to public addresses, in CIDR form. Default: empty. */
   allowedNetworks?: readonly string[];
-  /** Time for the whole call, from resolving to the last byte, in ms. Default 5 000. */
+  /** Timeout of a request, from resolution to the last byte, in ms. Default 5 000. */
   timeoutMs?: number;
-  /** Length of an answer's body. Default 1 MiB. */
+  /** Maximum size of a response body in bytes. Default 1 MiB. */
   answerBytesMax?: number;
-  /** Calls under way at once; further ones fail as `busy`. Default 64. */
+  /** Maximum number of requests in flight; further ones fail with `busy`. Default 64. */
   callsMax?: number;
   /** Default: the system's resolver. */
   resolve?: ResolveHost;
 }
 
-/** What is sent. */
+/** A request. */
 export interface EgressRequest {
   method?: string;
   headers?: Readonly<Record<string, string>> | Headers;
@@ -64,15 +65,17 @@ export interface EgressRequest {
   signal?: AbortSignal | null;
 }
 
-/** Makes a call and returns the whole answer, redirects included: nobody follows them. Rejects with an EgressError. */
+/**
+ * Sends a request and returns the complete response. Redirects are returned, not followed. Rejects with an EgressError.
+ */
 export type EgressFetch = (url: string | URL, request?: EgressRequest) => Promise<Response>;
 
 /**
- * Makes the fetch for every URL that a user, client or document chose.
+ * Creates a fetch function for URLs supplied by users, clients or documents.
  *
- * The name is resolved once and the connection is pinned to what was found, so a name that changes its address between
- * check and use (DNS rebinding) gains nothing; one forbidden address among many refuses the call. Every call has its own
- * connection: one that was allowed before cannot serve a name that is not.
+ * The host name is resolved once and the connection uses the resolved address, so changing the DNS record between check
+ * and use (DNS rebinding) has no effect. One forbidden address among several rejects the request. Each request uses a
+ * new connection: a connection to an allowed host cannot be reused for another name.
  */
 export function createEgress(options: EgressOptions = {}): EgressFetch {
   const {
@@ -85,7 +88,7 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
   let calls = 0;
   return async (url, request = {}) => {
     const target = parseTarget(url);
-    if (calls >= callsMax) throw new EgressError("busy", `${callsMax} calls are under way`);
+    if (calls >= callsMax) throw new EgressError("busy", `${callsMax} requests are in flight`);
     calls += 1;
     const deadline = AbortSignal.timeout(timeoutMs);
     const signal = request.signal ? AbortSignal.any([deadline, request.signal]) : deadline;
@@ -96,7 +99,7 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
     } catch (error) {
       if (error instanceof EgressError) throw error;
       if (deadline.aborted) {
-        throw new EgressError("timeout", `${target.host}: no answer within ${timeoutMs} ms`);
+        throw new EgressError("timeout", `${target.host}: no response within ${timeoutMs} ms`);
       }
       if (signal.aborted) throw new EgressError("aborted", `${target.host}: given up`);
       throw new EgressError("unreachable", `${target.host}: no answer`, { cause: error });
@@ -117,7 +120,7 @@ function parseTarget(url: string | URL): URL {
     throw new EgressError("url_not_allowed", `not an http or https URL: ${target.protocol}`);
   }
   if (target.username !== "" || target.password !== "") {
-    throw new EgressError("url_not_allowed", "a URL with credentials");
+    throw new EgressError("url_not_allowed", "the URL contains credentials");
   }
   return target;
 }
@@ -127,7 +130,7 @@ async function findAddresses(
   policy: AddressPolicy,
   resolve: ResolveHost,
 ): Promise<readonly ResolvedAddress[]> {
-  // The URL parser has made one form of the many that an IPv4 address may be written in.
+  // The URL parser has normalized the notation of IPv4 addresses.
   const host = target.hostname.replace(/^\[|\]$/g, "");
   const family = isIP(host);
   let addresses: readonly ResolvedAddress[] = [{ address: host, family }];
@@ -140,7 +143,7 @@ async function findAddresses(
   }
   if (addresses.length === 0) throw new EgressError("unresolvable", `${host}: no address found`);
   if (!addresses.every(({ address }) => policy.isAllowed(address))) {
-    throw new EgressError("address_not_allowed", `${host}: the address may not be reached`);
+    throw new EgressError("address_not_allowed", `${host}: the address is not allowed`);
   }
   return addresses;
 }
@@ -160,7 +163,7 @@ function send(
     else callback(null, addresses[0]!.address, addresses[0]!.family);
   };
   const headers = Object.fromEntries(new Headers(request.headers));
-  // A compressed answer could be a thousand times as long as its bytes.
+  // A compressed response could expand a thousandfold.
   headers["accept-encoding"] = "identity";
   if (request.body !== undefined) {
     headers["content-length"] = String(Buffer.byteLength(request.body));
@@ -183,7 +186,7 @@ async function readAnswer(answer: IncomingMessage, bytesMax: number): Promise<Re
   const encoding = answer.headers["content-encoding"];
   if (encoding !== undefined && encoding.toLowerCase() !== "identity") {
     answer.destroy();
-    throw new EgressError("answer_encoded", `an answer in ${encoding.slice(0, 32)}`);
+    throw new EgressError("answer_encoded", `compressed response: ${encoding.slice(0, 32)}`);
   }
   const chunks: Buffer[] = [];
   let size = 0;
@@ -191,7 +194,7 @@ async function readAnswer(answer: IncomingMessage, bytesMax: number): Promise<Re
     size += chunk.length;
     if (size > bytesMax) {
       answer.destroy();
-      throw new EgressError("answer_too_large", `an answer of more than ${bytesMax} bytes`);
+      throw new EgressError("answer_too_large", `the response exceeds ${bytesMax} bytes`);
     }
     chunks.push(chunk);
   }
@@ -204,7 +207,7 @@ async function readAnswer(answer: IncomingMessage, bytesMax: number): Promise<Re
   return new Response(body, { status, headers });
 }
 
-// A resolver cannot be cancelled: whoever waits for it can.
+// DNS resolution cannot be cancelled, only the wait for it.
 function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error);

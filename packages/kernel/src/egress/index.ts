@@ -1,4 +1,4 @@
-// Calls to addresses that somebody else chose: guarded against reaching into the own network.
+// Outgoing requests to URLs supplied by others, without access to private networks.
 export { createAddressPolicy, type AddressPolicy } from "./address-policy.ts";
 export {
   createEgress,

@@ -1,16 +1,16 @@
-// The closed list of error codes: one table from code to HTTP status and title.
+// Error codes with their HTTP status and title.
 
-/** What every code means on HTTP. Titles never change with the occurrence (RFC 9457 section 3.1.3). */
+/** HTTP form of a code. The title is the same for every occurrence (RFC 9457 section 3.1.3). */
 interface ErrorKind {
   status: number;
   title: string;
 }
 
 /**
- * Every error that the platform can answer with. A code is a stable part of the public interface: it is added, never
- * renamed. Statuses are those of RFC 9110 section 15, RFC 6585 and RFC 9457.
+ * All error codes of the platform. Codes are part of the public API: they are added, never renamed. Statuses are
+ * defined by RFC 9110 section 15, RFC 6585 and RFC 9457.
  */
-export const errorTable = {
+export const ERROR_TABLE = {
   bad_request: { status: 400, title: "Bad request" },
   validation_failed: { status: 400, title: "Validation failed" },
   unauthorized: { status: 401, title: "Unauthorized" },
@@ -46,7 +46,7 @@ export const errorTable = {
   unavailable: { status: 503, title: "Service unavailable" },
   overloaded: { status: 503, title: "Overloaded" },
   queue_full: { status: 503, title: "Queue full" },
-  /** The message broker's, spelled as its clients know it. */
+  /** Messaging, as its clients spell it. */
   ERR_BACKPRESSURE: { status: 503, title: "Too many messages wait" },
   circuit_open: { status: 503, title: "Circuit open" },
   upstream_timeout: { status: 504, title: "Upstream timeout" },
@@ -55,10 +55,10 @@ export const errorTable = {
   insufficient_storage: { status: 507, title: "Insufficient storage" },
 } as const satisfies Record<string, ErrorKind>;
 
-/** One of the closed list of codes. */
-export type ErrorCode = keyof typeof errorTable;
+/** An error code. */
+export type ErrorCode = keyof typeof ERROR_TABLE;
 
-/** Says whether a string from outside is one of the codes. */
+/** True if a string is an error code. */
 export function isErrorCode(value: string): value is ErrorCode {
-  return Object.hasOwn(errorTable, value);
+  return Object.hasOwn(ERROR_TABLE, value);
 }

@@ -1,4 +1,4 @@
-// Errors: one class, one closed list of codes, one wire form.
+// Errors: the error class, its codes, and problem documents.
 export * from "./codes.ts";
 export * from "./platform-error.ts";
 export * from "./problem.ts";

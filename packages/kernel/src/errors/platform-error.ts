@@ -1,18 +1,17 @@
-// The one error class of the platform: a closed code with what a caller may be told.
-import { errorTable } from "./codes.ts";
-import type { ErrorCode } from "./codes.ts";
+// The error class of the platform: a code, and a detail for the caller.
+import { ERROR_TABLE, type ErrorCode } from "./codes.ts";
 
-/** What an error may carry beside its code. */
+/** Options of a PlatformError. */
 export interface PlatformErrorOptions {
-  /** Response headers that belong to the error, such as `WWW-Authenticate`; names as they go on the wire. */
+  /** Response headers of the error, such as `WWW-Authenticate`. */
   headers?: Readonly<Record<string, string>>;
-  /** Extra members of the problem document (RFC 9457 section 3.2); they never replace the standard ones. */
+  /** Additional members of the problem document (RFC 9457 section 3.2); standard members take precedence. */
   fields?: Readonly<Record<string, unknown>>;
-  /** What led to it. Logged, never sent to the caller. */
+  /** Logged, never sent to the caller. */
   cause?: unknown;
 }
 
-/** An error whose `detail` is meant for the caller: it holds no secret and no inner workings. */
+/** An error whose `detail` is sent to the caller: it must not contain secrets or internals. */
 export class PlatformError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
@@ -23,7 +22,7 @@ export class PlatformError extends Error {
 
   /** `detail` defaults to the code's title. */
   constructor(code: ErrorCode, detail?: string, options: PlatformErrorOptions = {}) {
-    const kind = errorTable[code];
+    const kind = ERROR_TABLE[code];
     super(detail ?? kind.title, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "PlatformError";
     this.code = code;
@@ -35,7 +34,7 @@ export class PlatformError extends Error {
   }
 }
 
-/** 401 with the challenge that RFC 9110 section 15.5.2 requires. */
+/** Creates a 401 error with a challenge, which RFC 9110 section 15.5.2 requires. */
 export function createUnauthorizedError(
   detail: string,
   challenge = "Bearer",
@@ -48,7 +47,7 @@ export function createUnauthorizedError(
 }
 
 /**
- * An error to be tried again later (429 or one of the 503s), with `Retry-After` in whole seconds, at least 1.
+ * Creates an error for a request that may succeed later (429 or 503), with `Retry-After` in whole seconds, at least 1.
  * `headers` adds others, such as `RateLimit` and `RateLimit-Policy`.
  */
 export function createRetryLaterError(
@@ -63,7 +62,7 @@ export function createRetryLaterError(
   });
 }
 
-/** Any thrown value as a PlatformError; what is not one becomes `internal` with the value as its cause only. */
+/** Converts any thrown value to a PlatformError; other errors become `internal`, with the value only as the cause. */
 export function toPlatformError(thrown: unknown): PlatformError {
   if (thrown instanceof PlatformError) return thrown;
   return new PlatformError("internal", "An unexpected error occurred.", { cause: thrown });

@@ -1,11 +1,11 @@
-// RFC 9457 problem documents, made from any thrown value.
+// RFC 9457 problem documents.
 import type { ErrorCode } from "./codes.ts";
 import { toPlatformError } from "./platform-error.ts";
 
 /** The media type of a problem document. */
 export const PROBLEM_MEDIA_TYPE = "application/problem+json";
 
-/** A problem document: the members of RFC 9457, the platform's own, then the error's fields. */
+/** A problem document: the members of RFC 9457, those of the platform, and the error's fields. */
 export interface Problem {
   /** `urn:platform:error:<code>` */
   type: string;
@@ -15,20 +15,20 @@ export interface Problem {
   /** The path of the request, without its query. */
   instance: string;
   code: ErrorCode;
-  /** Same text as `detail`, for clients that look for this member. */
+  /** Same as `detail`, for clients that expect this member. */
   error: string;
   trace_id: string;
   [field: string]: unknown;
 }
 
-/** Where the problem occurred. */
+/** Context of a problem. */
 export interface ProblemContext {
-  /** The request's path; a query is cut off, for it may hold secrets. */
+  /** Path of the request. A query is removed, because it may contain secrets. */
   instance?: string;
   traceId?: string;
 }
 
-/** The headers of a problem response, `Content-Type` among them; 429 and 503 always have `Retry-After`. */
+/** Returns the headers of a problem response, including `Content-Type`; 429 and 503 always have `Retry-After`. */
 export function getProblemHeaders(thrown: unknown): Record<string, string> {
   const error = toPlatformError(thrown);
   const headers: Record<string, string> = { "Content-Type": PROBLEM_MEDIA_TYPE, ...error.headers };
@@ -41,7 +41,7 @@ export function getProblemHeaders(thrown: unknown): Record<string, string> {
   return headers;
 }
 
-/** The document for a thrown value. What is not a PlatformError becomes `internal` and tells nothing of itself. */
+/** Converts a thrown value to a problem document. Other errors than PlatformError become `internal` without details. */
 export function toProblem(thrown: unknown, context: ProblemContext = {}): Problem {
   const error = toPlatformError(thrown);
   const path = context.instance ?? "";

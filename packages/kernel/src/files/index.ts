@@ -1,2 +1,2 @@
-// Files that stay open for the next user.
+// A cache of open files.
 export { OpenFiles, type FileLease, type OpenFilesOptions } from "./open-files.ts";

@@ -1,15 +1,12 @@
-// A bounded set of open files, the least recently used closed first.
+// A bounded cache of open files with LRU eviction.
 
-/** How the files of a set are opened and closed, and how many of them stay open. */
+/** Options of {@link OpenFiles}. */
 export interface OpenFilesOptions<Handle> {
-  /** Opens the file at a path, where `use` is not told otherwise. */
+  /** Opens the file at a path; `use` can override it. */
   open: (path: string) => Promise<Handle>;
-  /**
-   * Closes a file. What must be on the medium was synced by who wrote it: a close that fails loses
-   * nothing, and nobody is told.
-   */
+  /** Closes a file. Errors are ignored: writers sync their data themselves. */
   close: (file: Handle) => Promise<void>;
-  /** Files that stay open. Those in use are not closed, so that there may be more while they are. */
+  /** Maximum number of open files. Files in use are never closed, so the actual number may exceed it. */
   filesMax: number;
 }
 
@@ -26,22 +23,22 @@ interface Slot<Handle> {
   forgotten: boolean;
 }
 
-/** Opens files on demand and keeps them open for the next user. `Handle` is whatever the opener gives. */
+/** Opens files on demand and keeps them open. `Handle` is the type that `open` returns. */
 export class OpenFiles<Handle> {
   readonly #options: OpenFilesOptions<Handle>;
-  // In the order of use, oldest first.
+  // Least recently used first.
   readonly #slots = new Map<string, Slot<Handle>>();
 
   constructor(options: OpenFilesOptions<Handle>) {
     this.#options = options;
   }
 
-  /** Files that are open or being opened, without those that were forgotten. */
+  /** Number of files that are open or being opened, without forgotten ones. */
   get count(): number {
     return this.#slots.size;
   }
 
-  /** Takes the open file, or opens it. Rejects with the opener's error; the next user tries again. */
+  /** Returns the open file, or opens it. Rejects with the error of `open`; the next call tries again. */
   async use(path: string, open = this.#options.open): Promise<FileLease<Handle>> {
     let slot = this.#slots.get(path);
     if (slot === undefined) slot = { path, opening: open(path), users: 0, forgotten: false };
@@ -60,12 +57,12 @@ export class OpenFiles<Handle> {
     }
   }
 
-  /** Takes a path out (its file was replaced or removed); it is closed when its last user is done. */
+  /** Removes a path, for example because its file was replaced; the file is closed when it is no longer in use. */
   forget(path: string): void {
     void this.#forget(path);
   }
 
-  /** Closes what is idle, and what is in use when it is released. Resolves when the idle ones are closed. */
+  /** Closes idle files immediately and others on release. Resolves when the idle files are closed. */
   async close(): Promise<void> {
     await Promise.all([...this.#slots.keys()].map((path) => this.#forget(path)));
   }

@@ -1,15 +1,15 @@
-// Liveness and readiness of one service: a state, named checks with a time bound, and the bodies of the two probes.
+// Liveness and readiness of a service: its state, named checks with a timeout, and the probe bodies.
 
-/** Where the service stands: only `ready` with all checks passed answers readiness with 200. */
+/** State of the service. Readiness requires `ready` and all checks to pass. */
 export type HealthState = "starting" | "ready" | "draining";
 
 /**
- * A dependency's check: undefined when all is well, else a short reason. The reason is shown to anyone who asks for
- * `/readyz`: no addresses, no credentials. What is thrown is shown as "failed" only. `signal` fires at the time bound.
+ * Check of a dependency: undefined if it passes, otherwise a short reason. The reason is public (`/readyz`): no
+ * addresses, no credentials. Thrown errors are shown as "failed". `signal` aborts at the timeout.
  */
 export type HealthCheck = (signal: AbortSignal) => Promise<string | undefined> | string | undefined;
 
-/** What one check found. */
+/** Result of a check. */
 export interface CheckReport {
   status: "UP" | "DOWN";
   detail?: string;
@@ -20,35 +20,35 @@ export interface HealthBody {
   status: "UP" | "DOWN";
   service: string;
   version: string;
-  /** Present when the status is DOWN: every check by name, `lifecycle` among them when it is the cause. */
+  /** If the status is DOWN: all checks by name, and `lifecycle` if it is the cause. */
   checks?: Record<string, CheckReport>;
-  /** Present on readiness when the service takes work, but something needs an operator: a short text by name. */
+  /** On readiness, if the service is ready but needs an operator's attention: short texts by name. */
   warnings?: Record<string, string>;
 }
 
-/** A probe's answer. */
+/** Response of a probe. */
 export interface HealthAnswer {
   status: 200 | 503;
   body: HealthBody;
 }
 
-/** What the registry needs to know. */
+/** Options of {@link HealthRegistry}. */
 export interface HealthOptions {
   service: string;
   version: string;
-  /** Time a check may take, in ms. Default 1 000. */
+  /** Timeout of a check in ms. Default 1 000. */
   checkTimeoutMs?: number;
-  /** How long one round of checks answers further probes, in ms. Default 500. */
+  /** Time for which the results of checks are reused, in ms. Default 500. */
   reuseMs?: number;
   /** Monotonic time in ms; `performance.now` by default. */
   now?: () => number;
-  /** Told of what a check threw, which the probe's body withholds. */
+  /** Called with errors that a check throws; the response does not contain them. */
   onCheckError?: (name: string, error: unknown) => void;
 }
 
 const CHECKS_MAX = 50;
 
-/** The health of one service. It begins as `starting`. */
+/** Health of a service. The initial state is `starting`. */
 export class HealthRegistry {
   readonly #options: Required<Omit<HealthOptions, "onCheckError">>;
   readonly #onCheckError: (name: string, error: unknown) => void;
@@ -67,15 +67,15 @@ export class HealthRegistry {
     return this.#state;
   }
 
-  /** Moves on; a draining service stays draining. */
+  /** Changes the state; `draining` is final. */
   setState(state: HealthState): void {
     if (this.#state !== "draining") this.#state = state;
   }
 
-  /** Adds a check to readiness; the returned function removes it. Names are unique; at most 50. */
+  /** Adds a check to readiness; the returned function removes it. Names are unique; at most 50 checks. */
   addCheck(name: string, check: HealthCheck): () => void {
     if (this.#checks.has(name) || name === "lifecycle") {
-      throw new TypeError(`health check ${name} exists already`);
+      throw new TypeError(`duplicate health check ${name}`);
     }
     if (this.#checks.size >= CHECKS_MAX) throw new TypeError(`too many health checks: ${name}`);
     this.#checks.set(name, check);
@@ -87,21 +87,21 @@ export class HealthRegistry {
   }
 
   /**
-   * Adds a source of a warning: undefined when all is well, else a short reason, shown to anyone as those of checks
-   * are. A warning does not change readiness. Names are unique; at most 50.
+   * Adds a warning: `read` returns undefined or a short reason, which is public like those of checks. Warnings do not
+   * change readiness. Names are unique; at most 50 warnings.
    */
   addWarning(name: string, read: () => string | undefined): void {
-    if (this.#warnings.has(name)) throw new TypeError(`health warning ${name} exists already`);
+    if (this.#warnings.has(name)) throw new TypeError(`duplicate health warning ${name}`);
     if (this.#warnings.size >= CHECKS_MAX) throw new TypeError(`too many warnings: ${name}`);
     this.#warnings.set(name, read);
   }
 
-  /** `/healthz`: the process lives and answers. */
+  /** `/healthz`: the process responds. */
   live(): HealthAnswer {
     return this.#up();
   }
 
-  /** `/readyz`: the service takes work. Probes that arrive together share one round of checks. */
+  /** `/readyz`: the service accepts requests. Concurrent probes share one round of checks. */
   async ready(): Promise<HealthAnswer> {
     if (this.#state !== "ready") {
       return this.#down([["lifecycle", { status: "DOWN", detail: this.#state }]]);
@@ -125,7 +125,7 @@ export class HealthRegistry {
       const late = new Promise<string>((resolve) => {
         timer = setTimeout(() => {
           abort.abort();
-          resolve(`no answer within ${this.#options.checkTimeoutMs} ms`);
+          resolve(`no response within ${this.#options.checkTimeoutMs} ms`);
         }, this.#options.checkTimeoutMs);
       });
       const detail = await Promise.race([check(abort.signal), late]);

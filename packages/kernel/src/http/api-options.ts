@@ -8,31 +8,31 @@ import type { Tracer } from "../trace/index.ts";
 import type { JsonObject } from "./openapi.ts";
 import type { Access, ApiRoute, GuardedRequest } from "./route.ts";
 
-/** Identifies the caller, or throws the PlatformError (401, 403) that refuses the request. */
+/** Identifies the caller, or throws a PlatformError (401, 403) to reject the request. */
 export type Guard = (request: GuardedRequest) => Caller | Promise<Caller>;
 
 /** Options of {@link createApi}. */
 export interface ApiOptions {
   service: string;
   version: string;
-  /** Title of the documentation; default the service's name. */
+  /** Title of the documentation; default: the service's name. */
   title?: string;
   description?: string;
   routes: readonly ApiRoute[];
   guard: Guard;
   health: HealthRegistry;
   metrics: MetricRegistry;
-  /** The request metrics made from `metrics`, where something beside this API counts in them too. */
+  /** Request metrics in `metrics`, if other components of the service share them. */
   httpMetrics?: HttpMetrics;
   logger: Logger;
   tracer: Tracer;
   clock: Clock;
-  /** Bound of a request's body where the route has none of its own. Default 1 MiB. */
+  /** Maximum size of a request body for routes without their own maximum, in bytes. Default 1 MiB. */
   bodyBytesMax?: number;
-  /** Who may read `/metrics`. Default `guarded`. */
+  /** Access to `/metrics`. Default `guarded`. */
   metricsAccess?: Access;
-  /** Who may read `/api/docs`. Default `guarded`. */
+  /** Access to `/api/docs`. Default `guarded`. */
   docsAccess?: Access;
-  /** Adds to the OpenAPI document at each request, for operations that come and go. */
+  /** Extends the OpenAPI document at each request, for operations that change at runtime. */
   extendOpenApi?: (document: JsonObject) => JsonObject;
 }

@@ -1,4 +1,5 @@
-// The API of one service: its operations behind one guard, with probes, metrics, traces, logs, problems and documentation.
+// The API of a service: its operations, probes, metrics, documentation; with authentication, traces, logs and problem
+// documents.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
@@ -6,7 +7,7 @@ import { PlatformError } from "../errors/index.ts";
 import type { HealthAnswer } from "../health/index.ts";
 import { METRICS_CONTENT_TYPE } from "../metrics/index.ts";
 import type { ApiOptions } from "./api-options.ts";
-import { createDirectFace } from "./direct.ts";
+import { createDirectDispatcher } from "./direct.ts";
 import { createDocsPage } from "./docs/page.ts";
 import { buildOpenApi, type JsonObject } from "./openapi.ts";
 import { readInput } from "./request-input.ts";
@@ -22,27 +23,30 @@ import {
   type Scope,
 } from "./scope.ts";
 
-/** A ready API: `fetch` answers requests (a listener passes its bindings), `openApi` is its document. */
+/** An API: `fetch` handles requests (listeners pass their bindings), `openApi` returns its document. */
 export interface Api {
   readonly fetch: (request: Request, bindings?: Partial<HttpBindings>) => Promise<Response>;
   readonly openApi: () => JsonObject;
-  /** Answers direct operations on node's own objects (see `defineDirectRoute`); false: this request is for `fetch`. */
+  /**
+   * Handles direct operations with node's request and response (see `defineDirectRoute`). False if `fetch` must handle
+   * the request.
+   */
   readonly intercept: (request: IncomingMessage, response: ServerResponse) => boolean;
 }
 
 interface RoutedScope extends Scope {
   readonly url: URL;
   readonly outgoing: HttpBindings["outgoing"] | undefined;
-  /** Methods of the paths that matched without the method matching. */
+  /** Methods of routes that match the path but not the method. */
   readonly allowed: Set<string>;
 }
 
 type Env = { Bindings: { scope: RoutedScope } };
 
 /**
- * Puts an API together. Beside `routes` it has `/healthz`, `/readyz`, `/metrics`, `/api/docs` and
- * `/api/docs/openapi.json`. `/api/…` without a version means `/api/v1/…`. Errors are problem documents. The time in log
- * and metrics ends when the answer's head is ready; a streamed body takes longer.
+ * Creates an API. In addition to `routes` it has `/healthz`, `/readyz`, `/metrics`, `/api/docs` and
+ * `/api/docs/openapi.json`. `/api/…` without a version means `/api/v1/…`. Errors are problem documents. The duration in
+ * logs and metrics ends with the response head; streamed bodies take longer.
  */
 export function createApi(options: ApiOptions): Api {
   const openApi = createOpenApi(options);
@@ -85,11 +89,11 @@ export function createApi(options: ApiOptions): Api {
       observe(scope, method, response.status);
       return secure(response);
     },
-    intercept: createDirectFace(options, observe),
+    intercept: createDirectDispatcher(options, observe),
   };
 }
 
-// A response that came from elsewhere may have headers that cannot be changed.
+// The headers of a response from `fetch` are immutable, hence the copy.
 function secure(response: Response): Response {
   const headers = new Headers(response.headers);
   for (const [name, value] of SECURITY_HEADERS) if (!headers.has(name)) headers.set(name, value);
@@ -152,12 +156,12 @@ function createResponse(result: unknown, status: number | undefined, headers: He
 
 function answerUnmatched(scope: RoutedScope, method: string): Response {
   if (scope.allowed.size === 0) {
-    return createProblemResponse(new PlatformError("not_found", "There is nothing here."), scope);
+    return createProblemResponse(new PlatformError("not_found", "Not found."), scope);
   }
   if (scope.allowed.has("GET")) scope.allowed.add("HEAD");
   const allow = [...scope.allowed, "OPTIONS"].join(", ");
   if (method === "OPTIONS") return new Response(null, { status: 204, headers: { Allow: allow } });
-  const detail = `This path takes ${allow}.`;
+  const detail = `Allowed methods: ${allow}.`;
   const error = new PlatformError("method_not_allowed", detail, { headers: { Allow: allow } });
   return createProblemResponse(error, scope);
 }
@@ -196,22 +200,22 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
     defineRoute({
       ...own,
       path: "/healthz",
-      summary: "Liveness: the process answers",
+      summary: "Liveness: the process responds",
       access: "public",
       handle: () => probe(health.live()),
     }),
     defineRoute({
       ...own,
       path: "/readyz",
-      summary: "Readiness: the service takes work",
+      summary: "Readiness: the service accepts requests",
       access: "public",
-      problems: { 503: "Starting, draining, or missing a dependency (the body is as of 200)" },
+      problems: { 503: "Starting, draining, or a dependency is unavailable (same body as 200)" },
       handle: async () => probe(await health.ready()),
     }),
     defineRoute({
       ...own,
       path: "/metrics",
-      summary: "Metrics in Prometheus' text format",
+      summary: "Metrics in Prometheus text format",
       answerType: "text/plain",
       access: options.metricsAccess ?? "guarded",
       handle: async () =>
@@ -220,7 +224,7 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
     defineRoute({
       ...own,
       path: "/api/docs",
-      summary: "This API for people",
+      summary: "API documentation (HTML)",
       answerType: "text/html",
       access: docsAccess,
       handle: () => new Response(page.html, { headers: page.headers }),
@@ -228,7 +232,7 @@ function createOwnRoutes(options: ApiOptions, openApi: () => JsonObject): ApiRou
     defineRoute({
       ...own,
       path: "/api/docs/openapi.json",
-      summary: "This API for programs",
+      summary: "API documentation (OpenAPI)",
       access: docsAccess,
       handle: () => openApi(),
     }),
@@ -240,7 +244,7 @@ function groupRoutes(routes: readonly ApiRoute[]): [string, Map<string, ApiRoute
   for (const route of routes) {
     const group = groups.get(route.path) ?? new Map<string, ApiRoute>();
     if (group.has(route.method)) {
-      throw new TypeError(`${route.method} ${route.path} is defined twice`);
+      throw new TypeError(`duplicate route: ${route.method} ${route.path}`);
     }
     group.set(route.method, route);
     groups.set(route.path, group);

@@ -1,4 +1,4 @@
-// Entity tags and the conditional headers that carry them. RFC 9110 sections 8.8.3 and 13.1
+// Entity tags and conditional requests. RFC 9110 sections 8.8.3 and 13.1
 import { createHash } from "node:crypto";
 import { PlatformError } from "../errors/index.ts";
 import type { HeaderReader } from "./route.ts";
@@ -6,12 +6,15 @@ import type { HeaderReader } from "./route.ts";
 const HEADER_CHARACTERS_MAX = 4_096;
 const TAG = /(?:W\/)?"[\x21\x23-\x7e\x80-\xff]*"/g;
 
-/** A strong tag of the content, quotes included. */
+/** Creates a strong tag of the content, including quotes. */
 export function createEtag(content: string | Uint8Array): string {
   return `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
 }
 
-/** Throws `precondition_failed` when the request has an If-Match that `current` (undefined: nothing is there) fails. */
+/**
+ * Throws `precondition_failed` if the request has an If-Match header that `current` does not match (undefined: the
+ * resource does not exist).
+ */
 export function requireIfMatch(headers: HeaderReader, current: string | undefined): void {
   const header = headers.get("if-match");
   if (header === null) return;
@@ -20,17 +23,13 @@ export function requireIfMatch(headers: HeaderReader, current: string | undefine
       ? current !== undefined
       : current !== undefined && !current.startsWith("W/") && readTags(header).includes(current);
   if (!matches) {
-    throw new PlatformError(
-      "precondition_failed",
-      "It has changed since it was read: read it again.",
-      {
-        headers: current === undefined ? {} : { ETag: current },
-      },
-    );
+    throw new PlatformError("precondition_failed", "The resource has changed; read it again.", {
+      headers: current === undefined ? {} : { ETag: current },
+    });
   }
 }
 
-/** Whether If-None-Match says that the client has `current` already: GET and HEAD then answer 304. */
+/** True if If-None-Match contains `current`: GET and HEAD then return 304. */
 export function isNotModified(headers: Headers, current: string): boolean {
   const header = headers.get("if-none-match");
   if (header === null) return false;

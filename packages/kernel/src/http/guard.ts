@@ -1,4 +1,4 @@
-// The usual guard of an API: a bearer token where any is configured, else programs on this machine only.
+// The standard guard of an API: bearer tokens if any are configured, otherwise only programs on this machine.
 import { createRetryLaterError, createUnauthorizedError, PlatformError } from "../errors/index.ts";
 import type { Caller } from "../identity/caller.ts";
 import type { TokenVerifier, Verdict } from "../identity/verifier.ts";
@@ -9,8 +9,8 @@ import type { GuardedRequest } from "./route.ts";
 const BEARER = /^bearer +([A-Za-z0-9._~+/=-]+) *$/i;
 
 /**
- * A guard on `Authorization: Bearer` (RFC 6750). With no verifier, which means that no credential is configured, it lets
- * programs on this machine in as the operator and answers everybody else with 403.
+ * Creates a guard for `Authorization: Bearer` (RFC 6750). Without a verifier, that is, if no credentials are
+ * configured, programs on this machine are the operator and all others receive 403.
  */
 export function createBearerGuard(verifier: TokenVerifier | undefined): Guard {
   if (verifier === undefined) return admitLoopback;
@@ -18,7 +18,8 @@ export function createBearerGuard(verifier: TokenVerifier | undefined): Guard {
     const header = request.headers.get("authorization");
     if (header === null) throw createUnauthorizedError("A bearer token is required.");
     const token = BEARER.exec(header)?.[1];
-    if (token === undefined) throw invalidToken("The Authorization header holds no bearer token.");
+    if (token === undefined)
+      throw invalidToken("The Authorization header contains no bearer token.");
     const verdict = verifier.verify(token);
     return verdict instanceof Promise ? verdict.then(toCaller) : toCaller(verdict);
   };
@@ -32,7 +33,7 @@ function admitLoopback(request: GuardedRequest): Caller {
   if (verdict.allowed) return { kind: "operator" };
   throw new PlatformError(
     "forbidden",
-    `No credentials are configured, so only programs on this machine may ask: ${verdict.reason}.`,
+    `No credentials are configured, so only programs on this machine have access: ${verdict.reason}.`,
   );
 }
 

@@ -1,4 +1,4 @@
-// The HTTP API of a service: operations, guard, listener, and what many operations need.
+// The HTTP API of a service: operations, guard, listener, and common parts of operations.
 export { createApi, type Api } from "./api.ts";
 export type { ApiOptions, Guard } from "./api-options.ts";
 export { createEtag, isNotModified, requireIfMatch } from "./etag.ts";

@@ -1,29 +1,29 @@
-// Closing behind an early answer: who is still sending a body that nobody wants gets to read why. A socket that is closed
-// with unread bytes in it resets the connection, and the reset overtakes the answer (RFC 9112 section 9.6).
+// Lingering close after an early response: the client can read the response although it is still sending. Closing a
+// socket with unread bytes resets the connection, and the reset may destroy the response (RFC 9112 section 9.6).
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 
-/** Bytes of an unread body after which a lingering close gives up. */
+/** Maximum number of bytes of an unread body that are discarded. */
 const LINGER_BYTES_MAX = 16_777_216;
 const WATCH_MS = 20;
 
-/** What is under way on a connection. */
+/** State of a connection. */
 interface Exchange {
   request: IncomingMessage;
   isClosing: boolean;
 }
 
-/** Makes the connections of one listener linger. */
+/** Lingering close for the connections of a listener. */
 export class LingeringClose {
   readonly #exchanges = new WeakMap<Socket, Exchange>();
   readonly #lingerMs: number;
 
-  /** `lingerMs`: how long the rest of a body is read and thrown away behind an answer that closes. */
+  /** `lingerMs`: maximum time for which the rest of a body is read and discarded. */
   constructor(lingerMs: number) {
     this.#lingerMs = lingerMs;
   }
 
-  /** Sees a request; false: the answer before it closes this connection, so this one is not to be answered. */
+  /** Registers a request. Returns false if the connection is closing, so that the request must not be handled. */
   admit(request: IncomingMessage): boolean {
     const { socket } = request;
     const exchange = this.#exchanges.get(socket);
@@ -39,7 +39,7 @@ export class LingeringClose {
     return true;
   }
 
-  // Both node:http (behind `Connection: close`) and the adapter (behind a body left unread) close by `destroySoon`.
+  // Both node:http (after `Connection: close`) and the adapter (after an unread body) close by `destroySoon`.
   #follow(socket: Socket, exchange: Exchange): void {
     this.#exchanges.set(socket, exchange);
     const destroySoon = socket.destroySoon.bind(socket);
@@ -61,13 +61,13 @@ function discardRest(
 ): void {
   const deadline = performance.now() + lingerMs;
   const bytesMax = socket.bytesRead + LINGER_BYTES_MAX;
-  // By the clock and not by the body's chunks, of which node:http shows none once it has given the body up.
+  // Polls, because node:http emits no chunks of a body that it has abandoned.
   const watch = setInterval(() => {
     if (performance.now() > deadline || socket.bytesRead > bytesMax) socket.destroy();
   }, WATCH_MS);
   socket.once("close", () => clearInterval(watch));
   socket.end();
-  // Nothing unread is left then: closing resets nothing.
+  // No unread bytes remain, so closing does not reset the connection.
   request.once("end", destroySoon);
   request.resume();
 }

@@ -1,4 +1,4 @@
-// Listening: node:http with bounded heads, times and connections, on TCP or a Unix socket, closed gracefully.
+// HTTP listener: node:http with bounded heads, times and connections, on TCP or a Unix socket, with graceful shutdown.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -10,51 +10,59 @@ import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { HttpConnections, type HttpConnectionsOptions } from "./connections.ts";
 import { LingeringClose } from "./linger.ts";
 
-/** Where to listen: port 0 takes any free one; a socket's folder is made with mode 0700. */
+/**
+ * Listening address: with port 0 the system chooses a free port; the folder of a Unix socket is created with mode 0700.
+ */
 export type ListenAddress = { host: string; port: number } | { path: string };
 
-/** What to listen with. */
+/** Options of {@link listenHttp}. */
 export interface ListenOptions extends HttpConnectionsOptions {
   address: ListenAddress;
   fetch: (request: Request, bindings: HttpBindings) => Promise<Response>;
-  /** Sees each request first; true says that it answers that one itself, on node's own objects. */
+  /** Called with each request first; returns true if it handles the request itself. */
   intercept?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Certificate chain and key in PEM; with them the listener speaks TLS (1.2 or later) only. */
+  /** Certificate chain and key in PEM. With them the listener accepts only TLS 1.2 or later. */
   tls?: { cert: string | Buffer; key: string | Buffer };
-  /** Takes over upgraded connections (WebSocket); without it an upgrade request is answered as a plain one. */
+  /** Handles upgrade requests (WebSocket); without it they are handled as plain requests. */
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
-  /** Time for a request's head, in ms. Default 10 000. */
+  /** Timeout of a request head in ms. Default 10 000. */
   headTimeoutMs?: number;
-  /** Time for a whole request, in ms. Default 60 000. */
+  /** Timeout of a whole request in ms. Default 60 000. */
   requestTimeoutMs?: number;
-  /** Idle time of a kept connection, in ms. Default 75 000. */
+  /** Idle timeout of a persistent connection in ms. Default 75 000. */
   keepAliveTimeoutMs?: number;
-  /** How long an answer that closes waits for the rest of the request's body, up to 16 MiB of it, in ms. Default 5 000. */
+  /**
+   * Maximum time for which the rest of a request body is read (up to 16 MiB) after a response that closes the
+   * connection, in ms. Default 5 000.
+   */
   lingerMs?: number;
-  /** Size of a request's head. Default 32 KiB. */
+  /** Maximum size of a request head in bytes. Default 32 KiB. */
   headBytesMax?: number;
 }
 
 /** A running listener. */
 export interface HttpListener {
-  /** The port that was really taken; undefined on a Unix socket. */
+  /** The actual port; undefined for a Unix socket. */
   readonly port: number | undefined;
   /** `http://host:port`, or `unix:path`. */
   readonly url: string;
-  /** Replaces the certificate for new connections; throws if it does not load, and on a listener without TLS. */
+  /** Replaces the certificate for new connections; throws if it is invalid, or if the listener does not use TLS. */
   setTls(tls: { cert: string | Buffer; key: string | Buffer }): void;
-  /** Takes no more connections, waits for requests under way, cuts what is left after `drainMs`. */
+  /**
+   * Closes gracefully: accepts no more connections, waits for requests in flight, and closes the remaining connections
+   * after `drainMs`.
+   */
   close(drainMs: number): Promise<void>;
 }
 
 const FIELDS_MAX = 128;
 
-/** Starts to listen. Rejects with the system's error when the address is not to be had. */
+/** Starts listening. Rejects with the system's error. */
 export async function listenHttp(options: ListenOptions): Promise<HttpListener> {
   const headTimeoutMs = options.headTimeoutMs ?? 10_000;
   const answer = getRequestListener(
     (request, bindings) => options.fetch(request, bindings as HttpBindings),
-    // What gets here could not even be made a request, or its client has gone: there is no trace and no route.
+    // Called if a Request could not be created, or the client has gone: there is no trace and no route.
     { overrideGlobalObjects: false, errorHandler: () => new Response(null, { status: 400 }) },
   );
   const bounds = {
@@ -98,7 +106,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     port,
     url: formatUrl(options.address, port, tls !== undefined),
     setTls: (next) => {
-      if (secure === undefined) throw new Error("the listener does not speak TLS");
+      if (secure === undefined) throw new Error("the listener does not use TLS");
       secure.setSecureContext({ ...next, minVersion: "TLSv1.2" });
     },
     close: async (drainMs) => {
@@ -123,7 +131,8 @@ async function startServer(server: Server, address: ListenAddress): Promise<void
   if ("path" in address && process.platform !== "win32") chmodSync(address.path, 0o600);
 }
 
-// A process that was killed leaves its socket file behind, on which nobody can listen again. One that answers is alive.
+// A killed process leaves its socket file, which prevents listening. If a process accepts connections on it, it is in
+// use.
 async function removeStaleSocket(path: string): Promise<void> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined || !found.isSocket()) return;
@@ -145,7 +154,7 @@ async function closeServer(server: Server, drainMs: number): Promise<void> {
   const deadline = performance.now() + drainMs;
   const untilClosed = closed.then(() => true);
   for (let done = false; !done && performance.now() < deadline;) {
-    // A connection whose request has just been answered is idle now, and would be kept for long.
+    // Connections become idle after their response, and would stay open.
     server.closeIdleConnections();
     done = await Promise.race([untilClosed, sleep(20, false)]);
   }

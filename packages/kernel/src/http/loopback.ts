@@ -1,11 +1,11 @@
-// "Loopback only": whether a request comes from a program on this machine, and not from a web page or through a proxy.
+// Loopback-only access: detects requests of programs on this machine, as opposed to web pages and forwarded requests.
 import { isLoopback } from "../network/index.ts";
 import type { Peer } from "./route.ts";
 
-/** The verdict; `reason` is fit for the caller. */
+/** The decision; `reason` may be sent to the caller. */
 export type LoopbackVerdict = { allowed: true } | { allowed: false; reason: string };
 
-/** What is looked at. `getHeader` takes lower-case names. */
+/** The request. `getHeader` expects lower-case names. */
 export interface LoopbackRequest {
   peer: Peer;
   getHeader: (name: string) => string | null | undefined;
@@ -25,7 +25,7 @@ const FORWARDING_HEADERS = [
   "via",
 ] as const;
 
-/** Whether a Host or an URL's authority (`localhost:80`, `[::1]`, `127.0.0.1`) names this machine. */
+/** True if a Host header or a URL's authority (`localhost:80`, `[::1]`, `127.0.0.1`) is this machine. */
 export function isLoopbackHost(authority: string): boolean {
   const found = /^(?:\[([0-9a-f:.]+)\]|([a-z0-9.-]+))(?::\d{1,5})?$/i.exec(authority);
   const name = (found?.[1] ?? found?.[2] ?? "").toLowerCase();
@@ -33,9 +33,9 @@ export function isLoopbackHost(authority: string): boolean {
 }
 
 /**
- * All of: the socket's peer is loopback (or a Unix socket), Host is loopback, no forwarding header is present, and a
- * browser, if it is one, says that the page is of the same origin. Host and origin keep DNS rebinding and foreign pages
- * out, the headers keep a neighbour behind a local proxy out.
+ * Allows a request if all of these are true: the socket's peer is loopback (or a Unix socket), Host is loopback, there
+ * is no forwarding header, and a browser's headers indicate the same origin. The checks of Host and origin exclude DNS
+ * rebinding and foreign pages; the check of forwarding headers excludes clients of a local proxy.
  */
 export function checkLoopback(request: LoopbackRequest): LoopbackVerdict {
   const { peer, getHeader } = request;
@@ -49,8 +49,8 @@ export function checkLoopback(request: LoopbackRequest): LoopbackVerdict {
 }
 
 /**
- * Refuses what a browser sends on behalf of a foreign page: an Origin other than `host`, or a Sec-Fetch-Site other than
- * same-origin and none. Programs that send neither header pass.
+ * Rejects requests that a browser sends for a foreign page: with an Origin other than `host`, or a Sec-Fetch-Site other
+ * than same-origin and none. Requests without these headers are allowed.
  */
 export function checkSameOrigin(
   host: string,
@@ -58,13 +58,13 @@ export function checkSameOrigin(
 ): LoopbackVerdict {
   const site = getHeader("sec-fetch-site");
   if (site && site !== "same-origin" && site !== "none")
-    return refuse("the page is of another site");
+    return refuse("the page belongs to another site");
   const origin = getHeader("origin");
   if (origin === null || origin === undefined) return { allowed: true };
   const url = URL.parse(origin);
   const isWeb = url?.protocol === "http:" || url?.protocol === "https:";
   const same = isWeb && url.host === (URL.parse(`${url.protocol}//${host}`)?.host ?? "");
-  return same ? { allowed: true } : refuse("the page is of another origin");
+  return same ? { allowed: true } : refuse("the page belongs to another origin");
 }
 
 function refuse(reason: string): LoopbackVerdict {

@@ -1,11 +1,11 @@
-// The OpenAPI 3.1 document of an API, made from its routes' schemas. https://spec.openapis.org/oas/v3.1.1.html
+// The OpenAPI 3.1 document of an API, generated from its routes' schemas. https://spec.openapis.org/oas/v3.1.1.html
 import { z } from "zod";
 import type { ApiRoute } from "./route.ts";
 
 /** A JSON object. */
 export type JsonObject = Record<string, unknown>;
 
-/** Heads the document. */
+/** The `info` object of the document. */
 export interface OpenApiInfo {
   title: string;
   version: string;
@@ -23,11 +23,11 @@ const PROBLEM_SCHEMA: JsonObject = {
     detail: { type: "string" },
     instance: { type: "string" },
     code: { type: "string", description: "Stable identifier of the error." },
-    error: { type: "string", description: "Same text as detail." },
+    error: { type: "string", description: "Same as detail." },
     trace_id: { type: "string" },
     errors: {
       type: "array",
-      description: "With validation_failed: what is wrong where.",
+      description: "Validation errors by location (with validation_failed).",
       items: {
         type: "object",
         properties: {
@@ -136,7 +136,7 @@ function nameOperation(route: ApiRoute): string {
     .join("");
 }
 
-// A schema's own `$defs` and its references to itself mean nothing inside of a larger document: they become components.
+// Moves `$defs` and self-references of schemas, which are invalid inside a larger document, to components.
 class Components {
   readonly schemas: Record<string, JsonObject> = {};
 
@@ -166,7 +166,7 @@ class Components {
     return { $ref: `#/components/schemas/${own}` };
   }
 
-  // One id may have two shapes, as what is sent and as what is answered (defaults, transforms).
+  // An id may have two shapes, of input and output (defaults, transforms).
   #reserve(id: string, definition: JsonObject, io: "input" | "output"): string {
     const known = this.#sources.get(id);
     const source = JSON.stringify(definition);

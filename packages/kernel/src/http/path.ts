@@ -1,26 +1,24 @@
-// Paths: the legacy form, and the notations of the router and of OpenAPI.
+// Paths: the legacy form, and conversion to the notations of the router and of OpenAPI.
 
-/**
- * The path that is meant: `/api/…` without a version is `/api/v1/…`. The documentation has its own, unversioned place.
- */
+/** Maps legacy paths: `/api/…` without a version is `/api/v1/…`. The path of the documentation has no version. */
 export function mapLegacyPath(path: string): string {
   if (!path.startsWith("/api/") || /^\/api\/(?:v\d+|docs)(?:\/|$)/.test(path)) return path;
   return `/api/v1/${path.slice("/api/".length)}`;
 }
 
-/** `/a/{id}` and `/a/{rest*}` (all that follows, slashes included) as the router writes them. */
+/** Converts `/a/{id}` and `/a/{rest*}` (all following segments) to the router's notation. */
 export function toRouterPath(path: string): string {
   return path.replaceAll(/\{(\w+)(\*?)\}/g, (_match, name: string, rest: string) =>
     rest === "" ? `:${name}` : `:${name}{.+}`,
   );
 }
 
-/** As OpenAPI writes it, which has no word for "all that follows". */
+/** Converts a path to OpenAPI's notation, which cannot express "all following segments". */
 export function toDocumentedPath(path: string): string {
   return path.replaceAll("*}", "}");
 }
 
-/** Orders paths so that the one that says more is tried first: text before parameter before rest, left to right. */
+/** Orders paths by specificity, left to right: text before parameter before rest. */
 export function compareSpecificity(a: string, b: string): number {
   const left = a.split("/");
   const right = b.split("/");

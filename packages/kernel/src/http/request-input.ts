@@ -1,16 +1,16 @@
-// Reading what a request brings (parameters, query, body) within bounds, and checking it by the route's schemas.
+// Reads parameters, query and body of a request within limits, and validates them by the route's schemas.
 import type { z } from "zod";
 import { PlatformError } from "../errors/index.ts";
 import type { ApiRoute } from "./route.ts";
 
-/** One thing that is wrong with a request. `path` is a dotted path into that part; "" is the part itself. */
+/** A validation error. `path` is a dotted path into the part; "" is the whole part. */
 export interface InputError {
   in: "path" | "query" | "body";
   path: string;
   message: string;
 }
 
-/** The checked parts of a request. */
+/** The validated parts of a request. */
 export interface RequestInput {
   params: unknown;
   query: unknown;
@@ -22,8 +22,8 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
 const JSON_TYPE = /^application\/(?:[a-z0-9.+-]+\+)?json$/;
 
 /**
- * Reads and checks everything the route declares. Throws a PlatformError: `validation_failed` with an `errors` list over
- * all parts, `payload_too_large`, `unsupported_media_type`, or `bad_request` for a body that is no JSON.
+ * Reads and validates the input of a route. Throws a PlatformError: `validation_failed` with a list of `errors`,
+ * `payload_too_large`, `unsupported_media_type`, or `bad_request` for invalid JSON.
  */
 export async function readInput(
   route: ApiRoute,
@@ -49,7 +49,7 @@ export async function readInput(
   return input;
 }
 
-/** The 400 that lists what is wrong; for checks that a schema cannot make. */
+/** Creates the error for invalid input, for checks beyond a schema. */
 export function createValidationError(errors: readonly InputError[]): PlatformError {
   const [first] = errors;
   const place = first === undefined ? "" : [first.in, first.path].filter(Boolean).join(".");
@@ -60,7 +60,7 @@ export function createValidationError(errors: readonly InputError[]): PlatformEr
   });
 }
 
-/** Reads a body whole; more than `bytesMax` is 413, before or while it arrives. */
+/** Reads a whole body. Throws `payload_too_large` (413) beyond `bytesMax`, before or during the upload. */
 export async function readBody(
   request: Request,
   bytesMax: number,
@@ -73,7 +73,7 @@ export async function readBody(
   const reader = request.body.getReader();
   for (;;) {
     const { done, value } = await reader.read().catch((cause: unknown) => {
-      throw new PlatformError("bad_request", "The body ended early.", { cause });
+      throw new PlatformError("bad_request", "The request body is incomplete.", { cause });
     });
     if (done) break;
     size += value.byteLength;
@@ -92,7 +92,7 @@ export async function readBody(
   return whole;
 }
 
-/** Parses a body; no bytes are undefined. Throws `unsupported_media_type`, or `bad_request` for what is no JSON. */
+/** Parses a JSON body; an empty body is undefined. Throws `unsupported_media_type` or `bad_request`. */
 export function parseJson(bytes: Uint8Array, contentType: string | null): unknown {
   if (bytes.byteLength === 0) return undefined;
   const [type = "", ...parameters] = (contentType ?? "").split(";");
@@ -100,7 +100,7 @@ export function parseJson(bytes: Uint8Array, contentType: string | null): unknow
   if (!JSON_TYPE.test(type.trim().toLowerCase()) || (charset && !/=\s*"?utf-8"?$/.test(charset))) {
     throw new PlatformError(
       "unsupported_media_type",
-      "The body must be JSON in UTF-8: Content-Type: application/json.",
+      "The body must be JSON in UTF-8, with Content-Type: application/json.",
       { headers: { "Accept-Post": "application/json" } },
     );
   }
@@ -111,7 +111,7 @@ export function parseJson(bytes: Uint8Array, contentType: string | null): unknow
   }
 }
 
-/** Checks a body by itself. Throws `validation_failed`. */
+/** Validates a body. Throws `validation_failed`. */
 export function checkBody(route: ApiRoute, body: unknown): unknown {
   const errors: InputError[] = [];
   const checked = check(route.body, "body", body, errors);
@@ -123,7 +123,7 @@ function isCharset(parameter: string): boolean {
   return parameter.startsWith("charset");
 }
 
-// A name given once is a string, more often a list; the prototype-less object keeps any name harmless.
+// A single value is a string, several are an array. The object has no prototype, so any name is safe.
 function readQuery(search: URLSearchParams): Record<string, string | string[]> {
   const query = Object.create(null) as Record<string, string | string[]>;
   for (const name of new Set(search.keys())) {
@@ -149,7 +149,7 @@ function check(
 }
 
 function tooLarge(bytesMax: number): PlatformError {
-  return new PlatformError("payload_too_large", `The body may have ${bytesMax} bytes at most.`, {
+  return new PlatformError("payload_too_large", `The body exceeds ${bytesMax} bytes.`, {
     headers: { Connection: "close" },
   });
 }

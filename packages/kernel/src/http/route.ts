@@ -1,63 +1,66 @@
-// The definition of one operation: its path and schemas, what it answers, and the function that does it.
+// Definition of an operation: its path, schemas, responses and handler.
 import type { ServerResponse } from "node:http";
 import type { z } from "zod";
 import type { Caller } from "../identity/caller.ts";
 import type { Logger } from "../log/index.ts";
 import type { Span } from "../trace/index.ts";
 
-/** Methods that operations may have; HEAD is answered from GET, OPTIONS from the path's methods. */
+/** Methods of operations. HEAD is derived from GET, OPTIONS from the methods of the path. */
 export type ApiMethod = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** How a request's body is read: as JSON checked by `body`, or as bytes. */
+/** Form of the request body: JSON validated by `body`, or bytes. */
 export type BodyKind = "json" | "bytes";
 
-/** Who may call: anyone; whoever the API's guard lets in; or of those, whom this check lets in (it throws else). */
+/**
+ * Access to an operation: public, all callers that the guard accepts, or those that also pass a check, which throws
+ * otherwise.
+ */
 export type Access = "public" | "guarded" | ((caller: Caller) => void);
 
 /** The peer at the other end of the socket. */
 export type Peer = { kind: "tcp"; address: string } | { kind: "unix" } | { kind: "unknown" };
 
-/** Reads headers by name in any case; several of one name are joined by ", ". */
+/** Reads headers by case-insensitive name; repeated headers are joined by ", ". */
 export type HeaderReader = Pick<Headers, "get" | "has">;
 
-/** What a guard sees of a request, before its body is read. */
+/** A request as passed to guards, before its body is read. */
 export interface GuardedRequest {
   readonly headers: HeaderReader;
   readonly method: string;
-  /** The path without query, legacy forms mapped. */
+  /** The path without the query; legacy forms are mapped. */
   readonly path: string;
   readonly peer: Peer;
 }
 
-/** One request as its handler sees it. */
+/** A request as passed to its handler. */
 export interface Exchange<Params, Query, Body> extends GuardedRequest {
   readonly headers: Headers;
   readonly params: Params;
   readonly query: Query;
   readonly body: Body;
   readonly caller: Caller;
-  /** Fires when the client goes away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
-  /** The server span; its context is what goes to the next hop. */
+  /** The server span; its context is propagated to the next hop. */
   readonly span: Span;
-  /** Logs with this request's trace ids. */
+  /** Adds the request's trace ids to log events. */
   readonly logger: Logger;
-  /** Headers of the answer, for handlers that return a plain value. */
+  /** Response headers, for handlers that return a plain value. */
   readonly answerHeaders: Headers;
-  /** The request itself, for what the rest does not show. */
+  /** The underlying request. */
   readonly request: Request;
   /**
-   * Node's own response, for long streams: the handler writes it, from the head on, and returns `alreadyAnswered()`.
-   * Undefined where the API is called without a listener.
+   * Node's response, for long streams: the handler writes it, including the head, and returns `alreadyAnswered()`.
+   * Undefined if the API is called without a listener.
    */
   readonly rawResponse: ServerResponse | undefined;
 }
 
-/** One request as the handler of a direct operation sees it. */
+/** A request as passed to the handler of a direct operation. */
 export type DirectExchange<Body> = GuardedRequest &
   Pick<Exchange<unknown, unknown, Body>, "body" | "caller" | "span" | "logger">;
 
-/** One operation of an API. `path` is absolute with parameters in braces: `/api/v1/users/{id}`. */
+/** An operation of an API. `path` is absolute, with parameters in braces: `/api/v1/users/{id}`. */
 export interface ApiRoute {
   readonly method: ApiMethod;
   readonly path: string;
@@ -71,21 +74,21 @@ export interface ApiRoute {
   readonly query?: z.ZodType;
   readonly body?: z.ZodType;
   readonly bodyKind?: BodyKind;
-  /** May be answered without Fetch's objects: see `defineDirectRoute`. */
+  /** See `defineDirectRoute`. */
   readonly isDirect?: boolean;
-  /** Overrides the API's bound for this operation. */
+  /** Maximum size of the request body; overrides the maximum of the API. */
   readonly bodyBytesMax?: number;
-  /** Status of success; default 200, or 204 where the handler returns undefined. */
+  /** Success status; default 200, or 204 if the handler returns undefined. */
   readonly status?: number;
-  /** Schema of the answer's body: for types and documentation. */
+  /** Schema of the response body, for types and documentation. */
   readonly answer?: z.ZodType;
-  /** Media type of the answer in the documentation; default JSON. A string returned is sent as text. */
+  /** Media type of the response in the documentation; default JSON. Strings are sent as text. */
   readonly answerType?: string;
-  /** Problem statuses worth documenting, with what they mean here. */
+  /** Documented problem statuses with their meaning. */
   readonly problems?: Readonly<Record<number, string>>;
   /**
-   * Does the work. A plain value is sent as JSON, a string as text, undefined as 204, a Response as it is. Errors are
-   * thrown as PlatformError.
+   * Handles a request. Plain values are sent as JSON, strings as text, undefined as 204, a Response unchanged. Errors
+   * are thrown as PlatformError.
    */
   readonly handle: (exchange: Exchange<never, never, never>) => unknown;
 }
@@ -93,12 +96,12 @@ export interface ApiRoute {
 type Output<S, Otherwise> = S extends z.ZodType ? z.output<S> : Otherwise;
 type Answer<A> = A extends z.ZodType ? z.input<A> | Response : unknown;
 
-/** What a handler returns that writes `rawResponse` itself. `status` is the one it has sent, for logs and metrics. */
+/** Result of handlers that write `rawResponse` themselves. `status` is the status sent, for logs and metrics. */
 export function alreadyAnswered(status = 200): Response {
   return new Response(null, { status, headers: { "x-hono-already-sent": "true" } });
 }
 
-/** Defines an operation with the types of its schemas; the result goes into `createApi`. */
+/** Defines an operation with the types of its schemas, for `createApi`. */
 export function defineRoute<
   P extends z.ZodType | undefined = undefined,
   Q extends z.ZodType | undefined = undefined,
@@ -125,9 +128,9 @@ export function defineRoute<
 }
 
 /**
- * Defines an operation that may be answered on node's own objects, for those that are asked thousands of times a second:
- * its path has no parameters, it takes a JSON body and no query, and answers a plain object. A listener that is given the
- * API's `intercept` uses the short way for it; both ways answer alike.
+ * Defines an operation for thousands of requests per second: no path parameters, no query, a JSON body, and a plain
+ * object as the response. A listener with the API's `intercept` handles it with node's request and response, at about a
+ * third of the CPU time of other operations; the behaviour is the same.
  */
 export function defineDirectRoute<B extends z.ZodType>(
   route: Omit<

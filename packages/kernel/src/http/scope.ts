@@ -1,4 +1,4 @@
-// What goes with each request whichever way it is answered: trace, admission, bounds, problems, metrics and log.
+// Parts common to all requests: trace, access, body size, problems, metrics and log.
 import type { Socket } from "node:net";
 import { getProblemHeaders, toPlatformError, toProblem } from "../errors/index.ts";
 import type { Caller } from "../identity/caller.ts";
@@ -9,26 +9,26 @@ import type { ApiOptions, Guard } from "./api-options.ts";
 import { mapLegacyPath } from "./path.ts";
 import type { ApiRoute, GuardedRequest, HeaderReader, Peer } from "./route.ts";
 
-/** One request under way. */
+/** A request in flight. */
 export interface Scope {
-  /** The path that is meant. */
+  /** The path; legacy forms are mapped. */
   readonly path: string;
-  /** The path as it was asked for. */
+  /** The requested path. */
   readonly askedPath: string;
   readonly peer: Peer;
   readonly span: Span;
   readonly logger: Logger;
   readonly startedMs: number;
-  /** The pattern of the operation, once it is found. */
+  /** Path pattern of the operation, once it is known. */
   route: string;
-  /** What the operation threw. */
+  /** Error of the operation. */
   error: unknown;
 }
 
 const BODY_BYTES_MAX = 1_048_576;
 const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
-/** Headers of every answer that does not say otherwise. */
+/** Default headers of all responses. */
 export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
   ["x-content-type-options", "nosniff"],
   ["x-frame-options", "DENY"],
@@ -38,7 +38,7 @@ export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
   ["cache-control", "no-store"],
 ];
 
-/** Begins a request's span and clock. */
+/** Starts a request: its span, logger and time measurement. */
 export function startScope(
   options: ApiOptions,
   method: string,
@@ -68,12 +68,12 @@ export function startScope(
 function readPeer(socket: Socket | undefined): Peer {
   if (socket === undefined) return { kind: "unknown" };
   if (socket.remoteAddress !== undefined) return { kind: "tcp", address: socket.remoteAddress };
-  // A TCP socket that has closed has lost its address as well, but its server still has a port.
+  // A closed TCP socket has no address either, but its server still has a port.
   const server = (socket as { server?: { address(): unknown } }).server;
   return typeof server?.address() === "string" ? { kind: "unix" } : { kind: "unknown" };
 }
 
-/** Who calls, as far as the operation wants to know; throws for whom it does not let in. */
+/** Returns the caller; throws if the operation does not allow it. */
 export async function admitCaller(
   guard: Guard,
   { access = "guarded" }: ApiRoute,
@@ -85,12 +85,12 @@ export async function admitCaller(
   return caller;
 }
 
-/** Bytes that a request's body may have. */
+/** Returns the maximum size of a request body in bytes. */
 export function getBodyBound(options: ApiOptions, route: ApiRoute): number {
   return route.bodyBytesMax ?? options.bodyBytesMax ?? BODY_BYTES_MAX;
 }
 
-/** The answer that says what went wrong. */
+/** Formats the response of a failed request. */
 export function formatProblem(
   error: unknown,
   scope: Scope,
@@ -101,10 +101,10 @@ export function formatProblem(
   return { status: problem.status, headers, body: JSON.stringify(problem) };
 }
 
-/** Ends a request: counts it, closes its span and logs it. */
+/** Ends a request: records metrics, span and log event. */
 export type Observer = (scope: Scope, method: string, status: number) => void;
 
-/** Makes the observer of one API. */
+/** Creates the observer of an API. */
 export function createObserver(options: ApiOptions): Observer {
   const httpMetrics = options.httpMetrics ?? createHttpMetrics(options.metrics);
   return (scope, method, status) => {

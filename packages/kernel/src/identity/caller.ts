@@ -1,40 +1,40 @@
-// Who is calling: the operator, a user with claims, or nobody known.
+// Callers: the operator, a user with claims, or anonymous.
 import { createUnauthorizedError, PlatformError } from "../errors/index.ts";
 
-/** The claims of an access token, typed; members that the token lacks are absent. */
+/** Typed claims of an access token; claims that the token lacks are absent. */
 export interface Claims {
   readonly iss?: string;
   readonly sub?: string;
   readonly aud?: readonly string[];
-  /** Seconds since 1970, like `iat` and `nbf`. */
+  /** In seconds since 1970, like `iat` and `nbf`. */
   readonly exp: number;
   readonly iat?: number;
   readonly nbf?: number;
   readonly jti?: string;
   readonly sid?: string;
   readonly username?: string;
-  /** The space-separated `scope`, taken apart. */
+  /** The space-separated values of `scope`. */
   readonly scope: readonly string[];
   readonly roles: readonly string[];
   readonly tenant?: string;
   readonly policy_version?: number;
-  /** All claims as they came, for what is not named here. */
+  /** All claims, including unnamed ones. */
   readonly all: Readonly<Record<string, unknown>>;
 }
 
-/** Whoever made a request: the holder of the static token, the subject of a JWT, or anyone. */
+/** A caller: the holder of the operator token, the subject of a JWT, or anonymous. */
 export type Caller =
   | { readonly kind: "operator" }
   | { readonly kind: "user"; readonly claims: Claims }
   | { readonly kind: "anonymous" };
 
-/** What a caller must have; either one is enough. The operator has everything. */
+/** Required scope or role; either is sufficient. The operator has all. */
 export interface Requirement {
   scope?: string;
   role?: string;
 }
 
-/** Whether the caller has the scope or the role. */
+/** True if the caller has the scope or the role. */
 export function hasAccess(caller: Caller, need: Requirement): boolean {
   switch (caller.kind) {
     case "operator":
@@ -56,12 +56,12 @@ export function requireAccess(caller: Caller, need: Requirement): void {
   if (hasAccess(caller, need)) return;
   if (caller.kind === "anonymous") throw createUnauthorizedError("Credentials are required.");
   const challenge = `Bearer error="insufficient_scope"${need.scope === undefined ? "" : `, scope="${need.scope}"`}`;
-  throw new PlatformError("forbidden", "The caller lacks the scope or role for this.", {
+  throw new PlatformError("forbidden", "The caller lacks the required scope or role.", {
     headers: { "WWW-Authenticate": challenge },
   });
 }
 
-/** Throws unless the caller's token carries the scope; see `requireAccess`. */
+/** Throws unless the caller's token has the scope; see `requireAccess`. */
 export function requireScope(caller: Caller, scope: string): void {
   requireAccess(caller, { scope });
 }

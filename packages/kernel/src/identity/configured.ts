@@ -1,9 +1,9 @@
-// The verifier as a service's configuration has it: the same keys, the same refusals and warnings in each.
+// Token verifier from a service's configuration: the same keys, errors and warnings in all services.
 import type { Logger } from "../log/index.ts";
 import type { Clock } from "../time/index.ts";
 import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "./verifier.ts";
 
-/** The keys of the configuration that say whose tokens are taken. */
+/** Configuration keys of token verification. */
 export interface TokenConfig {
   jwt_secret?: string | undefined;
   jwks_url?: string | undefined;
@@ -11,18 +11,18 @@ export interface TokenConfig {
   jwt_audience?: string | undefined;
 }
 
-/** What a verifier is made of. */
+/** Options of {@link createConfiguredVerifier}. */
 export interface ConfiguredVerifierOptions {
   config: TokenConfig;
-  /** Makes its holder the operator. */
+  /** Token of the operator. */
   operatorToken?: string | undefined;
   clock: Clock;
   log: Logger;
 }
 
 /**
- * Makes the verifier; undefined where no kind of token is configured. Throws where `jwks_url` stands without `jwt_issuer` and
- * `jwt_audience`: tokens that were made for others must not pass.
+ * Creates the verifier; undefined if no kind of token is configured. Throws if `jwks_url` is set without `jwt_issuer`
+ * and `jwt_audience`: tokens issued for other services must not be accepted.
  */
 export function createConfiguredVerifier(
   options: ConfiguredVerifierOptions,
@@ -32,7 +32,7 @@ export function createConfiguredVerifier(
   if (operatorToken === undefined && secret === undefined && url === undefined) return undefined;
   warnOfWeakSecret(secret, log);
   if (url !== undefined && (issuer === undefined || audience === undefined)) {
-    throw new Error("jwks_url needs jwt_issuer and jwt_audience");
+    throw new Error("jwks_url requires jwt_issuer and jwt_audience");
   }
   return createTokenVerifier({
     clock,
@@ -44,8 +44,8 @@ export function createConfiguredVerifier(
   });
 }
 
-/** Says in the log that `jwt_secret` can be guessed, where it can. */
+/** Logs a warning if `jwt_secret` is too short. */
 export function warnOfWeakSecret(secret: string | undefined, log: Logger): void {
   if (secret === undefined || !isWeakSecret(secret)) return;
-  log.warn("jwt_secret is short and can be guessed: give it at least 32 random bytes");
+  log.warn("jwt_secret is too short: use at least 32 random bytes");
 }

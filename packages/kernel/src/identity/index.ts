@@ -1,4 +1,4 @@
-// Identity: bearer tokens verified, callers and what they may do.
+// Identity: verification of bearer tokens, callers and their access.
 export {
   hasAccess,
   requireAccess,

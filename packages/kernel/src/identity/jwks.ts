@@ -1,27 +1,27 @@
-// The keys of an issuer: fetched, bounded, kept while the issuer is away, asked again for an unknown key id.
+// The key set of an issuer: fetched, bounded, kept while the issuer is unavailable, refetched for an unknown key id.
 import { createPublicKey, type JsonWebKeyInput } from "node:crypto";
 import type { Clock } from "../time/index.ts";
 import type { JwtAlgorithm, VerificationKey } from "./jwt.ts";
 
-/** Where the keys are and how patient to be. */
+/** Options of {@link JwksStore}. */
 export interface JwksOptions {
   url: string;
   clock: Clock;
-  /** Algorithms that keys may be bound to. Default RS256 and ES256. */
+  /** Allowed algorithms. Default RS256 and ES256. */
   algorithms?: readonly Exclude<JwtAlgorithm, "HS256">[];
-  /** Least time between two requests to the issuer, in ms. Default 10 000. */
+  /** Minimum interval between requests to the issuer, in ms. Default 10 000. */
   cooldownMs?: number;
-  /** Age at which keys are fetched again in the background, in ms. Default 300 000. */
+  /** Age at which keys are refetched in the background, in ms. Default 300 000. */
   refreshMs?: number;
-  /** Time one request may take, in ms. Default 5 000. */
+  /** Request timeout in ms. Default 5 000. */
   timeoutMs?: number;
-  /** Size of the issuer's answer. Default 256 KiB. */
+  /** Maximum size of the issuer's response in bytes. Default 256 KiB. */
   answerBytesMax?: number;
-  /** Told why a fetch failed. */
+  /** Called with errors of requests. */
   onError?: (error: unknown) => void;
 }
 
-/** What a look-up found; `fetching` settles when asking again makes sense. */
+/** Result of a lookup; `fetching` settles when the lookup should be repeated. */
 export type KeyLookup =
   | { kind: "found"; key: VerificationKey }
   | { kind: "unknown" }
@@ -33,7 +33,7 @@ const FIRST_COOLDOWN_MS = 1_000;
 const RSA_BITS_MIN = 2_048;
 const RSA_BITS_MAX = 8_192;
 
-/** The key set of one issuer. */
+/** The key set of an issuer. */
 export class JwksStore {
   readonly #options: Required<JwksOptions>;
   readonly #onChange: () => void;
@@ -43,7 +43,7 @@ export class JwksStore {
   #fetchedAtMs = Number.NEGATIVE_INFINITY;
   #fetching: Promise<void> | undefined;
 
-  /** `onChange` is called when a fetch brought other keys than before. */
+  /** `onChange` is called when the key set has changed. */
   constructor(options: JwksOptions, onChange: () => void = () => {}) {
     this.#options = {
       algorithms: ["RS256", "ES256"],
@@ -58,8 +58,8 @@ export class JwksStore {
   }
 
   /**
-   * Finds the key for a token's header. Without a kid there must be exactly one key of the algorithm. One fetch serves all
-   * who wait; an unknown kid causes one at most every `cooldownMs`.
+   * Finds the key for a token's header. Without a kid there must be exactly one key of the algorithm. Concurrent
+   * lookups share one request; unknown kids cause at most one request per `cooldownMs`.
    */
   find(algorithm: string, kid: string | undefined): KeyLookup {
     const now = this.#options.clock.monotonicMs();
@@ -76,7 +76,7 @@ export class JwksStore {
   }
 
   #mayFetch(now: number): boolean {
-    // Without any key every token is refused, so the first keys are worth asking for more often.
+    // Without keys all tokens are rejected, so the first fetch is retried more often.
     const { cooldownMs } = this.#options;
     const waitMs = this.#keys === undefined ? Math.min(cooldownMs, FIRST_COOLDOWN_MS) : cooldownMs;
     return this.#fetching === undefined && now - this.#triedAtMs >= waitMs;
@@ -102,7 +102,7 @@ export class JwksStore {
     const text = await readText(answer, answerBytesMax);
     if (!answer.ok) throw new Error(`the issuer's keys: status ${answer.status}`);
     const keys = importKeys(JSON.parse(text), algorithms);
-    if (keys.size === 0) throw new Error("the issuer's keys: none that could be used");
+    if (keys.size === 0) throw new Error("the issuer's key set has no usable key");
     const fingerprint = fingerprintKeys(keys);
     this.#fetchedAtMs = clock.monotonicMs();
     this.#keys = keys;
@@ -127,25 +127,25 @@ async function readText(answer: Response, bytesMax: number): Promise<string> {
   let size = 0;
   for await (const chunk of answer.body ?? []) {
     size += chunk.byteLength;
-    if (size > bytesMax) throw new Error(`the issuer's keys: more than ${bytesMax} bytes`);
+    if (size > bytesMax) throw new Error(`the issuer's key set exceeds ${bytesMax} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf8");
 }
 
-// Keys that cannot be used here are passed over: a set may serve others as well (RFC 7517 section 5).
+// Unsupported keys are skipped: a set may have keys for other purposes (RFC 7517 section 5).
 function importKeys(
   document: unknown,
   algorithms: readonly string[],
 ): Map<string, VerificationKey> {
   const listed = (document as { keys?: unknown } | null)?.keys;
-  if (!Array.isArray(listed)) throw new Error("the issuer's keys: not a JWK set");
+  if (!Array.isArray(listed)) throw new Error("the issuer's response is not a JWK set");
   const keys = new Map<string, VerificationKey>();
   for (const [index, jwk] of listed.slice(0, KEYS_MAX).entries()) {
     const key = importKey(jwk as Record<string, unknown> | null, algorithms);
     if (key === undefined) continue;
     const { kid } = jwk as { kid?: unknown };
-    // One without an id can be found by its algorithm only; the space keeps its name out of the way of real ids.
+    // Keys without an id are found by algorithm; the space prevents a collision with real ids.
     const name = `${key.algorithm}:${typeof kid === "string" ? kid : ` ${index}`}`;
     if (!keys.has(name)) keys.set(name, key);
   }
@@ -165,7 +165,7 @@ function importKey(
   if (Array.isArray(operations) && !operations.includes("verify")) return undefined;
   const { kty, n, e, crv, x, y } = jwk;
   try {
-    // Public members only: a private key published by mistake is not taken in.
+    // Public members only, in case a private key was published by mistake.
     const members = kty === "RSA" ? { kty, n, e } : { kty, crv, x, y };
     const key = createPublicKey({ key: members, format: "jwk" } as JsonWebKeyInput);
     const bits = key.asymmetricKeyDetails?.modulusLength ?? RSA_BITS_MIN;

@@ -1,24 +1,24 @@
-// Compact JWTs: taken apart strictly, their signature checked with a key that is bound to one algorithm, claims typed.
-// RFC 7515, RFC 7519, RFC 8725
+// Compact JWTs: strict parsing, signature verification with a key bound to one algorithm, typed claims. RFC 7515, RFC
+// 7519, RFC 8725
 import { createHmac, timingSafeEqual, verify, type KeyObject } from "node:crypto";
 import type { Claims } from "./caller.ts";
 
-/** The algorithms that exist here; `none` and all others do not. */
+/** Supported algorithms; all others are rejected, including `none`. */
 export type JwtAlgorithm = "HS256" | "RS256" | "ES256";
 
-/** A key and the one algorithm it may be used with. */
+/** A key and its algorithm. */
 export interface VerificationKey {
   readonly algorithm: JwtAlgorithm;
   readonly key: KeyObject;
 }
 
-/** A token taken apart; nothing of it has been verified. */
+/** A parsed, unverified token. */
 export interface ParsedJwt {
   readonly algorithm: string;
   readonly kid: string | undefined;
   readonly typ: string | undefined;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** What is signed: the first two segments with their dot. */
+  /** The signed text: the first two segments with their dot. */
   readonly signed: string;
   readonly signature: Buffer;
 }
@@ -27,7 +27,7 @@ const SEGMENT = /^[A-Za-z0-9_-]+$/;
 const KID_CHARACTERS_MAX = 256;
 const ES256_SIGNATURE_BYTES = 64;
 
-/** Takes a token apart; undefined when it is no JWS in compact form, or asks for extensions (`crit`) that nobody here knows. */
+/** Parses a token; undefined if it is not a JWS in compact form, or requires extensions (`crit`). */
 export function parseJwt(token: string): ParsedJwt | undefined {
   const segments = token.split(".", 4);
   if (segments.length !== 3 || !segments.every(isBase64url)) return undefined;
@@ -50,7 +50,7 @@ export function parseJwt(token: string): ParsedJwt | undefined {
   };
 }
 
-/** Whether the signature is right. The algorithm is the key's; the token's must be the same one. */
+/** True if the signature is valid and the token's algorithm is that of the key. */
 export function isSignatureValid(jwt: ParsedJwt, key: VerificationKey): boolean {
   if (jwt.algorithm !== key.algorithm) return false;
   switch (key.algorithm) {
@@ -75,7 +75,7 @@ export function isSignatureValid(jwt: ParsedJwt, key: VerificationKey): boolean 
   }
 }
 
-/** The claims with their types; undefined when one of the known ones has another type or `exp` is missing. */
+/** Reads the claims; undefined if a known claim has the wrong type or `exp` is missing. */
 export function readClaims(payload: Readonly<Record<string, unknown>>): Claims | undefined {
   const { exp, aud } = payload;
   const audience = typeof aud === "string" ? [aud] : aud;
@@ -101,8 +101,8 @@ export function readClaims(payload: Readonly<Record<string, unknown>>): Claims |
 const TEXTS = ["iss", "sub", "jti", "sid", "username", "tenant"] as const;
 const NUMBERS = ["iat", "nbf", "policy_version"] as const;
 
-// Strict: a token with unused bits set in a segment would be a second spelling of the same token, which what is kept by
-// the token's text (caches, revocation lists) would take for another one.
+// Strict: unused bits in a segment would allow several spellings of the same token, which caches and revocation lists
+// would treat as different tokens.
 function isBase64url(segment: string): boolean {
   return (
     SEGMENT.test(segment) && Buffer.from(segment, "base64url").toString("base64url") === segment

@@ -1,4 +1,4 @@
-// The verifier of bearer tokens: a static token is the operator, a JWT is a user, everything else is refused.
+// Verifies bearer tokens: a static token is the operator, a JWT is a user, all others are rejected.
 import { createSecretKey, hash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../time/index.ts";
 import type { Claims } from "./caller.ts";
@@ -12,11 +12,11 @@ import {
 } from "./jwt.ts";
 import { JwksStore, type JwksOptions } from "./jwks.ts";
 
-/** Why a token was refused: the closed list. */
+/** Reasons for rejecting a token. */
 export type RefusalCode =
   | "too_large"
   | "malformed"
-  /** Neither a static token nor of a kind that is configured. */
+  /** Not a static token, and no other kind is configured. */
   | "unknown_token"
   | "algorithm_not_allowed"
   | "unknown_key"
@@ -26,44 +26,44 @@ export type RefusalCode =
   | "wrong_audience"
   | "expired"
   | "not_yet_valid"
-  /** Bound to a key (`cnf`) whose possession nobody here checks. */
+  /** Bound to a key (`cnf`), which is not supported. */
   | "key_bound"
   | "revoked"
-  /** The issuer's keys were never had: a fault of ours, not of the token. */
+  /** The issuer's keys could not be fetched: not an error of the token. */
   | "keys_unavailable";
 
-/** The outcome of a verification. `detail` is fit for the caller. */
+/** Result of a verification. `detail` may be sent to the caller. */
 export type Verdict =
   | { readonly kind: "operator" }
   | { readonly kind: "user"; readonly claims: Claims }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly detail: string };
 
-/** What is accepted. At least one of `staticTokens`, `secret` and `jwks` must be given. */
+/** Options of {@link createTokenVerifier}. At least one of `staticTokens`, `secret` and `jwks` is required. */
 export interface VerifierOptions {
   clock: Clock;
-  /** Tokens that make their holder the operator. */
+  /** Tokens of the operator. */
   staticTokens?: readonly string[];
-  /** Secret of HS256 tokens, in UTF-8. RFC 7518 section 3.2 asks for 32 bytes; see `isWeakSecret`. */
+  /** Secret of HS256 tokens in UTF-8. RFC 7518 section 3.2 requires 32 bytes; see `isWeakSecret`. */
   secret?: string;
-  /** Keys of RS256 and ES256 tokens; `issuer` and `audience` must then be given too. */
+  /** Keys of RS256 and ES256 tokens; requires `issuer` and `audience`. */
   jwks?: Omit<JwksOptions, "clock">;
-  /** Required `iss`; without it, HS256 tokens may have any or none. */
+  /** Required `iss`; if omitted, HS256 tokens may have any or none. */
   issuer?: string;
-  /** One of these must be in `aud`; without it, HS256 tokens may have any or none. */
+  /** `aud` must contain one of these; if omitted, HS256 tokens may have any or none. */
   audience?: string | readonly string[];
-  /** Seconds by which clocks may differ. Default 30. */
+  /** Tolerated clock skew in seconds. Default 30. */
   leewaySeconds?: number;
-  /** Asked at each use of a token, cached or not. */
+  /** Called at each use of a token, cached or not. */
   isRevoked?: (claims: Claims) => boolean;
-  /** Longest token, in bytes of its text. Default 16 384. */
+  /** Maximum length of a token in bytes. Default 16 384. */
   tokenBytesMax?: number;
-  /** Verified tokens remembered until they expire. Default 10 000. */
+  /** Maximum number of cached tokens. Default 10 000. */
   cacheMax?: number;
 }
 
 /** Verifies tokens. */
 export interface TokenVerifier {
-  /** At once wherever the keys are at hand; a promise only while keys are being fetched. Never throws or rejects. */
+  /** Returns a promise only while keys are being fetched. Never throws or rejects. */
   verify(token: string): Verdict | Promise<Verdict>;
 }
 
@@ -71,26 +71,26 @@ const SECRET_BYTES_MIN = 32;
 const DETAILS: Readonly<Record<RefusalCode, string>> = {
   too_large: "The token is too long.",
   malformed: "The token is malformed.",
-  unknown_token: "The token is not known.",
+  unknown_token: "The token is unknown.",
   algorithm_not_allowed: "The token's algorithm is not allowed.",
-  unknown_key: "The token's key is not known.",
-  bad_signature: "The token's signature is wrong.",
+  unknown_key: "The token's key is unknown.",
+  bad_signature: "The token's signature is invalid.",
   wrong_type: "The token is not an access token.",
-  wrong_issuer: "The token is of another issuer.",
+  wrong_issuer: "The token has another issuer.",
   wrong_audience: "The token is for another audience.",
   expired: "The token has expired.",
   not_yet_valid: "The token is not valid yet.",
-  key_bound: "The token is bound to a key, which is not supported here.",
+  key_bound: "The token is bound to a key, which is not supported.",
   revoked: "The token was revoked.",
-  keys_unavailable: "The issuer's keys cannot be had at the moment.",
+  keys_unavailable: "The issuer's keys are currently unavailable.",
 };
 
-/** Makes a verifier. Throws a TypeError when the options accept nothing, or a JWKS lacks its issuer or audience. */
+/** Creates a verifier. Throws a TypeError if the options accept no tokens, or if `jwks` lacks issuer or audience. */
 export function createTokenVerifier(options: VerifierOptions): TokenVerifier {
   return new Verifier(options);
 }
 
-/** Whether a secret is shorter than RFC 7518 section 3.2 asks of HS256 keys: worth a warning at the start. */
+/** True if a secret is shorter than RFC 7518 section 3.2 requires for HS256: worth a warning at startup. */
 export function isWeakSecret(secret: string): boolean {
   return Buffer.byteLength(secret) < SECRET_BYTES_MIN;
 }
@@ -104,17 +104,18 @@ class Verifier implements TokenVerifier {
   readonly #leewaySeconds: number;
   readonly #tokenBytesMax: number;
   readonly #cacheMax: number;
-  /** Digest of the token → claims, least recently used first. */
+  /** Claims by token digest, least recently used first. */
   readonly #verified = new Map<string, Claims>();
 
   constructor(options: VerifierOptions) {
     const { staticTokens = [], secret, jwks, issuer, audience } = options;
     if (staticTokens.length === 0 && secret === undefined && jwks === undefined) {
-      throw new TypeError("a verifier needs a static token, a secret or a JWKS");
+      throw new TypeError("a verifier requires a static token, a secret or a JWKS");
     }
-    if (staticTokens.includes("") || secret === "") throw new TypeError("an empty secret is none");
+    if (staticTokens.includes("") || secret === "")
+      throw new TypeError("a secret must not be empty");
     if (jwks !== undefined && (!issuer || audience === undefined || audience.length === 0)) {
-      throw new TypeError("tokens checked by a JWKS need an issuer and an audience");
+      throw new TypeError("a JWKS requires an issuer and an audience");
     }
     this.#options = options;
     this.#staticDigests = staticTokens.map((token) => Buffer.from(digest(token)));
@@ -122,7 +123,7 @@ class Verifier implements TokenVerifier {
       this.#secretKey = { algorithm: "HS256", key: createSecretKey(Buffer.from(secret)) };
     }
     if (jwks !== undefined) {
-      // Keys that have left the set take the tokens along that they signed.
+      // Tokens signed by removed keys must not stay cached.
       this.#jwks = new JwksStore({ ...jwks, clock: options.clock }, () => this.#verified.clear());
     }
     this.#audiences = typeof audience === "string" ? [audience] : (audience ?? []);
@@ -147,7 +148,7 @@ class Verifier implements TokenVerifier {
     return this.#verifyJwt(jwt, cacheKey, true);
   }
 
-  // Every static token is compared, and digests have one length, so that the time tells nothing.
+  // Constant time: all static tokens are compared, by digests of the same length.
   #isOperator(tokenDigest: string): boolean {
     if (this.#staticDigests.length === 0) return false;
     const asked = Buffer.from(tokenDigest);
@@ -193,7 +194,7 @@ class Verifier implements TokenVerifier {
   #checkKind(jwt: ParsedJwt, key: VerificationKey, claims: Claims): RefusalCode | undefined {
     const { issuer } = this.#options;
     if (jwt.payload["cnf"] !== undefined) return "key_bound";
-    // RFC 9068 section 4: an issuer's other tokens, ID tokens say, must not pass for access tokens.
+    // RFC 9068 section 4: other tokens of the issuer, such as ID tokens, must not be accepted as access tokens.
     if (!isAccessTokenType(jwt.typ, key.algorithm)) return "wrong_type";
     if (issuer !== undefined && claims.iss !== issuer) return "wrong_issuer";
     const isForUs = claims.aud?.some((audience) => this.#audiences.includes(audience)) ?? false;
@@ -224,14 +225,14 @@ class Verifier implements TokenVerifier {
   }
 }
 
-// Whoever shares a secret makes access tokens by hand, often as plain JWTs; RFC 8725 section 3.11 for all other types.
+// Tokens signed with a shared secret are often plain JWTs; RFC 8725 section 3.11 applies to all other types.
 function isAccessTokenType(typ: string | undefined, algorithm: JwtAlgorithm): boolean {
   const type = typ?.replace(/^application\//, "");
   if (type === "at+jwt") return true;
   return algorithm === "HS256" && (type === undefined || type === "jwt");
 }
 
-// As text: making it a Buffer would cost more than the hash.
+// As text: converting it to a Buffer would cost more than the hash.
 function digest(token: string): string {
   return hash("sha256", token, "base64");
 }

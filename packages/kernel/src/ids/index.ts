@@ -1,7 +1,6 @@
 // Random identifiers from a pre-filled pool of random bytes.
 import { randomFillSync } from "node:crypto";
-import { systemClock } from "../time/index.ts";
-import type { Clock } from "../time/index.ts";
+import { systemClock, type Clock } from "../time/index.ts";
 
 const POOL_BYTES = 8192;
 const COUNTER_MAX = 0xfff;
@@ -11,19 +10,19 @@ const ZERO_TRACE = "00000000000000000000000000000000";
 /** Fills a buffer with random bytes; tests pass their own. */
 export type RandomFill = (target: Uint8Array<ArrayBuffer>) => void;
 
-/** Makes identifiers. One per thread; its methods are cheap enough for every request. */
+/** Generates identifiers. Use one per thread; its methods are fast enough to call for each request. */
 export interface IdSource {
-  /** 32 lower-case hex digits, never all zero (W3C Trace Context section 3.2.2.3). */
+  /** Returns 32 lower-case hex digits, never all zero (W3C Trace Context section 3.2.2.3). */
   traceId(): string;
-  /** 16 lower-case hex digits, never all zero (W3C Trace Context section 3.2.2.4). */
+  /** Returns 16 lower-case hex digits, never all zero (W3C Trace Context section 3.2.2.4). */
   spanId(): string;
-  /** UUID version 7 (RFC 9562 section 5.7): sorts by time of creation, strictly within one source. */
+  /** Returns a UUID version 7 (RFC 9562 section 5.7): sorts by creation time, strictly within one source. */
   uuid(): string;
-  /** Unguessable text of `bytes` random bytes (default 32, 1 to 1024) in base64url: keys, session ids, nonces. */
+  /** Returns `bytes` random bytes (default 32, 1 to 1024) in base64url: for keys, session ids, nonces. */
   token(bytes?: number): string;
 }
 
-/** A source of identifiers over the system's random generator. */
+/** Creates a source of identifiers with the system's random generator. */
 export function createIdSource(options: { clock?: Clock; randomFill?: RandomFill } = {}): IdSource {
   const clock = options.clock ?? systemClock;
   const fill = options.randomFill ?? ((target) => void randomFillSync(target));
@@ -32,7 +31,7 @@ export function createIdSource(options: { clock?: Clock; randomFill?: RandomFill
   let lastMs = -1;
   let counter = 0;
 
-  // Bytes are handed out once: what has been taken is overwritten before it could be taken again.
+  // Bytes are used only once: the pool is refilled before it is reused.
   function take(bytes: number): number {
     if (used + bytes > POOL_BYTES) {
       fill(pool);
@@ -65,7 +64,7 @@ export function createIdSource(options: { clock?: Clock; randomFill?: RandomFill
       } else if (counter < COUNTER_MAX) {
         counter += 1;
       } else {
-        // RFC 9562 section 6.2: when the counter is spent, the time part moves ahead of the clock.
+        // RFC 9562 section 6.2: when the counter overflows, the timestamp advances ahead of the clock.
         lastMs += 1;
         counter = 0;
       }

@@ -1,17 +1,17 @@
-// The process that holds a port or a file, where the system says so (only Linux does).
+// Finds the process that holds a port or a file (Linux only).
 import { readFile, readdir, readlink, realpath } from "node:fs/promises";
 
 const LISTEN_STATE = "0A";
 const PROCESSES_MAX = 4096;
 
-/** A process that listens on a port or has a file open. */
+/** A process that listens on a port, or has a file open. */
 export interface Holder {
   pid: number;
-  /** The program's short name. */
+  /** Short name of the program. */
   name: string;
 }
 
-/** The process that listens on a TCP port here; undefined when there is none or the system does not tell (only Linux does). */
+/** Finds the process that listens on a local TCP port; undefined if there is none, or on other systems than Linux. */
 export async function findPortHolder(port: number): Promise<Holder | undefined> {
   const inodes = new Set([
     ...(await readListeners("/proc/net/tcp", port)),
@@ -21,15 +21,18 @@ export async function findPortHolder(port: number): Promise<Holder | undefined> 
   return findHolder((link) => inodes.has(/^socket:\[([0-9]+)\]$/.exec(link)?.[1] ?? ""));
 }
 
-/** Another process that has a file open; undefined if there is none, it belongs to another user, or off Linux. */
+/**
+ * Finds another process that has a file open; undefined if there is none, it belongs to another user, or on other
+ * systems than Linux.
+ */
 export async function findFileHolder(path: string): Promise<Holder | undefined> {
   const real = await realpath(path).catch(() => undefined);
   return real === undefined ? undefined : findHolder((link) => link === real);
 }
 
 /**
- * A listening error in words: what is taken, by whom, and the flag or key that changes it. Errors of another kind keep
- * their own message.
+ * Explains a listening error: the port, the process that holds it, and the flag or key that changes it (`remedy`).
+ * Other errors are returned unchanged.
  */
 export async function explainListenError(
   error: unknown,
@@ -60,7 +63,7 @@ export async function explainListenError(
   return error instanceof Error ? error : new Error(String(error));
 }
 
-// proc_net_tcp(5): local address and port in hex in the second column, state in the fourth, inode in the tenth.
+// proc_net_tcp(5): the second column is local address and port in hex, the fourth the state, the tenth the inode.
 async function readListeners(path: string, port: number): Promise<string[]> {
   const text = await readFile(path, "utf8").catch(() => "");
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;

@@ -1,64 +1,66 @@
-// The life of a service process: start, ready, reload, drain, exit.
+// Lifecycle of a service process: start, ready, reload, drain, exit.
 import type { Logger } from "../log/index.ts";
-import { createParentLink } from "./parent.ts";
-import type { ListenerReport, ParentLink } from "./parent.ts";
+import { createParentLink, type ListenerReport, type ParentLink } from "./parent.ts";
 
-// npm and shells pass on a signal that the terminal has already sent to everyone: one ctrl-c arrives twice.
+// npm and shells forward signals that the terminal has already sent to the process group: one ctrl-c arrives twice.
 const SAME_SIGNAL_MS = 500;
-// What is still running when the deadline has passed gets this long to cut its connections.
+// Time after the deadline to close remaining connections.
 const CUT_GRACE_MS = 1000;
 const ORPHAN_DRAIN_MS = 5000;
 const SIGNAL_NUMBERS = { SIGINT: 2, SIGTERM: 15, SIGHUP: 1 } as const;
 
-/** How a process ends. */
-export const exitCodes = {
+/** Exit codes. */
+export const EXIT_CODES = {
   ok: 0,
-  /** It could not start, failed while running, or did not drain in time. */
+  /** Failed to start, failed while running, or did not drain in time. */
   failure: 1,
-  /** The command line or the configuration is wrong. */
+  /** Invalid command line or configuration. */
   usage: 2,
 } as const;
 
-/** What a drain hook works with. */
+/** Context of a drain hook. */
 export interface DrainContext {
-  /** Aborted when the time is over: cut what is left. */
+  /** Aborted at the deadline: abort remaining work. */
   deadline: AbortSignal;
-  /** Milliseconds left until then, at least 0. */
+  /** Milliseconds until the deadline, at least 0. */
   remainingMs(): number;
 }
 
-/** A part's way to stop: resolves when the part has ended. */
+/** Stops a component; resolves when it has stopped. */
 export type DrainHook = (context: DrainContext) => void | Promise<void>;
 
-/** What a starting service is given. */
+/** Lifecycle methods for a starting service. */
 export interface Lifecycle {
-  /** Aborted as soon as the service begins to stop: readiness turns DOWN, nothing new is begun. */
+  /** Aborted when the service begins to stop: readiness turns DOWN and no new work starts. */
   readonly stopping: AbortSignal;
-  /** Registers how a part stops. Hooks run one after another, the last registered first. */
+  /** Registers how a component stops. Hooks run one after another, in reverse order of registration. */
   onDrain(name: string, hook: DrainHook): void;
-  /** Registers what SIGHUP does. Runs never overlap; a signal during a run causes one more. Without any, SIGHUP drains. */
+  /**
+   * Registers a handler of SIGHUP. Runs never overlap; a signal during a run causes another run. Without handlers,
+   * SIGHUP drains.
+   */
   onReload(name: string, hook: () => void | Promise<void>): void;
-  /** Tells where the service really listens; with port 0 this is how anyone learns the port. */
+  /** Reports the actual address of a listener, in particular the port if 0 was configured. */
   reportListener(listener: ListenerReport): void;
-  /** Registers what is done once the service is ready and has said so. */
+  /** Registers a callback that runs after the service has reported to be ready. */
   onReady(callback: () => void): void;
-  /** Begins to stop as a signal would; `exitCode` is what the process ends with. */
+  /** Stops the service like a signal; the process exits with `exitCode`. */
   stop(reason: string, exitCode?: number): void;
 }
 
-/** How a service process is run. */
+/** Options of {@link runService}. */
 export interface ServiceOptions {
   service: string;
   version: string;
   logger: Logger;
-  /** How long the drain may take, in milliseconds. */
+  /** Maximum duration of the drain in ms. */
   drainTimeoutMs: number;
 }
 
 /**
- * Runs a service until it is told to stop, and then ends the process: `start` builds the parts and registers how they
- * stop. SIGTERM and SIGINT drain and exit 0; a second signal ends at once with 128 + its number; a failed start, an
- * uncaught error and a drain past its deadline exit 1. A process under a supervisor drains when that goes away.
+ * Runs a service until it is stopped, then exits the process. `start` creates the components and registers how they
+ * stop. SIGTERM and SIGINT drain and exit with 0; a second signal exits immediately with 128 + its number; a failed
+ * start, an uncaught error and an exceeded deadline exit with 1. A supervised process drains when its supervisor exits.
  */
 export async function runService(
   options: ServiceOptions,
@@ -73,7 +75,7 @@ export async function runService(
   return process.exit(code);
 }
 
-// Not awaited by the end: a signal during a start that hangs must still end the process.
+// Not awaited: a signal must end the process even if the start hangs.
 async function begin(
   machine: Machine,
   logger: Logger,
@@ -84,8 +86,8 @@ async function begin(
     machine.setReady();
   } catch (error) {
     if (machine.lifecycle.stopping.aborted) return;
-    logger.error("the service could not start", { error });
-    machine.lifecycle.stop("failed start", exitCodes.failure);
+    logger.error("startup failed", { error });
+    machine.lifecycle.stop("failed start", EXIT_CODES.failure);
   }
 }
 
@@ -96,7 +98,7 @@ interface Machine {
   reload(): void;
   handleSignal(signal: "SIGINT" | "SIGTERM"): void;
   hasReload(): boolean;
-  /** Shortens the time that a drain may take, from now. */
+  /** Shortens the maximum duration of the drain. */
   hurry(timeoutMs: number): void;
 }
 
@@ -110,17 +112,17 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
   const readyCallbacks: (() => void)[] = [];
   let drainTimeoutMs = options.drainTimeoutMs;
   let firstSignalMs = Number.NaN;
-  let exitCode: number = exitCodes.ok;
+  let exitCode: number = EXIT_CODES.ok;
   let reloading: "idle" | "running" | "again" = "idle";
 
-  function stop(reason: string, code: number = exitCodes.ok): void {
+  function stop(reason: string, code: number = EXIT_CODES.ok): void {
     exitCode = Math.max(exitCode, code);
     if (stopping.signal.aborted) return;
     logger.info("stopping", { reason, drain_timeout_ms: drainTimeoutMs });
     parent.send({ type: "draining", service: options.service });
     stopping.abort();
     void drain(hooks, drainTimeoutMs, logger).then((inTime) => {
-      const code = inTime ? exitCode : Math.max(exitCode, exitCodes.failure);
+      const code = inTime ? exitCode : Math.max(exitCode, EXIT_CODES.failure);
       logger.info("stopped", { exit_code: code });
       ended.resolve(code);
     });
@@ -137,10 +139,13 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
         try {
           await hook();
         } catch (error) {
-          logger.error("reload failed; what ran before goes on", { part: name, error });
+          logger.error("reload failed; the previous configuration stays active", {
+            part: name,
+            error,
+          });
         }
       }
-      // A signal that came meanwhile has set it to `again`, which the checker cannot see.
+      // A signal may have set it to `again` meanwhile, which TypeScript cannot see.
     } while ((reloading as string) === "again");
     reloading = "idle";
   }
@@ -175,7 +180,7 @@ function createMachine(options: ServiceOptions, parent: ParentLink): Machine {
         firstSignalMs = nowMs;
         stop(signal);
       } else if (nowMs - firstSignalMs > SAME_SIGNAL_MS) {
-        logger.warn("second signal: ending at once", { signal });
+        logger.warn("second signal: exiting immediately", { signal });
         process.exit(128 + SIGNAL_NUMBERS[signal]);
       }
     },
@@ -192,16 +197,16 @@ function installHandlers(machine: Machine, parent: ParentLink, logger: Logger): 
     if (machine.hasReload()) machine.reload();
     else machine.handleSignal("SIGTERM");
   });
-  // After an uncaught error nobody knows what state the parts are in: finish what can be finished, then end.
+  // After an uncaught error the state of the components is unknown: drain, then exit.
   const fail = (error: unknown): void => {
     logger.error("uncaught error", { error });
-    machine.lifecycle.stop("uncaught error", exitCodes.failure);
+    machine.lifecycle.stop("uncaught error", EXIT_CODES.failure);
   };
   process.on("uncaughtException", fail);
   process.on("unhandledRejection", fail);
   parent.onGone(() => {
     machine.hurry(ORPHAN_DRAIN_MS);
-    machine.lifecycle.stop("the supervisor has gone");
+    machine.lifecycle.stop("the supervisor has exited");
   });
 }
 
@@ -214,7 +219,9 @@ async function drain(
   const endsMs = performance.now() + timeoutMs;
   const given = Promise.withResolvers<"late">();
   const cut = setTimeout(() => {
-    logger.warn("drain deadline reached: cutting what is left", { drain_timeout_ms: timeoutMs });
+    logger.warn("drain deadline exceeded: aborting remaining work", {
+      drain_timeout_ms: timeoutMs,
+    });
     deadline.abort();
     setTimeout(() => given.resolve("late"), CUT_GRACE_MS);
   }, timeoutMs);
@@ -223,7 +230,7 @@ async function drain(
     remainingMs: () => Math.max(0, endsMs - performance.now()),
   };
   let inTime = true;
-  // Taken off one by one: a start that is still under way may add to them.
+  // Removed one by one: a start that is still running may add hooks.
   for (let part = hooks.pop(); part !== undefined; part = hooks.pop()) {
     const { name, hook } = part;
     try {

@@ -1,19 +1,19 @@
-// Turns any value into bounded, redacted JSON text.
+// Encodes any value as bounded, redacted JSON.
 import { REDACTED, isSecretName, redactText } from "./redact.ts";
 
 const DEPTH_MAX = 5;
 const MEMBERS_MAX = 64;
 const TEXT_CHARACTERS_MAX = 4096;
 
-/** JSON text of a field's value; never throws, never longer than its bounds on depth, members and text allow. */
+/** Encodes a field's value as JSON. Never throws; depth, members and text are bounded. */
 export function encodeValue(name: string, value: unknown): string {
   return encode(name, value, 0);
 }
 
-/** Needs no escape, and has neither white space nor an `@`, without which there is no credential in it. */
+/** Texts that need no escapes and cannot contain credentials, as they have neither white space nor `@`. */
 const PLAIN = /^[!#-?A-[\]-~]*$/;
 
-/** JSON text of a string, credentials taken out, cut at a bound. */
+/** Encodes a string as JSON, redacted and truncated. */
 export function encodeText(text: string): string {
   if (text.length <= TEXT_CHARACTERS_MAX && PLAIN.test(text)) return `"${text}"`;
   const cut = text.length > TEXT_CHARACTERS_MAX ? `${text.slice(0, TEXT_CHARACTERS_MAX)}…` : text;
@@ -78,7 +78,7 @@ function mapEntries(map: Map<unknown, unknown>): [string, unknown][] {
   return [...map].map(([key, item]) => [String(key), item]);
 }
 
-// A getter that throws must not take the caller of a logger down.
+// A getter that throws must not break the caller of the logger.
 function readEntries(value: object): [string, unknown][] {
   try {
     return Object.entries(value);

@@ -1,28 +1,28 @@
 // Log events: their levels, fields and encoded form.
 
-/** The names of the levels, from the least to the most severe; `off` is a threshold only. */
+/** Levels from least to most severe; `off` is only a threshold. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "off"] as const;
 
-/** A severity, or `off`. */
+/** A level, including `off`. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** A severity that an event can have. */
+/** Level of an event. */
 export type EventLevel = Exclude<LogLevel, "off">;
 
-/** What an event carries beside its message. The four named ones have a fixed place in the line. */
+/** Fields of an event besides its message. The first four have a fixed position in the line. */
 export interface LogFields {
-  /** 32 hex digits; "" where there is no trace. */
+  /** 32 hex digits; "" without a trace. */
   trace_id?: string | undefined;
-  /** 16 hex digits; "" where there is no span. */
+  /** 16 hex digits; "" without a span. */
   span_id?: string | undefined;
-  /** Milliseconds; null where nothing was measured. */
+  /** In milliseconds; null if not measured. */
   duration_ms?: number | undefined;
-  /** An HTTP status, or another protocol's outcome; null where there is none. */
+  /** HTTP status, or the outcome of another protocol; null if not applicable. */
   status?: number | string | undefined;
   [field: string]: unknown;
 }
 
-/** One event as the formatters see it; values are JSON text already, credentials taken out. */
+/** An event for the formatters; values are redacted JSON. */
 export interface EncodedEvent {
   level: EventLevel;
   msg: string;

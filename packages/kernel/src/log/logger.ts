@@ -1,6 +1,5 @@
 // The logger: one JSON line per event, or one readable line on a terminal.
-import { systemClock } from "../time/index.ts";
-import type { Clock } from "../time/index.ts";
+import { systemClock, type Clock } from "../time/index.ts";
 import { encodeText, encodeValue } from "./encode.ts";
 import {
   LOG_LEVELS,
@@ -16,34 +15,34 @@ const LINE_CHARACTERS_MAX = 16_384;
 /** Writes events. Calls never throw; calls below the threshold cost one comparison. */
 export interface Logger {
   readonly level: LogLevel;
-  /** Whether an event of this level would be written: ask before computing costly fields. */
+  /** True if events of this level are written: check before computing expensive fields. */
   isOn(level: EventLevel): boolean;
   debug(msg: string, fields?: LogFields): void;
   info(msg: string, fields?: LogFields): void;
   warn(msg: string, fields?: LogFields): void;
   error(msg: string, fields?: LogFields): void;
-  /** A logger that adds these fields to each event; the event's own win. */
+  /** Creates a logger that adds these fields to each event; the event's own fields take precedence. */
   child(fields: LogFields): Logger;
 }
 
-/** How to make a logger. */
+/** Options of {@link createLogger}. */
 export interface LoggerOptions {
-  /** The service's name, in every line. */
+  /** Name of the service, in every line. */
   service: string;
   /** Threshold; default `info`. */
   level?: LogLevel;
   /** `auto` (default): readable on a terminal, JSON otherwise. */
   format?: "json" | "pretty" | "auto";
-  /** Takes one whole line, newline included; default: standard output. */
+  /** Writes a line, including its newline; default: to standard output. */
   write?: (line: string) => void;
   clock?: Clock;
-  /** Longest line in characters; extra fields that do not fit are left out and `truncated` says so. */
+  /** Maximum length of a line in characters; extra fields that do not fit are omitted and `truncated` is set. */
   lineCharactersMax?: number;
 }
 
 /**
- * Makes a logger. Every line has `level, msg, trace_id, span_id, service, duration_ms, status, timestamp` in this order,
- * texts "" and numbers null where they do not apply, then the extra fields.
+ * Creates a logger. Every line has `level, msg, trace_id, span_id, service, duration_ms, status, timestamp` in this
+ * order ("" or null if not applicable), followed by the extra fields.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const write = options.write ?? writeToStdout();
@@ -64,7 +63,7 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 interface LoggerContext {
-  /** As JSON. */
+  /** JSON text. */
   service: string;
   level: LogLevel;
   threshold: number;
@@ -147,7 +146,7 @@ function encodeEvent(
   return event;
 }
 
-// Many lines are of the same millisecond.
+// Cached, because many lines have the same millisecond.
 function createTimeFormatter(clock: Clock): () => string {
   let atMs = Number.NaN;
   let text = "";
@@ -161,7 +160,7 @@ function createTimeFormatter(clock: Clock): () => string {
   };
 }
 
-// Microseconds are the finest that anyone reads; more digits are noise.
+// Rounded to microseconds.
 function encodeDuration(ms: number | undefined): string {
   if (ms === undefined || !Number.isFinite(ms)) return "null";
   return String(Math.round(ms * 1000) / 1000);
@@ -177,7 +176,7 @@ function isTerminal(): boolean {
   return process.stdout.isTTY;
 }
 
-// A reader that has gone away (`| head`) must not end the service.
+// A closed pipe (`| head`) must not end the service.
 function writeToStdout(): (line: string) => void {
   if (!process.stdout.listeners("error").includes(ignoreClosedReader)) {
     process.stdout.on("error", ignoreClosedReader);
@@ -186,5 +185,5 @@ function writeToStdout(): (line: string) => void {
 }
 
 function ignoreClosedReader(): void {
-  // Nobody is left to tell.
+  // Ignored: the output is gone.
 }

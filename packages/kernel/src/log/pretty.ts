@@ -1,4 +1,4 @@
-// The readable form of an event, for people at a terminal.
+// The readable form of events, for terminals.
 import { encodeText, encodeValue } from "./encode.ts";
 import type { EncodedEvent, EventLevel } from "./event.ts";
 
@@ -7,7 +7,10 @@ const COLOURS = { debug: "90", info: "36", warn: "33", error: "31" } as const sa
   string
 >;
 
-/** One line: time, level, service, message, then what applies. Control characters stay escaped, as in JSON. */
+/**
+ * Formats an event as one line: time, level, service, message, further fields. Control characters stay escaped, as in
+ * JSON.
+ */
 export function formatPretty(event: EncodedEvent, colours: boolean): string {
   const paint = (code: string, text: string): string =>
     colours ? `\u001b[${code}m${text}\u001b[0m` : text;
@@ -28,7 +31,7 @@ export function formatPretty(event: EncodedEvent, colours: boolean): string {
   return `${parts.join(" ")}\n`;
 }
 
-/** The readable form of a line that a logger wrote as JSON and somebody parsed again, such as a supervisor. */
+/** Formats a parsed JSON line of a logger, for example in a supervisor. */
 export function formatLogLine(line: Readonly<Record<string, unknown>>, colours: boolean): string {
   const { level, msg, trace_id, span_id, service, duration_ms, status, timestamp, ...extra } = line;
   const known = typeof level === "string" && Object.hasOwn(COLOURS, level);
@@ -52,8 +55,8 @@ function readText(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-// The text between JSON's quotes: escapes of control characters are kept, and what JSON leaves bare but a terminal obeys
-// is replaced, so a message can neither forge a line nor hide one.
+// Removes the quotes of a JSON string. Escapes of control characters stay, and characters that JSON allows but
+// terminals interpret are replaced, so that a message can neither forge nor hide a line.
 function unquote(json: string): string {
   return cleanText(json.slice(1, -1).replaceAll(String.raw`\"`, '"'));
 }

@@ -1,6 +1,6 @@
-// What must not reach a log: decided by a field's name, and by the shape of well-known credentials in text.
+// Redaction of credentials: by field name, and by the form of well-known credentials in text.
 
-/** What stands in the place of a credential. */
+/** Replacement of a credential. */
 export const REDACTED = "[redacted]";
 
 const SECRET_NAME =
@@ -8,11 +8,11 @@ const SECRET_NAME =
 const AUTH_SCHEME = /\b(bearer|basic|digest|dpop)\s+[A-Za-z0-9._~+/=-]{4,}/gi;
 const URL_PASSWORD = /(:\/\/[^\s/:@]{0,256}):[^\s/@]{1,1024}@/g;
 
-/** Names are few and come again with every line. */
+/** Bound of the cache; field names are few and repeat. */
 const NAMES_MAX = 1_000;
 const knownNames = new Map<string, boolean>();
 
-/** Says whether a field of this name may hold a credential. Numbers and booleans under such names are still logged. */
+/** True if a field of this name may contain a credential. Numbers and booleans of such fields are still logged. */
 export function isSecretName(name: string): boolean {
   let isSecret = knownNames.get(name);
   if (isSecret === undefined) {
@@ -22,7 +22,7 @@ export function isSecretName(name: string): boolean {
   return isSecret;
 }
 
-/** Text without `Authorization` credentials and without passwords in URLs. */
+/** Removes `Authorization` credentials and passwords in URLs from a text. */
 export function redactText(text: string): string {
   let clean = text;
   if (clean.includes("://") && clean.includes("@"))

@@ -2,14 +2,14 @@
 // https://prometheus.io/docs/instrumenting/exposition_formats/
 import type { HistogramSample, LabelPairs, MetricFamily } from "./family.ts";
 
-/** Content-Type of what `renderMetrics` returns. */
+/** Content-Type of the result of `renderMetrics`. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /**
- * Renders families as one document: HELP and TYPE once per name, families in the order of first mention. Families of
- * one name are merged: equal series of counters and histograms are added up, of gauges the last one stands.
- * What contradicts an earlier family (another type, other bounds of the same histogram series) is left out and its
- * name is passed to `onConflict`.
+ * Renders families as one document: HELP and TYPE once per name, families in order of first occurrence. Families of the
+ * same name are merged: equal series of counters and histograms are added, of gauges the last one wins. Samples that
+ * contradict an earlier family (another type, other bounds of the same histogram series) are omitted and the name is
+ * passed to `onConflict`.
  */
 export function renderMetrics(
   families: Iterable<MetricFamily>,
@@ -31,7 +31,7 @@ export function renderMetrics(
   return text;
 }
 
-/** Label pairs as they stand between the braces, values escaped; "" for none. */
+/** Renders label pairs with their braces, values escaped; "" without labels. */
 export function renderLabels(labels: LabelPairs): string {
   let text = "";
   for (const [name, value] of labels) {

@@ -1,17 +1,17 @@
-// The shapes that pass between whoever counts and whoever renders: metric families and their samples.
+// Metric families and samples, the interface between instruments and rendering.
 
-/** A label name and its value, in the order in which they are shown. */
+/** Label names and values, in output order. */
 export type LabelPairs = readonly (readonly [name: string, value: string])[];
 
-/** One number with its labels. */
+/** A value with its labels. */
 export interface ScalarSample {
   labels: LabelPairs;
   value: number;
 }
 
 /**
- * One histogram series. `counts[i]` holds the observations at or below `bounds[i]` and above the bound before it (not
- * cumulated); the entry after the last bound holds the rest. Typed arrays over shared memory fit as they are.
+ * A histogram series. `counts[i]` is the number of observations at or below `bounds[i]` and above the previous bound
+ * (not cumulative); the last entry counts those above all bounds. Typed arrays over shared memory can be used directly.
  */
 export interface HistogramSample {
   labels: LabelPairs;
@@ -20,17 +20,17 @@ export interface HistogramSample {
   sum: number;
 }
 
-/** A metric of one name with all its series at one moment. */
+/** A metric with all its series at one moment. */
 export type MetricFamily =
   | { type: "counter" | "gauge"; name: string; help: string; samples: Iterable<ScalarSample> }
   | { type: "histogram"; name: string; help: string; samples: Iterable<HistogramSample> };
 
 /**
- * A source of samples that is asked when metrics are read. Families of one name from several collectors are shown as
- * one; equal series of counters and histograms are added up, of gauges the last one stands.
+ * A source of samples, called when metrics are scraped. Families of the same name from several collectors are merged:
+ * equal series of counters and histograms are added, of gauges the last one wins.
  */
 export interface Collector {
-  /** Stable name for the metric that counts failures. */
+  /** Stable name, a label of the metric that counts failures. */
   readonly name: string;
   collect(): Iterable<MetricFamily> | Promise<Iterable<MetricFamily>>;
 }
@@ -43,18 +43,18 @@ export const DURATION_BOUNDS_SECONDS: readonly number[] = [
 const METRIC_NAME = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/;
 const LABEL_NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Throws a TypeError unless the name is one that Prometheus' text format allows. */
+/** Throws a TypeError if the name is not allowed in Prometheus text format. */
 export function checkMetricName(name: string): void {
   if (!METRIC_NAME.test(name)) throw new TypeError(`metric name not allowed: ${name}`);
 }
 
-/** Throws a TypeError unless the names are allowed, unique, and none of the reserved `le`, `quantile`, `__*`. */
+/** Throws a TypeError if names are not allowed, repeated, or reserved (`le`, `quantile`, `__*`). */
 export function checkLabelNames(metric: string, names: readonly string[]): void {
   for (const [index, name] of names.entries()) {
     if (!LABEL_NAME.test(name) || name.startsWith("__") || name === "le" || name === "quantile") {
       throw new TypeError(`label name not allowed in ${metric}: ${name}`);
     }
-    if (names.indexOf(name) !== index) throw new TypeError(`label twice in ${metric}: ${name}`);
+    if (names.indexOf(name) !== index) throw new TypeError(`duplicate label in ${metric}: ${name}`);
   }
 }
 
@@ -63,7 +63,7 @@ export function checkBounds(metric: string, bounds: readonly number[]): void {
   if (bounds.length === 0) throw new TypeError(`no buckets in ${metric}`);
   for (const [index, bound] of bounds.entries()) {
     if (!Number.isFinite(bound) || (index > 0 && bound <= (bounds[index - 1] ?? bound))) {
-      throw new TypeError(`buckets of ${metric} are not finite and ascending`);
+      throw new TypeError(`buckets of ${metric} must be finite and ascending`);
     }
   }
 }

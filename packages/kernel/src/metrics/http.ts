@@ -1,34 +1,34 @@
-// The request metrics that every service shares, with labels that cannot grow with what clients send.
+// Request metrics of all services, with labels that clients cannot inflate.
 import { DURATION_BOUNDS_SECONDS } from "./family.ts";
 import type { CounterSeries, HistogramSeries } from "./instrument.ts";
 import type { MetricRegistry } from "./registry.ts";
 
-/** The names, helps and labels of the shared request metrics, for collectors that count on their own. */
+/** Names, help texts and labels of the request metrics, for collectors with their own counters. */
 export const HTTP_METRICS = {
   labels: ["route", "method", "status"],
   requests: { name: "platform_http_requests_total", help: "HTTP requests answered." },
   duration: {
     name: "platform_http_duration_seconds",
-    help: "Time from a request's arrival to the end of its answer.",
+    help: "Time from the arrival of a request to the end of its response.",
     bounds: DURATION_BOUNDS_SECONDS,
   },
 } as const;
 
-/** What to add one finished request to. */
+/** The series of a finished request. */
 export interface HttpSeries {
   requests: CounterSeries;
   duration: HistogramSeries;
 }
 
-/** The shared request metrics of one service. */
+/** Request metrics of a service. */
 export interface HttpMetrics {
-  /** The two series of these labels; `route` must be a pattern or a prefix, never the raw path. */
+  /** Returns the series of these labels; `route` must be a pattern or a prefix, never the raw path. */
   series(route: string, method: string, status: number): HttpSeries;
-  /** Counts one finished request. */
+  /** Records a finished request. */
   observe(route: string, method: string, status: number, durationMs: number): void;
 }
 
-/** The methods that have a label of their own: those of RFC 9110, and PATCH. */
+/** Methods with their own label: those of RFC 9110, and PATCH. */
 export const HTTP_METHODS: readonly string[] = [
   "GET",
   "HEAD",
@@ -42,12 +42,12 @@ export const HTTP_METHODS: readonly string[] = [
 ];
 const METHODS: ReadonlySet<string> = new Set(HTTP_METHODS);
 
-/** The method as a label: itself when it is one of RFC 9110 or PATCH, else `OTHER`. */
+/** Returns the label of a method: itself if it is in RFC 9110 or PATCH, otherwise `OTHER`. */
 export function foldMethod(method: string): string {
   return METHODS.has(method) ? method : "OTHER";
 }
 
-/** Makes the shared request metrics in `registry`; `seriesMax` bounds their label combinations (default 2 000). */
+/** Creates the request metrics in `registry`; `seriesMax` bounds their label combinations (default 2 000). */
 export function createHttpMetrics(registry: MetricRegistry, seriesMax = 2_000): HttpMetrics {
   const { labels } = HTTP_METRICS;
   const requests = registry.counter({ ...HTTP_METRICS.requests, labels, seriesMax });

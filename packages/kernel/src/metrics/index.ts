@@ -1,4 +1,4 @@
-// Metrics: families with bounded labels, collectors asked at scrape, Prometheus text.
+// Metrics: families with bounded labels, collectors called at each scrape, Prometheus text.
 export { METRICS_CONTENT_TYPE, renderLabels, renderMetrics } from "./exposition.ts";
 export {
   DURATION_BOUNDS_SECONDS,

@@ -1,4 +1,4 @@
-// Counters, gauges and histograms: families with a bounded number of series, each series a plain object to add to.
+// Counters, gauges and histograms: families with a bounded number of series; a series is a plain object with values.
 import {
   checkBounds,
   checkLabelNames,
@@ -10,38 +10,41 @@ import {
   type ScalarSample,
 } from "./family.ts";
 
-/** Series that one family keeps unless told otherwise. */
+/** Default maximum number of series per family. */
 export const SERIES_MAX_DEFAULT = 1_000;
-/** The value of every label of the series into which a full family folds. */
+/** Label value of the series that collects the excess of a full family. */
 export const OVERFLOW_LABEL = "overflow";
 
-/** What every family is made from. */
+/** Options of a family. */
 export interface FamilyOptions<L extends string> {
   name: string;
   help: string;
   labels?: readonly L[];
-  /** Label combinations kept; further ones share one overflow series. Default 1 000. */
+  /** Maximum number of label combinations; further ones share one overflow series. Default 1 000. */
   seriesMax?: number;
 }
 
-/** As `FamilyOptions`; `bounds` are upper bounds, ascending, without +Inf. Default: request durations in seconds. */
+/**
+ * Options of a histogram. `bounds` are upper bounds in ascending order, without +Inf. Default: request durations in
+ * seconds.
+ */
 export interface HistogramOptions<L extends string> extends FamilyOptions<L> {
   bounds?: readonly number[];
 }
 
-/** Label names to values; numbers are shown in decimal. */
+/** Label values by name; numbers are rendered in decimal. */
 export type LabelValues<L extends string> = Readonly<Record<L, string | number>>;
 
-/** One series of a counter. Keep it on hot paths: `add` is a plain addition. */
+/** A series of a counter. Keep a reference on hot paths: `add` is a plain addition. */
 export class CounterSeries {
   value = 0;
-  /** Adds `amount`, which must not be negative (a negative or NaN amount is ignored: counters only rise). */
+  /** Adds `amount`; negative amounts and NaN are ignored. */
   add(amount = 1): void {
     if (amount > 0) this.value += amount;
   }
 }
 
-/** One series of a gauge. */
+/** A series of a gauge. */
 export class GaugeSeries {
   value = 0;
   set(value: number): void {
@@ -52,10 +55,10 @@ export class GaugeSeries {
   }
 }
 
-/** One series of a histogram. */
+/** A series of a histogram. */
 export class HistogramSeries {
   readonly bounds: readonly number[];
-  /** One entry per bound and one for everything above; not cumulated. */
+  /** One entry per bound, and one for values above all bounds; not cumulative. */
   readonly counts: Float64Array;
   sum = 0;
 
@@ -64,7 +67,7 @@ export class HistogramSeries {
     this.counts = new Float64Array(bounds.length + 1);
   }
 
-  /** Counts one observation; NaN is ignored. */
+  /** Records an observation; NaN is ignored. */
   observe(value: number): void {
     if (value !== value) return;
     const bounds = this.bounds;
@@ -85,17 +88,17 @@ export class Counter<L extends string = never> {
     this.#series = new SeriesTable(options, () => new CounterSeries(), onOverflow);
   }
 
-  /** The series of these label values, made on first use. */
+  /** Returns the series of these label values, created on first use. */
   with(labels: LabelValues<L>): CounterSeries {
     return this.#series.get(labels);
   }
 
-  /** Adds to the only series; for families without labels. */
+  /** Adds to the only series, for families without labels. */
   add(this: Counter, amount = 1): void {
     this.with({}).add(amount);
   }
 
-  /** Forgets one series, for label values that have ended. */
+  /** Removes a series whose label values no longer exist. */
   remove(labels: LabelValues<L>): void {
     this.#series.remove(labels);
   }
@@ -116,22 +119,22 @@ export class Gauge<L extends string = never> {
     this.#series = new SeriesTable(options, () => new GaugeSeries(), onOverflow);
   }
 
-  /** The series of these label values, made on first use. */
+  /** Returns the series of these label values, created on first use. */
   with(labels: LabelValues<L>): GaugeSeries {
     return this.#series.get(labels);
   }
 
-  /** Sets the only series; for families without labels. */
+  /** Sets the only series, for families without labels. */
   set(this: Gauge, value: number): void {
     this.with({}).set(value);
   }
 
-  /** Adds to the only series; for families without labels. */
+  /** Adds to the only series, for families without labels. */
   add(this: Gauge, amount = 1): void {
     this.with({}).add(amount);
   }
 
-  /** Forgets one series, for label values that have ended. */
+  /** Removes a series whose label values no longer exist. */
   remove(labels: LabelValues<L>): void {
     this.#series.remove(labels);
   }
@@ -154,17 +157,17 @@ export class Histogram<L extends string = never> {
     this.#series = new SeriesTable(options, () => new HistogramSeries(bounds), onOverflow);
   }
 
-  /** The series of these label values, made on first use. */
+  /** Returns the series of these label values, created on first use. */
   with(labels: LabelValues<L>): HistogramSeries {
     return this.#series.get(labels);
   }
 
-  /** Observes into the only series; for families without labels. */
+  /** Records an observation in the only series, for families without labels. */
   observe(this: Histogram, value: number): void {
     this.with({}).observe(value);
   }
 
-  /** Forgets one series, for label values that have ended. */
+  /** Removes a series whose label values no longer exist. */
   remove(labels: LabelValues<L>): void {
     this.#series.remove(labels);
   }
@@ -202,7 +205,7 @@ class SeriesTable<L extends string, S> {
     this.#seriesMax = options.seriesMax ?? SERIES_MAX_DEFAULT;
     this.#make = make;
     this.#onOverflow = onOverflow;
-    // A family without labels shows its zero from the start, so that rates have something to begin at.
+    // A family without labels starts at zero, so that rates have a starting point.
     if (this.#names.length === 0) this.#series.set("", { labels: [], series: make() });
   }
 
@@ -235,7 +238,7 @@ class SeriesTable<L extends string, S> {
     }
   }
 
-  // The length before each value keeps ("a","b") apart from ("a,b","") whatever the values hold.
+  // The length prefix distinguishes ("a","b") from ("a,b","").
   #key(labels: LabelValues<L>): string {
     let key = "";
     for (const name of this.#names) {

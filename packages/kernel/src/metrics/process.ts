@@ -1,16 +1,16 @@
-// Metrics of the process itself, under the names that Prometheus client libraries agree on.
+// Metrics of the process, with the conventional names of Prometheus client libraries.
 // https://prometheus.io/docs/instrumenting/writing_clientlibs/#process-metrics
 import { readdirSync, readFileSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Collector, LabelPairs, MetricFamily } from "./family.ts";
 
-/** Which program the metrics speak of. */
+/** The program that the metrics describe. */
 export interface BuildInfo {
   service: string;
   version: string;
 }
 
-/** The collector of the process and a way to stop its event-loop sampling. */
+/** Collector of process metrics, with a method that stops event-loop sampling. */
 export interface ProcessCollector extends Collector {
   close(): void;
 }
@@ -18,8 +18,8 @@ export interface ProcessCollector extends Collector {
 const LOOP_RESOLUTION_MS = 20;
 
 /**
- * CPU, memory, descriptors (where /proc is), event-loop lag since the last scrape, start time and build info. The lag is
- * what timers lose beyond the sampling step.
+ * CPU, memory, file descriptors (if /proc exists), event-loop lag since the last scrape, start time and build info. The
+ * lag is the delay of timers beyond the sampling interval.
  */
 export function createProcessCollector(build: BuildInfo): ProcessCollector {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
@@ -58,11 +58,11 @@ function readUsage(): MetricFamily[] {
     gauge("process_resident_memory_bytes", "Resident memory.", memory.rss),
     gauge("nodejs_heap_size_total_bytes", "Heap reserved by the runtime.", memory.heapTotal),
     gauge("nodejs_heap_size_used_bytes", "Heap in use.", memory.heapUsed),
-    gauge("nodejs_external_memory_bytes", "Memory outside of the heap.", memory.external),
+    gauge("nodejs_external_memory_bytes", "Memory outside the heap.", memory.external),
     gauge("nodejs_array_buffers_bytes", "Memory of array buffers.", memory.arrayBuffers),
     gauge(
       "process_start_time_seconds",
-      "When the process started, in seconds since 1970.",
+      "Start time of the process, in seconds since 1970.",
       performance.timeOrigin / 1000,
     ),
   ];
@@ -71,14 +71,14 @@ function readUsage(): MetricFamily[] {
 function readFds(fdsMax: number | undefined): MetricFamily[] {
   const families: MetricFamily[] = [];
   try {
-    // The listing itself holds one descriptor.
+    // The listing itself uses one descriptor.
     const open = readdirSync("/proc/self/fd").length - 1;
     families.push(gauge("process_open_fds", "Open file descriptors.", open));
   } catch {
-    // Only Linux tells; the metric is absent elsewhere.
+    // Available only on Linux; the metric is omitted elsewhere.
   }
   if (fdsMax !== undefined) {
-    families.push(gauge("process_max_fds", "File descriptors allowed.", fdsMax));
+    families.push(gauge("process_max_fds", "Maximum number of file descriptors.", fdsMax));
   }
   return families;
 }

@@ -1,4 +1,4 @@
-// The registry: makes the families of one service, takes in collectors, and renders all of them for a scrape.
+// The registry: creates the families of a service, accepts collectors, and renders all of them.
 import { renderMetrics } from "./exposition.ts";
 import type { Collector, MetricFamily } from "./family.ts";
 import {
@@ -9,15 +9,15 @@ import {
   type HistogramOptions,
 } from "./instrument.ts";
 
-/** Bounds of one registry. */
+/** Options of {@link MetricRegistry}. */
 export interface MetricRegistryOptions {
-  /** Families that may be made; one more throws. Default 500. */
+  /** Maximum number of families; further ones throw. Default 500. */
   familiesMax?: number;
-  /** How long one scrape waits for a collector before it is left out, in ms. Default 2 000. */
+  /** Timeout of a collector, after which the scrape omits it, in ms. Default 2 000. */
   collectorTimeoutMs?: number;
 }
 
-/** All metrics of one service. Names are unique; making one twice throws a TypeError. */
+/** All metrics of a service. Creating a name twice throws a TypeError. */
 export class MetricRegistry {
   readonly #families = new Map<string, { collect(): MetricFamily }>();
   readonly #collectors = new Set<Collector>();
@@ -32,18 +32,18 @@ export class MetricRegistry {
     this.#collectorTimeoutMs = options.collectorTimeoutMs ?? 2_000;
     this.#overflows = new Counter({
       name: "platform_metrics_overflow_total",
-      help: "Label combinations folded into the overflow series because their metric was full.",
+      help: "Label combinations added to the overflow series of a full metric.",
       labels: ["metric"],
       seriesMax: this.#familiesMax,
     });
     this.#collectorErrors = new Counter({
       name: "platform_metrics_collector_errors_total",
-      help: "Scrapes that had to leave a collector out because it failed or took too long.",
+      help: "Scrapes without a collector that failed or timed out.",
       labels: ["collector"],
     });
     this.#conflicts = new Counter({
       name: "platform_metrics_conflicts_total",
-      help: "Samples left out of a scrape because they contradict an earlier family of the same name.",
+      help: "Samples omitted because they contradict an earlier family of the same name.",
       labels: ["metric"],
     });
     this.#keep("platform_metrics_overflow_total", this.#overflows);
@@ -63,7 +63,7 @@ export class MetricRegistry {
     return this.#keep(options.name, new Histogram<L>(options, this.#onOverflow(options.name)));
   }
 
-  /** Asks the collector at every scrape from now on; the returned function ends that. */
+  /** Adds a collector, called at each scrape; the returned function removes it. */
   collect(collector: Collector): () => void {
     this.#collectors.add(collector);
     return () => {
@@ -71,7 +71,10 @@ export class MetricRegistry {
     };
   }
 
-  /** Everything as Prometheus text. A late or failing collector, or a contradicting sample, is left out and counted. */
+  /**
+   * Renders all metrics as Prometheus text. Failed and late collectors and contradicting samples are omitted and
+   * counted.
+   */
   async render(): Promise<string> {
     const gathered = await Promise.all(
       Array.from(this.#collectors, (collector) => this.#ask(collector)),
@@ -86,7 +89,10 @@ export class MetricRegistry {
     let timer: NodeJS.Timeout | undefined;
     try {
       const late = new Promise<never>((_resolve, reject) => {
-        timer = setTimeout(() => reject(new Error("collector is late")), this.#collectorTimeoutMs);
+        timer = setTimeout(
+          () => reject(new Error("collector timed out")),
+          this.#collectorTimeoutMs,
+        );
       });
       return Array.from(await Promise.race([collector.collect(), late]), holdSamples);
     } catch {
@@ -109,7 +115,7 @@ export class MetricRegistry {
   }
 }
 
-// A generator that throws half way must fail here, inside the collector's own try, not while rendering.
+// A generator that throws must fail here, inside the collector's own try, not while rendering.
 function holdSamples(family: MetricFamily): MetricFamily {
   return family.type === "histogram"
     ? { ...family, samples: Array.from(family.samples) }

@@ -1,13 +1,13 @@
-// IP addresses and CIDR ranges, and sets of them. IPv4 and IPv4-mapped IPv6 addresses are the same.
+// IP addresses, CIDR ranges and sets of them. IPv4-mapped IPv6 addresses equal their IPv4 addresses.
 import { isIPv4, isIPv6 } from "node:net";
 
 type Range = { bytes: Uint8Array; bits: number };
 
-/** A fixed set; membership is a walk over its ranges, so ask once per connection. */
+/** An immutable set. `has` scans all ranges, so call it once per connection. */
 export class AddressSet {
   readonly #ranges: readonly Range[];
 
-  /** `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. Throws a RangeError that names what is none of these. */
+  /** Accepts `192.0.2.1`, `10.0.0.0/8`, `2001:db8::/32`. Throws a RangeError that contains the invalid text. */
   constructor(ranges: readonly string[]) {
     this.#ranges = ranges.map((text) => {
       const range = parseRange(text);
@@ -16,7 +16,7 @@ export class AddressSet {
     });
   }
 
-  /** Whether the address is in one of the ranges; text that is no address never is. */
+  /** True if the address is in one of the ranges; false for text that is not an address. */
   has(address: string): boolean {
     if (this.#ranges.length === 0) return false;
     const bytes = readAddress(address);
@@ -24,7 +24,7 @@ export class AddressSet {
   }
 }
 
-/** The 16 bytes of an IPv4 (mapped) or IPv6 address, without its zone; undefined for other text. */
+/** Returns the 16 bytes of an IPv6 or mapped IPv4 address, without its zone; undefined for other text. */
 export function readAddress(text: string): Uint8Array | undefined {
   if (isIPv4(text)) return mapIPv4(text);
   const zone = text.indexOf("%");
@@ -32,19 +32,19 @@ export function readAddress(text: string): Uint8Array | undefined {
   return isIPv6(bare) ? parseIPv6(bare) : undefined;
 }
 
-/** Whether the text is an address or a range, as an `AddressSet` takes them. */
+/** True if the text is an address or range that `AddressSet` accepts. */
 export function isNetwork(text: string): boolean {
   return parseRange(text) !== undefined;
 }
 
-/** Whether the address is of the machine itself: `127.0.0.0/8` or `::1`. */
+/** True for loopback addresses: `127.0.0.0/8` or `::1`. */
 export function isLoopback(address: string): boolean {
   return LOOPBACK.has(address);
 }
 
 const LOOPBACK = new AddressSet(["127.0.0.0/8", "::1"]);
 
-// An address with a zone is one of an interface, not a network.
+// An address with a zone belongs to an interface and is not a network.
 function parseRange(text: string): Range | undefined {
   const [address = "", length, ...rest] = text.split("/");
   const bytes = address.includes("%") ? undefined : readAddress(address);

@@ -1,13 +1,13 @@
-// Whose request it is: the first address of the forwarding chain that is not a trusted proxy.
+// The client's address: the first address of the forwarding chain that is not a trusted proxy.
 import { readAddress, type AddressSet } from "./address-set.ts";
 
-/** Hops that are looked at; nobody has as many proxies in a row. */
+/** Maximum number of hops; longer chains of proxies do not occur in practice. */
 const HOPS_MAX = 32;
 
 /**
- * The client's address, from the socket's peer and the value of `X-Forwarded-For` (all its lines, joined by commas).
- * The chain is walked from the right while the hops are trusted, 32 of them at the most; what is not an address ends the
- * walk.
+ * Returns the client's address from the socket's peer and the value of `X-Forwarded-For` (all its lines, joined by
+ * commas). Scans the chain from the right while the hops are trusted, up to 32; text that is not an address ends the
+ * scan.
  */
 export function findClientAddress(peer: string, chain: string, trusted: AddressSet): string {
   let client = peer;

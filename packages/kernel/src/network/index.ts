@@ -1,3 +1,3 @@
-// Addresses: of whom a request comes, and in which networks they are.
+// IP addresses, networks, and client addresses behind proxies.
 export { AddressSet, isLoopback, isNetwork } from "./address-set.ts";
 export { findClientAddress } from "./client-address.ts";

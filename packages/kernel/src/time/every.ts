@@ -4,14 +4,13 @@
 export interface RepeatingTimer {
   /** Runs the work now, or joins the run in flight. */
   run(): Promise<void>;
-  /** Ends the timer; resolves when the run in flight has ended. */
+  /** Stops the timer; resolves when the run in flight has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Calls `work` every `ms` milliseconds, the first time after `ms`. Runs never overlap: a turn that comes while the work is
- * still running is skipped. What `work` throws or rejects with goes to `onError`, and the timer continues. The timer does
- * not keep the process alive.
+ * Calls `work` every `ms` milliseconds, the first time after `ms`. Runs never overlap: a tick during a run
+ * is skipped. Errors of `work` are passed to `onError`, and the timer continues. The timer does not keep the process alive.
  *
  * ```ts
  * const timer = every(60_000, () => sessions.deleteExpired(), (error) => log.error("…", { error }));

@@ -1,13 +1,13 @@
-// W3C Trace Context: reading and writing `traceparent` and `tracestate`. https://www.w3.org/TR/trace-context/
+// W3C Trace Context: parsing and formatting of `traceparent` and `tracestate`. https://www.w3.org/TR/trace-context/
 
-/** The place in a trace that one hop hands to the next. */
+/** Trace context, as propagated between hops. */
 export interface TraceContext {
   /** 32 lower-case hex digits, not all zero. */
   readonly traceId: string;
   /** 16 lower-case hex digits, not all zero. */
   readonly spanId: string;
   readonly sampled: boolean;
-  /** `tracestate` as it is passed on; "" for none. */
+  /** `tracestate` as propagated; "" if absent. */
   readonly traceState: string;
 }
 
@@ -23,8 +23,8 @@ const STATE_LONG_MEMBER_CHARACTERS = 128;
 const STATE_MEMBERS_MAX = 32;
 
 /**
- * Reads both headers; undefined when there is no valid `traceparent`, whose `tracestate` is then worth nothing (section
- * 3.3). A version above 00 is read by what 00 defines, as section 3.2.2 asks; ff is invalid.
+ * Parses both headers; undefined without a valid `traceparent`, in which case `tracestate` is ignored (section 3.3).
+ * Versions above 00 are parsed as 00, as section 3.2.2 requires; ff is invalid.
  */
 export function parseTraceContext(
   traceparent: string | null | undefined,
@@ -40,14 +40,14 @@ export function parseTraceContext(
   return { traceId, spanId, sampled, traceState: normalizeTraceState(tracestate ?? "") };
 }
 
-/** The `traceparent` of a context, in version 00. */
+/** Formats the `traceparent` of a context in version 00. */
 export function formatTraceparent(context: Omit<TraceContext, "traceState">): string {
   return `00-${context.traceId}-${context.spanId}-${context.sampled ? "01" : "00"}`;
 }
 
 /**
- * A `tracestate` fit to be passed on: unchanged members in their order, at most 32 and 512 characters (long members go
- * first, then the last ones, section 3.3.1.5); "" when any member is malformed or doubled.
+ * Normalizes `tracestate` for propagation: unchanged members in their order, at most 32 and 512 characters (long
+ * members are removed first, then the last ones, section 3.3.1.5); "" if a member is malformed or repeated.
  */
 export function normalizeTraceState(header: string): string {
   if (header === "" || header.length > STATE_INPUT_CHARACTERS_MAX) return "";

@@ -1,4 +1,4 @@
-// Tracing: W3C trace context, spans, and their export over OTLP/HTTP.
+// Tracing: W3C trace context, spans, and export by OTLP/HTTP.
 export {
   formatTraceparent,
   normalizeTraceState,

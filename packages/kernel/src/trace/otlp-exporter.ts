@@ -1,32 +1,32 @@
-// The background exporter: batches of spans to an OTLP/HTTP collector, bounded, never in anybody's way.
+// Background exporter: sends batches of spans to an OTLP/HTTP collector, with a bounded queue.
 // https://opentelemetry.io/docs/specs/otlp/#otlphttp
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MetricRegistry } from "../metrics/index.ts";
 import { encodeSpans, type TraceResource } from "./otlp-json.ts";
 import type { FinishedSpan, SpanExporter } from "./tracer.ts";
 
-/** Why a span was lost. */
+/** Reasons for lost spans. */
 export type SpanLoss = "queue_full" | "rejected" | "unreachable" | "shutdown";
 
-/** Receives the number of spans that reached the collector or were lost. */
+/** Counts exported and lost spans. */
 export interface SpanCounts {
   exported(spans: number): void;
   dropped(reason: SpanLoss, spans: number): void;
 }
 
-/** Names and help texts of the counters of spans, the same in every service. */
+/** Names and help texts of span counters, the same in all services. */
 export const SPAN_METRICS = {
   exported: {
     name: "platform_trace_spans_exported_total",
-    help: "Spans that the collector took.",
+    help: "Spans accepted by the collector.",
   },
   dropped: {
     name: "platform_trace_spans_dropped_total",
-    help: "Spans that were lost, by reason.",
+    help: "Lost spans by reason.",
   },
 } as const;
 
-/** Counts spans in a registry. */
+/** Creates span counters in a registry. */
 export function createSpanCounts(metrics: MetricRegistry): SpanCounts {
   const exported = metrics.counter(SPAN_METRICS.exported);
   const dropped = metrics.counter({ ...SPAN_METRICS.dropped, labels: ["reason"] });
@@ -36,25 +36,25 @@ export function createSpanCounts(metrics: MetricRegistry): SpanCounts {
   };
 }
 
-/** Where to and how much. */
+/** Options of {@link createOtlpExporter}. */
 export interface OtlpExporterOptions {
-  /** Base URL of the collector, `http://host:4318`; `/v1/traces` is added unless it ends so. */
+  /** Base URL of the collector, such as `http://host:4318`; `/v1/traces` is appended if missing. */
   endpoint: string;
   resource: TraceResource;
   counts: SpanCounts;
   /** Extra request headers, such as a collector's API key. */
   headers?: Readonly<Record<string, string>>;
-  /** Spans waiting; one more is dropped and counted. Default 2 048. */
+  /** Maximum number of queued spans; further ones are dropped and counted. Default 2 048. */
   queueMax?: number;
-  /** Spans in one request. Default 512. */
+  /** Maximum number of spans per request. Default 512. */
   batchMax?: number;
-  /** Longest wait before a partly filled batch is sent, in ms. Default 5 000. */
+  /** Maximum delay of a partly filled batch in ms. Default 5 000. */
   delayMs?: number;
-  /** Time one request may take, in ms. Default 10 000. */
+  /** Request timeout in ms. Default 10 000. */
   timeoutMs?: number;
-  /** Requests for one batch, the first included. Default 5. */
+  /** Maximum number of attempts per batch, including the first. Default 5. */
   attemptsMax?: number;
-  /** First wait between attempts in ms; it doubles up to 30 s. Default 1 000. */
+  /** Initial delay between attempts in ms, doubled up to 30 s. Default 1 000. */
   backoffMs?: number;
 }
 
@@ -68,11 +68,11 @@ type Outcome =
   | { kind: "refused" }
   | { kind: "later"; afterMs: number | undefined };
 
-/** Resolves a configured collector address to the traces endpoint. Throws a TypeError when it is no http(s) URL. */
+/** Resolves the address of a collector to its traces endpoint. Throws a TypeError if it is not an http or https URL. */
 export function resolveTracesEndpoint(address: string): string {
   const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(address) ? address : `http://${address}`);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw new TypeError("a collector's address is an http or https URL");
+    throw new TypeError("a collector's address must be an http or https URL");
   }
   if (!url.pathname.endsWith("/v1/traces")) {
     url.pathname = `${url.pathname.replace(/\/+$/, "")}/v1/traces`;
@@ -80,7 +80,7 @@ export function resolveTracesEndpoint(address: string): string {
   return url.href;
 }
 
-/** Makes the exporter; its timers do not keep the process alive. */
+/** Creates the exporter; its timers do not keep the process alive. */
 export function createOtlpExporter(options: OtlpExporterOptions): SpanExporter {
   return new OtlpExporter(options);
 }
@@ -109,7 +109,7 @@ class OtlpExporter implements SpanExporter {
     };
     const url = new URL(resolveTracesEndpoint(options.endpoint));
     this.#headers = { ...this.#options.headers, "Content-Type": "application/json" };
-    // `fetch` refuses credentials inside a URL.
+    // `fetch` rejects URLs with credentials.
     if (url.username !== "") {
       const pair = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
       this.#headers["Authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
@@ -187,7 +187,7 @@ class OtlpExporter implements SpanExporter {
   async #wait(attempt: number, afterMs: number | undefined): Promise<void> {
     const backoff = Math.min(this.#options.backoffMs * 2 ** (attempt - 1), BACKOFF_MAX_MS);
     const ms = afterMs ?? backoff * (0.5 + Math.random() / 2);
-    // The signal ends the wait early; the loop then sees it.
+    // The signal ends the wait; the loop checks it.
     await sleep(ms, undefined, { ref: this.#closing, signal: this.#stopped.signal }).catch(
       () => {},
     );
@@ -207,7 +207,7 @@ class OtlpExporter implements SpanExporter {
       if (!RETRYABLE.has(answer.status)) return { kind: "refused" };
       return { kind: "later", afterMs: readRetryAfter(answer.headers.get("retry-after")) };
     } catch {
-      // Refused, reset, timed out: the collector may be back later. The counter tells if it was not.
+      // Refused, reset or timed out: the collector may be back later. Lost spans are counted.
       return { kind: "later", afterMs: undefined };
     }
   }
@@ -224,7 +224,8 @@ async function readBounded(answer: Response): Promise<string> {
   return text;
 }
 
-// ExportTraceServiceResponse: `{"partialSuccess":{"rejectedSpans":"3","errorMessage":"…"}}`; also sent empty or as text.
+// ExportTraceServiceResponse: `{"partialSuccess":{"rejectedSpans":"3","errorMessage":"…"}}`. Some collectors send an
+// empty body or text.
 function readRejected(text: string): number {
   try {
     const body = JSON.parse(text) as { partialSuccess?: { rejectedSpans?: unknown } } | null;

@@ -1,11 +1,11 @@
-// Spans in the JSON encoding of OTLP. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
+// JSON encoding of spans in OTLP. https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 import type { AttributeValue, FinishedSpan, SpanKind } from "./tracer.ts";
 
-/** Who sends the spans. */
+/** The sender of spans. */
 export interface TraceResource {
   service: string;
   version: string;
-  /** Which of several equal processes. */
+  /** Distinguishes several processes of a service. */
   instance?: string;
 }
 
@@ -18,7 +18,7 @@ const KINDS: Readonly<Record<SpanKind, number>> = {
 };
 const STATUS_CODES = { unset: 0, ok: 1, error: 2 } as const;
 
-/** The body of one export request (ExportTraceServiceRequest). */
+/** Encodes the body of an export request (ExportTraceServiceRequest). */
 export function encodeSpans(resource: TraceResource, spans: readonly FinishedSpan[]): string {
   const attributes: [string, AttributeValue][] = [
     ["service.name", resource.service],
@@ -81,7 +81,7 @@ function encodeValue(value: AttributeValue): object {
   return { arrayValue: { values: value.map((item) => ({ stringValue: item })) } };
 }
 
-// Nanoseconds since 1970 do not fit a number exactly: whole ms and the rest are written one after the other.
+// Nanoseconds since 1970 exceed the exact range of numbers, so milliseconds and the remainder are formatted separately.
 function toNanoseconds(ms: number): string {
   const whole = Math.floor(ms);
   const rest = Math.min(999_999, Math.round((ms - whole) * 1e6));

@@ -1,4 +1,4 @@
-// The tracer of a service, as its configuration has it.
+// Tracer of a service from its configuration.
 import type { IdSource } from "../ids/index.ts";
 import type { MetricRegistry } from "../metrics/index.ts";
 import type { Clock } from "../time/index.ts";
@@ -6,17 +6,17 @@ import { createOtlpExporter, createSpanCounts } from "./otlp-exporter.ts";
 import type { TraceResource } from "./otlp-json.ts";
 import { createTracer, type Tracer } from "./tracer.ts";
 
-/** What the tracer of a service is made of. */
+/** Options of {@link createServiceTracer}. */
 export interface ServiceTracerOptions {
   resource: TraceResource;
-  /** The collector; without one spans only carry their ids. */
+  /** URL of the collector; without one spans only have ids. */
   endpoint: string | undefined;
   metrics: MetricRegistry;
   ids: IdSource;
   clock: Clock;
 }
 
-/** Makes the tracer; `shutdown` sends what waits. */
+/** Creates the tracer; `shutdown` sends queued spans. */
 export function createServiceTracer(options: ServiceTracerOptions): Tracer {
   const { resource, endpoint, metrics, ids, clock } = options;
   const exporter =

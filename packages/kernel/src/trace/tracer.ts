@@ -1,12 +1,12 @@
-// Spans: started from a parent or afresh, sampled, and handed to an exporter when they end.
+// Spans: started with or without a parent, sampled, and passed to an exporter when they end.
 import type { IdSource } from "../ids/index.ts";
 import type { Clock } from "../time/index.ts";
 import type { TraceContext } from "./context.ts";
 
-/** What a span may say about itself. */
+/** Value of a span attribute. */
 export type AttributeValue = string | number | boolean | readonly string[];
 
-/** The role of a span in its trace, as OpenTelemetry names it. */
+/** Kind of a span, as in OpenTelemetry. */
 export type SpanKind = "internal" | "server" | "client" | "producer" | "consumer";
 
 /** An ended, sampled span. Times are ms since 1970 with fractions. */
@@ -24,25 +24,25 @@ export interface FinishedSpan {
   readonly statusMessage: string;
 }
 
-/** Something that happened during a span. */
+/** An event during a span. */
 export interface SpanEvent {
   readonly name: string;
   readonly atMs: number;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
 }
 
-/** Takes ended spans. It must neither throw nor wait. */
+/** Receives ended spans. It must neither throw nor block. */
 export interface SpanExporter {
   export(span: FinishedSpan): void;
-  /** Sends what is queued, at most for `timeoutMs`; what is left then is dropped and counted. */
+  /** Sends queued spans for at most `timeoutMs`; the rest is dropped and counted. */
   shutdown(timeoutMs: number): Promise<void>;
 }
 
-/** A span under way. Calls after `end` change nothing. */
+/** A span. Calls after `end` have no effect. */
 export interface Span {
-  /** Its own place in the trace: what the next hop is to be told. */
+  /** Context of the span, to be propagated to the next hop. */
   readonly context: TraceContext;
-  /** A better name, once it is known (the route's pattern, say). */
+  /** Replaces the name, for example by the route's pattern. */
   setName(name: string): void;
   setAttribute(key: string, value: AttributeValue): void;
   addEvent(name: string, attributes?: Readonly<Record<string, AttributeValue>>): void;
@@ -50,11 +50,11 @@ export interface Span {
   end(): void;
 }
 
-/** How a span begins. */
+/** Options of a new span. */
 export interface SpanStart {
   name: string;
   kind?: SpanKind;
-  /** Undefined begins a new trace. */
+  /** If undefined, a new trace starts. */
   parent?: TraceContext | undefined;
   attributes?: Readonly<Record<string, AttributeValue>>;
 }
@@ -62,17 +62,17 @@ export interface SpanStart {
 /** Starts spans. */
 export interface Tracer {
   startSpan(start: SpanStart): Span;
-  /** Ends the exporter, if there is one. */
+  /** Shuts down the exporter, if any. */
   shutdown(timeoutMs: number): Promise<void>;
 }
 
-/** What a tracer is made of. */
+/** Options of {@link createTracer}. */
 export interface TracerOptions {
   ids: IdSource;
   clock: Clock;
-  /** Absent: spans carry their ids on, and record nothing. */
+  /** If absent, spans only propagate their ids. */
   exporter?: SpanExporter | undefined;
-  /** Share of new traces that are sampled, 0 to 1. Default 1. Traces that came from elsewhere keep their decision. */
+  /** Fraction of new traces that are sampled, 0 to 1. Default 1. Traces from elsewhere keep their decision. */
   sampleRatio?: number;
 }
 
@@ -81,7 +81,7 @@ const EVENTS_MAX = 32;
 const VALUE_CHARACTERS_MAX = 4_096;
 const RATIO_DIGITS = 13;
 
-/** Makes a tracer. */
+/** Creates a tracer. */
 export function createTracer(options: TracerOptions): Tracer {
   const { ids, clock, exporter } = options;
   const sampleRatio = options.sampleRatio ?? 1;
@@ -102,10 +102,10 @@ export function createTracer(options: TracerOptions): Tracer {
   };
 }
 
-/** The same answer on every node for one trace id: whether it falls into the sampled share. */
+/** True if a trace id belongs to the sampled fraction; all nodes agree for the same id. */
 export function isSampled(traceId: string, ratio: number): boolean {
   if (ratio >= 1) return true;
-  // The right end of the id is the random one (Trace Context section 3.2.2.3.1); 13 digits are exact in a number.
+  // The right end of the id is random (Trace Context section 3.2.2.3.1); 13 hex digits are exact in a number.
   return Number.parseInt(traceId.slice(-RATIO_DIGITS), 16) < ratio * 16 ** RATIO_DIGITS;
 }
 
@@ -192,7 +192,7 @@ class RecordedSpan implements Span {
     });
   }
 
-  // A stepped calendar clock must not give a span a negative length.
+  // Monotonic, so that a stepped calendar clock cannot cause negative durations.
   #now(): number {
     return this.#startMs + (this.#clock.monotonicMs() - this.#startMonotonicMs);
   }

@@ -1,4 +1,4 @@
-// Backups: what is written, what is restored, and what is refused.
+// Backups: writing, restoring, rejected input.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -66,7 +66,7 @@ function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
 }
 
-test("a restored folder has the same files, byte for byte, readable by its owner only", async (t) => {
+test("a restored folder has identical files, readable only by their owner", async (t) => {
   const base = makeFolder(t);
   const manifest = await write(base);
   assert.deepEqual(manifest.mark, { upTo: 42 });
@@ -93,7 +93,7 @@ test("a restored folder has the same files, byte for byte, readable by its owner
   assert.deepEqual(readdirSync(base).sort(), ["backup", "large.bin", "restored", "small.txt"]);
 });
 
-test("a file is backed up to the length that was asked for, and a shorter one is refused", async (t) => {
+test("a file is backed up to the requested length, and a shorter one is rejected", async (t) => {
   const base = makeFolder(t);
   const source = join(base, "small.txt");
   const part = (name: string, length: number) => {
@@ -150,7 +150,7 @@ const damages: [name: string, damage: (backup: string) => void, message: RegExp]
 ];
 
 for (const [name, damage, message] of damages) {
-  test(`a backup with ${name} is refused and nothing is restored`, async (t) => {
+  test(`a backup with ${name} is rejected and nothing is restored`, async (t) => {
     const base = makeFolder(t);
     await write(base);
     damage(join(base, "backup"));
@@ -166,7 +166,7 @@ for (const [name, damage, message] of damages) {
 
 const paths = ["../out", "/etc/x", "a/../../out", "a//b", "./a", "", "a\\..\\b", "c:x", "a\0b"];
 for (const path of paths) {
-  test(`a manifest with the path ${JSON.stringify(path)} is refused`, async (t) => {
+  test(`a manifest with the path ${JSON.stringify(path)} is rejected`, async (t) => {
     const base = makeFolder(t);
     await write(base);
     editManifest(base, ({ files }) => void (files[0]!.path = path));
@@ -175,7 +175,7 @@ for (const path of paths) {
   });
 }
 
-test("backups of another service, format or data format are refused by name", async (t) => {
+test("backups of another service, format or data format are rejected with the reason", async (t) => {
   const base = makeFolder(t);
   await write(base);
   await assert.rejects(restore(base, { service: "other" }), /is a backup of demo, not of other/);
@@ -185,7 +185,7 @@ test("backups of another service, format or data format are refused by name", as
   await assert.rejects(restore(base), /backup format 2; this version reads format 1/);
 });
 
-test("folders that are in use are never written to", async (t) => {
+test("non-empty folders are never written to", async (t) => {
   const base = makeFolder(t);
   await write(base);
   await assert.rejects(write(base), /backup is not empty/);
@@ -196,7 +196,7 @@ test("folders that are in use are never written to", async (t) => {
   await restore(base);
 });
 
-test("a failed check undoes a restore; too little space is refused before anything is copied", async (t) => {
+test("a failed check undoes a restore; insufficient space is detected before copying", async (t) => {
   const base = makeFolder(t);
   await write(base);
   const check = () => Promise.reject(new Error("not whole"));
@@ -213,7 +213,7 @@ test("a failed check undoes a restore; too little space is refused before anythi
   assert.deepEqual(readdirSync(base).sort(), ["backup", "large.bin", "small.txt"]);
 });
 
-test("a killed backup or restore leaves nothing that passes for whole", async (t) => {
+test("a killed backup or restore leaves no folder that looks complete", async (t) => {
   const base = makeFolder(t);
   await write(base);
   const killHalfway = async (...words: string[]) => {

@@ -1,4 +1,4 @@
-// A program that stops in the middle of a backup or a restore, until it is killed.
+// A program that hangs during a backup or restore until it is killed.
 import { restoreBackup, writeBackup } from "../../src/backup/index.ts";
 
 const [command, folder = "", other = ""] = process.argv.slice(2);

@@ -14,7 +14,7 @@ const accepted: [text: string, host: string | undefined, port: number][] = [
   ["my-host.example.org:80", "my-host.example.org", 80],
 ];
 for (const [text, host, port] of accepted) {
-  test(`reads ${text}, and back from its text`, () => {
+  test(`${text} is parsed, and formatted again`, () => {
     assert.deepEqual(parseAddress(text), { host, port });
     assert.deepEqual(parseAddress(formatAddress({ host, port })), { host, port });
   });
@@ -37,10 +37,10 @@ for (const text of [
   ":8080x",
   "h:80:90",
 ]) {
-  test(`refuses ${JSON.stringify(text)}`, () => assert.equal(parseAddress(text), undefined));
+  test(`${JSON.stringify(text)} is rejected`, () => assert.equal(parseAddress(text), undefined));
 }
 
-test("only addresses of this machine alone are loopback", () => {
+test("only addresses that other machines cannot reach are loopback", () => {
   const answers = [
     "localhost:1",
     "127.9.9.9:1",

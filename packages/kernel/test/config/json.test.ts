@@ -1,15 +1,14 @@
-// The position-aware JSON parser: same values as JSON.parse, places, refusals, bounds.
+// The JSON parser with positions: same values as JSON.parse, positions, errors, limits.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { JsonSyntaxError, parseJson } from "@platform/kernel/config";
-import type { JsonPath } from "@platform/kernel/config";
+import { JsonSyntaxError, parseJson, type JsonPath } from "@platform/kernel/config";
 
 function hasProto(value: unknown): boolean {
   return JSON.stringify(value).includes("__proto__");
 }
 
-test("any JSON document parses to what JSON.parse gives, however it is indented", () => {
+test("JSON documents parse to the same values as with JSON.parse, with any indentation", () => {
   fc.assert(
     fc.property(fc.jsonValue(), fc.constantFrom(0, 2, "\t"), (value, indent) => {
       fc.pre(!hasProto(value));
@@ -20,7 +19,7 @@ test("any JSON document parses to what JSON.parse gives, however it is indented"
   );
 });
 
-test("any text is refused exactly when JSON.parse refuses it", () => {
+test("a text is rejected exactly if JSON.parse rejects it", () => {
   const alphabet = fc.constantFrom(
     ...'{ } [ ] " , : \\ n t u 0 1 - . e E +'.split(" "),
     " ",
@@ -46,15 +45,15 @@ test("any text is refused exactly when JSON.parse refuses it", () => {
         assert.deepEqual(actual, expected.value);
       } catch (error) {
         assert.ok(error instanceof JsonSyntaxError, String(error));
-        // Duplicate keys and overflowing numbers are refused beyond the grammar.
-        if (!/twice|too large/.test(error.message)) assert.equal(expected, undefined, text);
+        // Only duplicate keys and overflowing numbers are additional errors.
+        if (!/duplicate|too large/.test(error.message)) assert.equal(expected, undefined, text);
       }
     }),
     { numRuns: 3000 },
   );
 });
 
-test("values and keys are found at their line and column", () => {
+test("positions of values and keys are their lines and columns", () => {
   const document = parseJson('\ufeff{\n  "a": [1,\n    {"b": "x"}]\n}');
   const place = (path: JsonPath) => document.locateValue(path);
   assert.deepEqual(place([]), { line: 1, column: 2 });
@@ -68,7 +67,7 @@ test("values and keys are found at their line and column", () => {
 });
 
 const refused: [text: string, message: RegExp, line: number, column: number][] = [
-  ['{"a": 1,\n "a": 2}', /"a" is given twice/, 2, 2],
+  ['{"a": 1,\n "a": 2}', /duplicate key "a"/, 2, 2],
   ['{"__proto__": {"x": 1}}', /"__proto__" is not allowed/, 1, 2],
   [String.raw`{"__pr\u006fto__": 1}`, /"__proto__" is not allowed/, 1, 2],
   ["[1,]", /no "," is allowed before "]"/, 1, 3],
@@ -76,12 +75,12 @@ const refused: [text: string, message: RegExp, line: number, column: number][] =
   ["{a: 1}", /expected a key in double quotes/, 1, 2],
   ["[1e999]", /number is too large/, 1, 2],
   ["// note\n1", /expected a value/, 1, 1],
-  ['"abc', /never ends/, 1, 1],
+  ['"abc', /unterminated string/, 1, 1],
   ["01", /expected the end/, 1, 2],
-  ["", /ends too early/, 1, 1],
+  ["", /unexpected end/, 1, 1],
 ];
 for (const [text, message, line, column] of refused) {
-  test(`refuses ${JSON.stringify(text)} at ${line}:${column}`, () => {
+  test(`${JSON.stringify(text)} is rejected at ${line}:${column}`, () => {
     assert.throws(
       () => parseJson(text),
       (error: unknown) => {
@@ -94,7 +93,7 @@ for (const [text, message, line, column] of refused) {
   });
 }
 
-test("depth and length are bounded, and the bound itself is allowed", () => {
+test("depth and length are limited, inclusively", () => {
   const nest = (depth: number) => "[".repeat(depth) + "]".repeat(depth);
   parseJson(nest(64));
   assert.throws(() => parseJson(nest(65)), /nested deeper than 64/);

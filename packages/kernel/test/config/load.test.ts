@@ -1,4 +1,4 @@
-// Configuration from file, environment and flags: precedence, and messages that say what to do.
+// Configuration from file, environment and flags: precedence and error messages.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { z } from "zod";
@@ -86,7 +86,7 @@ function explain(input: Input): string {
   return assert.fail("loaded");
 }
 
-test("without anything, the defaults hold and a missing default file is no error", () => {
+test("without input the defaults apply, and a missing default file is not an error", () => {
   const { config, file, sources } = run({});
   assert.deepEqual(config.addr, { host: undefined, port: 8080 });
   assert.equal(config.workers, "auto");
@@ -94,7 +94,7 @@ test("without anything, the defaults hold and a missing default file is no error
   assert.equal(sources.get("addr"), "default");
 });
 
-test("the environment wins over the file, a flag over both", () => {
+test("the environment overrides the file, and a flag overrides both", () => {
   const files = { "config.json": '{"workers": 1, "dev": true, "proxies": ["a"]}' };
   const fromFile = run({ files });
   assert.equal(fromFile.config.workers, 1);
@@ -121,13 +121,13 @@ test("the environment wins over the file, a flag over both", () => {
   assert.equal(fromFlag.sources.get("workers"), "--workers");
 });
 
-test("of several environment names the first that is set wins, and an empty one is not set", () => {
+test("the first environment variable that is set and not empty is used", () => {
   assert.equal(run({ env: { PORT: "3000" } }).config.addr.port, 3000);
   assert.equal(run({ env: { PORT: "3000", PLATFORM_GATE_ADDR: ":4000" } }).config.addr.port, 4000);
   assert.equal(run({ env: { PORT: "3000", PLATFORM_GATE_ADDR: "" } }).config.addr.port, 3000);
 });
 
-test("a secret is read from the file that its _FILE name points to", () => {
+test("a secret is read from the file in its _FILE variable", () => {
   const files = { "/run/secrets/token": "abcdefgh\n" };
   const env = { PLATFORM_GATE_AUTH_TOKEN_FILE: "/run/secrets/token" };
   assert.equal(run({ env, files }).config.auth_token, "abcdefgh");
@@ -183,7 +183,7 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
   [
     "a file that is no object is refused",
     { files: { "config.json": "[]" } },
-    "config.json:1:1: expected an object with the configuration's keys",
+    "config.json:1:1: expected an object",
   ],
   [
     "an explicit file that is missing is refused",
@@ -220,21 +220,21 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
   ],
 ];
 for (const [name, input, message] of wrong) {
-  test(`refused: ${name}`, () => {
+  test(`rejected: ${name}`, () => {
     const text = explain(input);
     if (typeof message === "string") assert.equal(text, message);
     else assert.match(text, message);
   });
 }
 
-test("several problems come in one message, and their number is bounded", () => {
+test("one message lists several problems, up to a limit", () => {
   const routes = Array.from({ length: 30 }, () => ({ prefix: 1 }));
   const lines = explain({ files: { "config.json": JSON.stringify({ routes }) } }).split("\n");
   assert.equal(lines.length, 11);
   assert.equal(lines.at(-1), "… and 20 more");
 });
 
-test("commands of one and two words are found, with their own options and arguments", () => {
+test("commands of one and two words have their own options and arguments", () => {
   const replay = load({ argv: ["replay", "--shadow", "a", "--", "--b"] });
   assert.ok(replay.kind === "run" && replay.command === "replay");
   assert.deepEqual(
@@ -246,7 +246,7 @@ test("commands of one and two words are found, with their own options and argume
   assert.equal(show.config.workers, "auto");
 });
 
-test("help and version win over everything else on the line", () => {
+test("help and version take precedence over the rest of the line", () => {
   assert.deepEqual(load({ argv: ["--wrong", "--version"] }), {
     kind: "print",
     text: "platform-gate 1.0.0\n",
@@ -259,7 +259,7 @@ test("help and version win over everything else on the line", () => {
   assert.doesNotMatch(help.text, /--addr/);
 });
 
-test("help offers every flag and environment name, and no flag for a secret", () => {
+test("help lists all flags and environment variables, and no flag for a secret", () => {
   const help = load({ argv: ["--help"] });
   assert.ok(help.kind === "print");
   for (const text of [
@@ -275,18 +275,18 @@ test("help offers every flag and environment name, and no flag for a secret", ()
   assert.ok(!help.text.includes("--auth-token"));
 });
 
-test("a misspelt environment name is pointed out, what orchestrators set is not", () => {
+test("a misspelled environment variable causes a warning, variables of orchestrators do not", () => {
   const env = {
     PLATFORM_GATE_WORKER: "1",
     PLATFORM_GATE_SERVICE_HOST: "x",
     PLATFORM_GATE_PORT_80_TCP: "x",
   };
   assert.deepEqual(run({ env }).warnings, [
-    `the environment's PLATFORM_GATE_WORKER is not read by platform-gate; did you mean "PLATFORM_GATE_WORKERS"?`,
+    `the environment variable PLATFORM_GATE_WORKER is not used by platform-gate; did you mean "PLATFORM_GATE_WORKERS"?`,
   ]);
 });
 
-test("nothing can be put into a prototype from any source", () => {
+test("no source can modify a prototype", () => {
   explain({ files: { "config.json": '{"__proto__": {"dev": true}}' } });
   explain({ argv: ["--__proto__", "x"] });
   explain({ argv: ["constructor"] });

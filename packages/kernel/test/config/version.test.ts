@@ -18,7 +18,7 @@ test("the nearest package.json above a module determines its version", (t) => {
   assert.equal(readPackageVersion(moduleUrl), "4.0.0-rc.1");
 });
 
-test("a module outside of any package is an error that names it", () => {
+test("a module outside any package is an error that contains its URL", () => {
   assert.throws(
     () => readPackageVersion("file:///main.ts"),
     /no package\.json above file:\/\/\/main\.ts/,

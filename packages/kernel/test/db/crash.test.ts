@@ -1,4 +1,4 @@
-// A process is killed while it writes: what it had acknowledged is there, and the database opens as if nothing had been.
+// A process killed during writes: acknowledged writes are present and the database opens normally.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -11,7 +11,7 @@ import { openDatabase } from "@platform/kernel/db";
 
 const WRITER = fileURLToPath(new URL("fixtures/writer.ts", import.meta.url));
 
-test("every write that was acknowledged before kill -9 is there afterwards", async (context) => {
+test("all writes acknowledged before kill -9 are present afterwards", async (context) => {
   const folder = mkdtempSync(join(tmpdir(), "kernel-crash-"));
   context.after(() => rmSync(folder, { recursive: true, force: true }));
   for (let round = 1; round <= 2; round += 1) {

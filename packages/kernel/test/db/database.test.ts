@@ -1,4 +1,4 @@
-// One contract for both databases: migrations, transactions, values, errors, bounds.
+// The contract of both databases: migrations, transactions, values, errors, limits.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -91,7 +91,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         .values({ id, owner: `owner of ${id}`, balance, photo: null })
         .execute();
 
-    test("migrations run once, in order, and what they did stays", async () => {
+    test("migrations run once, in order, and persist", async () => {
       const url = await makeUrl();
       const first = open(url);
       assert.deepEqual(await first.migrate(MIGRATIONS.slice(0, 1)), ["0001-accounts"]);
@@ -105,7 +105,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       await second.close();
     });
 
-    test("parts of a service have histories of their own", () =>
+    test("parts of a service have their own histories", () =>
       withDatabase(async (database) => {
         const part: Migration[] = [
           { id: "0001-part", statements: (t) => [`create table part (id ${t.text})`] },
@@ -115,7 +115,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.deepEqual(await database.migrate(MIGRATIONS), []);
       }));
 
-    test("nodes that migrate at the same moment apply each step once", async () => {
+    test("concurrent migrations apply each step once", async () => {
       const url = await makeUrl();
       const nodes = [open(url), open(url), open(url)];
       const applied = await Promise.all(nodes.map((node) => node.migrate(MIGRATIONS)));
@@ -123,7 +123,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       await Promise.all(nodes.map((node) => node.close()));
     });
 
-    test("a step that fails undoes all of its run and names itself", async () => {
+    test("a failed step rolls back all steps and is named in the error", async () => {
       const url = await makeUrl();
       const database = open(url);
       const bad: Migration[] = [
@@ -135,7 +135,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       await database.close();
     });
 
-    test("an older program refuses a newer database", () =>
+    test("an older program rejects a newer database", () =>
       withDatabase(async (database) => {
         await assert.rejects(
           database.migrate(MIGRATIONS.slice(0, 1)),
@@ -143,7 +143,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         );
       }));
 
-    test("a migration that was changed after it ran is refused; its layout may change", () =>
+    test("a changed migration is rejected; its white space may change", () =>
       withDatabase(async (database) => {
         const changed = (text: string): Migration[] => [
           MIGRATIONS[0]!,
@@ -158,7 +158,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.deepEqual(await database.migrate(spaced), []);
       }));
 
-    test("services that share one database keep their own history", () =>
+    test("services that share a database have their own histories", () =>
       withDatabase(async (_database, url) => {
         const other = openDatabase<object>({ url, service: "other" });
         const own: Migration = { id: "0001-x", statements: () => ["create table x (a integer)"] };
@@ -166,7 +166,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         await other.close();
       }));
 
-    test("migration ids out of order or of another form are refused before anything runs", async () => {
+    test("migration ids out of order or of another form are rejected before any step runs", async () => {
       const database = open(await makeUrl());
       const step = (id: string): Migration => ({ id, statements: () => [] });
       await assert.rejects(database.migrate([step("0002-b"), step("0001-a")]), /out of order/);
@@ -175,7 +175,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       await database.close();
     });
 
-    test("integers, text and bytes come back as they went in", () =>
+    test("integers, text and bytes are stored unchanged", () =>
       withDatabase(async (database) => {
         const row = {
           id: "ü\u{1f600}' --",
@@ -206,7 +206,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         );
       }));
 
-    test("updates tell how many rows they changed, returning gives them", () =>
+    test("updates return the number of changed rows, and the rows with returning", () =>
       withDatabase(async (database) => {
         await insert(database, "a");
         await insert(database, "b");
@@ -229,7 +229,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.equal(note!.id, 1);
       }));
 
-    test("violations are told apart and name the columns of a unique one", () =>
+    test("violations are classified, with the columns of a unique violation", () =>
       withDatabase(async (database) => {
         const row = { id: "a", owner: "o", balance: 1, photo: null };
         await database.db.insertInto("accounts").values(row).execute();
@@ -258,7 +258,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         });
       }));
 
-    test("a transaction that throws leaves nothing behind", () =>
+    test("a transaction that throws is rolled back", () =>
       withDatabase(async (database) => {
         await assert.rejects(
           database.transaction(async (trx) => {
@@ -273,7 +273,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.deepEqual(await database.db.selectFrom("accounts").selectAll().execute(), []);
       }));
 
-    test("a savepoint undoes its part alone", () =>
+    test("a savepoint rolls back only its own part", () =>
       withDatabase(async (database) => {
         const trx = await database.db.startTransaction().execute();
         const add = (id: string): Promise<unknown> =>
@@ -291,7 +291,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.deepEqual(rows, [{ id: "a" }]);
       }));
 
-    test("others read the last commit while a transaction is open", () =>
+    test("other readers see the last commit while a transaction is open", () =>
       withDatabase(async (database) => {
         await insert(database, "a", 1);
         await database.transaction(async (trx) => {
@@ -327,7 +327,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.equal(row?.balance, 8);
       }));
 
-    test("a collision is tried again only as often as allowed", () =>
+    test("a conflict is retried only up to the limit", () =>
       withDatabase(async (database) => {
         let runs = 0;
         const collide = database.transaction(
@@ -341,7 +341,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         assert.equal(runs, 3);
       }));
 
-    test("many single writes at once are each stored or refused for themselves", () =>
+    test("concurrent single writes succeed or fail independently", () =>
       withDatabase(async (database) => {
         const results = await Promise.allSettled(
           Array.from({ length: 300 }, (_, index) => insert(database, `${index % 200}`)),
@@ -355,7 +355,7 @@ for (const { kind, skip, start, makeUrl } of kinds) {
       }));
 
     test(
-      "rows can be streamed and the stream left early",
+      "rows can be streamed, and the stream ended early",
       { skip: kind === "postgres" && "streaming from PostgreSQL is not built" },
       () =>
         withDatabase(async (database) => {
@@ -370,14 +370,14 @@ for (const { kind, skip, start, makeUrl } of kinds) {
         }),
     );
 
-    test("the check says whether the database answers", () =>
+    test("the health check reports whether the database responds", () =>
       withDatabase(async (database) => {
         assert.equal(await database.check(), undefined);
         await database.close();
-        assert.match((await database.check())!, /^the database does not answer/);
+        assert.match((await database.check())!, /^the database does not respond/);
       }));
 
-    test("a database that was never asked closes, twice if need be", async () => {
+    test("an unused database can be closed, also twice", async () => {
       const database = open(await makeUrl());
       await database.close();
       await database.close();
@@ -385,10 +385,10 @@ for (const { kind, skip, start, makeUrl } of kinds) {
   });
 }
 
-describe("SQLite alone", () => {
+describe("SQLite only", () => {
   const makePath = (): string => join(folder, `${(files += 1)}`, "own.db");
 
-  test("the file is for its owner only, and the journal is WAL", async () => {
+  test("only the owner can access the file, and the journal mode is WAL", async () => {
     const path = makePath();
     const database = openDatabase<object>({ url: `sqlite:${path}`, service: "test" });
     await sql`create table t (a integer)`.execute(database.db);
@@ -407,7 +407,7 @@ describe("SQLite alone", () => {
     await database.close();
   });
 
-  test("in memory it keeps reads outside of a transaction apart by waiting", async () => {
+  test("in memory, reads outside a transaction wait for it", async () => {
     const database = openDatabase<Tables>({ url: "sqlite::memory:", service: "test" });
     await database.migrate(MIGRATIONS);
     let outside: Promise<unknown[]> | undefined;
@@ -423,7 +423,7 @@ describe("SQLite alone", () => {
     await database.close();
   });
 
-  test("a writer waits for another process no longer than its bound, without blocking the thread", async () => {
+  test("a writer waits for another process up to its timeout, without blocking the thread", async () => {
     const url = `sqlite:${makePath()}`;
     const holder = openDatabase<Tables>({ url, service: "test" });
     await holder.migrate(MIGRATIONS);
@@ -444,7 +444,7 @@ describe("SQLite alone", () => {
     await holder.close();
   });
 
-  test("writers beyond the bound are refused as busy", async () => {
+  test("writers beyond the limit fail with busy", async () => {
     const database = openDatabase<Tables>({
       url: `sqlite:${makePath()}`,
       service: "test",
@@ -461,7 +461,7 @@ describe("SQLite alone", () => {
     await database.close();
   });
 
-  test("more statements than the cache holds still run", async () => {
+  test("more statements than fit in the cache work", async () => {
     const database = openDatabase<object>({
       url: "sqlite::memory:",
       service: "test",
@@ -476,13 +476,13 @@ describe("SQLite alone", () => {
     await database.close();
   });
 
-  test("transactions as SQL text are refused, as nobody would know about them", async () => {
+  test("transactions as SQL statements are rejected", async () => {
     const database = openDatabase<object>({ url: "sqlite::memory:", service: "test" });
-    await assert.rejects(sql`begin`.execute(database.db), /through Kysely/);
+    await assert.rejects(sql`begin`.execute(database.db), /must use Kysely/);
     await database.close();
   });
 
-  test("closing finishes the writes that were accepted", async () => {
+  test("closing completes accepted writes", async () => {
     const url = `sqlite:${makePath()}`;
     const database = openDatabase<Tables>({ url, service: "test" });
     await database.migrate(MIGRATIONS);
@@ -496,7 +496,7 @@ describe("SQLite alone", () => {
     await again.close();
   });
 
-  test("a migration that leaves rows referring to nothing is undone", async () => {
+  test("a migration that violates foreign keys is rolled back", async () => {
     const database = openDatabase<Tables>({ url: "sqlite::memory:", service: "test" });
     await database.migrate(MIGRATIONS);
     await database.db
@@ -505,13 +505,13 @@ describe("SQLite alone", () => {
       .execute();
     await database.db.insertInto("notes").values({ account_id: "a", body: "" }).execute();
     const broken: Migration = { id: "0003-x", statements: () => ["delete from accounts"] };
-    await assert.rejects(database.migrate([...MIGRATIONS, broken]), /1 rows refer to nothing/);
+    await assert.rejects(database.migrate([...MIGRATIONS, broken]), /1 rows violate a foreign key/);
     assert.equal((await database.db.selectFrom("accounts").selectAll().execute()).length, 1);
     await database.close();
   });
 });
 
-test("a database URL of another kind is refused without repeating it", () => {
+test("an unsupported database URL is rejected without repeating it", () => {
   assert.throws(
     () => openDatabase({ url: "mysql://u:secret@h/d", service: "test" }),
     (error: Error) => error instanceof TypeError && !error.message.includes("secret"),

@@ -1,4 +1,4 @@
-// What a power cut cannot take back: strace slows syncs of the log down, or lets them fail, under a real process.
+// Durability after a power failure: strace delays syncs of the log, or makes them fail, in a real process.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ function findStraceSkip(): string | undefined {
   return "needs the Debian package strace";
 }
 
-describe("SQLite on a disk of its own mind", { skip: findStraceSkip() ?? false }, () => {
+describe("SQLite on a slow or failing disk", { skip: findStraceSkip() ?? false }, () => {
   const folder = mkdtempSync(join(tmpdir(), "kernel-durability-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -36,7 +36,7 @@ describe("SQLite on a disk of its own mind", { skip: findStraceSkip() ?? false }
     return { notes: JSON.parse(stdout) as Notes, syncs: syncs.length };
   };
 
-  test("nobody hears of a commit before it is on the disk, and the thread is free meanwhile", async () => {
+  test("a commit is acknowledged only when it is on disk, and does not block the thread", async () => {
     const { notes, syncs } = await run("slow", `delay_enter=${SYNC_MS * 1_000}`, "full");
     assert.deepEqual(notes.refused, []);
     assert.ok(notes.writeMs >= SYNC_MS, `the write took ${notes.writeMs} ms`);
@@ -44,21 +44,21 @@ describe("SQLite on a disk of its own mind", { skip: findStraceSkip() ?? false }
     assert.ok(notes.transactionMs >= SYNC_MS, `the transaction took ${notes.transactionMs} ms`);
     assert.equal(notes.rowsSeen, 3);
     assert.ok(notes.readMs >= SYNC_MS, `the row was shown after ${notes.readMs} ms`);
-    // Three for what came one by one, a few for the migration; thirty at once share.
+    // Three for the sequential writes, a few for the migration; the thirty concurrent ones share.
     assert.ok(syncs >= 4 && syncs < 20, `${syncs} syncs`);
   });
 
-  test("where only a crash of the process is to be survived nobody waits for the disk", async () => {
+  test("with synchronous = normal, writes do not wait for the disk", async () => {
     const { notes, syncs } = await run("lax", `delay_enter=${SYNC_MS * 1_000}`, "normal");
     assert.deepEqual(notes.refused, []);
     assert.equal(notes.rowsSeen, 3);
     assert.equal(syncs, 0);
   });
 
-  test("once a sync has failed nothing is acknowledged or shown any more", async () => {
+  test("after a failed sync no write is acknowledged and no read returns", async () => {
     const { notes } = await run("broken", "error=EIO", "full");
     assert.deepEqual(notes.refused, Array(5).fill("unavailable"));
     assert.equal(notes.rowsSeen, 0);
-    assert.equal(notes.check, "the database does not answer: unavailable");
+    assert.equal(notes.check, "the database does not respond: unavailable");
   });
 });

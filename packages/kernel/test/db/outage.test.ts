@@ -1,4 +1,4 @@
-// PostgreSQL that goes away while it is in use: nothing but the statements in flight fails, and it recovers by itself.
+// Outages of PostgreSQL: only statements in flight fail, and the pool recovers.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -17,7 +17,7 @@ interface Tables {
 
 const RECOVERY_MS_MAX = 20_000;
 
-describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () => {
+describe("outages of PostgreSQL", { skip: findPostgresSkip() ?? false }, () => {
   let cluster: PostgresCluster;
   const opened: Database<Tables>[] = [];
   before(async () => {
@@ -68,7 +68,7 @@ describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () 
   };
 
   for (const mode of ["fast", "immediate"] as const) {
-    test(`${mode} restarts under load fail as unavailable, and writes that were confirmed stay`, async () => {
+    test(`${mode} restarts under load cause only unavailable errors, and acknowledged writes persist`, async () => {
       const broken: Error[] = [];
       const database = await open((error) => broken.push(error));
       const counts = { confirmed: 0, unknown: 0, failures: 0 };
@@ -120,7 +120,7 @@ describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () 
         assert.ok(counts.confirmed >= before + 20, "writes are confirmed again");
         const failed = counts.failures;
         await cluster.restart(mode, async () => {
-          assert.match((await database.check()) ?? "", /does not answer: unavailable/);
+          assert.match((await database.check()) ?? "", /does not respond: unavailable/);
         });
         assert.ok(counts.failures > failed, "the load noticed the outage");
         await waitForRecovery(database);
@@ -141,13 +141,13 @@ describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () 
     });
   }
 
-  // Ends the server's side of every other connection of this database, as a load balancer in between does.
+  // Terminates all other connections of this database on the server, like a load balancer in between.
   const cutConnections = async (url: Database<Tables>): Promise<void> => {
     await sql`select pg_terminate_backend(pid) from pg_stat_activity
       where pid <> pg_backend_pid() and application_name = 'test'`.execute(url.db);
   };
 
-  test("a read whose connection breaks is answered on another one", async () => {
+  test("a read whose connection breaks is repeated on another one", async () => {
     const [database, other] = [await open(), await open()];
     const slow = database.db
       .selectFrom("counters")
@@ -158,7 +158,7 @@ describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () 
     assert.equal((await slow)[0]?.value, 0);
   });
 
-  test("a write whose connection breaks is not repeated, for it may have happened", async () => {
+  test("a write whose connection breaks is not repeated, because it may have been executed", async () => {
     const [database, other] = [await open(), await open()];
     const slow = database.db
       .updateTable("counters")
@@ -171,7 +171,7 @@ describe("PostgreSQL that goes away", { skip: findPostgresSkip() ?? false }, () 
     assert.equal(await read(database), 0);
   });
 
-  test("a transaction whose connection breaks before its commit runs again from its start", async () => {
+  test("a transaction whose connection breaks before its commit is repeated", async () => {
     const [database, other] = [await open(), await open()];
     let runs = 0;
     await database.transaction(async (trx) => {

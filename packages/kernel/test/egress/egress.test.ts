@@ -1,4 +1,4 @@
-// The guard against reaching into the own network, with real servers on this machine and names made up for the test.
+// Guarded outgoing requests, with real servers on this machine and host names defined by the test.
 import assert from "node:assert/strict";
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -69,7 +69,7 @@ describe("addresses", () => {
     for (const address of refused) assert.equal(policy.isAllowed(address), false, address);
   });
 
-  test("an opened network is allowed and its neighbours are not", () => {
+  test("an allowed network is accepted and adjacent ones are not", () => {
     const policy = createAddressPolicy(["10.1.0.0/16", "fd00:1::/32", "127.0.0.1"]);
     for (const address of ["10.1.255.1", "fd00:1::5", "127.0.0.1", "::ffff:10.1.0.1"]) {
       assert.equal(policy.isAllowed(address), true, address);
@@ -82,7 +82,7 @@ describe("addresses", () => {
     }
   });
 
-  test("a mapped address is judged as the IPv4 address that it carries", () => {
+  test("a mapped address counts as its IPv4 address", () => {
     const policy = createAddressPolicy();
     fc.assert(
       fc.property(fc.ipV4(), (address) => {
@@ -92,8 +92,8 @@ describe("addresses", () => {
   });
 });
 
-describe("calls", () => {
-  test("a call carries method, headers and body, and its answer comes back", async () => {
+describe("requests", () => {
+  test("method, headers and body are sent, and the response is returned", async () => {
     const port = await serve((request, response) => {
       let body = "";
       request.setEncoding("utf8").on("data", (text: string) => (body += text));
@@ -112,7 +112,7 @@ describe("calls", () => {
     assert.equal(await answer.text(), "POST 1 grüße");
   });
 
-  test("private addresses are refused however they are written", async () => {
+  test("private addresses are rejected in any notation", async () => {
     let asked = 0;
     const port = await serve((_request, response) => {
       asked += 1;
@@ -135,7 +135,7 @@ describe("calls", () => {
     assert.equal(asked, 0);
   });
 
-  test("one private address among public ones refuses the call", async () => {
+  test("one private address among public ones rejects the request", async () => {
     const guarded = createEgress({
       resolve: async () => [
         { address: "93.184.216.34", family: 4 },
@@ -145,7 +145,7 @@ describe("calls", () => {
     await failsAs(guarded("http://mixed.example/"), "address_not_allowed");
   });
 
-  test("a name that changes its address after the check is still called where it was checked", async () => {
+  test("a request uses the checked address even if the name resolves to another one afterwards", async () => {
     const port = await serve((_request, response) => response.end("first"));
     let asked = 0;
     const guarded = open({
@@ -161,7 +161,7 @@ describe("calls", () => {
     await failsAs(guarded(url), "address_not_allowed");
   });
 
-  test("redirects are handed back and not followed", async () => {
+  test("redirects are returned and not followed", async () => {
     let asked = 0;
     const port = await serve((_request, response) => {
       asked += 1;
@@ -172,7 +172,7 @@ describe("calls", () => {
     assert.equal(asked, 1);
   });
 
-  test("other schemes, credentials in URLs and unknown names are refused", async () => {
+  test("other schemes, credentials in URLs and unknown names are rejected", async () => {
     const guarded = open({ resolve: async () => [] });
     for (const url of ["file:///etc/passwd", "ftp://a/", "data:,x", "no url", "http://u:p@a/"]) {
       await failsAs(guarded(url), "url_not_allowed");
@@ -186,7 +186,7 @@ describe("calls", () => {
     await failsAs(throwing("http://nowhere.example/"), "unresolvable");
   });
 
-  test("an answer of the greatest length is read and one byte more is refused", async () => {
+  test("a response of the maximum size is accepted, one byte more is rejected", async () => {
     const port = await serve((request, response) =>
       response.end("x".repeat(Number(request.url!.slice(1)))),
     );
@@ -195,7 +195,7 @@ describe("calls", () => {
     await failsAs(guarded(`http://127.0.0.1:${port}/1001`), "answer_too_large");
   });
 
-  test("a compressed answer is refused", async () => {
+  test("a compressed response is rejected", async () => {
     const port = await serve((request, response) => {
       assert.equal(request.headers["accept-encoding"], "identity");
       response.writeHead(200, { "Content-Encoding": "gzip" }).end(gzipSync("x".repeat(100_000)));
@@ -203,7 +203,7 @@ describe("calls", () => {
     await failsAs(open()(`http://127.0.0.1:${port}/`), "answer_encoded");
   });
 
-  test("the time bound covers resolving, waiting and a body that trickles", async () => {
+  test("the timeout covers resolution, waiting and slow bodies", async () => {
     const port = await serve((request, response) => {
       if (request.url === "/silent") return;
       response.write("x");
@@ -219,7 +219,7 @@ describe("calls", () => {
     );
   });
 
-  test("the caller's signal ends a call, and a closed port is unreachable", async () => {
+  test("the caller's signal aborts a request, and a closed port is unreachable", async () => {
     const port = await serve(() => {});
     const abort = new AbortController();
     const call = open()(`http://127.0.0.1:${port}/`, { signal: abort.signal });
@@ -228,7 +228,7 @@ describe("calls", () => {
     await failsAs(open()("http://127.0.0.1:1/"), "unreachable");
   });
 
-  test("calls beyond the bound are refused at once, and room is made again", async () => {
+  test("requests beyond the limit fail immediately, until others have ended", async () => {
     const waiting: (() => void)[] = [];
     const port = await serve((_request, response) => waiting.push(() => response.end("ok")));
     const guarded = open({ callsMax: 2 });

@@ -1,17 +1,17 @@
-// Problem documents: what callers are told, and what they are not.
+// Problem documents: content for callers, and hidden details.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   PlatformError,
   createRetryLaterError,
   createUnauthorizedError,
-  errorTable,
+  ERROR_TABLE,
   getProblemHeaders,
   isErrorCode,
   toProblem,
 } from "@platform/kernel/errors";
 
-test("a problem has the RFC 9457 members, the platform's own and the error's fields", () => {
+test("a problem has the members of RFC 9457, those of the platform and the error's fields", () => {
   const error = new PlatformError("conflict", "The prefix /a is taken.", {
     fields: { prefix: "/a" },
   });
@@ -28,7 +28,7 @@ test("a problem has the RFC 9457 members, the platform's own and the error's fie
   });
 });
 
-test("an unknown error tells nothing of itself", () => {
+test("an unknown error reveals no details", () => {
   for (const thrown of [new Error("password=hunter2"), "hunter2", null, { a: "hunter2" }]) {
     const text = JSON.stringify(toProblem(thrown));
     assert.ok(!text.includes("hunter2"), text);
@@ -37,7 +37,7 @@ test("an unknown error tells nothing of itself", () => {
   }
 });
 
-test("fields cannot replace a standard member", () => {
+test("fields cannot override a standard member", () => {
   const problem = toProblem(
     new PlatformError("gone", "x", { fields: { status: 200, code: "ok" } }),
   );
@@ -45,14 +45,14 @@ test("fields cannot replace a standard member", () => {
   assert.equal(problem.code, "gone");
 });
 
-test("a cause is kept but never shown", () => {
+test("a cause is kept but not sent", () => {
   const error = new PlatformError("unavailable", "Later.", { cause: new Error("inner") });
   assert.equal((error.cause as Error).message, "inner");
   assert.ok(!JSON.stringify(toProblem(error)).includes("inner"));
 });
 
-test("401 carries a challenge, 429 and 503 carry Retry-After", () => {
-  for (const [code, kind] of Object.entries(errorTable)) {
+test("401 has a challenge, 429 and 503 have Retry-After", () => {
+  for (const [code, kind] of Object.entries(ERROR_TABLE)) {
     assert.ok(isErrorCode(code));
     const headers = getProblemHeaders(new PlatformError(code));
     assert.equal("WWW-Authenticate" in headers, kind.status === 401, code);
@@ -66,7 +66,7 @@ test("401 carries a challenge, 429 and 503 carry Retry-After", () => {
   assert.equal(getProblemHeaders(later)["RateLimit"], "x");
 });
 
-test("codes are a closed list that inherited names do not join", () => {
+test("inherited property names are not codes", () => {
   assert.ok(!isErrorCode("constructor"));
   assert.ok(!isErrorCode("__proto__"));
 });

@@ -15,7 +15,7 @@ function makeFile(name: string): string {
   return path;
 }
 
-// Counts what is opened and closed of real files.
+// The cache of open files, with counted opens and closes of real files.
 function createSet(filesMax: number) {
   const counts = { opened: 0, closed: 0 };
   const files = new OpenFiles<FileHandle>({
@@ -48,7 +48,7 @@ async function settle(done: () => boolean): Promise<void> {
   assert.ok(done());
 }
 
-test("a file stays open for the next user, also for those who ask while it is being opened", async () => {
+test("a file stays open and is shared, also while it is being opened", async () => {
   const { files, counts } = createSet(4);
   const path = makeFile("one");
   const leases = await Promise.all([files.use(path), files.use(path), files.use(path)]);
@@ -61,7 +61,7 @@ test("a file stays open for the next user, also for those who ask while it is be
   assert.deepEqual(counts, { opened: 1, closed: 1 });
 });
 
-test("past the bound the file that was not used for longest is closed", async () => {
+test("beyond the limit the least recently used file is closed", async () => {
   const { files, counts } = createSet(2);
   const [a, b, c] = [makeFile("a"), makeFile("b"), makeFile("c")];
   await useBriefly(files, a);
@@ -78,7 +78,7 @@ test("past the bound the file that was not used for longest is closed", async ()
   await files.close();
 });
 
-test("files in use are never closed; when they are released the bound holds again", async () => {
+test("files in use are never closed; the limit applies again on release", async () => {
   const { files, counts } = createSet(1);
   const paths = ["d", "e", "f", "g"].map(makeFile);
   const leases = await Promise.all(paths.map((path) => files.use(path)));
@@ -96,7 +96,7 @@ test("files in use are never closed; when they are released the bound holds agai
   await files.close();
 });
 
-test("a forgotten file is opened anew for the next user, and the old one closed after its last", async () => {
+test("a forgotten file is reopened, and the old one closed when it is released", async () => {
   const { files, counts } = createSet(4);
   const path = makeFile("before");
   const [first, second] = [await files.use(path), await files.use(path)];
@@ -116,7 +116,7 @@ test("a forgotten file is opened anew for the next user, and the old one closed 
   assert.deepEqual(counts, { opened: 2, closed: 2 });
 });
 
-test("a file that cannot be opened is refused to all who wait, and tried again for the next", async () => {
+test("an open error is reported to all waiting calls, and the next call tries again", async () => {
   const { files } = createSet(4);
   const path = join(folder, "late");
   const refused = await Promise.allSettled([files.use(path), files.use(path)]);
@@ -130,7 +130,7 @@ test("a file that cannot be opened is refused to all who wait, and tried again f
   await files.close();
 });
 
-test("a user may open a file in another way", async () => {
+test("a call can override how a file is opened", async () => {
   const { files } = createSet(4);
   const path = join(folder, "made");
   const lease = await files.use(path, (made) => openHandle(made, "wx+"));
@@ -140,7 +140,7 @@ test("a user may open a file in another way", async () => {
   await files.close();
 });
 
-test("closing waits for what is idle, and leaves what is in use to its last user", async () => {
+test("closing waits for idle files, and closes others on release", async () => {
   const { files, counts } = createSet(4);
   const idle = makeFile("idle");
   await useBriefly(files, idle);
@@ -153,7 +153,7 @@ test("closing waits for what is idle, and leaves what is in use to its last user
   await settle(() => counts.closed === 2);
 });
 
-test("a close that fails is nobody's error", async () => {
+test("errors of closing are ignored", async () => {
   const files = new OpenFiles({
     filesMax: 1,
     open: (path) => Promise.resolve(path),

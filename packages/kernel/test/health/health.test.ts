@@ -1,4 +1,4 @@
-// Health: the two probes' answers in every state, with checks that pass, fail, throw and hang.
+// Health: responses of both probes in all states, with checks that pass, fail, throw and hang.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { HealthRegistry, type HealthOptions } from "@platform/kernel/health";
@@ -7,7 +7,7 @@ const make = (more: Partial<HealthOptions> = {}): HealthRegistry =>
   new HealthRegistry({ service: "gate", version: "1.0.0", reuseMs: 0, ...more });
 const UP = { status: 200, body: { status: "UP", service: "gate", version: "1.0.0" } };
 
-test("a starting service is alive but not ready, and says why", async () => {
+test("a starting service is alive but not ready, with the reason", async () => {
   const health = make();
   assert.deepEqual(health.live(), UP);
   assert.deepEqual(await health.ready(), {
@@ -21,13 +21,13 @@ test("a starting service is alive but not ready, and says why", async () => {
   });
 });
 
-test("a ready service without checks answers 200", async () => {
+test("a ready service without checks returns 200", async () => {
   const health = make();
   health.setState("ready");
   assert.deepEqual(await health.ready(), UP);
 });
 
-test("a draining service is alive, not ready, and never becomes ready again", async () => {
+test("a draining service is alive and permanently not ready", async () => {
   const health = make();
   health.setState("draining");
   health.setState("ready");
@@ -36,7 +36,7 @@ test("a draining service is alive, not ready, and never becomes ready again", as
   assert.equal((await health.ready()).status, 503);
 });
 
-test("one failing check makes the service unready and every check is listed", async () => {
+test("one failing check makes the service unready, and all checks are listed", async () => {
   const health = make();
   health.setState("ready");
   health.addCheck("db", () => undefined);
@@ -49,7 +49,7 @@ test("one failing check makes the service unready and every check is listed", as
   assert.deepEqual(await health.ready(), UP);
 });
 
-test("what a check throws is told inside and withheld outside", async () => {
+test("errors of checks are reported internally and not sent", async () => {
   const told: unknown[] = [];
   const health = make({ onCheckError: (name, error) => told.push([name, String(error)]) });
   health.setState("ready");
@@ -62,7 +62,7 @@ test("what a check throws is told inside and withheld outside", async () => {
   assert.deepEqual(told, [["db", "Error: password wrong for postgres://u:secret@h"]]);
 });
 
-test("a hanging check is cut off at its bound and its signal fires", async () => {
+test("a hanging check is aborted at its timeout", async () => {
   const health = make({ checkTimeoutMs: 5 });
   health.setState("ready");
   let aborted = false;
@@ -71,7 +71,7 @@ test("a hanging check is cut off at its bound and its signal fires", async () =>
     return new Promise(() => {});
   });
   const answer = await health.ready();
-  assert.equal(answer.body.checks?.["db"]?.detail, "no answer within 5 ms");
+  assert.equal(answer.body.checks?.["db"]?.detail, "no response within 5 ms");
   assert.equal(aborted, true);
 });
 
@@ -93,9 +93,9 @@ test("probes within the reuse time share one round of checks", async () => {
   assert.equal(runs, 2);
 });
 
-test("a second check of one name, or the reserved one, is refused", () => {
+test("duplicate and reserved check names are rejected", () => {
   const health = make();
   health.addCheck("db", () => undefined);
-  assert.throws(() => health.addCheck("db", () => undefined), /exists already/);
-  assert.throws(() => health.addCheck("lifecycle", () => undefined), /exists already/);
+  assert.throws(() => health.addCheck("db", () => undefined), /duplicate/);
+  assert.throws(() => health.addCheck("lifecycle", () => undefined), /duplicate/);
 });

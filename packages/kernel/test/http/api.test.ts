@@ -1,4 +1,4 @@
-// The API glue, asked over real sockets: operations, guard, errors, legacy paths, observability, documentation.
+// APIs over real sockets: operations, guard, errors, legacy paths, observability, documentation.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { connect } from "node:net";
@@ -162,7 +162,7 @@ describe("an API", () => {
     return (await answer.json()) as Record<string, unknown>;
   };
 
-  test("an operation gets checked input and answers with its status and headers", async () => {
+  test("an operation receives validated input and responds with its status and headers", async () => {
     const answer = await post('{"name":"ann","extra":1}');
     assert.equal(answer.status, 201);
     assert.equal(answer.headers.get("location"), "/api/v1/users/7");
@@ -171,7 +171,7 @@ describe("an API", () => {
     assert.deepEqual(await found.json(), { id: "12", verbose: "yes" });
   });
 
-  test("wrong input is a 400 that lists every fault with its place", async () => {
+  test("invalid input is a 400 that lists all errors by location", async () => {
     const answer = await post('{"name":"","age":"x"}');
     assert.equal(answer.status, 400);
     const problem = await problemOf(answer);
@@ -197,7 +197,7 @@ describe("an API", () => {
     assert.equal(both["instance"], "/api/v1/users/x");
   });
 
-  test("a body that is missing, no JSON, of another type or not UTF-8 is refused", async () => {
+  test("a body that is missing, invalid JSON, of another type or not UTF-8 is rejected", async () => {
     const cases: [answer: Response, status: number, code: string][] = [
       [await post(""), 400, "validation_failed"],
       [await post("{"), 400, "bad_request"],
@@ -227,7 +227,7 @@ describe("an API", () => {
     assert.equal(typed.status, 201);
   });
 
-  test("a body beyond the bound is 413, whether it was announced or streamed", async () => {
+  test("a body beyond the limit is 413, with declared length or streamed", async () => {
     assert.equal((await post(`{"name":"${"x".repeat(189)}"}`)).status, 201);
     assert.equal((await post(`{"name":"${"x".repeat(190)}"}`)).status, 413);
     const streamed = await ask("/api/v1/users", {
@@ -242,7 +242,7 @@ describe("an API", () => {
     assert.equal((await ask("/api/v1/files/a", { method: "PUT", body: "123456789" })).status, 413);
   });
 
-  test("a body that ends early is the client's fault, not an error of the service", async () => {
+  test("an incomplete body is a client error", async () => {
     const before = lines.length;
     const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
     socket.write(
@@ -255,14 +255,14 @@ describe("an API", () => {
     assert.equal(lines[before]?.["level"], "info");
   });
 
-  test("names of Object.prototype in a body or query are only data", async () => {
+  test("names of Object.prototype in a body or query are plain data", async () => {
     const answer = await post('{"__proto__":{"polluted":1},"constructor":2,"name":"a"}');
     assert.deepEqual(await answer.json(), { id: "7", user: { name: "a" } });
     assert.equal((await ask("/api/v1/users/1?__proto__=x&toString=y")).status, 200);
     assert.equal(({} as { polluted?: number }).polluted, undefined);
   });
 
-  test("the guard keeps callers out with 401, the operation's own check with 403", async () => {
+  test("the guard rejects callers with 401, the operation's check with 403", async () => {
     const stranger = await ask("/api/v1/users/1", {}, "wrong");
     assert.equal(stranger.status, 401);
     assert.equal(stranger.headers.get("www-authenticate"), "Bearer");
@@ -276,17 +276,17 @@ describe("an API", () => {
     }
   });
 
-  test("an unauthenticated caller learns nothing of a body's faults", async () => {
+  test("unauthenticated callers receive no validation errors", async () => {
     const answer = await fetch(`${listener.url}/api/v1/users`, { method: "POST", body: "{" });
     assert.equal(answer.status, 401);
   });
 
-  test("the more specific path wins, and its other methods fall to the general one", async () => {
+  test("the more specific path wins, and its missing methods are taken from the general one", async () => {
     assert.equal(await (await ask("/api/v1/users/me")).text(), "anonymous");
     assert.equal((await ask("/api/v1/users/me", { method: "DELETE" })).status, 204);
   });
 
-  test("an unknown path is 404, a wrong method 405 with Allow, OPTIONS tells the methods", async () => {
+  test("an unknown path is 404, a wrong method 405 with Allow, OPTIONS lists the methods", async () => {
     const missing = await ask("/api/v1/nothing?token=secret");
     assert.equal(missing.status, 404);
     const problem = await problemOf(missing);
@@ -300,7 +300,7 @@ describe("an API", () => {
     assert.equal(options.headers.get("allow"), "POST, OPTIONS");
   });
 
-  test("HEAD answers as GET without a body", async () => {
+  test("HEAD responds like GET without a body", async () => {
     const answer = await ask("/api/v1/users/1", { method: "HEAD" });
     assert.equal(answer.status, 200);
     assert.equal(await answer.text(), "");
@@ -311,7 +311,7 @@ describe("an API", () => {
     assert.equal((await ask("/api/v2/users/12")).status, 404);
   });
 
-  test("an unexpected error is a 500 that tells nothing, and a log line that tells all", async () => {
+  test("an unexpected error is a 500 without details, and a log line with details", async () => {
     const answer = await ask("/api/v1/broken");
     assert.equal(answer.status, 500);
     const text = await answer.text();
@@ -321,7 +321,7 @@ describe("an API", () => {
     assert.equal(line["trace_id"], (JSON.parse(text) as { trace_id: string }).trace_id);
   });
 
-  test("every answer forbids sniffing, framing and caching", async () => {
+  test("all responses forbid sniffing, framing and caching", async () => {
     for (const path of ["/api/v1/users/1", "/healthz", "/nothing"]) {
       const { headers } = await ask(path);
       assert.equal(headers.get("x-content-type-options"), "nosniff");
@@ -331,7 +331,7 @@ describe("an API", () => {
     }
   });
 
-  test("probes follow the health registry and need no credentials", async () => {
+  test("probes reflect the health registry and require no credentials", async () => {
     const up = { status: "UP", service: "demo", version: "2.0.0" };
     assert.deepEqual(await (await ask("/healthz", {}, "")).json(), up);
     assert.equal((await ask("/readyz", {}, "")).status, 503);
@@ -339,7 +339,7 @@ describe("an API", () => {
     assert.deepEqual(await (await ask("/readyz", {}, "")).json(), up);
   });
 
-  test("requests are counted by pattern, never by path", async () => {
+  test("requests are counted by pattern, not by path", async () => {
     await ask("/api/v1/users/424242");
     await ask("/random/path");
     const answer = await ask("/metrics");
@@ -353,7 +353,7 @@ describe("an API", () => {
     assert.ok(!text.includes("424242") && !text.includes("random"));
   });
 
-  test("a trace that comes in goes on: span, log line and problem share its id", async () => {
+  test("a trace is continued: span, log line and problem share its id", async () => {
     const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
     const headers = { traceparent: `00-${traceId}-00f067aa0ba902b7-01`, tracestate: "v=1" };
     const answer = await ask("/api/v1/users/x?secret=1", { headers });
@@ -402,7 +402,7 @@ describe("an API", () => {
     }
   });
 
-  test("the documentation page holds what its own policy allows and nothing from elsewhere", async () => {
+  test("the documentation page complies with its own policy and loads no external resources", async () => {
     const answer = await ask("/api/docs");
     const html = await answer.text();
     const policy = answer.headers.get("content-security-policy")!;
@@ -415,7 +415,7 @@ describe("an API", () => {
     assert.ok(!/(?:src|href)="https?:/.test(html) && !script.includes("innerHTML"));
   });
 
-  test("an operation defined twice is refused when the API is put together", () => {
+  test("a duplicate route is rejected when the API is created", () => {
     const twice = defineRoute({ method: "GET", path: "/healthz", summary: "", handle: () => "" });
     assert.throws(
       () =>
@@ -430,12 +430,12 @@ describe("an API", () => {
           tracer: createTracer({ ids: createIdSource(), clock: systemClock }),
           clock: systemClock,
         }),
-      /GET \/healthz is defined twice/,
+      /duplicate route: GET \/healthz/,
     );
   });
 });
 
-test("a handler learns that its client has gone", async () => {
+test("the signal of a handler is aborted when its client disconnects", async () => {
   let gone: Promise<unknown> | undefined;
   let arrived = (): void => {};
   const arrival = new Promise<void>((resolve) => (arrived = resolve));
@@ -475,13 +475,13 @@ describe("entity tags", () => {
   const tag = createEtag("a");
   const headers = (name: string, value: string): Headers => new Headers({ [name]: value });
 
-  test("the same content has the same tag, other content another", () => {
+  test("equal content has the same tag, other content a different one", () => {
     assert.equal(createEtag("a"), tag);
     assert.notEqual(createEtag("b"), tag);
     assert.match(tag, /^"[\w-]{22}"$/);
   });
 
-  test("If-Match lets pass what is current and refuses the rest with 412", () => {
+  test("If-Match accepts the current tag and rejects others with 412", () => {
     requireIfMatch(new Headers(), tag);
     requireIfMatch(headers("if-match", `"x", ${tag}`), tag);
     requireIfMatch(headers("if-match", "*"), tag);
@@ -509,7 +509,7 @@ describe("entity tags", () => {
   });
 });
 
-describe("paging", () => {
+describe("pagination", () => {
   const letters: PagedList<string, string> = {
     key: z.string(),
     keyOf: (letter) => letter,
@@ -517,7 +517,7 @@ describe("paging", () => {
       ["a", "b", "c"].filter((letter) => letter > after).slice(0, limit),
   };
 
-  test("a page's cursor leads to the rest, the last page has none", async () => {
+  test("the cursor of a page returns the next one; the last page has no cursor", async () => {
     const first = await readPage({ limit: 2 }, letters);
     assert.deepEqual(first.items, ["a", "b"]);
     const rest = await readPage({ limit: 2, cursor: first.next_cursor! }, letters);
@@ -525,7 +525,7 @@ describe("paging", () => {
     assert.equal((await readPage({ limit: 3 }, letters)).next_cursor, null);
   });
 
-  test("a cursor from elsewhere is the caller's 400", async () => {
+  test("an invalid cursor is a 400", async () => {
     for (const text of ["", "%%%", "null", '["x",1]', "[1]", "[]"]) {
       const cursor = Buffer.from(text).toString("base64url");
       await assert.rejects(
@@ -535,7 +535,7 @@ describe("paging", () => {
     }
   });
 
-  test("the limit is a whole number from 1 to 200, 50 if not given", () => {
+  test("the limit is an integer from 1 to 200, 50 by default", () => {
     assert.equal(pageQuery.parse({}).limit, 50);
     assert.equal(pageQuery.parse({ limit: "200" }).limit, 200);
     for (const limit of ["0", "201", "-1", "1.5", "", "x", ["1", "2"]]) {

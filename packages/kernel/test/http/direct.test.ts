@@ -1,4 +1,4 @@
-// Direct operations: the short way over node's own objects answers as the router does, for good and bad requests.
+// Direct operations behave like routed ones, for good and bad requests.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
@@ -96,7 +96,7 @@ const cases: [name: string, status: number, headers: string[], body: string | Bu
   ["a bug of the operation", 500, [...json, ...token], '{"text":"bug"}'],
 ];
 
-test("the short way and the router answer, log and count alike", async (t) => {
+test("direct and routed requests have the same responses, logs and metrics", async (t) => {
   const { ask, lines, direct, metrics } = await start(t);
   for (const [name, status, headers, body] of cases) {
     direct.length = lines.length = 0;
@@ -122,7 +122,7 @@ test("the short way and the router answer, log and count alike", async (t) => {
   assert.match(await metrics.render(), counted);
 });
 
-test("what is not plainly a direct operation is the router's: other methods, too much, no declared length", async (t) => {
+test("the router handles other methods, larger bodies and bodies without declared length", async (t) => {
   const { ask, direct } = await start(t);
   const long = JSON.stringify({ text: "x".repeat(64) });
   const headers = [...json, ...token];
@@ -138,7 +138,7 @@ test("what is not plainly a direct operation is the router's: other methods, too
   assert.deepEqual(direct, ["/api/notes"]);
 });
 
-test("a client that goes away in the middle of its body ends its request", async (t) => {
+test("a client that disconnects during its body ends its request", async (t) => {
   const { lines, port } = await start(t);
   const socket = connect(port, "127.0.0.1");
   const head = ["POST /api/v1/notes HTTP/1.1", "Host: localhost", "Content-Length: 50"];

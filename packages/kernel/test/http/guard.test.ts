@@ -1,4 +1,4 @@
-// The bearer guard: tokens in, callers or problems out; without credentials, this machine only.
+// The bearer guard: tokens, rejected callers, and access from this machine without credentials.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PlatformError } from "@platform/kernel/errors";
@@ -22,7 +22,7 @@ const failureOf = async (work: () => unknown): Promise<PlatformError> => {
   return assert.fail("expected to be kept out");
 };
 
-test("the static token opens from anywhere, the scheme's case does not matter", async () => {
+test("the static token is accepted from anywhere, with any case of the scheme", async () => {
   const guard = createBearerGuard(
     createTokenVerifier({ clock: systemClock, staticTokens: ["t0k"] }),
   );
@@ -31,7 +31,7 @@ test("the static token opens from anywhere, the scheme's case does not matter", 
   }
 });
 
-test("a missing, foreign or wrong credential is 401 with the challenge that RFC 6750 gives it", async () => {
+test("missing, foreign and invalid credentials are 401 with the challenge of RFC 6750", async () => {
   const guard = createBearerGuard(
     createTokenVerifier({ clock: systemClock, staticTokens: ["t0k"] }),
   );
@@ -45,7 +45,7 @@ test("a missing, foreign or wrong credential is 401 with the challenge that RFC 
   }
 });
 
-test("keys that cannot be had are our fault: 503 with Retry-After, also when they were waited for", async () => {
+test("unavailable keys are 503 with Retry-After, immediately or after waiting", async () => {
   const verdict: Verdict = { kind: "refused", code: "keys_unavailable", detail: "later" };
   const verifiers: TokenVerifier[] = [
     { verify: () => verdict },
@@ -59,7 +59,7 @@ test("keys that cannot be had are our fault: 503 with Retry-After, also when the
   }
 });
 
-test("with no credential configured, programs on this machine are the operator and others are told why not", async () => {
+test("without configured credentials, local programs are the operator and others are rejected with the reason", async () => {
   const guard = createBearerGuard(undefined);
   const local = requestWith({ host: "localhost:1" }, "127.0.0.1");
   assert.deepEqual(await guard(local), { kind: "operator" });

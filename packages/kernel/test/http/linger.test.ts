@@ -1,4 +1,4 @@
-// Answers that come before the body is through: the client, however slow, gets to read them, within bounds.
+// Responses before the end of the request body: slow clients can still read them, within limits.
 import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
@@ -7,7 +7,7 @@ import { listenHttp } from "@platform/kernel/http";
 
 const MEBIBYTE = Buffer.alloc(1_048_576, "x");
 
-/** A listener that answers 413 without reading, and what it was asked for. */
+/** A listener that responds with 413 without reading, and its requests. */
 async function listen(t: TestContext, closes: boolean, lingerMs?: number) {
   const asked: string[] = [];
   const listener = await listenHttp({
@@ -26,7 +26,7 @@ async function listen(t: TestContext, closes: boolean, lingerMs?: number) {
 }
 
 function open(port: number) {
-  // Goes on sending behind the end of what it reads, as clients do that write and read apart.
+  // Continues to send after the end of the response, like clients that read and write independently.
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   const seen = { text: "", error: undefined as NodeJS.ErrnoException | undefined };
   socket.setEncoding("utf8").on("data", (chunk: string) => (seen.text += chunk));
@@ -41,7 +41,7 @@ async function untilAnswered(socket: Socket): Promise<void> {
 
 for (const closes of [true, false]) {
   const form = closes ? "an answer that closes" : "an answer that leaves the body unread";
-  test(`${form} is read by a client that sends slowly, and nothing is reset`, async (t) => {
+  test(`${form} is read by a client that sends slowly, without a reset`, async (t) => {
     const { port } = await listen(t, closes);
     const { socket, seen, closed } = open(port);
     socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${12 * MEBIBYTE.length}\r\n\r\n`);
@@ -57,7 +57,7 @@ for (const closes of [true, false]) {
   });
 }
 
-test("a client that never ends is cut off after the time to linger", async (t) => {
+test("a client that keeps the connection open is disconnected after the linger time", async (t) => {
   const { port } = await listen(t, true, 300);
   const { socket, seen, closed } = open(port);
   socket.write("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n");
@@ -70,7 +70,7 @@ test("a client that never ends is cut off after the time to linger", async (t) =
   assert.ok(tookMs > 250 && tookMs < 4_000, String(tookMs));
 });
 
-test("a client that sends without end is cut off after 16 MiB", async (t) => {
+test("a client that keeps sending is disconnected after 16 MiB", async (t) => {
   const { port } = await listen(t, true, 60_000);
   const { socket, closed } = open(port);
   socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${1_000 * MEBIBYTE.length}\r\n\r\n`);
@@ -79,11 +79,11 @@ test("a client that sends without end is cut off after 16 MiB", async (t) => {
     if (!socket.write(MEBIBYTE))
       await Promise.race([new Promise((resolve) => socket.once("drain", resolve)), closed]);
   }
-  // What comes before somebody looks, and what the two sockets' buffers hold, is on top.
+  // Plus the bytes received between polls and in the buffers of both sockets.
   assert.ok(sent >= 16 && sent < 1_000, String(sent));
 });
 
-test("a request behind one whose answer closes is not run", async (t) => {
+test("a request after a response that closes the connection is not handled", async (t) => {
   const { port, asked } = await listen(t, true);
   const { socket, seen, closed } = open(port);
   socket.write("POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n");

@@ -1,4 +1,4 @@
-// The listener: real port, Unix sockets, bounds in time and number, drain.
+// The listener: actual port, Unix sockets, timeouts and limits, drain.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { request } from "node:http";
@@ -12,7 +12,7 @@ import { listenHttp } from "@platform/kernel/http";
 
 const ANY = { host: "127.0.0.1", port: 0 };
 
-test("port 0 takes a free port and says which", async () => {
+test("with port 0 the listener reports the chosen port", async () => {
   const listener = await listenHttp({ address: ANY, fetch: async () => new Response("hi") });
   assert.ok(listener.port! > 0);
   assert.equal(await (await fetch(listener.url)).text(), "hi");
@@ -20,7 +20,7 @@ test("port 0 takes a free port and says which", async () => {
   await assert.rejects(fetch(listener.url));
 });
 
-test("a request that is intercepted does not reach the API", async () => {
+test("an intercepted request does not reach the API", async () => {
   const listener = await listenHttp({
     address: ANY,
     fetch: async () => new Response("api"),
@@ -35,7 +35,7 @@ test("a request that is intercepted does not reach the API", async () => {
   await listener.close(100);
 });
 
-test("a taken port is an error of the start", async () => {
+test("a port in use is a startup error", async () => {
   const first = await listenHttp({ address: ANY, fetch: async () => new Response() });
   await assert.rejects(
     listenHttp({
@@ -47,10 +47,10 @@ test("a taken port is an error of the start", async () => {
   await first.close(100);
 });
 
-test("a Unix socket is for its owner, replaces a dead one and refuses to replace a living one", async () => {
+test("a Unix socket is accessible to its owner, replaces a stale one, and does not replace an active one", async () => {
   const folder = mkdtempSync(join(tmpdir(), "sock-"));
   const path = join(folder, "run", "api.sock");
-  // A process that dies without closing leaves the file behind.
+  // A killed process leaves its socket file.
   const first = await listenHttp({ address: { path }, fetch: async () => new Response("one") });
   const die = `require("node:net").createServer().listen(${JSON.stringify(join(folder, "dead.sock"))}, () => process.kill(process.pid, "SIGKILL"))`;
   spawnSync(process.execPath, ["-e", die]);
@@ -77,7 +77,7 @@ test("a Unix socket is for its owner, replaces a dead one and refuses to replace
   rmSync(folder, { recursive: true });
 });
 
-test("a client that never finishes its head is cut off", async () => {
+test("a client that does not complete its head is disconnected", async () => {
   const listener = await listenHttp({
     address: ANY,
     fetch: async () => new Response(),
@@ -92,7 +92,7 @@ test("a client that never finishes its head is cut off", async () => {
   await listener.close(100);
 });
 
-test("a head beyond the bound is 431", async () => {
+test("a head beyond the limit is 431", async () => {
   const listener = await listenHttp({
     address: ANY,
     fetch: async () => new Response("ok"),
@@ -105,7 +105,7 @@ test("a head beyond the bound is 431", async () => {
   await listener.close(100);
 });
 
-test("connections beyond the bound are closed at once", async () => {
+test("connections beyond the limit are closed immediately", async () => {
   const listener = await listenHttp({
     address: ANY,
     fetch: async () => new Response(),
@@ -125,7 +125,7 @@ test("connections beyond the bound are closed at once", async () => {
   await listener.close(100);
 });
 
-test("a request that is no valid HTTP or has a broken Host is answered 400", async () => {
+test("invalid HTTP and an invalid Host are 400", async () => {
   const listener = await listenHttp({ address: ANY, fetch: async () => new Response() });
   for (const text of ["GARBAGE\r\n\r\n", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n"]) {
     const socket = connect(listener.port!, "127.0.0.1").on("error", () => {});
@@ -139,7 +139,7 @@ test("a request that is no valid HTTP or has a broken Host is answered 400", asy
   await listener.close(100);
 });
 
-test("closing lets a request under way finish and cuts one that does not", async () => {
+test("closing waits for a request in flight and aborts one that does not end", async () => {
   let finish = (): void => {};
   const under = new Promise<void>((resolve) => (finish = resolve));
   let arrived = (): void => {};
@@ -169,7 +169,7 @@ test("closing lets a request under way finish and cuts one that does not", async
   assert.ok(tookMs >= 250 && tookMs < 3_000, String(tookMs));
 });
 
-test("an idle kept connection does not hold a close up", async () => {
+test("an idle connection does not delay closing", async () => {
   const listener = await listenHttp({ address: ANY, fetch: async () => new Response("x") });
   await (await fetch(listener.url)).text();
   const started = performance.now();

@@ -1,4 +1,4 @@
-// "Loopback only": who counts as a program on this machine.
+// Loopback-only access.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { checkLoopback, isLoopbackHost, type Peer } from "@platform/kernel/http";
@@ -61,13 +61,13 @@ const cases: [name: string, peer: Peer, headers: Record<string, string>, allowed
 ];
 
 for (const [name, peer, headers, allowed] of cases) {
-  test(`${name} is ${allowed ? "let in" : "kept out"}`, () => {
+  test(`${name} is ${allowed ? "allowed" : "rejected"}`, () => {
     const verdict = checkLoopback({ peer, getHeader: (header) => headers[header] });
     assert.equal(verdict.allowed, allowed, JSON.stringify(verdict));
   });
 }
 
-test("a Host names this machine by its name or an address, without look-alikes", () => {
+test("localhost and loopback addresses are loopback hosts, similar names are not", () => {
   for (const host of ["LOCALHOST:80", "127.0.0.1:1", "[::1]"])
     assert.ok(isLoopbackHost(host), host);
   for (const host of [

@@ -1,4 +1,4 @@
-// Verifiers made of a configuration: what is refused at the start, and what the operator is told.
+// Verifiers from a configuration: startup errors and warnings.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createConfiguredVerifier } from "../../src/identity/index.ts";
@@ -12,7 +12,7 @@ function configure(config: object, operatorToken?: string) {
   return { lines, make };
 }
 
-test("without any credentials there is no verifier", () => {
+test("without credentials there is no verifier", () => {
   assert.equal(configure({ jwt_issuer: "a", jwt_audience: "b" }).make(), undefined);
 });
 
@@ -23,16 +23,16 @@ test("a key set without issuer and audience stops the start", () => {
     { jwks_url, jwt_issuer: "a" },
     { jwks_url, jwt_audience: "b" },
   ]) {
-    assert.throws(configure(config).make, /jwks_url needs jwt_issuer and jwt_audience/);
+    assert.throws(configure(config).make, /jwks_url requires jwt_issuer and jwt_audience/);
   }
 });
 
-test("the operator's token is taken, others are refused, and a short secret is told of but not shown", async () => {
+test("the operator token is accepted, others are rejected, and a short secret causes a warning without its value", async () => {
   const { lines, make } = configure({ jwt_secret: "hush-hush" }, "the-operator");
   const verifier = make()!;
   assert.equal((await verifier.verify("the-operator")).kind, "operator");
   assert.equal((await verifier.verify("somebody")).kind, "refused");
   assert.equal(lines.length, 1);
-  assert.match(lines[0]!, /jwt_secret is short/);
+  assert.match(lines[0]!, /jwt_secret is too short/);
   assert.ok(!lines[0]!.includes("hush-hush"));
 });

@@ -1,4 +1,5 @@
-// The verifier: tokens made by an independent library (jose) or by hand, every refusal, and the issuer's keys over HTTP.
+// The verifier: tokens by an independent library (jose) or by hand, all reasons for rejection, and the issuer's keys
+// over HTTP.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
@@ -31,7 +32,7 @@ const signHs256 = (header: object, payload: object, secret: string | Buffer = SE
 };
 const signSegments = (signed: string): string =>
   `${signed}.${createHmac("sha256", SECRET).update(signed).digest("base64url")}`;
-/** The same bytes in another spelling: a text whose length is no multiple of 4 has bits that mean nothing. */
+/** Another encoding of the same bytes: if the length is not a multiple of 4, some bits are unused. */
 const withUnusedBits = (base64url: string): string => {
   const last = base64url.length % 4;
   assert.ok(last === 2 || last === 3 || base64url.includes("."));
@@ -49,7 +50,7 @@ const codeOf = (verdict: Verdict | Promise<Verdict>): string => {
 };
 
 describe("static tokens", () => {
-  test("each makes its holder the operator; anything else is unknown", () => {
+  test("each static token is the operator; other tokens are unknown", () => {
     const verifier = createTokenVerifier({ clock: makeClock(), staticTokens: ["one", "two"] });
     assert.equal(codeOf(verifier.verify("one")), "operator");
     assert.equal(codeOf(verifier.verify("two")), "operator");
@@ -58,9 +59,9 @@ describe("static tokens", () => {
     }
   });
 
-  test("a verifier that accepts nothing, or an empty secret, is refused at the start", () => {
+  test("options that accept no token, and an empty secret, are rejected", () => {
     const clock = makeClock();
-    assert.throws(() => createTokenVerifier({ clock }), /needs a static token/);
+    assert.throws(() => createTokenVerifier({ clock }), /requires a static token/);
     assert.throws(() => createTokenVerifier({ clock, staticTokens: [""] }), /empty/);
     assert.throws(() => createTokenVerifier({ clock, secret: "" }), /empty/);
     const jwks = { url: "http://x/jwks" };
@@ -71,13 +72,13 @@ describe("static tokens", () => {
     );
   });
 
-  test("a secret below 32 bytes is called weak", () => {
+  test("a secret below 32 bytes is weak", () => {
     assert.ok(isWeakSecret("x".repeat(31)) && !isWeakSecret("x".repeat(32)));
   });
 });
 
 describe("HS256", () => {
-  test("a right token gives its claims, typed", async () => {
+  test("a valid token returns its typed claims", async () => {
     const token = await new SignJWT({
       username: "ann",
       scope: "a:read  b:write",
@@ -175,19 +176,19 @@ describe("HS256", () => {
     ["nothing", "", "malformed"],
   ];
   for (const typ of [undefined, "JWT", "jwt", "at+jwt", "application/at+jwt", "application/jwt"]) {
-    test(`the type ${typ ?? "that is left out"} is accepted`, () => {
+    test(`the type ${typ ?? "undefined"} is accepted`, () => {
       assert.equal(codeOf(makeHs256().verify(signHs256({ alg: "HS256", typ }, USER))), "user");
     });
   }
 
   for (const [name, token, code] of refused) {
-    test(`${name} is refused as ${code}`, () => {
+    test(`${name} is rejected as ${code}`, () => {
       const verifier = makeHs256({ issuer: ISSUER, audience: AUDIENCE });
       assert.equal(codeOf(verifier.verify(token)), code);
     });
   }
 
-  test("time is judged with the leeway, to the second", () => {
+  test("times are checked with the allowed clock skew, to the second", () => {
     const clock = makeClock();
     const verifier = makeHs256({ clock, leewaySeconds: 10 });
     const at = (payload: object): string => codeOf(verifier.verify(hs256(payload)));
@@ -197,13 +198,13 @@ describe("HS256", () => {
     assert.equal(at({ exp: NOW + 60, nbf: NOW + 11 }), "not_yet_valid");
   });
 
-  test("a token beyond the bound is not even looked at", () => {
+  test("a token beyond the maximum length is not parsed", () => {
     const token = hs256({ ...USER, fill: "x".repeat(400) });
     assert.equal(codeOf(makeHs256({ tokenBytesMax: token.length }).verify(token)), "user");
     assert.equal(codeOf(makeHs256({ tokenBytesMax: token.length - 1 }).verify(token)), "too_large");
   });
 
-  test("a changed character anywhere never passes as another token", () => {
+  test("a token with any changed character is rejected", () => {
     const verifier = makeHs256();
     const token = hs256(USER);
     fc.assert(
@@ -220,7 +221,7 @@ describe("HS256", () => {
     );
   });
 
-  test("any text is refused without an exception", () => {
+  test("arbitrary texts are rejected without an exception", () => {
     const verifier = makeHs256();
     fc.assert(
       fc.property(fc.string(), fc.string(), fc.string(), (a, b, c) => {
@@ -229,7 +230,7 @@ describe("HS256", () => {
     );
   });
 
-  test("a remembered token still expires, and is asked about revocation at each use", () => {
+  test("a cached token expires, and revocation is checked at each use", () => {
     const clock = makeClock();
     const revoked = new Set<string>();
     let asked = 0;
@@ -253,7 +254,7 @@ describe("HS256", () => {
     assert.equal(codeOf(verifier.verify(token)), "expired");
   });
 
-  test("a full memory of tokens forgets the least recent and still verifies", () => {
+  test("a full cache evicts the least recently used token and tokens are still verified", () => {
     const verifier = makeHs256({ cacheMax: 2 });
     const tokens = ["a", "b", "c"].map((sub) => hs256({ ...USER, sub }));
     for (const token of [...tokens, ...tokens])
@@ -318,7 +319,7 @@ describe("RS256 and ES256 by a JWKS", () => {
       ...more,
     });
 
-  test("right tokens of both algorithms pass, at once after the first fetch", async (context) => {
+  test("valid tokens of both algorithms are accepted, synchronously after the first fetch", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk, ecJwk]);
     const verifier = make(issuer.url, makeClock());
     const first = verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }));
@@ -332,7 +333,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(issuer.fetches(), 1);
   });
 
-  test("many tokens at once cause one fetch", async (context) => {
+  test("concurrent tokens cause one fetch", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk]);
     const verifier = make(issuer.url, makeClock());
     const tokens = await Promise.all(
@@ -348,7 +349,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(issuer.fetches(), 1);
   });
 
-  test("what the keys may not be used for is refused", async (context) => {
+  test("tokens that the keys may not be used for are rejected", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk, ecJwk]);
     const verifier = make(issuer.url, makeClock(), { secret: SECRET });
     await verifier.verify(await sign(rsa.privateKey, { alg: "RS256", kid: "r1" }));
@@ -440,7 +441,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     );
   });
 
-  test("keys for other uses, of other kinds or too short are passed over", async (context) => {
+  test("keys for other uses, of other types or too short are skipped", async (context) => {
     const short = { kty: "RSA", n: "u".repeat(171), e: "AQAB", kid: "short" };
     const long = { kty: "RSA", n: "u".repeat(2_731), e: "AQAB", kid: "long" };
     const issuer = await startIssuer(context, [
@@ -464,7 +465,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     );
   });
 
-  test("a new key is fetched when its id turns up, at most every 10 s", async (context) => {
+  test("a new key is fetched when its id is first used, at most every 10 s", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk]);
     const clock = makeClock();
     const verifier = make(issuer.url, clock);
@@ -479,7 +480,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(issuer.fetches(), 2);
   });
 
-  test("a key that left the set takes its remembered tokens along", async (context) => {
+  test("tokens of a removed key are evicted from the cache", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk, otherJwk]);
     const clock = makeClock();
     const verifier = make(issuer.url, clock);
@@ -491,7 +492,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     assert.equal(codeOf(verifier.verify(token)), "unknown_key");
   });
 
-  test("keys are kept while the issuer is down, and asked for again in the background", async (context) => {
+  test("keys are kept while the issuer is down, and refetched in the background", async (context) => {
     const issuer = await startIssuer(context, [rsaJwk]);
     const clock = makeClock();
     const errors: unknown[] = [];
@@ -521,7 +522,7 @@ describe("RS256 and ES256 by a JWKS", () => {
     ["a redirect", { status: 302, location: "/elsewhere" }],
   ];
   for (const [name, respond] of broken) {
-    test(`an issuer that answers with ${name} makes keys unavailable, until it answers well`, async (context) => {
+    test(`an issuer that responds with ${name} makes keys unavailable until it recovers`, async (context) => {
       const issuer = await startIssuer(context, [rsaJwk]);
       issuer.respond = respond;
       const clock = makeClock();
@@ -537,7 +538,7 @@ describe("RS256 and ES256 by a JWKS", () => {
   }
 });
 
-describe("what callers may do", () => {
+describe("access of callers", () => {
   const user = {
     kind: "user",
     claims: { exp: 1, scope: ["gate:admin"], roles: ["ops"], all: {} },
@@ -545,7 +546,7 @@ describe("what callers may do", () => {
   const throwsCode = (work: () => void, code: string): void =>
     assert.throws(work, (error) => error instanceof PlatformError && error.code === code);
 
-  test("a scope or a role opens, neither closes, the operator may all", () => {
+  test("a scope or a role grants access; the operator has access to everything", () => {
     assert.ok(hasAccess(user, { scope: "gate:admin", role: "admin" }));
     assert.ok(hasAccess(user, { role: "ops" }));
     assert.ok(!hasAccess(user, { scope: "gate", role: "admin" }));
@@ -553,7 +554,7 @@ describe("what callers may do", () => {
     assert.ok(!hasAccess({ kind: "anonymous" }, { scope: "x" }));
   });
 
-  test("lacking a scope is 403 and names it, being nobody is 401", () => {
+  test("a missing scope is 403 and named, an anonymous caller is 401", () => {
     requireScope(user, "gate:admin");
     requireRole(user, "ops");
     throwsCode(() => requireRole(user, "admin"), "forbidden");

@@ -1,10 +1,10 @@
-// Identifiers: form, order, randomness handed out once.
+// Identifiers: form, order, and no reuse of random bytes.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createIdSource } from "@platform/kernel/ids";
 import { createManualClock } from "@platform/kernel/time";
 
-test("trace and span ids are lower-case hex of the right length, and differ", () => {
+test("trace and span ids are distinct lower-case hex of the right length", () => {
   const ids = createIdSource();
   const seen = new Set<string>();
   for (let i = 0; i < 2000; i += 1) {
@@ -17,13 +17,13 @@ test("trace and span ids are lower-case hex of the right length, and differ", ()
   assert.equal(seen.size, 4000);
 });
 
-test("ids are never all zero, whatever the generator gives", () => {
+test("ids are never all zero, even if the generator returns zeros", () => {
   const ids = createIdSource({ randomFill: (target) => void target.fill(0) });
   assert.equal(ids.traceId(), "00000000000000000000000000000001");
   assert.equal(ids.spanId(), "0000000000000001");
 });
 
-test("uuids are version 7 and sort in the order of their making, within a millisecond too", () => {
+test("UUIDs are version 7 and sort by creation, even within a millisecond", () => {
   const clock = createManualClock(1_700_000_000_000);
   const ids = createIdSource({ clock });
   const made: string[] = [];
@@ -36,7 +36,7 @@ test("uuids are version 7 and sort in the order of their making, within a millis
   assert.equal(new Set(made).size, made.length);
 });
 
-test("uuids keep their order when the calendar steps back", () => {
+test("UUIDs keep their order when the clock steps back", () => {
   const clock = createManualClock(2000);
   const ids = createIdSource({ clock });
   const first = ids.uuid();
@@ -44,7 +44,7 @@ test("uuids keep their order when the calendar steps back", () => {
   assert.ok(ids.uuid() > first);
 });
 
-test("tokens have the asked size, bounded", () => {
+test("tokens have the requested size, within limits", () => {
   const ids = createIdSource();
   assert.equal(Buffer.from(ids.token(), "base64url").length, 32);
   assert.equal(Buffer.from(ids.token(1024), "base64url").length, 1024);

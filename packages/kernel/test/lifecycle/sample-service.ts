@@ -1,4 +1,4 @@
-// A small HTTP service on the real lifecycle, for the black-box tests beside it.
+// A small HTTP service with the real lifecycle, for the tests in this folder.
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,11 +1,9 @@
-// The life of a service process, seen from outside.
+// The lifecycle of a service process, seen from outside.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { after, test } from "node:test";
@@ -65,7 +63,7 @@ for (const [name, runtime] of runtimes) {
   const skip = existsSync(runtime) ? false : `${name} is not installed`;
 
   test(
-    `${name}: reports the real port, drains its parts in reverse order and exits 0`,
+    `${name}: reports the actual port, drains its components in reverse order and exits with 0`,
     { skip },
     async () => {
       const service = start(runtime, []);
@@ -83,7 +81,7 @@ for (const [name, runtime] of runtimes) {
   );
 
   test(
-    `${name}: a second signal within the first's echo is ignored, a later one ends at once`,
+    `${name}: a repeated signal within 500 ms is ignored, a later one exits immediately`,
     { skip },
     async () => {
       const service = start(runtime, ["--drain-work-ms", "20000"]);
@@ -99,7 +97,7 @@ for (const [name, runtime] of runtimes) {
   );
 
   test(
-    `${name}: the deadline cuts what is left and the exit is still in order`,
+    `${name}: the deadline aborts remaining work and the exit is still graceful`,
     { skip },
     async () => {
       const service = start(runtime, ["--drain-work-ms", "20000", "--drain-timeout-ms", "100"]);
@@ -111,7 +109,7 @@ for (const [name, runtime] of runtimes) {
   );
 
   test(
-    `${name}: a supervised service ends when its supervisor's channel closes`,
+    `${name}: a supervised service exits when its supervisor's channel closes`,
     { skip },
     async () => {
       const service = start(runtime, [], { ipc: true, supervised: true });
@@ -120,7 +118,7 @@ for (const [name, runtime] of runtimes) {
       );
       assert.equal(message.type, "ready");
       assert.ok(message.listeners[0]!.port > 0);
-      // Node emits no "close" for a child whose channel the parent closed itself.
+      // Node emits no "close" for a child whose channel was closed by the parent.
       const exited = once(service.child, "exit");
       service.child.disconnect();
       assert.deepEqual(await exited, [0, null]);
@@ -128,7 +126,7 @@ for (const [name, runtime] of runtimes) {
   );
 
   test(
-    `${name}: a failed start and an uncaught error drain what there is and exit 1`,
+    `${name}: a failed start and an uncaught error drain the started components and exit with 1`,
     { skip },
     async () => {
       for (const fail of ["start", "later"]) {
@@ -143,7 +141,7 @@ for (const [name, runtime] of runtimes) {
   );
 }
 
-test("a signal ends a start that hangs, and what was begun is stopped in order", async () => {
+test("a signal ends a hanging start, and started components are stopped gracefully", async () => {
   const service = start(process.execPath, ["--fail", "hang"]);
   await service.seen("hanging");
   service.child.kill("SIGTERM");
@@ -151,7 +149,7 @@ test("a signal ends a start that hangs, and what was begun is stopped in order",
   assert.ok(service.events.some(({ msg }) => msg === "database closed"));
 });
 
-test("SIGHUP reloads where a part can, and drains where none can", async () => {
+test("SIGHUP reloads if there is a handler, and drains otherwise", async () => {
   const reloading = start(process.execPath, ["--reload"]);
   await reloading.seen("ready");
   reloading.child.kill("SIGHUP");
@@ -172,7 +170,7 @@ test("the error for a port in use names the process and the flag that changes it
   const service = start(process.execPath, ["--addr", `127.0.0.1:${port}`]);
   assert.equal((await service.exit).code, 1);
   holder.close();
-  const event = service.events.find(({ msg }) => msg === "the service could not start");
+  const event = service.events.find(({ msg }) => msg === "startup failed");
   const message = (event!["error"] as { message: string }).message;
   assert.match(message, new RegExp(`^127\\.0\\.0\\.1 port ${port} is in use`));
   assert.match(message, /choose another with --addr$/);
@@ -180,7 +178,7 @@ test("the error for a port in use names the process and the flag that changes it
     assert.ok(message.includes(`(process ${process.pid})`), message);
 });
 
-test("a wrong command line is one message on standard error and exit code 2", async () => {
+test("an invalid command line is one message on standard error and exit code 2", async () => {
   const service = start(process.execPath, ["--adr", "x"]);
   assert.deepEqual(await service.exit, {
     code: 2,

@@ -1,9 +1,8 @@
-// Log lines: their form, their bounds, and what they leave out.
+// Log lines: format, limits, and redaction.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { createLogger } from "@platform/kernel/log";
-import type { LoggerOptions } from "@platform/kernel/log";
+import { createLogger, type LoggerOptions } from "@platform/kernel/log";
 import { createManualClock } from "@platform/kernel/time";
 
 function capture(options: Partial<LoggerOptions> = {}) {
@@ -18,7 +17,7 @@ function capture(options: Partial<LoggerOptions> = {}) {
   return { logger, lines };
 }
 
-test("every line has the eight standard members, empty where they do not apply", () => {
+test("all lines have the eight standard members, empty if not applicable", () => {
   const { logger, lines } = capture();
   logger.info("started");
   assert.equal(
@@ -27,7 +26,7 @@ test("every line has the eight standard members, empty where they do not apply",
   );
 });
 
-test("extra fields follow, those of an event win over those of a child logger", () => {
+test("extra fields follow, and those of an event override those of a child logger", () => {
   const { logger, lines } = capture();
   logger
     .child({ route: "/a", attempt: 1 })
@@ -51,7 +50,7 @@ test("events below the threshold are not written and do not read their fields", 
   assert.deepEqual([logger.isOn("info"), logger.isOn("warn")], [false, true]);
 });
 
-test("credentials are taken out by name and by shape", () => {
+test("credentials are redacted by name and by form", () => {
   const { logger, lines } = capture();
   const secrets = {
     authorization: "s3cr3t",
@@ -71,7 +70,7 @@ test("credentials are taken out by name and by shape", () => {
   assert.equal(JSON.parse(lines[1]!).tokens_used, 12);
 });
 
-test("a line is bounded and says when something was left out", () => {
+test("lines are bounded and indicate omitted fields", () => {
   const { logger, lines } = capture({ lineCharactersMax: 2000 });
   logger.info("big", { kept: 1, huge: "x".repeat(3000), after: 2 });
   const event = JSON.parse(lines[0]!);
@@ -81,7 +80,7 @@ test("a line is bounded and says when something was left out", () => {
   assert.ok(lines[1]!.length < 6000);
 });
 
-test("any value gives one line of valid JSON", () => {
+test("any value results in one line of valid JSON", () => {
   fc.assert(
     fc.property(fc.string(), fc.dictionary(fc.string(), fc.anything()), (msg, fields) => {
       const { logger, lines } = capture();
@@ -117,7 +116,7 @@ test("circular and hostile values do not throw", () => {
   assert.ok(!("none" in event));
 });
 
-test("the readable form is one line in which a message can neither forge a line nor steer the terminal", () => {
+test("in the readable form a message can neither forge a line nor control the terminal", () => {
   const { logger, lines } = capture({ format: "pretty" });
   logger.warn('a "quoted"\nb \u001b[31m \u009b31m', { path: "/x", status: 404, trace_id: "ab" });
   assert.equal(lines[0]!.split("\n").length, 2);

@@ -1,10 +1,10 @@
-// Addresses and networks: what is in which, and whose a forwarded request is.
+// Addresses and networks: membership, and the client of a forwarded request.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AddressSet, findClientAddress, isLoopback, isNetwork } from "@platform/kernel/network";
 import fc from "fast-check";
 
-test("ranges hold what is in them, in either family's spelling", () => {
+test("ranges contain their addresses, in the notation of either family", () => {
   const set = new AddressSet(["10.0.0.0/8", "192.0.2.7", "2001:db8::/33", "::1"]);
   const table: [string, boolean][] = [
     ["10.255.1.2", true],
@@ -25,7 +25,7 @@ test("ranges hold what is in them, in either family's spelling", () => {
   for (const [address, expected] of table) assert.equal(set.has(address), expected, address);
 });
 
-test("all of 127/8 is loopback, look-alikes are not", () => {
+test("all of 127/8 is loopback, similar texts are not", () => {
   for (const address of ["127.0.0.1", "127.255.0.9", "::1", "::FFFF:127.0.0.1", "::ffff:7f00:1"]) {
     assert.ok(isLoopback(address), address);
   }
@@ -42,7 +42,7 @@ test("all of 127/8 is loopback, look-alikes are not", () => {
   }
 });
 
-test("what is no range is refused by name", () => {
+test("an invalid range is rejected with its text", () => {
   for (const text of [
     "",
     "x",
@@ -59,7 +59,7 @@ test("what is no range is refused by name", () => {
   assert.ok(isNetwork("10.0.0.0/0") && isNetwork("192.0.2.1") && isNetwork("fd00::/8"));
 });
 
-test("an address in any spelling is the one that the platform writes", () => {
+test("all notations of an address are equal", () => {
   fc.assert(
     fc.property(fc.ipV6(), fc.ipV6(), (text, other) => {
       const url = new URL(`http://[${text}]/`).hostname.slice(1, -1);
@@ -70,7 +70,7 @@ test("an address in any spelling is the one that the platform writes", () => {
   );
 });
 
-test("the client is the first hop from the right that is not trusted", () => {
+test("the client is the first untrusted hop from the right", () => {
   const trusted = new AddressSet(["10.0.0.0/8", "::1"]);
   const table: [string, string, string][] = [
     ["203.0.113.9", "1.1.1.1", "203.0.113.9"],
@@ -91,7 +91,7 @@ test("the client is the first hop from the right that is not trusted", () => {
   }
 });
 
-test("a chain of trusted hops is followed for 32 of them", () => {
+test("at most 32 trusted hops are followed", () => {
   const trusted = new AddressSet(["10.0.0.0/8"]);
   const chain = (hops: number) => `198.51.100.1${", 10.0.0.2".repeat(hops)}`;
   assert.equal(findClientAddress("10.0.0.1", chain(31), trusted), "198.51.100.1");

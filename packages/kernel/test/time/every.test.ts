@@ -1,4 +1,4 @@
-// Repeated timers against the real clock.
+// Repeated timers with the real clock.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,4 +1,4 @@
-// Trace context: what the W3C recommendation accepts, refuses and cuts.
+// Trace context: accepted, rejected and truncated headers by the W3C recommendation.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import * as fc from "fast-check";
@@ -29,14 +29,14 @@ const cases: [name: string, header: string, sampled: boolean | undefined][] = [
 ];
 
 for (const [name, header, sampled] of cases) {
-  test(`traceparent: ${name}: ${sampled === undefined ? "refused" : "read"}`, () => {
+  test(`traceparent: ${name}: ${sampled === undefined ? "rejected" : "accepted"}`, () => {
     const context = parseTraceContext(header);
     if (sampled === undefined) assert.equal(context, undefined);
     else assert.deepEqual(context, { traceId: TRACE, spanId: SPAN, sampled, traceState: "" });
   });
 }
 
-test("what is formatted is read back the same", () => {
+test("a formatted context is parsed unchanged", () => {
   const hex = (length: number): fc.Arbitrary<string> =>
     fc
       .array(fc.constantFrom(..."0123456789abcdef".split("")), {
@@ -53,7 +53,7 @@ test("what is formatted is read back the same", () => {
   );
 });
 
-test("any text is refused or read, never thrown at", () => {
+test("arbitrary texts never cause an exception", () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (traceparent, tracestate) => {
       parseTraceContext(traceparent, tracestate);
@@ -62,11 +62,11 @@ test("any text is refused or read, never thrown at", () => {
   );
 });
 
-test("tracestate passes in its order, white space and empty members left out", () => {
+test("tracestate keeps its order, without white space and empty members", () => {
   assert.equal(normalizeTraceState("b=2 \t, a=1,,t@v=x y"), "b=2,a=1,t@v=x y");
 });
 
-test("tracestate with a bad key, a bad value or a doubled key is dropped whole", () => {
+test("tracestate with an invalid key, an invalid value or a duplicate key is dropped", () => {
   for (const bad of ["a", "A=1", "a=1,b", "a=x=y", "a=", "a=\u0000", "a=é", "a=1,a=2", "=1"]) {
     assert.equal(normalizeTraceState(`ok=1,${bad}`), "", bad);
   }
@@ -78,7 +78,7 @@ test("tracestate has at most 32 members", () => {
   assert.equal(normalizeTraceState(members.join(",")), "");
 });
 
-test("tracestate beyond 512 characters loses long members first, then the last ones", () => {
+test("beyond 512 characters, long members of tracestate are removed first, then the last ones", () => {
   const long = `long=${"x".repeat(200)}`;
   const short = Array.from({ length: 30 }, (_, index) => `k${index}=${"v".repeat(14)}`);
   assert.equal(

@@ -1,4 +1,4 @@
-// The exporter against a real HTTP collector: encoding, batches, retries, bounds, drain.
+// The exporter with a real HTTP collector: encoding, batches, retries, limits, drain.
 import assert from "node:assert/strict";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -86,7 +86,7 @@ async function readCounts(metrics: MetricRegistry): Promise<Record<string, numbe
   return counts;
 }
 
-test("an ended span reaches the collector in OTLP's JSON form", async (context) => {
+test("an ended span reaches the collector in OTLP's JSON encoding", async (context) => {
   const { url, received } = await startCollector(context);
   const clock = createManualClock(1_700_000_000_000.25);
   const metrics = new MetricRegistry();
@@ -170,7 +170,7 @@ test("an ended span reaches the collector in OTLP's JSON form", async (context) 
   assert.deepEqual(await readCounts(metrics), { exported: 1 });
 });
 
-test("spans go out in batches, a partly filled one after the delay", async (context) => {
+test("spans are sent in batches, a partly filled one after the delay", async (context) => {
   const { url, received } = await startCollector(context);
   const { tracer } = makeTracer(url, { batchMax: 3, delayMs: 20 });
   for (let n = 0; n < 7; n += 1) tracer.startSpan({ name: `${n}` }).end();
@@ -184,7 +184,7 @@ test("spans go out in batches, a partly filled one after the delay", async (cont
 });
 
 for (const status of [429, 502, 503, 504]) {
-  test(`a collector that answers ${status} is asked again`, async (context) => {
+  test(`a batch is sent again after status ${status}`, async (context) => {
     const { url, received } = await startCollector(context, [{ status }, { status }]);
     const { tracer, metrics } = makeTracer(url);
     tracer.startSpan({ name: "x" }).end();
@@ -194,7 +194,7 @@ for (const status of [429, 502, 503, 504]) {
   });
 }
 
-test("Retry-After is waited for", async (context) => {
+test("Retry-After is respected", async (context) => {
   const answers = [{ status: 503, headers: { "Retry-After": "1" } }];
   const { url, received } = await startCollector(context, answers);
   const { tracer } = makeTracer(url, { delayMs: 1 });
@@ -208,7 +208,7 @@ test("Retry-After is waited for", async (context) => {
 });
 
 for (const status of [400, 404, 500, 307]) {
-  test(`a collector that answers ${status} is not asked again, the spans are counted as rejected`, async (context) => {
+  test(`a batch is not sent again after status ${status}, and its spans are counted as rejected`, async (context) => {
     const headers = { Location: "/elsewhere" };
     const { url, received } = await startCollector(context, [{ status, headers }]);
     const { tracer, metrics } = makeTracer(url);
@@ -219,7 +219,7 @@ for (const status of [400, 404, 500, 307]) {
   });
 }
 
-test("a partial success counts what the collector rejected", async (context) => {
+test("rejected spans of a partial success are counted", async (context) => {
   const body = '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"old"}}';
   const { url } = await startCollector(context, [{ status: 200, body }]);
   const { tracer, metrics } = makeTracer(url);
@@ -228,7 +228,7 @@ test("a partial success counts what the collector rejected", async (context) => 
   assert.deepEqual(await readCounts(metrics), { exported: 1, rejected: 2 });
 });
 
-test("a full queue drops and counts, without throwing or waiting", async (context) => {
+test("a full queue drops and counts spans, without throwing or waiting", async (context) => {
   const { url } = await startCollector(context);
   const { tracer, metrics } = makeTracer(url, { queueMax: 5, delayMs: 60_000 });
   for (let n = 0; n < 8; n += 1) tracer.startSpan({ name: "x" }).end();
@@ -237,14 +237,14 @@ test("a full queue drops and counts, without throwing or waiting", async (contex
   assert.deepEqual(await readCounts(metrics), { exported: 5, queue_full: 3, shutdown: 1 });
 });
 
-test("an unreachable collector costs its attempts, then the spans are counted as lost", async () => {
+test("spans are counted as lost after all attempts to reach the collector", async () => {
   const { tracer, metrics } = makeTracer("http://127.0.0.1:1", { attemptsMax: 3 });
   tracer.startSpan({ name: "x" }).end();
   await tracer.shutdown(5_000);
   assert.deepEqual(await readCounts(metrics), { exported: 0, unreachable: 1 });
 });
 
-test("a drain ends at its bound even if the collector hangs", async (context) => {
+test("a drain ends at its timeout even if the collector hangs", async (context) => {
   const { url } = await startCollector(context, [{ status: 200, delayMs: 60_000 }]);
   const { tracer, metrics } = makeTracer(url);
   tracer.startSpan({ name: "x" }).end();
@@ -254,7 +254,7 @@ test("a drain ends at its bound even if the collector hangs", async (context) =>
   assert.deepEqual(await readCounts(metrics), { exported: 0, shutdown: 1 });
 });
 
-test("a trace that comes in keeps its id, its sampling decision and its state", () => {
+test("a continued trace keeps its id, sampling decision and state", () => {
   const exported: string[] = [];
   const exporter: SpanExporter = {
     export: (span) => void exported.push(span.name),
@@ -279,7 +279,7 @@ test("a trace that comes in keeps its id, its sampling decision and its state", 
   assert.notEqual(fresh.context.traceId, parent.traceId);
 });
 
-test("about the asked share of new traces is sampled, the same ones on every node", () => {
+test("about the configured fraction of new traces is sampled, the same on all nodes", () => {
   const ids = createIdSource();
   const traces = Array.from({ length: 4_000 }, () => ids.traceId());
   const sampled = traces.filter((trace) => isSampled(trace, 0.25));
@@ -287,7 +287,7 @@ test("about the asked share of new traces is sampled, the same ones on every nod
   assert.ok(sampled.every((trace) => isSampled(trace, 0.5)));
 });
 
-test("a span keeps at most 64 attributes and says how many it lost", async (context) => {
+test("a span keeps at most 64 attributes and the number of dropped ones", async (context) => {
   const { url, received } = await startCollector(context);
   const { tracer } = makeTracer(url);
   const span = tracer.startSpan({ name: "x" });

@@ -83,7 +83,7 @@ test("a backup has messages, offsets, schemas and dead letters; damage is refuse
   writeFileSync(file, bytes);
   const manifest = readFileSync(join(backup, "backup.json"), "utf8");
   rmSync(join(backup, "backup.json"));
-  await refuse(/has no backup\.json: not a backup, or one that was not finished/);
+  await refuse(/has no backup\.json: not a backup, or an incomplete one/);
   writeFileSync(join(backup, "backup.json"), manifest);
 
   await restoreFolder(place, backup, ignore);

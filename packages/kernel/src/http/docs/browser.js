@@ -1,5 +1,5 @@
-// Runs in the browser: shows the OpenAPI document, operation by operation, and sends requests on demand. Everything that
-// comes from the document or an answer goes into the page as text, never as markup.
+// Runs in the browser: shows the OpenAPI document and sends requests on demand. Text from the document or a response is
+// inserted as text, never as markup.
 const root = document.getElementById("api");
 const token = make("input", { type: "password", autocomplete: "off", placeholder: "Bearer token" });
 

@@ -1,14 +1,14 @@
-// The documentation page: one self-contained HTML document that reads the OpenAPI document and can try each operation.
+// The documentation page: a self-contained HTML document that displays the OpenAPI document and can send requests.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** The page and the headers it must be sent with. */
+/** The page and its required headers. */
 export interface DocsPage {
   html: string;
   headers: Record<string, string>;
 }
 
-/** Makes the page. Its script and style are allowed by their hashes; it may talk to its own origin only. */
+/** Creates the page. Its script and style are allowed by hash; it can connect only to its own origin. */
 export function createDocsPage(title: string): DocsPage {
   const read = (name: string): string => readFileSync(new URL(name, import.meta.url), "utf8");
   const script = read("browser.js");
