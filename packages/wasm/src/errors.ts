@@ -1,19 +1,19 @@
-// The one error class of guests, with its closed list of codes.
+// The error class of guests with its closed list of codes.
 
 /**
- * Why a guest was refused or failed.
+ * Reason why a guest was refused or failed.
  *
- * - `invalid-module`: the bytes are not a WebAssembly module that validates.
- * - `unsupported-module`: a valid module that asks for what guests do not get: foreign imports, shared or 64-bit
- *   memory, tables of garbage-collected types, or no known entry point.
+ * - `invalid-module`: the bytes are not a valid WebAssembly module.
+ * - `unsupported-module`: a valid module that requires unsupported features: foreign imports, shared or 64-bit memory,
+ *   tables of garbage-collected types; or it has no known entry point.
  * - `module-too-large`: more bytes than `moduleBytesMax`.
- * - `memory-limit`: it needs more memory or table entries than it may have, or its thread ran out of memory.
- * - `time-limit`: it ran, or compiled, for too long; also while it is suspended for having done so repeatedly.
- * - `trapped`: it ended in a trap, a stack overflow included.
+ * - `memory-limit`: it requires more memory or table entries than allowed, or its thread ran out of memory.
+ * - `time-limit`: running or compiling took too long, or the guest is suspended because of repeated slow calls.
+ * - `trapped`: it ended with a trap, including a stack overflow.
  * - `exited`: a command ended with an exit code other than 0.
  * - `output-too-large`: it wrote more than `outputBytesMax`.
- * - `invalid-result`: the result lies outside its memory.
- * - `overloaded`: more calls wait than `waitingMax`; nothing was run.
+ * - `invalid-result`: the result is outside its memory.
+ * - `overloaded`: more calls are queued than `waitingMax`; the guest did not run.
  * - `closed`: the pool was closed.
  */
 export type GuestErrorCode =
@@ -29,7 +29,7 @@ export type GuestErrorCode =
   | "overloaded"
   | "closed";
 
-/** Every failure of a guest; `code` decides, the message is for people and names nothing of the host. */
+/** A failure of a guest. The message is for humans and reveals nothing about the host. */
 export class GuestError extends Error {
   override readonly name = "GuestError";
   readonly code: GuestErrorCode;

@@ -1,6 +1,5 @@
-// The package's door: fenced WebAssembly guests that turn bytes into bytes.
-export { GuestError } from "./errors.ts";
-export type { GuestErrorCode } from "./errors.ts";
+// Sandboxed WebAssembly guests that transform bytes.
+export { GuestError, type GuestErrorCode } from "./errors.ts";
 export type { GuestAbi } from "./module/abi.ts";
-export { GuestPool } from "./pool/guest-pool.ts";
-export type { GuestModule, GuestPoolOptions } from "./pool/guest-pool.ts";
+export type { GuestModule } from "./module/guest-module.ts";
+export { GuestPool, type GuestPoolOptions } from "./pool/guest-pool.ts";

@@ -1,7 +1,9 @@
-// The part of the WebAssembly JavaScript interface that we need; its types come with a browser's otherwise.
+// Types of the WebAssembly JavaScript interface, which otherwise come only with the DOM types.
 // (WebAssembly JavaScript Interface, section 5)
 declare namespace WebAssembly {
-  type Module = { readonly [Symbol.toStringTag]: "WebAssembly.Module" };
+  interface Module {
+    readonly [Symbol.toStringTag]: "WebAssembly.Module";
+  }
   const Module: new (bytes: Uint8Array<ArrayBuffer>) => Module;
   type Exports = Record<string, unknown>;
   class Instance {

@@ -1,9 +1,8 @@
-// What guests can do, what they cannot, and that nobody else notices when they try.
+// Guests: calling conventions, limits, and isolation from other guests.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import fc from "fast-check";
-import { GuestError, GuestPool } from "../src/index.ts";
-import type { GuestErrorCode, GuestPoolOptions } from "../src/index.ts";
+import { GuestError, type GuestErrorCode, GuestPool, type GuestPoolOptions } from "../src/index.ts";
 import {
   assemble,
   assembleCommand,
@@ -36,7 +35,7 @@ const text = (bytes: Uint8Array) => Buffer.from(bytes).toString();
 const spin = "(loop $forever (br $forever)) unreachable";
 const shared = createPool();
 
-test("a transform gets the bytes and returns others, call after call", async () => {
+test("a transform returns other bytes on each call", async () => {
   const guest = await shared.load(lowerCase);
   assert.equal(guest.abi, "transform");
   await fc.assert(
@@ -48,14 +47,14 @@ test("a transform gets the bytes and returns others, call after call", async () 
   );
 });
 
-test("the caller's bytes stay the caller's", async () => {
+test("the input of the caller is not modified", async () => {
   const guest = await shared.load(lowerCase);
   const input = Buffer.from("ABC");
   await shared.call(guest, input);
   assert.equal(text(input), "ABC");
 });
 
-test("a WASI command reads its input and writes its result, each time afresh", async () => {
+test("a WASI command reads its input and writes its result in a new instance per call", async () => {
   const guest = await shared.load(assembleCommand(copyInputTo(1)));
   assert.equal(guest.abi, "command");
   assert.equal(text(await shared.call(guest, Buffer.from("hello"))), "hello");
@@ -63,15 +62,15 @@ test("a WASI command reads its input and writes its result, each time afresh", a
   assert.equal(text(await shared.call(guest, Buffer.from("again"))), "again");
 });
 
-test("a command that exits with 0 succeeded; any other code fails with what it said", async () => {
+test("a command succeeds with exit code 0 and otherwise fails with its standard error", async () => {
   const zero = await shared.load(assembleCommand(`${copyInputTo(1)} (call $exit (i32.const 0))`));
   assert.equal(text(await shared.call(zero, Buffer.from("x"))), "x");
   const seven = await shared.load(assembleCommand(`${copyInputTo(2)} (call $exit (i32.const 7))`));
   const message = await fails("exited", shared.call(seven, Buffer.from("no such field")));
-  assert.match(message, /exit code 7 \(it said: no such field\)/);
+  assert.match(message, /exit code 7 \(stderr: no such field\)/);
 });
 
-test("a command finds no files and no environment", async () => {
+test("a command has no files and no environment", async () => {
   const guest = await shared.load(
     assembleCommand(`
       (local $file i32)
@@ -88,7 +87,7 @@ test("a command finds no files and no environment", async () => {
   assert.equal((await shared.call(guest, new Uint8Array(0))).length, 0);
 });
 
-test("a trap fails that call only", async () => {
+test("a trap fails only its own call", async () => {
   const guest = await shared.load(
     assembleTransform(`
       (if (i32.eqz (local.get $length)) (then unreachable))
@@ -106,7 +105,7 @@ test("endless recursion is a trap", async () => {
   await fails("trapped", shared.call(guest, new Uint8Array(0)));
 });
 
-test("a guest that loops is ended, and the others go on meanwhile", async () => {
+test("a guest that loops is terminated while others continue", async () => {
   const pool = createPool({ callMsMax: 300 });
   const endless = await pool.load(assembleTransform(spin));
   const honest = await pool.load(lowerCase);
@@ -117,7 +116,7 @@ test("a guest that loops is ended, and the others go on meanwhile", async () => 
   assert.equal(text(await pool.call(honest, Buffer.from("CD"))), "cd");
 });
 
-test("a guest that loops while it is instantiated is ended as well", async () => {
+test("a guest that loops during instantiation is terminated", async () => {
   const pool = createPool({ callMsMax: 300 });
   const guest = await pool.load(
     assemble(`(module (memory (export "memory") 1)
@@ -126,7 +125,7 @@ test("a guest that loops while it is instantiated is ended as well", async () =>
   await fails("time-limit", pool.call(guest, new Uint8Array(0)));
 });
 
-test("after three slow calls in a row a guest fails at once, and is tried again later", async () => {
+test("a guest is suspended after three consecutive timeouts and runs again later", async () => {
   const pool = createPool({ callMsMax: 100, suspensionMs: 400 });
   const guest = await pool.load(
     assembleTransform(`
@@ -139,7 +138,7 @@ test("after three slow calls in a row a guest fails at once, and is tried again 
   assert.equal(text(await pool.call(guest, Buffer.from("x"))), "x");
 });
 
-test("memory cannot grow past its bound, whatever the module declares", async () => {
+test("memory cannot grow past the limit, whatever the module declares", async () => {
   const pool = createPool({ memoryBytesMax: 4 * 65_536 });
   const growAll = `
     (local $pages i32)
@@ -155,18 +154,18 @@ test("memory cannot grow past its bound, whatever the module declares", async ()
   assert.deepEqual([...(await pool.call(own, Buffer.from("x")))], [2]);
   assert.match(
     await fails("memory-limit", pool.load(assembleTransform(growAll, "5"))),
-    /begins with 5 pages of 64 KiB of memory; it may have 4/,
+    /requires 5 pages of 64 KiB of memory; the limit is 4/,
   );
 });
 
-test("a guest that never frees gets fresh memory when it runs out, and no call fails", async () => {
+test("a guest that never frees memory gets a new instance when it runs out, and no call fails", async () => {
   const pool = createPool({ memoryBytesMax: 8 * 65_536, threads: 1 });
   const guest = await pool.load(lowerCase);
   const input = Buffer.alloc(60_000, "A");
   for (let at = 0; at < 50; at++) assert.equal((await pool.call(guest, input))[59_999], 97);
 });
 
-test("results are bounded and must lie in the guest's memory", async () => {
+test("results are limited and must be in the guest's memory", async () => {
   const pool = createPool({ outputBytesMax: 100 });
   const long = await pool.load(assembleTransform(pack("(i32.const 0)", "(i32.const 101)")));
   await fails("output-too-large", pool.call(long, new Uint8Array(0)));
@@ -178,7 +177,7 @@ test("results are bounded and must lie in the guest's memory", async () => {
   await fails("output-too-large", pool.call(copy, new Uint8Array(101)));
 });
 
-test("an `alloc` that points outside of the memory fails the call", async () => {
+test("an `alloc` result outside the memory fails the call", async () => {
   const guest = await shared.load(
     assemble(`(module (memory (export "memory") 1)
       (func (export "alloc") (param i32) (result i32) (i32.const -8))
@@ -260,12 +259,12 @@ for (const [what, code, module] of refused) {
   });
 }
 
-test("a module that is too large is refused before it is read", async () => {
+test("a module that is too large is refused before it is parsed", async () => {
   const pool = createPool({ moduleBytesMax: 100 });
   await fails("module-too-large", pool.load(new Uint8Array(101)));
 });
 
-test("cutting a module anywhere, or flipping a byte, is refused or runs within the fence", async () => {
+test("a truncated or corrupted module is refused or runs within the sandbox", async () => {
   const pool = createPool({ callMsMax: 200, suspensionMs: 0 });
   await fc.assert(
     fc.asyncProperty(
@@ -286,7 +285,7 @@ test("cutting a module anywhere, or flipping a byte, is refused or runs within t
   );
 });
 
-test("calls beyond the bound are refused without being run", async () => {
+test("calls beyond the queue limit are refused without running", async () => {
   const pool = createPool({ threads: 1, waitingMax: 2, callMsMax: 300 });
   const guest = await pool.load(assembleTransform(spin));
   const calls = [1, 2, 3].map(() => fails("time-limit", pool.call(guest, new Uint8Array(0))));
@@ -294,7 +293,7 @@ test("calls beyond the bound are refused without being run", async () => {
   await Promise.all(calls);
 });
 
-test("modules beyond the bound are compiled anew when they are needed", async () => {
+test("modules beyond the cache limit are compiled again on demand", async () => {
   const pool = createPool({ threads: 1, modulesMax: 1 });
   const first = await pool.load(lowerCase);
   const second = await pool.load(assembleCommand(copyInputTo(1)));
@@ -304,7 +303,7 @@ test("modules beyond the bound are compiled anew when they are needed", async ()
   }
 });
 
-test("closing ends what runs and what waits", async () => {
+test("closing the pool rejects active and queued calls", async () => {
   const pool = createPool({ threads: 1 });
   const guest = await pool.load(assembleTransform(spin));
   const calls = [1, 2].map(() => fails("closed", pool.call(guest, new Uint8Array(0))));

@@ -1,20 +1,26 @@
-// One compiled module in one thread: instances of it, called with bytes.
+// A compiled module in one thread, with its instances.
 import { GuestError } from "../errors.ts";
-import { WASI_MODULE } from "../module/abi.ts";
-import type { GuestAbi } from "../module/abi.ts";
+import { type GuestAbi, WASI_MODULE } from "../module/abi.ts";
 import { GuestExit, Wasi } from "./wasi.ts";
 
-type TransformExports = {
+interface TransformExports {
   memory: WebAssembly.Memory;
   alloc: (length: number) => number;
   transform: (at: number, length: number) => unknown;
   _initialize?: () => void;
-};
-type CommandExports = { memory: WebAssembly.Memory; _start: () => void };
-/** Memory of an instance that is kept for the next call; a larger one is given back. */
+}
+interface CommandExports {
+  memory: WebAssembly.Memory;
+  _start: () => void;
+}
+/** Maximum memory of an instance that is kept for the next call. */
 const KEPT_MEMORY_BYTES_MAX = 8 * 1024 * 1024;
 
-type Transformer = { exports: TransformExports; wasi: Wasi; calls: number };
+interface Transformer {
+  exports: TransformExports;
+  wasi: Wasi;
+  calls: number;
+}
 
 /** A compiled guest. Compiling validates the module. */
 export class Guest {
@@ -38,11 +44,11 @@ export class Guest {
     return this.#abi === "command" ? this.#run(input) : this.#transform(input);
   }
 
-  // A command's memory is used up when it ends, so that each call has an instance of its own.
+  // A command cannot run twice: each call needs its own instance.
   #run(input: Uint8Array): Uint8Array<ArrayBuffer> {
     const wasi = new Wasi(this.#outputBytesMax);
     wasi.reset(input);
-    const exports = this.#instantiate(wasi) as CommandExports;
+    const exports = this.#instantiate(wasi) as unknown as CommandExports;
     try {
       exports._start();
     } catch (error) {
@@ -56,8 +62,8 @@ export class Guest {
     return wasi.output;
   }
 
-  // An instance is kept from call to call. Where a used one fails, its memory may merely be full of what earlier calls
-  // left behind: a fresh one has the last word.
+  // An instance is reused across calls. If a used one fails, its memory may just be full of leftovers of earlier calls:
+  // the call is retried once on a new instance.
   #transform(input: Uint8Array): Uint8Array<ArrayBuffer> {
     const kept = this.#transformer;
     if (kept !== undefined && kept.calls > 0) {
@@ -78,7 +84,7 @@ export class Guest {
 
   #createTransformer(): Transformer {
     const wasi = new Wasi(this.#outputBytesMax);
-    const exports = this.#instantiate(wasi) as TransformExports;
+    const exports = this.#instantiate(wasi) as unknown as TransformExports;
     try {
       exports._initialize?.();
     } catch (error) {
@@ -94,7 +100,7 @@ export class Guest {
     try {
       const at = exports.alloc(input.length) >>> 0;
       if (at + input.length > exports.memory.buffer.byteLength)
-        throw new GuestError("invalid-result", "`alloc` gave a place outside of the memory.");
+        throw new GuestError("invalid-result", "`alloc` returned an address outside the memory.");
       new Uint8Array(exports.memory.buffer).set(input, at);
       result = exports.transform(at, input.length);
     } catch (error) {
@@ -115,10 +121,10 @@ export class Guest {
     if (length > this.#outputBytesMax)
       throw new GuestError(
         "output-too-large",
-        `The guest returned ${length} bytes; it may return ${this.#outputBytesMax}.`,
+        `The guest returned ${length} bytes; the limit is ${this.#outputBytesMax}.`,
       );
     if (at + length > memory.buffer.byteLength)
-      throw new GuestError("invalid-result", "`transform` returned bytes outside of its memory.");
+      throw new GuestError("invalid-result", "`transform` returned bytes outside the memory.");
     return new Uint8Array(memory.buffer, at, length).slice();
   }
 
@@ -147,7 +153,7 @@ function toGuestError(error: unknown, wasi: Wasi): GuestError {
 }
 
 function quoteReason(wasi: Wasi): string {
-  return wasi.errorText === "" ? "" : ` (it said: ${wasi.errorText})`;
+  return wasi.errorText === "" ? "" : ` (stderr: ${wasi.errorText})`;
 }
 
 function describe(error: unknown): string {

@@ -1,5 +1,5 @@
-// WASI preview 1 for a guest that has a standard input, output and error stream and nothing else: no files, no
-// sockets, no environment, no arguments. (WebAssembly/WASI, legacy/preview1/docs.md)
+// WASI preview 1 with only the standard streams: no files, sockets, environment or arguments.
+// (WebAssembly/WASI, legacy/preview1/docs.md)
 import { randomFillSync } from "node:crypto";
 import { GuestError } from "../errors.ts";
 import { WASI_FUNCTIONS } from "../module/abi.ts";
@@ -14,12 +14,12 @@ const CHARACTER_DEVICE = 2;
 const RIGHT_READ = 2n;
 const RIGHT_WRITE = 64n;
 const STANDARD_STREAMS = 3;
-/** How much of standard error is kept, in bytes: the reason of a failure, not a log. */
+/** Maximum bytes of standard error that are kept for error messages. */
 const ERROR_TEXT_MAX = 1024;
-/** What `getrandom`-like calls fill at a time. */
+/** Maximum bytes per `randomFillSync` call. */
 const RANDOM_BYTES_MAX = 65_536;
 
-/** Thrown through the guest to end it; never seen outside this package. */
+/** Thrown through the guest to end it; does not leave this package. */
 export class GuestExit extends Error {
   readonly exitCode: number;
 
@@ -29,7 +29,7 @@ export class GuestExit extends Error {
   }
 }
 
-/** The world as one guest instance sees it. `memory` is bound after instantiation. */
+/** The WASI host of one guest instance. `memory` is bound after instantiation. */
 export class Wasi {
   readonly #outputBytesMax: number;
   #memory: WebAssembly.Memory | undefined;
@@ -48,7 +48,7 @@ export class Wasi {
     this.#memory = memory;
   }
 
-  /** Gives the guest its standard input and forgets what it wrote before. */
+  /** Sets the standard input and clears the output of the previous call. */
   reset(input: Uint8Array): void {
     this.#input = input;
     this.#inputAt = 0;
@@ -58,12 +58,12 @@ export class Wasi {
     this.#errorBytes = 0;
   }
 
-  /** What the guest wrote to standard output. */
+  /** The standard output of the guest. */
   get output(): Uint8Array<ArrayBuffer> {
     return join(this.#output, this.#outputBytes);
   }
 
-  /** The beginning of what it wrote to standard error, as text. */
+  /** The beginning of the standard error of the guest as text. */
   get errorText(): string {
     return new TextDecoder().decode(join(this.#errorText, this.#errorBytes)).trim();
   }
@@ -72,7 +72,7 @@ export class Wasi {
   createImports(): Record<string, (...args: never[]) => number> {
     const imports: Record<string, (...args: never[]) => number> = {};
     for (const name of WASI_FUNCTIONS) imports[name] = () => NO_SYSTEM_CALL;
-    // There are no preopened folders, so that no path leads anywhere.
+    // Without preopened folders, paths cannot be resolved.
     for (const name of WASI_FUNCTIONS)
       if (name.startsWith("path_") || name.startsWith("fd_")) imports[name] = () => BAD_FILE;
     return Object.assign(imports, {
@@ -100,7 +100,7 @@ export class Wasi {
     });
   }
 
-  // The view is made anew each time: growing the memory detaches the old buffer.
+  // Creates a new view each time, because growing the memory detaches the old buffer.
   get #view(): DataView {
     if (this.#memory === undefined) throw new GuestExit(INVALID);
     return new DataView(this.#memory.buffer);
@@ -189,7 +189,7 @@ function isStream(file: number): boolean {
 
 function readVector(view: DataView, vectors: number, index: number): Uint8Array {
   const at = (vectors >>> 0) + index * 8;
-  // Both throw a RangeError where the guest points outside its memory, which ends it like a trap.
+  // Both throw a RangeError for addresses outside the memory, which ends the guest like a trap.
   return new Uint8Array(view.buffer, view.getUint32(at, true), view.getUint32(at + 4, true));
 }
 

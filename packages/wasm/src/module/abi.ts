@@ -1,12 +1,12 @@
-// What a guest must export and may import, and which of the two ways of calling it that is.
+// Exports and imports of guests, and the two calling conventions.
 import { GuestError } from "../errors.ts";
 
 /**
- * How bytes go in and come out.
+ * Calling convention of a guest.
  *
  * - `command`: a WASI preview 1 command (`_start`): input on stdin, result on stdout, exit code 0.
- * - `transform`: `alloc(len: i32) → ptr: i32` and `transform(ptr: i32, len: i32) → i64`, the result being
- *   `ptr << 32 | len` in the exported `memory`. `_initialize` is called first where it is exported.
+ * - `transform`: `alloc(len: i32) → ptr: i32` and `transform(ptr: i32, len: i32) → i64`; the result is
+ *   `ptr << 32 | len` in the exported `memory`. `_initialize` is called first if it is exported.
  */
 export type GuestAbi = "command" | "transform";
 
@@ -14,10 +14,10 @@ export type GuestAbi = "command" | "transform";
 export const FUNCTION_KIND = 0;
 export const MEMORY_KIND = 2;
 
-/** The one module that a guest may import functions from. */
+/** The only module from which a guest may import functions. */
 export const WASI_MODULE = "wasi_snapshot_preview1";
 
-/** The functions of WASI preview 1 that a guest may import; those that need a file answer with an error. */
+/** The functions of WASI preview 1 that a guest may import; functions on files return an error. */
 export const WASI_FUNCTIONS: ReadonlySet<string> = new Set(
   `args_get args_sizes_get environ_get environ_sizes_get
   clock_res_get clock_time_get random_get sched_yield poll_oneoff proc_exit proc_raise
@@ -29,7 +29,7 @@ export const WASI_FUNCTIONS: ReadonlySet<string> = new Set(
   sock_accept sock_recv sock_send sock_shutdown`.split(/\s+/),
 );
 
-/** The way to call a module with these exports; `unsupported-module` where there is none. */
+/** The calling convention of a module with these exports; throws `unsupported-module` if there is no known one. */
 export function findAbi(exports: ReadonlyMap<string, number>): GuestAbi {
   const isFunction = (name: string) => exports.get(name) === FUNCTION_KIND;
   if (exports.get("memory") !== MEMORY_KIND)

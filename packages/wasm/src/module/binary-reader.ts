@@ -1,9 +1,9 @@
-// Reads the primitives of the WebAssembly binary format (WebAssembly Core 2.0, section 5.2) within bounds.
+// Reads the primitives of the WebAssembly binary format (WebAssembly Core 2.0, section 5.2).
 import { GuestError } from "../errors.ts";
 
-const utf8 = new TextDecoder("utf-8", { fatal: true });
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** A cursor over part of a module. Everything that does not fit is `invalid-module`. */
+/** A cursor over a part of a module. Reads past its end throw `invalid-module`. */
 export class BinaryReader {
   readonly #bytes: Uint8Array;
   readonly #end: number;
@@ -44,7 +44,7 @@ export class BinaryReader {
   readName(): string {
     const bytes = this.readBytes(this.readUint32());
     try {
-      return utf8.decode(bytes);
+      return UTF8.decode(bytes);
     } catch {
       throw new GuestError("invalid-module", `The name before byte ${this.#at} is not UTF-8.`);
     }
@@ -57,7 +57,7 @@ export class BinaryReader {
   }
 }
 
-/** Unsigned LEB128 in as few bytes as it takes. */
+/** Encodes unsigned LEB128 in the minimum number of bytes. */
 export function encodeUint32(value: number): number[] {
   const bytes: number[] = [];
   let rest = value;

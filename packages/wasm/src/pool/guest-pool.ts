@@ -1,53 +1,46 @@
-// Guests on threads of their own: what they may take, who waits, and what becomes of those that misbehave.
+// Runs guests on threads with limits on time, memory and queue length.
 //
-//   call ──► waiting (bounded, first come first served, one module never has every thread)
-//                └──► thread ──► answer
-//                        └──► too slow, out of memory: the thread is ended and replaced, the others go on
+//   call ──► queue (bounded, FIFO, one module never occupies all threads)
+//                └──► thread ──► result
+//                        └──► too slow, out of memory: the thread is terminated and replaced, the others continue
 import { createHash } from "node:crypto";
 import { GuestError } from "../errors.ts";
-import type { GuestAbi } from "../module/abi.ts";
-import { PAGE_BYTES, fenceModule } from "../module/fence.ts";
-import { ThreadHandle } from "./thread-handle.ts";
-import type { Task } from "./thread-handle.ts";
+import type { GuestModule } from "../module/guest-module.ts";
+import { PAGE_BYTES, sandboxModule } from "../module/sandbox.ts";
+import { type Task, ThreadHandle } from "./thread-handle.ts";
 
-/** What guests may take. Each has a default that suits small transforms of messages. */
-export type GuestPoolOptions = {
-  /** Threads, started when they are first needed. Default 2. */
+/** Options of {@link GuestPool}. The defaults suit small message transforms. */
+export interface GuestPoolOptions {
+  /** Maximum number of threads, started on demand. Default 2. */
   threads?: number;
-  /** How long a call may take, in ms. Default 100. */
+  /** Timeout of a call in ms. Default 100. */
   callMsMax?: number;
-  /** How long compiling a module may take, in ms. Default 5 000. */
+  /** Timeout of compiling a module in ms. Default 5 000. */
   compileMsMax?: number;
-  /** Default 8 MiB. */
+  /** Maximum size of a module. Default 8 MiB. */
   moduleBytesMax?: number;
-  /** All memories of one guest. Default 64 MiB. */
+  /** Maximum size of all memories of one guest. Default 64 MiB. */
   memoryBytesMax?: number;
-  /** All tables of one guest. Default 100 000. */
+  /** Maximum entries of all tables of one guest. Default 100 000. */
   tableEntriesMax?: number;
-  /** The longest result. Default 1 MiB. */
+  /** Maximum size of a result. Default 1 MiB. */
   outputBytesMax?: number;
-  /** Calls that wait for a thread; one more is refused as `overloaded`. Default 1 000. */
+  /** Maximum number of queued calls; more are refused with `overloaded`. Default 1 000. */
   waitingMax?: number;
-  /** Compiled modules kept per thread. Default 64. */
+  /** Maximum number of compiled modules per thread. Default 64. */
   modulesMax?: number;
-  /** After three calls in a row that were too slow a module fails at once for this long, in ms. Default 10 000. */
+  /** Calls of a module fail immediately for this time in ms after three consecutive timeouts. Default 10 000. */
   suspensionMs?: number;
-};
-
-/** A module that was checked, bounded and compiled once. A plain value: keep it, and give it to `call`. */
-export type GuestModule = {
-  /** SHA-256 of the module as it was given, in hex. */
-  readonly hash: string;
-  readonly abi: GuestAbi;
-  /** The bounded module. */
-  readonly bytes: Uint8Array<ArrayBuffer>;
-};
+}
 
 const SLOW_CALLS_MAX = 3;
-/** Modules whose slowness is remembered. */
-const OFFENDERS_MAX = 1_000;
+/** Maximum number of modules with recorded strikes. */
+const STRIKES_MAX = 1_000;
 
-type Offence = { count: number; until: number };
+interface Strike {
+  count: number;
+  until: number;
+}
 
 /**
  * Runs guests.
@@ -60,7 +53,7 @@ type Offence = { count: number; until: number };
 export class GuestPool {
   readonly #options: Required<GuestPoolOptions>;
   readonly #threads = new Set<ThreadHandle>();
-  readonly #offences = new Map<string, Offence>();
+  readonly #strikes = new Map<string, Strike>();
   #waiting: Task[] = [];
   #isClosed = false;
 
@@ -80,31 +73,31 @@ export class GuestPool {
     };
   }
 
-  /** Checks, bounds and compiles a module. Rejects with a GuestError that says what is wrong with it. */
+  /** Validates, sandboxes and compiles a module. Rejects with a GuestError. */
   async load(bytes: Uint8Array): Promise<GuestModule> {
     const { moduleBytesMax, memoryBytesMax, tableEntriesMax } = this.#options;
     if (bytes.length > moduleBytesMax)
       throw new GuestError(
         "module-too-large",
-        `The module has ${bytes.length} bytes; it may have ${moduleBytesMax}.`,
+        `The module has ${bytes.length} bytes; the limit is ${moduleBytesMax}.`,
       );
     const memoryPagesMax = Math.floor(memoryBytesMax / PAGE_BYTES);
-    const fenced = fenceModule(bytes, { memoryPagesMax, tableEntriesMax });
+    const sandboxed = sandboxModule(bytes, { memoryPagesMax, tableEntriesMax });
     const module: GuestModule = {
       hash: createHash("sha256").update(bytes).digest("hex"),
-      ...fenced,
+      ...sandboxed,
     };
     await this.#enqueue(module, undefined);
     return module;
   }
 
-  /** What the guest makes of `input`, which is copied. Rejects with a GuestError. */
+  /** Calls the guest with a copy of `input` and returns its result. Rejects with a GuestError. */
   async call(module: GuestModule, input: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
-    const offence = this.#offences.get(module.hash);
-    if (offence !== undefined && offence.until > performance.now())
+    const strike = this.#strikes.get(module.hash);
+    if (strike !== undefined && strike.until > performance.now())
       throw new GuestError(
         "time-limit",
-        `The guest was too slow ${offence.count} times in a row and is suspended for a while.`,
+        `The guest was too slow ${strike.count} times in a row and is temporarily suspended.`,
       );
     const copy = new Uint8Array(input.length);
     copy.set(input);
@@ -112,7 +105,7 @@ export class GuestPool {
     return output!;
   }
 
-  /** Ends all threads. What is under way or waits is rejected as `closed`. */
+  /** Terminates all threads. Active and queued calls are rejected with `closed`. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const waiting = this.#waiting;
@@ -130,7 +123,7 @@ export class GuestPool {
     if (this.#isClosed) return Promise.reject(createClosedError());
     if (this.#waiting.length >= this.#options.waitingMax)
       return Promise.reject(
-        new GuestError("overloaded", `${this.#waiting.length} calls wait for a thread already.`),
+        new GuestError("overloaded", `${this.#waiting.length} calls are already queued.`),
       );
     return new Promise((resolve, reject) => {
       this.#waiting.push({ module, input, resolve, reject });
@@ -149,7 +142,7 @@ export class GuestPool {
     }
   }
 
-  // One thread is left to the others, so that a slow module delays nobody but its own callers.
+  // One thread is reserved for other modules, so that a slow module delays only its own callers.
   #findNext(): number {
     const most = Math.max(1, this.#options.threads - 1);
     const busy = new Map<string, number>();
@@ -179,22 +172,22 @@ export class GuestPool {
   }
 
   #judge(hash: string, error: GuestError | undefined): void {
-    const offence = this.#offences.get(hash);
+    const strike = this.#strikes.get(hash);
     if (error?.code !== "time-limit") {
-      if (offence !== undefined) this.#offences.delete(hash);
+      if (strike !== undefined) this.#strikes.delete(hash);
       return;
     }
-    const count = (offence?.count ?? 0) + 1;
+    const count = (strike?.count ?? 0) + 1;
     const until = count < SLOW_CALLS_MAX ? 0 : performance.now() + this.#options.suspensionMs;
-    this.#offences.delete(hash);
-    this.#offences.set(hash, { count, until });
-    if (this.#offences.size > OFFENDERS_MAX) {
-      const [oldest] = this.#offences.keys();
-      this.#offences.delete(oldest!);
+    this.#strikes.delete(hash);
+    this.#strikes.set(hash, { count, until });
+    if (this.#strikes.size > STRIKES_MAX) {
+      const [oldest] = this.#strikes.keys();
+      this.#strikes.delete(oldest!);
     }
   }
 }
 
 function createClosedError(): GuestError {
-  return new GuestError("closed", "The guests were closed.");
+  return new GuestError("closed", "The guest pool is closed.");
 }

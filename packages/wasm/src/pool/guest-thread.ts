@@ -1,4 +1,4 @@
-// The thread that guests run in. It knows nothing but the modules it was given, and may be ended at any moment.
+// Entry point of the threads that guests run in. The pool may terminate them at any time.
 import { parentPort, workerData } from "node:worker_threads";
 import { GuestError } from "../errors.ts";
 import { Guest } from "../guest/guest.ts";

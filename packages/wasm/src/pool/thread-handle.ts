@@ -1,40 +1,40 @@
-// One guest thread as the pool sees it: one task at a time, ended when the task takes too long.
+// The pool's handle of one guest thread: runs one task at a time and terminates the thread on a timeout.
 import { Worker } from "node:worker_threads";
 import { GuestError } from "../errors.ts";
-import type { GuestModule } from "./guest-pool.ts";
+import type { GuestModule } from "../module/guest-module.ts";
 import type { FromThread, ThreadInit, ToThread } from "./messages.ts";
 
 const ENTRY = new URL("./guest-thread.ts", import.meta.url);
-/** Memory of a thread beside that of its guests: its own code, messages, and what guests keep on the garbage-collected heap. */
+/** Heap of a thread: code, messages and garbage-collected objects of guests. */
 const HEAP_MB_MAX = 128;
 const STACK_MB = 2;
-/** A timer that fires this much too late says that this process was busy, not that the guest was slow. */
+/** A timer that fires this late means that this process was busy, not that the guest was slow. */
 const LATE_MS = 20;
 
-/** Something to do on a thread: to compile a module or, with an input, to call it. */
-export type Task = {
+/** A task of a thread: compile a module or, with an input, call it. */
+export interface Task {
   module: GuestModule;
   input: Uint8Array<ArrayBuffer> | undefined;
   resolve: (output: Uint8Array<ArrayBuffer> | undefined) => void;
   reject: (error: GuestError) => void;
-};
+}
 
-/** What a thread needs. */
-export type ThreadOptions = {
+/** Options of {@link ThreadHandle}. */
+export interface ThreadOptions {
   outputBytesMax: number;
   callMsMax: number;
   compileMsMax: number;
-  /** Compiled modules that a thread keeps; the one used longest ago goes first. */
+  /** Maximum number of compiled modules to keep (LRU). */
   modulesMax: number;
-  /** Called when a task is over, with its error if it failed; the thread is free, or gone and must be replaced. */
+  /** Called after each task, with its error if it failed; the thread is then idle, or gone and must be replaced. */
   onIdle: (thread: ThreadHandle, task: Task, error: GuestError | undefined) => void;
-};
+}
 
-/** A thread and the task that it is at. */
+/** A thread and its current task. */
 export class ThreadHandle {
   readonly #options: ThreadOptions;
   readonly #worker: Worker;
-  /** Hashes of compiled modules, the one used longest ago first. */
+  /** Hashes of compiled modules, least recently used first. */
   readonly #loaded = new Set<string>();
   #task: Task | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -45,7 +45,7 @@ export class ThreadHandle {
     this.#options = options;
     this.#worker = new Worker(ENTRY, {
       workerData: { outputBytesMax: options.outputBytesMax } satisfies ThreadInit,
-      // Nothing of the host's environment is within reach.
+      // Hides the environment of the host.
       env: {},
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MB_MAX, stackSizeMb: STACK_MB },
     });
@@ -55,17 +55,17 @@ export class ThreadHandle {
     this.#worker.on("exit", () => this.#lose(undefined));
   }
 
-  /** The task that it is at. */
+  /** The current task. */
   get task(): Task | undefined {
     return this.#task;
   }
 
-  /** Whether it ended and takes no more tasks. */
+  /** True if the thread has ended. */
   get isGone(): boolean {
     return this.#isGone;
   }
 
-  /** Begins a task; there is none under way. */
+  /** Starts a task; the thread must be idle. */
   begin(task: Task): void {
     this.#task = task;
     this.#worker.ref();
@@ -78,7 +78,7 @@ export class ThreadHandle {
     }
   }
 
-  /** Ends the thread and fails its task. */
+  /** Terminates the thread and fails its task. */
   async end(error: GuestError): Promise<void> {
     this.#finish(error, true);
     await this.#worker.terminate();

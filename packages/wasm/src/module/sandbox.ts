@@ -1,13 +1,12 @@
-// Rewrites a module so that its memories and tables cannot grow past a bound, whatever it declares.
+// Rewrites a module so that its memories and tables cannot grow past a limit, whatever it declares.
 //
 //   module   = "\0asm" 01 00 00 00 section*
 //   section  = id:byte size:u32 contents           (WebAssembly Core 2.0, section 5.5.2)
 //   limits   = 00 min:u32 | 01 min:u32 max:u32     (section 5.3.7)
 //
-// Only the sections of imports, tables, memories and exports are read; the engine validates the rest when it compiles.
+// Reads only the sections of imports, tables, memories and exports; the engine validates the rest when it compiles.
 import { GuestError } from "../errors.ts";
-import { FUNCTION_KIND, WASI_FUNCTIONS, WASI_MODULE, findAbi } from "./abi.ts";
-import type { GuestAbi } from "./abi.ts";
+import { FUNCTION_KIND, type GuestAbi, WASI_FUNCTIONS, WASI_MODULE, findAbi } from "./abi.ts";
 import { BinaryReader, encodeUint32 } from "./binary-reader.ts";
 
 const PREAMBLE = [0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00];
@@ -20,19 +19,22 @@ const EXTERNAL_REFERENCE = 0x6f;
 /** Bytes of a page of memory. */
 export const PAGE_BYTES = 65_536;
 
-/** What a guest may have at most. */
-export type FenceLimits = {
+/** Limits of a guest. */
+export interface SandboxLimits {
   /** All memories of a guest together, in pages of 64 KiB. */
   memoryPagesMax: number;
   /** All tables of a guest together. */
   tableEntriesMax: number;
-};
+}
 
-/** A module that can be instantiated without asking it for its manners. */
-export type FencedModule = { bytes: Uint8Array<ArrayBuffer>; abi: GuestAbi };
+/** A module that is safe to instantiate. */
+export interface SandboxedModule {
+  bytes: Uint8Array<ArrayBuffer>;
+  abi: GuestAbi;
+}
 
-/** Checks what the module asks for and bounds it. Throws a GuestError that says what was wrong. */
-export function fenceModule(module: Uint8Array, limits: FenceLimits): FencedModule {
+/** Validates the imports and exports of a module and limits its memories and tables. Throws a GuestError. */
+export function sandboxModule(module: Uint8Array, limits: SandboxLimits): SandboxedModule {
   const reader = new BinaryReader(module);
   for (const byte of PREAMBLE) {
     if (reader.isAtEnd || reader.readByte() !== byte)
@@ -72,7 +74,7 @@ function checkImports(section: BinaryReader): void {
     if (from !== WASI_MODULE || !WASI_FUNCTIONS.has(name))
       throw new GuestError(
         "unsupported-module",
-        `The module imports ${quote(from, name)}; guests get the functions of ${WASI_MODULE} only.`,
+        `The module imports ${quote(from, name)}; guests may import only functions of ${WASI_MODULE}.`,
       );
   }
 }
@@ -85,20 +87,20 @@ function readExports(section: BinaryReader, exports: Map<string, number>): void 
   }
 }
 
-function boundMemories(section: BinaryReader, limits: FenceLimits): number[] {
+function boundMemories(section: BinaryReader, limits: SandboxLimits): number[] {
   const count = section.readUint32();
   const contents = encodeUint32(count);
   let left = limits.memoryPagesMax;
   for (let index = 0; index < count; index++) {
     const bounded = boundLimits(section, left, "memory", "pages of 64 KiB");
-    // What later memories may have is what this one could grow to.
+    // The maximum of this memory is no longer available to later ones.
     left -= bounded.max;
     contents.push(...bounded.encoded);
   }
   return contents;
 }
 
-function boundTables(section: BinaryReader, limits: FenceLimits): number[] {
+function boundTables(section: BinaryReader, limits: SandboxLimits): number[] {
   const count = section.readUint32();
   const contents = encodeUint32(count);
   let left = limits.tableEntriesMax;
@@ -130,7 +132,7 @@ function boundLimits(
   if (min > most)
     throw new GuestError(
       "memory-limit",
-      `The module begins with ${min} ${unit} of ${what}; it may have ${most}.`,
+      `The module requires ${min} ${unit} of ${what}; the limit is ${most}.`,
     );
   return { encoded: [1, ...encodeUint32(min), ...encodeUint32(max)], max };
 }
