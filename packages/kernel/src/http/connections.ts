@@ -10,6 +10,7 @@ import {
   type OutgoingBounds,
   type PaceBound,
 } from "../sockets/index.ts";
+import { isProbePath } from "./path.ts";
 
 /** Bounds of a listener's connections. */
 export interface HttpConnectionsOptions {
@@ -19,7 +20,7 @@ export interface HttpConnectionsOptions {
   connectionsPerAddressMax?: number | undefined;
   /** Proxies, which only the bound on all connections applies to. */
   isProxyAddress?: ((address: string) => boolean) | undefined;
-  /** Budget of the bytes that wait for clients; the listener sweeps it. Default one of 256 MiB. */
+  /** Budget of the bytes that wait for clients, 256 MiB by default. While it is full, all but probes get 503. */
   outgoing?: OutgoingBudget | undefined;
   /** A client that reads nothing for so long while bytes wait for it is disconnected, in ms. Default 60 000. */
   writeStallMs?: number | undefined;
@@ -189,7 +190,7 @@ class HttpConnection {
     this.#response = response;
     this.#request = request;
     if (!request.complete) this.#bodyPace.restart(this.#socket.bytesRead);
-    if (this.#outgoing.isFull) {
+    if (this.#outgoing.isFull && !isProbe(request)) {
       response.writeHead(503, { "Retry-After": "1", "Content-Length": "0" }).end();
       return;
     }
@@ -216,6 +217,11 @@ class HttpConnection {
     };
     socket.on("drain", () => outflow.settle());
   }
+}
+
+function isProbe({ url = "" }: IncomingMessage): boolean {
+  const query = url.indexOf("?");
+  return isProbePath(query === -1 ? url : url.slice(0, query));
 }
 
 function createCounts(

@@ -6,6 +6,13 @@ export function mapLegacyPath(path: string): string {
   return `/api/v1/${path.slice("/api/".length)}`;
 }
 
+const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
+
+/** Returns true for health probes and metrics: their responses are short, and matter most under load. */
+export function isProbePath(path: string): boolean {
+  return PROBES.has(path);
+}
+
 /** Converts `/a/{id}` and `/a/{rest*}` (all following segments) to the router's notation. */
 export function toRouterPath(path: string): string {
   return path.replaceAll(/\{(\w+)(\*?)\}/g, (_match, name: string, rest: string) =>

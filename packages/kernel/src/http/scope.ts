@@ -6,7 +6,7 @@ import type { Logger } from "../log/index.ts";
 import { createHttpMetrics } from "../metrics/index.ts";
 import { parseTraceContext, type Span } from "../trace/index.ts";
 import type { ApiOptions, Guard } from "./api-options.ts";
-import { mapLegacyPath } from "./path.ts";
+import { isProbePath, mapLegacyPath } from "./path.ts";
 import type { ApiRoute, GuardedRequest, HeaderReader, Peer } from "./route.ts";
 
 /** A request in flight. */
@@ -26,7 +26,6 @@ export interface Scope {
 }
 
 const BODY_BYTES_MAX = 1_048_576;
-const PROBES: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Default headers of all responses. */
 export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
@@ -129,7 +128,7 @@ function logRequest(scope: Scope, method: string, status: number, durationMs: nu
   };
   if (status >= 500 && scope.error !== undefined) {
     scope.logger.error("request failed", { ...fields, error: scope.error });
-  } else if (PROBES.has(scope.path)) {
+  } else if (isProbePath(scope.path)) {
     scope.logger.debug("request", fields);
   } else {
     scope.logger.info("request", fields);

@@ -196,10 +196,8 @@ export class OutgoingBudget {
   #measurePressure(): number {
     const excess = this.heldBytes - this.bytesMax;
     const [first] = this.#waiting.values();
-    if (first !== undefined && first.waitedMs > 0) {
-      return Math.max(excess, this.bytesMax * FREED_SHARE);
-    }
-    return this.#resting.size > 0 ? excess + 1 : excess;
+    const isWaitedFor = first === undefined ? this.#resting.size > 0 : first.waitedMs > 0;
+    return isWaitedFor ? Math.max(excess, this.bytesMax * FREED_SHARE) : excess;
   }
 }
 

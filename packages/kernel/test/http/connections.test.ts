@@ -33,6 +33,26 @@ test(
   },
 );
 
+test("probes and metrics are answered while the budget is full", TIMEOUT, async (t) => {
+  const outgoing = new OutgoingBudget();
+  const listener = await listen(t, { outgoing });
+  open(t, listener, "GET /big HTTP/1.1");
+  await waitFor(() => outgoing.heldBytes > 0);
+  await sleep(200);
+  outgoing.bytesMax = outgoing.heldBytes;
+  const ask = async (path: string): Promise<number> => {
+    const answer = await fetch(listener.url + path);
+    await answer.text();
+    return answer.status;
+  };
+  for (const path of ["/healthz", "/readyz", "/metrics", "/metrics?name=a"]) {
+    assert.equal(await ask(path), 200, path);
+  }
+  for (const path of ["/small", "/healthz/a", "/a?/healthz"])
+    assert.equal(await ask(path), 503, path);
+  assert.ok(outgoing.isFull);
+});
+
 test("pipelined requests whose answers nobody reads are not worked on", TIMEOUT, async (t) => {
   let begun = 0;
   const outgoing = new OutgoingBudget();
@@ -119,8 +139,8 @@ async function listen(
       if (url === "/body") return false;
       onBegun?.();
       if (url === "/big") response.end(BIG);
-      else if (url === "/small") response.end("small");
-      else response.write("begun");
+      else if (url === "/stream") response.write("begun");
+      else response.end("small");
       return true;
     },
     ...options,
