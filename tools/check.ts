@@ -1,4 +1,4 @@
-// `npm run check`: everything about the source that a machine can judge, in one command.
+// `npm run check`: all static checks in one command.
 import { spawnSync } from "node:child_process";
 import { explainStaleInstallation } from "./installation.ts";
 

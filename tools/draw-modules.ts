@@ -1,4 +1,4 @@
-// `node tools/draw-modules.ts`: draws the modules of every package and their imports into docs/internals/.
+// `node tools/draw-modules.ts`: draws the modules of all packages and their imports in docs/internals/.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { parseArgs } from "node:util";
@@ -6,9 +6,9 @@ import { readAllModules, type Arrow, type PackageModules } from "./modules.ts";
 
 const HELP = `node tools/draw-modules.ts [--check] [--print] [--root DIR]
 
-Writes docs/internals/modules.md and one picture per package from the imports of the source.
-  --check     write nothing; exit 1 if the pages are out of date
-  --print     write nothing; print the counts of each package
+Writes docs/internals/modules.md and one picture per package.
+  --check     do not write; exit with 1 if the pages are out of date
+  --print     do not write; print the counts of each package
   --root DIR  read the packages of another checkout (with --print)`;
 
 const PAGE = "docs/internals/modules.md";

@@ -72,12 +72,12 @@ test("files and folders are kebab-case", () => {
   assert.deepEqual(bad, []);
 });
 
-test("each source file begins with a line that says what it is for", () => {
+test("each source file begins with a comment about its purpose", () => {
   const bad = sources.filter((path) => !/^(?:#!.*\n)?\/\/ \S.{8,}/.test(read(path)));
   assert.deepEqual(bad, []);
 });
 
-test("nothing is left to be done", () => {
+test("source files contain no open tasks", () => {
   // The brackets keep the words out of this file.
   const mark = /\b(?:TO[D]O|FIX[M]E|XX[X])\b/;
   assert.deepEqual(
@@ -86,14 +86,14 @@ test("nothing is left to be done", () => {
   );
 });
 
-test("sources do not write to the console: they log", () => {
+test("sources log instead of writing to the console", () => {
   const bad = sources.filter((path) =>
     /^(?!\s*(?:\/\/|\*)).*\bconsole\.(?:log|error|warn|info|debug)\(/m.test(read(path)),
   );
   assert.deepEqual(bad, []);
 });
 
-test("imports run one way between packages: kernel, then http1, wasm and log, then services, then runtime", () => {
+test("packages import only lower packages: runtime, services, packages, kernel", () => {
   const bad: string[] = [];
   for (const path of list("{packages,services,apps}/*/{src,test}/**/*.{ts,tsx}")) {
     const folder = findPackage(path)!;
@@ -113,7 +113,7 @@ test("imports run one way between packages: kernel, then http1, wasm and log, th
   assert.deepEqual(bad, []);
 });
 
-test("no relative import leaves its package, and every one names a file", () => {
+test("no relative import leaves its package", () => {
   const bad: string[] = [];
   for (const path of list("{packages,services,apps}/*/{src,test}/**/*.{ts,tsx}")) {
     for (const specifier of findImports(path).filter((item) => item.startsWith("."))) {
@@ -131,12 +131,12 @@ test("each package declares all of its modules in order, top to bottom", () => {
         ? []
         : [`${folder}: package.json has no "modules"`];
     }
-    if (allowances.withoutOrder.includes(folder)) return [`${folder}: its allowance is not needed`];
+    if (allowances.withoutOrder.includes(folder)) return [`${folder}: remove it from withoutOrder`];
     const missing = [...sizes.keys()].filter((name) => !order.includes(name));
     const unknown = order.filter((name) => !sizes.has(name));
     return [
       ...missing.map((name) => `${folder}: the module ${name} is not declared`),
-      ...unknown.map((name) => `${folder}: the module ${name} is declared and not there`),
+      ...unknown.map((name) => `${folder}: the declared module ${name} does not exist`),
     ];
   });
   assert.deepEqual(bad, []);
@@ -155,7 +155,7 @@ test("a module imports only modules that are declared below it", () => {
   assert.deepEqual(bad, []);
 });
 
-test("files of one package do not import each other in rings", () => {
+test("files of a package do not form import cycles", () => {
   const bad = modules
     .filter(({ isDeclared }) => isDeclared)
     .flatMap(({ folder, fileRings }) =>
@@ -164,7 +164,7 @@ test("files of one package do not import each other in rings", () => {
   assert.deepEqual(bad, []);
 });
 
-test("source files stay short, and those with an allowance do not grow past it", () => {
+test("source files do not exceed their maximum number of lines", () => {
   const bad = sources.flatMap((path) => {
     const lines = read(path).split("\n").length - 1;
     const max = allowances.linesMax[path] ?? SOURCE_LINES_MAX;
@@ -202,12 +202,12 @@ test("commit subjects have at most 72 characters", (t) => {
   assert.deepEqual(bad, []);
 });
 
-test("every package and service has a README.md", () => {
+test("all packages have a README.md", () => {
   const bad = packages.filter((folder) => !existsSync(join(folder, "README.md")));
   assert.deepEqual(bad, []);
 });
 
-test("every bin of package.json exists, can be executed and starts the launcher", () => {
+test("all bins of package.json exist and start the launcher", () => {
   const { bin } = JSON.parse(read("package.json")) as { bin: Record<string, string> };
   assert.deepEqual(
     Object.values(bin).sort(),
@@ -222,7 +222,7 @@ test("every bin of package.json exists, can be executed and starts the launcher"
   }
 });
 
-test("the lock file has no download addresses and no package with an install script", () => {
+test("the lock file contains no download URLs and no packages with install scripts", () => {
   const { packages: locked } = JSON.parse(read("package-lock.json")) as {
     packages: Record<string, { resolved?: string; hasInstallScript?: boolean; link?: boolean }>;
   };
@@ -233,7 +233,7 @@ test("the lock file has no download addresses and no package with an install scr
   assert.deepEqual(bad, []);
 });
 
-test("the lock file names every optional package of every platform, without which npm ci refuses it", () => {
+test("the lock file contains the optional packages of all platforms, which npm ci requires", () => {
   const { packages: locked } = JSON.parse(read("package-lock.json")) as {
     packages: Record<string, { optionalDependencies?: Record<string, string> }>;
   };
@@ -242,9 +242,5 @@ test("the lock file names every optional package of every platform, without whic
       (name) => !(`node_modules/${name}` in locked) && !(`${path}/node_modules/${name}` in locked),
     ),
   );
-  assert.deepEqual(
-    missing,
-    [],
-    "choose a version whose packages the registry has for all platforms",
-  );
+  assert.deepEqual(missing, [], "choose a version with packages for all platforms");
 });

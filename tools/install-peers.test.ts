@@ -1,4 +1,4 @@
-// The installer's talk; what it installs is up to the machine.
+// The options of the installer; installation itself depends on the machine.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { test } from "node:test";
@@ -10,7 +10,7 @@ function run(...args: string[]): { status: number | null; stdout: string; stderr
   return spawnSync("bash", [SCRIPT, ...args], { encoding: "utf8" });
 }
 
-test("install-peers explains itself and refuses what it does not know", () => {
+test("install-peers prints help and rejects unknown arguments", () => {
   assert.match(run("--help").stdout, /--list/);
   const unknown = run("--check", "no-such-purpose");
   assert.equal(unknown.status, 1);

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 
 const IMPORT = /(?:\bfrom|\bimport|\bimport\(|\bimport\.meta\.resolve\()\s*"([^"]+)"/g;
-/** A file that is started as a thread or process of its own. */
+/** A file that runs as a separate thread or process. */
 const ENTRY = /\bnew URL\("([^"]+)", import\.meta\.url\)/g;
 
 /** One import of another file of the same package, or its start as a thread; paths are relative to `src/`. */
@@ -28,7 +28,7 @@ export interface PackageModules {
   /** Files and lines of each module. */
   sizes: Map<string, { files: number; lines: number }>;
   arrows: Arrow[];
-  /** Arrows to a module that is not below. */
+  /** Arrows to a module that is not below the importing one. */
   upward: Arrow[];
   /** Groups of modules that reach each other. */
   rings: string[][];

@@ -1,16 +1,16 @@
-// Finds the processes that inherited a variable, by /proc; where there is none, nothing is found.
+// Finds processes that inherited an environment variable, by /proc; returns nothing on other systems.
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 
 /** A running process. */
 export interface ProcessEntry {
   pid: number;
-  /** Its command line, shortened. */
+  /** Its command line, truncated. */
   command: string;
 }
 
 const COMMAND_CHARACTERS_MAX = 160;
 
-/** A variable, and the session in which the first process that has it was started. */
+/** A variable, and the session of the first process that has it. */
 export interface ProcessMark {
   name: string;
   value: string;
@@ -18,8 +18,8 @@ export interface ProcessMark {
 }
 
 /**
- * The live processes that have the mark, and their descendants. Programs that write a title over their environment
- * (nginx, PostgreSQL) are found by their session or their parent.
+ * Finds the live processes that have the mark, and their descendants. Programs that overwrite their environment with a
+ * title (nginx, PostgreSQL) are found by their session or parent.
  */
 export function findMarkedProcesses({ name, value, session }: ProcessMark): ProcessEntry[] {
   if (!existsSync("/proc/self/environ")) return [];
@@ -44,21 +44,21 @@ export function findMarkedProcesses({ name, value, session }: ProcessMark): Proc
   return [...marked].map((pid) => ({ pid, command: readCommand(pid) }));
 }
 
-/** True for a process that runs; false once it has ended, even if its parent has not collected it. */
+/** True if a process is running; false for zombies. */
 export function isRunning(pid: number): boolean {
   return readStat(pid) !== undefined;
 }
 
-/** Kills a process that may already be gone. */
+/** Kills a process, if it still exists. */
 export function killProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It ended by itself.
+    // It has already exited.
   }
 }
 
-/** Undefined for a process that has ended, a zombie included. */
+/** Returns undefined for processes that have ended, including zombies. */
 function readStat(pid: number): { parent: number; session: number } | undefined {
   const stat = readText(`/proc/${pid}/stat`);
   // The name in parentheses may itself contain spaces and parentheses.

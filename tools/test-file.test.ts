@@ -1,4 +1,4 @@
-// The runner of test files: counts, time limits, and processes that a file leaves running.
+// The runner of test files: counts, time limits, and leftover processes.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ function writeTestFile(name: string, body: string): string {
   return file;
 }
 
-test("a file's tests are counted, skips come with their reasons, a failure fails the file", async () => {
+test("tests are counted, skips have their reasons, and a failure fails the file", async () => {
   const file = writeTestFile(
     "mixed.test.mjs",
     `test("good", () => undefined);
@@ -30,7 +30,7 @@ test("a file's tests are counted, skips come with their reasons, a failure fails
   assert.match(result.output, /the reason/);
 });
 
-test("a file that does not load, or ends before its tests are done, fails", async () => {
+test("a file fails if it does not load or exits before its tests are done", async () => {
   const broken = writeTestFile("broken.test.mjs", `import "./missing.mjs";`);
   const exited = writeTestFile(
     "exited.test.mjs",
@@ -42,7 +42,7 @@ test("a file that does not load, or ends before its tests are done, fails", asyn
   for (const { file, failure } of results) assert.notEqual(failure, undefined, file);
 });
 
-test("a file over its time limit is killed with everything it started, and the limit is named", async () => {
+test("a file beyond its time limit is killed with all its processes, and the limit is reported", async () => {
   const pidFile = join(folder, "pid");
   const file = writeTestFile(
     "endless.test.mjs",

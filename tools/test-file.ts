@@ -1,4 +1,4 @@
-// Runs one test file in a process group of its own, ends it at its time limit, and finds what it left running.
+// Runs a test file in its own process group, enforces its time limit, and finds processes that it leaves running.
 import { spawn, type ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
@@ -21,7 +21,7 @@ export interface FileResult {
   file: string;
   ms: number;
   counts: TestCounts;
-  /** Why it failed; undefined if it passed. */
+  /** Reason of the failure; undefined if it passed. */
   failure: string | undefined;
   /** The end of its output. */
   output: string;
@@ -29,28 +29,28 @@ export interface FileResult {
   skips: string[];
 }
 
-/** A line that `test-reporter.ts` writes. */
+/** A line of `test-reporter.ts`. */
 export interface ReportLine {
   counts?: TestCounts;
   skip?: string;
 }
 
-/** The time limit of one test as a part of its file's, so that a test that hangs is named. */
+/** Time limit of a single test as a fraction of its file's, so that a hanging test is named. */
 const TEST_TIMEOUT_PART = 0.6;
 const OUTPUT_CHARACTERS_MAX = 100_000;
-/** Names the test file that a process belongs to; every process that the file starts inherits it. */
+/** Identifies the test file of a process; inherited by all processes that the file starts. */
 const MARK_VARIABLE = "PLATFORM_TEST_MARK";
-/** A process that a test has told to stop may still be on its way out when the file ends. */
+/** Processes stopped by a test may still be exiting when the file ends. */
 const LEFTOVER_GRACE_MS = 5000;
 
 const running = new Map<string, ChildProcess>();
 
-/** Runs a test file and waits for its end. */
+/** Runs a test file. */
 export async function runTestFile(plan: TestPlan): Promise<FileResult> {
   const mark = randomUUID();
   const startedMs = performance.now();
   const folder = mkdtempSync(join(tmpdir(), "pt-"));
-  // Programs that a test starts as another user (PostgreSQL) find their own folders below.
+  // Programs that a test starts as another user (PostgreSQL) need access to their folders below.
   chmodSync(folder, 0o711);
   const reportPath = join(folder, "report.jsonl");
   const child = startTestFile(plan, mark, folder, reportPath);
@@ -79,7 +79,7 @@ export async function runTestFile(plan: TestPlan): Promise<FileResult> {
   };
 }
 
-/** Ends the files that are running, and everything they have started. */
+/** Kills the running files and all processes that they have started. */
 export function endTestFiles(): void {
   for (const [mark, child] of running) endTestFile(mark, child);
 }
@@ -98,7 +98,7 @@ function startTestFile(
     `--test-reporter-destination=${reportPath}`,
   ];
   return spawn(process.execPath, [...options, file], {
-    // A group of its own: a ctrl-c reaches the runner alone, which then ends every file with all it has started.
+    // A separate group: ctrl-c reaches only the runner, which then kills all files and their processes.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, TMPDIR: folder, ...env, [MARK_VARIABLE]: mark },
@@ -106,7 +106,7 @@ function startTestFile(
 }
 
 function endTestFile(mark: string, child: ChildProcess): void {
-  // Found before the file's own process ends, so that the parents are still known.
+  // Collected before the file's process ends, while the parents are known.
   const started = findStartedProcesses(mark, child);
   child.kill("SIGKILL");
   for (const { pid } of started) killProcess(pid);
@@ -116,7 +116,7 @@ function findStartedProcesses(mark: string, child: ChildProcess): ProcessEntry[]
   return findMarkedProcesses({ name: MARK_VARIABLE, value: mark, session: child.pid });
 }
 
-/** Collects both outputs; returns a function that returns their end. */
+/** Collects both outputs; the returned function returns their end. */
 function collectOutput(child: ChildProcess): () => string {
   let text = "";
   for (const stream of [child.stdout!, child.stderr!]) {
@@ -128,13 +128,16 @@ function collectOutput(child: ChildProcess): () => string {
   return () => text;
 }
 
-/** The exit code, or the signal that ended it. A leftover process may keep the outputs open, so "close" is not awaited. */
+/**
+ * Returns the exit code, or the signal. Does not wait for "close", because a leftover process may keep the outputs
+ * open.
+ */
 async function waitForExit(child: ChildProcess): Promise<number | string> {
   const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
   return code ?? signal ?? "no exit code";
 }
 
-/** Waits a little for processes that are already ending, kills the others, and returns those. */
+/** Waits briefly for processes that are exiting, kills the others, and returns those. */
 async function endLeftovers(mark: string, child: ChildProcess): Promise<ProcessEntry[]> {
   const deadlineMs = performance.now() + LEFTOVER_GRACE_MS;
   let left = findStartedProcesses(mark, child);

@@ -1,4 +1,4 @@
-// A small upstream to try the gateway with: plain node:http, nothing of the platform in it.
+// A small upstream for trying the gateway: plain node:http, independent of the platform.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -9,12 +9,12 @@ const server = createServer((request, response) => {
   const path = new URL(request.url ?? "/", "http://sample").pathname;
   if (path === "/hello") greet(request, response);
   else if (path === "/hello/events") countToFive(request, response);
-  else respond(response, 404, `there is /hello and /hello/events, not ${path}\n`);
+  else respond(response, 404, `${path} not found; try /hello or /hello/events\n`);
 });
 
 server.listen(Number(port), ipv6 ?? name, () => {
   const { address, port } = server.address() as AddressInfo;
-  // A supervisor that started this process with an IPC channel learns where it listens.
+  // Reports the listener to a supervisor by the IPC channel.
   const listeners = [{ name: "http", host: address, port }];
   if (process.send === undefined) console.log(`http://localhost:${port}/hello`);
   else
@@ -38,7 +38,7 @@ function greet(request: IncomingMessage, response: ServerResponse): void {
   );
 }
 
-// Server-sent events, one a second: to be seen arriving one by one through the gateway.
+// Server-sent events, one per second, to show that the gateway forwards each one immediately.
 function countToFive(request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(200, { "Content-Type": "text/event-stream", "Cache-Control": "no-store" });
   let count = 0;

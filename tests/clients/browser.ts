@@ -1,10 +1,10 @@
-// A browser, with a page that it loads through the gateway.
+// A browser that loads a page through the gateway.
 import assert from "node:assert/strict";
 import { chromium as playwrightChromium } from "playwright-core";
 import { findProgram, readProgramVersion } from "../stage/program.ts";
 import type { RealClient } from "./client.ts";
 
-// No look-ups of its own: a test must not depend on the network, nor wait for it.
+// No DNS lookups: a test must not depend on the network.
 const FLAGS = [
   "--no-sandbox",
   "--disable-gpu",
@@ -26,7 +26,7 @@ const chromium: RealClient = {
   side: "in front",
   debianPackage: "chromium",
   readVersion: () => readProgramVersion("chromium", ["--version", "--no-sandbox"]),
-  shows: "page, `fetch` upload, its own EventSource, its own WebSocket",
+  shows: "page, `fetch` upload, EventSource, WebSocket",
   exercise: async ({ gateway }) => {
     const browser = await playwrightChromium.launch({
       executablePath: findProgram("chromium") ?? "/usr/bin/chromium",
@@ -47,7 +47,7 @@ const chromium: RealClient = {
   },
 };
 
-/** In the order of the table. */
+/** Browsers, in the order of the table. */
 export const BROWSERS: readonly RealClient[] = [chromium];
 
 const PAGE_SCRIPT = `(async () => {

@@ -1,25 +1,25 @@
-// What a real client or server is to these tests: found or not, of a version, put to work.
+// Interface of real clients and servers: version, exercise.
 import type { RouteDocument, Stage, StagedGateway } from "../stage/stage.ts";
 
-/** A gateway with `upstream-server.ts` behind `/`, and a stage to start more on. */
+/** A gateway with `upstream-server.ts` at `/`, and a stage for more processes. */
 export interface Scene {
   stage: Stage;
   gateway: StagedGateway;
-  /** Puts a route in through the API. */
+  /** Creates a route by API. */
   addRoute: (route: RouteDocument) => Promise<void>;
 }
 
-/** One entry of the table. */
+/** An entry of the table. */
 export interface RealClient {
   name: string;
-  /** Where it stands: clients are in front of the gateway, servers behind it. */
+  /** Position: clients are in front of the gateway, servers behind it. */
   side: "in front" | "behind";
-  /** The Debian package that brings it; absent for what npm brings. */
+  /** Debian package; undefined for npm packages. */
   debianPackage?: string;
-  /** Its version; undefined if it is not installed. */
+  /** Returns the version; undefined if not installed. */
   readVersion(): string | undefined;
-  /** What the exercise shows, as a phrase for the table. */
+  /** Tested features, as a phrase for the table. */
   shows: string;
-  /** Puts it to work; throws where something is not as it should be. */
+  /** Runs the exercise; throws if something is wrong. */
   exercise(scene: Scene): Promise<void>;
 }

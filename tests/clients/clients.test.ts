@@ -87,12 +87,12 @@ function writeTable(): void {
   writeFileSync(
     new URL("clients.md", TABLE_FOLDER),
     [
-      "# Clients and servers that the gateway was tried with",
+      "# Clients and servers tested with the gateway",
       "",
       "Each row is a test in `tests/clients` against a gateway with one worker, on both runtimes.",
-      "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients` writes this page anew.",
+      "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients` rewrites this page.",
       "",
-      "| program | version | stands | what was shown | gateway on Node | gateway on Bun |",
+      "| program | version | position | tested | gateway on Node | gateway on Bun |",
       "|---|---|---|---|---|---|",
       ...rows,
       "",

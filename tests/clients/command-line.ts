@@ -1,4 +1,4 @@
-// Programs that people point at a gateway first.
+// Command-line clients.
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -52,7 +52,7 @@ const wrk: RealClient = {
   side: "in front",
   debianPackage: "wrk",
   readVersion: () => readProgramVersion("wrk", ["--version"]),
-  shows: "32 busy keep-alive connections for a second without an error",
+  shows: "32 keep-alive connections under load for a second without errors",
   exercise: async ({ gateway }) => {
     const output = await runProgram("wrk", ["-t1", "-c32", "-d1s", `${gateway.url}/short`]);
     assert.doesNotMatch(output, /Socket errors|Non-2xx/, output);
@@ -65,12 +65,12 @@ const h2load: RealClient = {
   side: "in front",
   debianPackage: "nghttp2-client",
   readVersion: () => readProgramVersion("h2load", ["--version"]),
-  shows: "1 000 requests over 16 connections, all answered",
+  shows: "1 000 requests over 16 connections, all successful",
   exercise: async ({ gateway }) => {
     const output = await runProgram("h2load", ["--h1", "-n1000", "-c16", `${gateway.url}/short`]);
     assert.match(output, /1000 succeeded, 0 failed, 0 errored, 0 timeout/, output);
   },
 };
 
-/** In the order of the table. */
+/** Command-line clients, in the order of the table. */
 export const COMMAND_LINE: readonly RealClient[] = [curl, wrk, h2load];

@@ -1,4 +1,4 @@
-// Client libraries of the Node.js world.
+// Client libraries for Node.js.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const nodeHttp: RealClient = {
   name: "node:http",
   side: "in front",
   readVersion: () => process.versions.node,
-  shows: "keep-alive agent, `100 Continue`, chunked upload, chunked answer",
+  shows: "keep-alive agent, `100 Continue`, chunked upload, chunked response",
   exercise: async ({ gateway }) => {
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     const request = http.request(`${gateway.url}/echo`, {
@@ -66,7 +66,7 @@ const ws: RealClient = {
   name: "ws",
   side: "in front",
   readVersion: () => readPackageVersion("ws"),
-  shows: "text and a 1 MB binary message both ways, ping and pong, the close code passes",
+  shows: "text and a 1 MB binary message in both directions, ping and pong, close codes",
   exercise: async ({ gateway }) => {
     const socket = new WebSocket(`${gateway.url.replace("http", "ws")}/socket`);
     await once(socket, "open");
@@ -91,7 +91,7 @@ const eventSource: RealClient = {
   name: "eventsource",
   side: "in front",
   readVersion: () => readPackageVersion("eventsource"),
-  shows: "Server-Sent Events arrive one by one as they are sent",
+  shows: "server-sent events arrive one by one",
   exercise: async ({ gateway }) => {
     const startedAt = performance.now();
     const source = new EventSource(`${gateway.url}/events?ms=100`);
@@ -113,7 +113,7 @@ const eventSource: RealClient = {
   },
 };
 
-/** In the order of the table. */
+/** Libraries, in the order of the table. */
 export const LIBRARIES: readonly RealClient[] = [nodeHttp, undici, ws, eventSource];
 
 async function readText(response: http.IncomingMessage): Promise<string> {
@@ -122,7 +122,7 @@ async function readText(response: http.IncomingMessage): Promise<string> {
   return text;
 }
 
-// From the manifest beside the module's entry: not every package exports its package.json.
+// Reads the manifest next to the module's entry: not every package exports its package.json.
 function readPackageVersion(name: string): string {
   const path = new URL(`../../node_modules/${name}/package.json`, import.meta.url);
   return (JSON.parse(readFileSync(path, "utf8")) as { version: string }).version;

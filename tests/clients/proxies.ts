@@ -1,4 +1,4 @@
-// Proxies that stand in front of the gateway, as they often do.
+// Proxies in front of the gateway.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const nginxInFront: RealClient = {
   debianPackage: "nginx-light",
   readVersion: () => readProgramVersion("nginx", ["-v"]),
   shows:
-    "keep-alive connections to the gateway, its `X-Forwarded-For` believed, WebSocket through both",
+    "keep-alive connections to the gateway, its `X-Forwarded-For` trusted, WebSocket through both",
   exercise: async (scene) => {
     const port = await findFreePort();
     const config = writeNginxConfig(join(scene.stage.folder, "nginx-in-front"), {
@@ -43,7 +43,7 @@ const haproxyInFront: RealClient = {
   side: "in front",
   debianPackage: "haproxy",
   readVersion: () => readProgramVersion("haproxy", ["-v"]),
-  shows: "its health check on `/healthz`, reused connections, WebSocket through both",
+  shows: "health check on `/healthz`, reused connections, WebSocket through both",
   exercise: async (scene) => {
     const port = await findFreePort();
     const folder = join(scene.stage.folder, "haproxy");
@@ -59,7 +59,7 @@ const haproxyInFront: RealClient = {
   },
 };
 
-/** In the order of the table. */
+/** Proxies, in the order of the table. */
 export const PROXIES: readonly RealClient[] = [nginxInFront, haproxyInFront];
 
 async function checkThroughBoth(url: string, forwardedFor: RegExp): Promise<void> {

@@ -1,4 +1,4 @@
-// Servers that people put behind a gateway.
+// Servers behind the gateway.
 import assert from "node:assert/strict";
 import { mkdirSync, writeFileSync } from "node:fs";
 import http from "node:http";
@@ -17,7 +17,7 @@ const python: RealClient = {
   side: "behind",
   debianPackage: "python3",
   readVersion: () => readProgramVersion("python3", ["--version"]),
-  shows: "HTTP/1.0 answers that end with the connection: a listing, a file, its 404",
+  shows: "HTTP/1.0 responses delimited by close: a listing, a file, a 404",
   exercise: async ({ stage, gateway, addRoute }) => {
     const folder = join(stage.folder, "python");
     mkdirSync(folder);
@@ -72,7 +72,7 @@ const nodeBehind: RealClient = {
   name: "node:http as a server",
   side: "behind",
   readVersion: () => process.versions.node,
-  shows: "early hints, chunked answers with a trailer, two `Set-Cookie` fields",
+  shows: "early hints, chunked responses with a trailer, two `Set-Cookie` fields",
   exercise: async ({ gateway, addRoute }) => {
     const server = http.createServer((_request, response) => {
       response.writeEarlyHints({ link: "</style.css>; rel=preload; as=style" });
@@ -114,7 +114,7 @@ const caddyBehind: RealClient = {
   side: "behind",
   debianPackage: "caddy",
   readVersion: () => readProgramVersion("caddy", ["version"]),
-  shows: "compressed answers passed on as they are",
+  shows: "compressed responses forwarded unchanged",
   exercise: async ({ stage, gateway, addRoute }) => {
     const folder = join(stage.folder, "caddy");
     mkdirSync(folder);
@@ -141,5 +141,5 @@ const caddyBehind: RealClient = {
   },
 };
 
-/** In the order of the table. */
+/** Servers, in the order of the table. */
 export const SERVERS: readonly RealClient[] = [python, nginxBehind, nodeBehind, caddyBehind];

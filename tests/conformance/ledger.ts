@@ -1,15 +1,15 @@
-// What a suite's ledger is: the outcomes that were committed, which may only get better.
+// Ledgers of conformance suites: committed outcomes, which may only improve.
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** A suite's outcomes: an entry for each case, or groups of them. */
+/** Outcomes of a suite: an entry per case, or groups of them. */
 export interface Outcomes {
   [name: string]: unknown;
 }
 
 /**
  * Compares outcomes with the ledger in a file; with PLATFORM_LEDGER=write the file is written first. A `partial` run is
- * compared with the ledger's entries of the cases that ran, and never written.
+ * compared only with the entries of its cases, and never written.
  */
 export function settleLedger(path: URL, current: Outcomes, partial = false): void {
   const write = process.env["PLATFORM_LEDGER"] === "write";
@@ -19,7 +19,7 @@ export function settleLedger(path: URL, current: Outcomes, partial = false): voi
   assert.deepEqual(current, partial ? pickEntries(ledger, current) : ledger);
 }
 
-/** The part of the ledger that has the names of `current`, at every level. */
+/** Selects the entries of the ledger that are in `current`, at all levels. */
 function pickEntries(ledger: Outcomes, current: Outcomes): Outcomes {
   const picked: Outcomes = {};
   for (const [name, outcome] of Object.entries(current)) {
@@ -33,7 +33,7 @@ function isGroup(value: unknown): value is Outcomes {
   return typeof value === "object" && value !== null;
 }
 
-/** Why a case failed, in one line. */
+/** Describes the failure of a case in one line. */
 export function describeFailure(error: unknown): string {
   return (error as Error).message.split("\n").slice(0, 4).join(" ");
 }

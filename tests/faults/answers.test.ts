@@ -1,4 +1,4 @@
-// Upstreams that answer badly, behind the real gateway: what the client gets, and what becomes of the connection.
+// Invalid upstream responses: what the client receives, and what happens to the connection.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import {
@@ -15,7 +15,7 @@ import { badAnswers, type BadAnswer } from "./answers.ts";
 const SOUND = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsound";
 const SOUND_ANSWER: Answer = { status: 200, content: "sound" };
 const LAST_REQUEST = "GET /sound HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
-/** So long that a busy machine does not run into it with answers that are not late. */
+/** Long enough for timely responses on a busy machine. */
 const TIMEOUT_MS = 2_500;
 
 interface Answer {
@@ -24,7 +24,7 @@ interface Answer {
 }
 
 for (const runtime of RUNTIMES) {
-  describe(`malformed answers, the gateway on ${runtime}`, { skip: skipRuntime(runtime) }, () => {
+  describe(`malformed responses, the gateway on ${runtime}`, { skip: skipRuntime(runtime) }, () => {
     const stage = new Stage();
     let upstream: RawUpstream;
     let gateway: StagedGateway;
@@ -42,12 +42,12 @@ for (const runtime of RUNTIMES) {
       await stage[Symbol.asyncDispose]();
     });
 
-    test("each is a 502, a 504 or a connection that breaks off, and its connection is closed", async () => {
+    test("each causes a 502, a 504 or a broken connection, and the upstream connection is closed", async () => {
       await Promise.all(badAnswers.map((bad, index) => expectVerdict(bad, index)));
       assert.equal(await readMetric(gateway, "platform_gate_workers_replaced_total"), 0);
     });
 
-    test("it is the same on a connection that was good before, and nobody gets another's answer", async () => {
+    test("the same applies to reused connections, and no client receives a response of another", async () => {
       for (const [index, bad] of badAnswers.entries()) {
         if (isSlow(bad)) continue;
         assert.deepEqual(await readAnswersTo("/sound"), [SOUND_ANSWER]);
@@ -102,13 +102,13 @@ for (const runtime of RUNTIMES) {
   });
 }
 
-/** Whether only a deadline ends it. */
+/** True if only a timeout ends it. */
 function isSlow({ verdict, ending, later }: BadAnswer): boolean {
   if (verdict.kind === "refused") return verdict.status === 504;
   return verdict.kind === "cut" && ending === "waits" && later === "";
 }
 
-/** Answers the request that just came whole on a connection: soundly, or as `/bad/INDEX` says. */
+/** Responds to a complete request: correctly, or as `/bad/INDEX` says. */
 function answer(client: RawClient): void {
   const path = /GET (\S+) [^]*?\r\n\r\n$/.exec(
     client.text.slice(client.text.lastIndexOf("GET ")),
@@ -129,7 +129,7 @@ function finishAnswer({ socket }: RawClient, { ending }: BadAnswer, bytes: strin
   if (ending === "resets") socket.resetAndDestroy();
 }
 
-/** Answers that came whole, informational ones left out; reading stops at one that is not. */
+/** Returns complete responses without informational ones, up to the first incomplete one. */
 function readAnswers(text: string): Answer[] {
   const answers: Answer[] = [];
   for (let rest = text; ;) {

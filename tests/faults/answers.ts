@@ -1,22 +1,22 @@
-// Answers that no upstream should give, each with what a client must get in its place.
+// Invalid responses of upstreams, each with the expected response to the client.
 
-/** What a client gets: a refusal of the gateway, a connection that breaks off, or the sound part of the answer. */
+/** Expected result of the client: an error of the gateway, a broken connection, or the valid part of the response. */
 export type Verdict =
   | { readonly kind: "refused"; readonly status: 502 | 504; readonly code: RegExp }
-  /** What goes wrong does so once the client has got the beginning, and must not look complete. */
+  /** The error occurs after the client has received the beginning, and the response must not look complete. */
   | { readonly kind: "cut" }
-  /** Status and content as they stand here; what came beyond goes nowhere. */
+  /** This status and content; the excess is discarded. */
   | { readonly kind: "passed"; readonly status: number; readonly content: string };
 
-/** One answer as the upstream sends it. */
+/** A response of the upstream. */
 export interface BadAnswer {
   /** Unique. */
   readonly name: string;
   /** The bytes, as latin1. */
   readonly bytes: string;
-  /** Sent once the client has got what came before. */
+  /** Sent after the client has received the previous part. */
   readonly later?: string;
-  /** What the upstream does when it has sent all. */
+  /** Action of the upstream after it has sent everything. */
   readonly ending: "waits" | "closes" | "resets";
   readonly verdict: Verdict;
 }
@@ -26,7 +26,7 @@ const CHUNKED = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 const HALF_CHUNKED = `${CHUNKED}4\r\nhalf\r\n`;
 const EVIL = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
 
-/** All of them. */
+/** All invalid responses. */
 export const badAnswers: readonly BadAnswer[] = [
   ...garbage(),
   ...heads(),
@@ -54,10 +54,7 @@ function garbage(): BadAnswer[] {
     invalid("a status that begins with 0", "HTTP/1.1 020 OK\r\nContent-Length: 0\r\n\r\n"),
     invalid("a status of letters", "HTTP/1.1 2xx OK\r\nContent-Length: 0\r\n\r\n"),
     invalid("a reason with a NUL", "HTTP/1.1 200 O\0K\r\nContent-Length: 0\r\n\r\n"),
-    invalid(
-      "a 101 that nobody asked for",
-      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-    ),
+    invalid("an unrequested 101", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"),
   ];
 }
 
@@ -141,7 +138,7 @@ function early(): BadAnswer[] {
     gone("nothing, and closes", "", "closes", absent),
     gone("nothing, and resets", "", "resets", absent),
     gone("half a head, and closes", `${OK}Content-Len`, "closes", malformed),
-    // A reset may overtake what was sent before it.
+    // A reset may destroy the data sent before it.
     gone(
       "half a head, and resets",
       `${OK}Content-Len`,

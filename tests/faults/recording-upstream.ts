@@ -1,23 +1,23 @@
-// An upstream that keeps every byte that reaches it, and reads requests with none of the gateway's code.
+// An upstream that records all received bytes, and parses requests without the gateway's code.
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
 import { takeRequest, type RecordedRequest } from "../../packages/http1/test/peers/recorder.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/** What has reached an upstream. */
+/** Recorded requests. */
 export interface Recording {
   readonly url: string;
-  /** Whole requests, in the order in which their last bytes came. */
+  /** Complete requests, in order of completion. */
   readonly requests: RecordedRequest[];
-  /** How many bytes came, over all connections. */
+  /** Number of bytes received on all connections. */
   countBytes(): number;
-  /** Open connections that brought the beginning of a request and not its end. */
+  /** Number of open connections with an incomplete request. */
   countUnfinished(): number;
   stop(): void;
 }
 
-/** Starts an upstream that answers each whole request with an empty 200 and keeps its connections open. */
+/** Starts an upstream that responds to each complete request with an empty 200 and keeps its connections open. */
 export async function startRecording(): Promise<Recording> {
   const requests: RecordedRequest[] = [];
   const pending = new Map<Socket, string>();

@@ -1,5 +1,5 @@
-// Every payload of the corpus through the real gateway: what is refused never reaches the upstream, what is accepted
-// ends for the upstream where it ends for us.
+// The request corpus through the real gateway: rejected requests never reach the upstream, accepted ones end at the
+// same byte for the upstream.
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
@@ -49,9 +49,9 @@ for (const runtime of RUNTIMES) {
     });
 
     for (const [how, deliver] of Object.entries(DELIVERIES)) {
-      test(`each gets its status and a closed connection, ${how}; the upstream gets nothing of it, of broken content never the whole`, async () => {
+      test(`each receives its status and a closed connection, ${how}; the upstream receives nothing, or incomplete content`, async () => {
         for (const entry of listRefused()) {
-          // Of content that turns out to be broken, what came before may have been on its way.
+          // The part before invalid content may have been forwarded.
           const inContent = isRefusedInContent(entry);
           const reached = await expectRefusal(entry, deliver);
           if (how === "in one write" || !inContent) assert.equal(reached, 0, entry.name);
@@ -59,7 +59,7 @@ for (const runtime of RUNTIMES) {
         }
       });
 
-      test(`sound ones end for the upstream where they end for the client, ${how}`, async () => {
+      test(`valid ones end at the same byte for upstream and client, ${how}`, async () => {
         for (const { name, payload } of listAccepted()) {
           const sent = payload + MARKER;
           const expected = [...readRequests(sent), ...readRequests(INNOCENT)];
@@ -72,7 +72,7 @@ for (const runtime of RUNTIMES) {
       });
     }
 
-    test("broken content is refused, too, when its head has gone to the upstream, which never gets the whole", async () => {
+    test("invalid content is rejected after its head was forwarded, and the upstream never receives it completely", async () => {
       const deliver: Delivery = async (client, bytes) => {
         const reached = recording.countBytes();
         client.socket.write(bytes.subarray(0, CHUNKED_HEAD.length));
@@ -85,7 +85,7 @@ for (const runtime of RUNTIMES) {
       }
     });
 
-    test("the worker that refused them all is the first one, has counted them and holds nothing of them", async () => {
+    test("the first worker has rejected and counted them all, and holds no resources", async () => {
       assert.equal(await readMetric(gateway, "platform_gate_workers_replaced_total"), 0);
       assert.equal(await readMetric(gateway, "platform_gate_bad_requests_total"), counts.refused);
       const answered = /^platform_http_requests_total\{route="\/",method="POST",status="4\d\d"\}$/;
@@ -93,7 +93,7 @@ for (const runtime of RUNTIMES) {
       assert.equal(recording.countUnfinished(), 0);
     });
 
-    /** Resolves with the number of bytes that reached the upstream. */
+    /** Returns the number of bytes that reached the upstream. */
     async function expectRefusal(
       { name, payload, expected }: CorpusEntry,
       deliver: Delivery,
@@ -103,13 +103,13 @@ for (const runtime of RUNTIMES) {
       const status = typeof expected === "number" ? 200 : expected[0];
       assert.deepEqual(await readStatuses(payload + MARKER, deliver), [status], name);
       const reached = recording.countBytes() - bytes;
-      // What is asked next arrives whole and alone: nothing was left behind on a connection that it uses.
+      // The next request arrives complete and alone: the connection has no leftover bytes.
       assert.match(await ask(gateway.port, INNOCENT), /^HTTP\/1\.1 200 /, name);
       assert.deepEqual(recording.requests.slice(seen), readRequests(INNOCENT), name);
       return reached;
     }
 
-    /** The statuses of the answers that came before the gateway closed the connection; it must close it. */
+    /** Returns the statuses of the responses before the gateway closed the connection, which it must. */
     async function readStatuses(sent: string, deliver: Delivery): Promise<number[]> {
       const client = await openRaw(gateway.port);
       await deliver(client, Buffer.from(sent, "latin1"));
@@ -128,19 +128,19 @@ function listAccepted(): CorpusEntry[] {
   return requestCorpus.filter(({ expected }) => typeof expected === "number");
 }
 
-/** Whether the head is beyond reproach. */
+/** True if the head is valid. */
 function isRefusedInContent({ payload }: CorpusEntry): boolean {
   return payload.startsWith(CHUNKED_HEAD);
 }
 
-/** Requests as a reader that shares no code with the gateway sees them. */
+/** Requests as parsed by an independent parser. */
 function readRequests(text: string): RecordedRequest[] {
   const requests: RecordedRequest[] = [];
   // A server may skip empty lines before a request (RFC 9112, 2.2).
   let rest = text.replace(/^(?:\r\n)+/, "");
   for (let taken = takeRequest(rest); taken !== null; taken = takeRequest(rest)) {
     const { request } = taken;
-    // What goes upstream is in origin form.
+    // Forwarded requests have the origin form.
     requests.push({ ...request, target: request.target.replace(/^https?:\/\/[^/]*/, "") });
     rest = taken.rest;
   }

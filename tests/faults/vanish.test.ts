@@ -1,4 +1,4 @@
-// Clients that vanish at every stage of a request: what the gateway held for them, upstream connections included, is freed.
+// Clients that disconnect at any stage of a request: all their resources are freed, including upstream connections.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { after, before, describe, test } from "node:test";
@@ -15,23 +15,23 @@ import { Stage, type StagedGateway } from "../stage/stage.ts";
 const CLIENTS = 10;
 const UPSTREAM_CONNECTIONS_MAX = 100;
 const WAITING_CLIENTS = 50;
-/** Far beyond what it takes: a busy machine must not look like a defect. */
+/** Generous, for busy machines. */
 const SETTLE_TIMEOUT_MS = 30_000;
-/** The gateway counts its connections once a second: asking too often would be most of what it counts. */
+/** The gateway counts its connections once a second; polling more often would dominate the counts. */
 const HOLDINGS_EVERY_MS = 250;
 const HOST = "Host: a.example\r\n";
 const UPGRADE = `${HOST}Connection: Upgrade\r\nUpgrade: echo\r\n\r\n`;
 const SOUND_REQUEST = `GET /sound HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`;
 const SOUND = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nsound";
 
-/** A stage at which clients vanish. */
+/** A stage at which clients disconnect. */
 interface Vanishing {
   readonly stage: string;
-  /** What each sends; the path of its request is of this stage alone. */
+  /** Bytes sent by each client; the path is unique to this stage. */
   readonly sends: string;
-  /** The path, where the request reaches the upstream before its client vanishes. */
+  /** The path, if the request reaches the upstream before its client disconnects. */
   readonly reaches?: string;
-  /** What each has got before it vanishes. */
+  /** Received bytes of each client before it disconnects. */
   readonly gets?: string;
 }
 
@@ -84,108 +84,118 @@ const VANISHINGS: readonly Vanishing[] = [
 ];
 
 for (const runtime of RUNTIMES) {
-  describe(`clients that vanish, the gateway on ${runtime}`, { skip: skipRuntime(runtime) }, () => {
-    const stage = new Stage();
-    let upstream: RawUpstream;
-    let gateway: StagedGateway;
-    let openFiles: number;
+  describe(
+    `clients that disconnect, the gateway on ${runtime}`,
+    { skip: skipRuntime(runtime) },
+    () => {
+      const stage = new Stage();
+      let upstream: RawUpstream;
+      let gateway: StagedGateway;
+      let openFiles: number;
 
-    before(async () => {
-      upstream = await startUpstream(answer);
-      gateway = await stage.startGateway(
-        [{ prefix: "/", target: `http://127.0.0.1:${upstream.port}` }],
-        { workers: 1, max_upstream_connections: UPSTREAM_CONNECTIONS_MAX },
-        { PLATFORM_RUNTIME: runtime },
-      );
-      await ask(gateway.port, SOUND_REQUEST);
-      await waitForRest();
-      openFiles = countOpenFiles(gateway);
-    });
-    after(async () => {
-      await upstream.stop();
-      await stage[Symbol.asyncDispose]();
-    });
+      before(async () => {
+        upstream = await startUpstream(answer);
+        gateway = await stage.startGateway(
+          [{ prefix: "/", target: `http://127.0.0.1:${upstream.port}` }],
+          { workers: 1, max_upstream_connections: UPSTREAM_CONNECTIONS_MAX },
+          { PLATFORM_RUNTIME: runtime },
+        );
+        await ask(gateway.port, SOUND_REQUEST);
+        await waitForRest();
+        openFiles = countOpenFiles(gateway);
+      });
+      after(async () => {
+        await upstream.stop();
+        await stage[Symbol.asyncDispose]();
+      });
 
-    test("at any stage, by closing or by a reset: nothing is held for them afterwards", async () => {
-      const clients = await Promise.all(VANISHINGS.map((vanishing) => openClients(vanishing)));
-      const { underWay, webSockets } = await waitForHoldings(
-        ({ connections: count }) => count >= VANISHINGS.length * CLIENTS,
-      );
-      assert.equal(
-        underWay,
-        VANISHINGS.filter(({ reaches }) => reaches !== undefined).length * CLIENTS,
-      );
-      assert.equal(webSockets, CLIENTS);
-      leaveAll(clients.flat());
-      for (const { stage: name, reaches } of VANISHINGS) {
-        if (reaches === undefined) continue;
-        const isFreed = (): boolean => listReached(reaches).every(({ closed }) => closed);
-        await waitFor(isFreed, `${name}: closed connections to the upstream`);
+      test("at any stage, by close or reset: their resources are freed", async () => {
+        const clients = await Promise.all(VANISHINGS.map((vanishing) => openClients(vanishing)));
+        const { underWay, webSockets } = await waitForHoldings(
+          ({ connections: count }) => count >= VANISHINGS.length * CLIENTS,
+        );
+        assert.equal(
+          underWay,
+          VANISHINGS.filter(({ reaches }) => reaches !== undefined).length * CLIENTS,
+        );
+        assert.equal(webSockets, CLIENTS);
+        leaveAll(clients.flat());
+        for (const { stage: name, reaches } of VANISHINGS) {
+          if (reaches === undefined) continue;
+          const isFreed = (): boolean => listReached(reaches).every(({ closed }) => closed);
+          await waitFor(isFreed, `${name}: closed connections to the upstream`);
+        }
+        await waitForRest();
+        await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
+      });
+
+      test("in the queue for an upstream connection: the next in the queue takes their place", async () => {
+        const request = `GET /queued HTTP/1.1\r\n${HOST}\r\n`;
+        const ahead = await Promise.all(
+          Array.from({ length: UPSTREAM_CONNECTIONS_MAX }, () => openClient(request)),
+        );
+        await waitFor(() => listReached("/queued").length === ahead.length, "a busy upstream");
+        const waiting = await Promise.all(
+          Array.from({ length: WAITING_CLIENTS }, () => openClient(request)),
+        );
+        await waitForHoldings(({ connections }) => connections >= ahead.length + waiting.length);
+        const last = ask(gateway.port, SOUND_REQUEST);
+        leaveAll(waiting);
+        leaveAll(ahead);
+        assert.match(await last, /^HTTP\/1\.1 200 [^]*sound$/);
+        await waitFor(
+          () => listReached("/queued").every(({ closed }) => closed),
+          "a free upstream",
+        );
+        await waitForRest();
+        await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
+      });
+
+      async function openClients({ sends, reaches, gets = "" }: Vanishing): Promise<RawClient[]> {
+        const clients = await Promise.all(Array.from({ length: CLIENTS }, () => openClient(sends)));
+        for (const client of clients) {
+          await client.untilText(gets);
+          if (reaches === "/endless") client.socket.pause();
+        }
+        if (reaches !== undefined) {
+          await waitFor(
+            () => listReached(reaches).length === CLIENTS,
+            `${reaches} at the upstream`,
+          );
+        }
+        return clients;
       }
-      await waitForRest();
-      await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
-    });
 
-    test("in a queue for a connection to the upstream: their turns pass on", async () => {
-      const request = `GET /queued HTTP/1.1\r\n${HOST}\r\n`;
-      const ahead = await Promise.all(
-        Array.from({ length: UPSTREAM_CONNECTIONS_MAX }, () => openClient(request)),
-      );
-      await waitFor(() => listReached("/queued").length === ahead.length, "a busy upstream");
-      const waiting = await Promise.all(
-        Array.from({ length: WAITING_CLIENTS }, () => openClient(request)),
-      );
-      await waitForHoldings(({ connections }) => connections >= ahead.length + waiting.length);
-      const last = ask(gateway.port, SOUND_REQUEST);
-      leaveAll(waiting);
-      leaveAll(ahead);
-      assert.match(await last, /^HTTP\/1\.1 200 [^]*sound$/);
-      await waitFor(() => listReached("/queued").every(({ closed }) => closed), "a free upstream");
-      await waitForRest();
-      await waitFor(() => countOpenFiles(gateway) <= openFiles, `${openFiles} open files`);
-    });
-
-    async function openClients({ sends, reaches, gets = "" }: Vanishing): Promise<RawClient[]> {
-      const clients = await Promise.all(Array.from({ length: CLIENTS }, () => openClient(sends)));
-      for (const client of clients) {
-        await client.untilText(gets);
-        if (reaches === "/endless") client.socket.pause();
+      async function openClient(sends: string): Promise<RawClient> {
+        const client = await openRaw(gateway.port);
+        client.socket.write(sends);
+        return client;
       }
-      if (reaches !== undefined) {
-        await waitFor(() => listReached(reaches).length === CLIENTS, `${reaches} at the upstream`);
+
+      function listReached(path: string): RawClient[] {
+        return upstream.connections.filter(({ text }) => text.includes(` ${path} HTTP/1.1\r\n`));
       }
-      return clients;
-    }
 
-    async function openClient(sends: string): Promise<RawClient> {
-      const client = await openRaw(gateway.port);
-      client.socket.write(sends);
-      return client;
-    }
+      /** The gateway has no connections except the polling one. */
+      async function waitForRest(): Promise<void> {
+        await waitForHoldings(
+          ({ connections, underWay, webSockets }) =>
+            connections <= 1 && underWay === 0 && webSockets === 0,
+        );
+      }
 
-    function listReached(path: string): RawClient[] {
-      return upstream.connections.filter(({ text }) => text.includes(` ${path} HTTP/1.1\r\n`));
-    }
-
-    /** The gateway holds nothing, or the connection that asks. */
-    async function waitForRest(): Promise<void> {
-      await waitForHoldings(
-        ({ connections, underWay, webSockets }) =>
-          connections <= 1 && underWay === 0 && webSockets === 0,
-      );
-    }
-
-    /** What the gateway says that it holds, once it fits. */
-    async function waitForHoldings(fits: (holdings: Holdings) => boolean): Promise<Holdings> {
-      let holdings: Holdings | undefined;
-      await waitFor(
-        async () => fits((holdings = await readHoldings(gateway))),
-        () => `what it should hold; it holds ${JSON.stringify(holdings)}`,
-        HOLDINGS_EVERY_MS,
-      );
-      return holdings!;
-    }
-  });
+      /** Polls the gateway's counters until they match. */
+      async function waitForHoldings(fits: (holdings: Holdings) => boolean): Promise<Holdings> {
+        let holdings: Holdings | undefined;
+        await waitFor(
+          async () => fits((holdings = await readHoldings(gateway))),
+          () => `what it should hold; it holds ${JSON.stringify(holdings)}`,
+          HOLDINGS_EVERY_MS,
+        );
+        return holdings!;
+      }
+    },
+  );
 }
 
 interface Holdings {
@@ -206,7 +216,7 @@ async function readHoldings(gateway: StagedGateway): Promise<Holdings> {
   };
 }
 
-/** One half closes, the other resets. */
+/** One half of the clients closes, the other resets. */
 function leaveAll(clients: readonly RawClient[]): void {
   for (const [index, { socket }] of clients.entries()) {
     if (index % 2 === 0) socket.destroy();
@@ -214,7 +224,7 @@ function leaveAll(clients: readonly RawClient[]): void {
   }
 }
 
-/** Answers a request by its path; those that no answer is for are never answered. */
+/** Responds by path; requests without a response stay open. */
 function answer({ socket, text }: RawClient): void {
   const path = / (\S+) HTTP\/1\.1\r\n/.exec(text.slice(text.lastIndexOf(" /")))?.[1];
   if (path === "/sound") socket.write(SOUND);

@@ -1,4 +1,4 @@
-// The identity service and the gateway as processes: what one issues, the other takes, by key set and scope alone.
+// Identity and gateway as processes: the gateway accepts identity's tokens by key set and scope.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -42,7 +42,7 @@ before(async () => {
     await new Promise((resolve) => setTimeout(resolve, 25));
   }
   const upstream = await stage.startUpstream("orders");
-  // The example as it stands in the guide, at this test's addresses.
+  // The example of the guide, with this test's addresses.
   const example = JSON.parse(
     readFileSync(exampleFile, "utf8").replaceAll("http://localhost:8086", issuer),
   ) as { routes: { prefix: string; auth: { required_scope: string } }[] };
@@ -83,17 +83,17 @@ const ask = async (path: string, token?: string): Promise<number> => {
   return response.status;
 };
 
-test("the guide shows the example as it is", () => {
+test("the guide contains the example", () => {
   assert.ok(readFileSync(guideFile, "utf8").includes(readFileSync(exampleFile, "utf8")));
 });
 
-test("the gateway admits who the identity service says may, and nobody else", async () => {
+test("the gateway accepts only tokens of identity with the required scope", async () => {
   const root = await send("/api/auth/login", admin);
   const rootToken = String(root["access_token"]);
   for (const name of ["orders.read", "orders.write"]) {
     await send("/api/v1/auth/scopes", { name, permissions: [name.replace(".", ":")] }, rootToken);
   }
-  // Another node's view of the scopes is at most a second old.
+  // Other nodes see scopes within a second.
   await new Promise((resolve) => setTimeout(resolve, 1_500));
   const withAll = await send("/api/auth/login", admin);
   const withLess = await send("/api/auth/login", { ...admin, scope: "openid orders.write" });
@@ -114,7 +114,7 @@ test("the gateway admits who the identity service says may, and nobody else", as
   const token = String(fresh["access_token"]);
   const header = Buffer.from(token.split(".")[0]!, "base64url").toString("utf8");
   assert.equal((JSON.parse(header) as Record<string, unknown>)["kid"], kid);
-  // A key that was never published ahead is asked for at most every 10 s.
+  // An unknown key is fetched at most every 10 s.
   const deadline = Date.now() + 12_000;
   while ((await ask("/orders/1", token)) !== 200) {
     assert.ok(Date.now() < deadline, "the gateway never learnt of the new key");

@@ -1,4 +1,4 @@
-// Every command of package.json, as a user starts it: it tells its version and explains itself.
+// All commands of package.json, started like a user does: version and help.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ const { bin } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as 
 };
 
 for (const [name, path] of Object.entries(bin)) {
-  test(`${name} tells its version and its help, and ends with 0`, () => {
+  test(`${name} prints its version and help, and exits with 0`, () => {
     const run = (flag: string) =>
       spawnSync(process.execPath, [join(root, path), flag], { encoding: "utf8", timeout: 30_000 });
     const version = run("--version");

@@ -1,4 +1,4 @@
-// The bins' launcher, under the runtimes that a machine may have.
+// The launcher of the bins on various runtimes.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -48,20 +48,24 @@ async function waitForEnd(pid: number): Promise<void> {
   for (let i = 0; i < 100 && isAlive(pid); i += 1) await sleep(50);
 }
 
-test("the pinned runtime runs the program in the same process", () => {
+test("on the pinned runtime the program runs in the same process", () => {
   const result = run(process.execPath, ["exit", "5", "a b"]);
   assert.equal(result.status, 5, result.stderr);
   assert.deepEqual(JSON.parse(result.stdout).args, ["5", "a b"]);
 });
 
-test("PLATFORM_RUNTIME=bun runs it on bun, with arguments and exit code", { skip: noBun }, () => {
-  const result = run(process.execPath, ["exit", "6"], { PLATFORM_RUNTIME: "bun" });
-  assert.equal(result.status, 6, result.stderr);
-  assert.equal(JSON.parse(result.stdout).runtime, "bun");
-});
+test(
+  "PLATFORM_RUNTIME=bun runs the program on Bun, with arguments and exit code",
+  { skip: noBun },
+  () => {
+    const result = run(process.execPath, ["exit", "6"], { PLATFORM_RUNTIME: "bun" });
+    assert.equal(result.status, 6, result.stderr);
+    assert.equal(JSON.parse(result.stdout).runtime, "bun");
+  },
+);
 
 test(
-  "bun itself is kept when it was called by name, and leaves for node when asked",
+  "Bun runs the program itself when it was started by name, and starts Node on request",
   { skip: noBun },
   () => {
     assert.equal(JSON.parse(run(bun, ["exit", "0"]).stdout).runtime, "bun");
@@ -70,13 +74,13 @@ test(
   },
 );
 
-test("an unknown runtime is refused with what there is", () => {
+test("an unknown runtime is rejected with the supported ones", () => {
   const result = run(process.execPath, ["exit", "0"], { PLATFORM_RUNTIME: "deno" });
   assert.equal(result.status, 1);
-  assert.equal(result.stderr, 'platform: PLATFORM_RUNTIME is "deno"; it is "node" or "bun"\n');
+  assert.equal(result.stderr, 'platform: PLATFORM_RUNTIME is "deno"; expected "node" or "bun"\n');
 });
 
-test("a runtime that is not installed is named, with the remedy", () => {
+test("the error for a missing runtime names it and the remedy", () => {
   const folder = mkdtempSync(join(tmpdir(), "launch-"));
   try {
     cpSync(launcher, join(folder, "launch.mjs"));
@@ -98,7 +102,7 @@ test("a runtime that is not installed is named, with the remedy", () => {
   }
 });
 
-test("an older node passes on arguments, input, output and exit code", { skip: noOldNode }, () => {
+test("an older Node forwards arguments, input, output and exit code", { skip: noOldNode }, () => {
   const result = run(oldNode!, ["exit", "9", "x"]);
   assert.equal(result.status, 9, result.stderr);
   const hello = JSON.parse(result.stdout);
@@ -109,7 +113,7 @@ test("an older node passes on arguments, input, output and exit code", { skip: n
 });
 
 test(
-  "an older node passes signals on, and dies of the signal its child died of",
+  "an older Node forwards signals, and exits with the signal of its child",
   { skip: noOldNode },
   async () => {
     const child = spawn(oldNode!, [script, "wait"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -125,7 +129,7 @@ test(
 
 for (const runtime of ["node", "bun"]) {
   const skip = noOldNode || (runtime === "bun" && noBun);
-  test(`kill -9 of an older node leaves no orphan on ${runtime}`, { skip }, async () => {
+  test(`kill -9 of an older Node leaves no orphan on ${runtime}`, { skip }, async () => {
     const child = spawn(oldNode!, [script, "wait"], {
       stdio: ["ignore", "pipe", "inherit"],
       env: { ...process.env, PLATFORM_RUNTIME: runtime },

@@ -1,11 +1,11 @@
-// What the test's bin runs: says which runtime it is on and what reached it, then does as it is told.
+// The program of the test's bin: prints its runtime and input, then follows its arguments.
 
-/** The program that the launcher calls. */
+/** Called by the launcher. */
 export async function main(): Promise<void> {
   const [task = "", ...args] = process.argv.slice(2);
   const runtime = process.versions["bun"] === undefined ? "node" : "bun";
   const major = Number.parseInt(process.versions.node, 10);
-  // Before the first line, which tells the test that signals are waited for.
+  // Registered before the first line, after which the test sends signals.
   if (task === "wait") waitForSignal();
   console.log(JSON.stringify({ runtime, major, pid: process.pid, args }));
   switch (task) {

@@ -1,4 +1,4 @@
-// A bin like those in bin/, for the tests beside it.
+// A bin like those in bin/, for the tests in this folder.
 import { launch } from "../../bin/launch.js";
 
 await launch(import.meta.url, new URL("program.ts", import.meta.url).href);

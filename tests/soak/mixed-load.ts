@@ -1,4 +1,4 @@
-// Every kind of traffic at once, for a while: what the gateway holds must go back to where it was.
+// All kinds of traffic for some time; afterwards the gateway must hold no more resources than before.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -22,15 +22,15 @@ const OPEN_FILES_SLACK = 8;
 const MEMORY_GROWTH_MAX = 1.25;
 const MEMORY_SLACK_MIB = 16;
 
-/** What the process held at one moment. */
+/** Resources of the process at one moment. */
 export interface Holdings {
   openFiles: number;
   rssMib: number;
-  /** The heap of the main thread, as `/metrics` has it. */
+  /** Heap of the main thread, from `/metrics`. */
   heapMib: number;
 }
 
-/** What a run came to. */
+/** Result of a run. */
 export interface MixedLoadFigures {
   requests: number;
   streams: number;
@@ -41,7 +41,7 @@ export interface MixedLoadFigures {
   after: Holdings;
 }
 
-/** Throws if descriptors were kept open or, where a run is long enough to judge it, if memory grew. */
+/** Throws if descriptors were leaked or, in long runs, if memory grew. */
 export function assertReleased(
   { before, after }: MixedLoadFigures,
   { memory }: { memory: boolean },
@@ -58,8 +58,8 @@ export function assertReleased(
 }
 
 /**
- * Short answers, chunked streams, WebSockets and event streams that come and go, and clients that
- * vanish in the middle of a request or an answer. Before and after, the gateway is at rest.
+ * Short responses, chunked streams, WebSockets and event streams that start and end, and clients that disconnect during
+ * a request or a response. Before and after, the gateway is idle.
  */
 export async function soakMixedLoad(
   seconds: number,
@@ -110,7 +110,7 @@ async function runMixture(
   return { requests: requests.completed, streams: streamed.completed, ...tallies };
 }
 
-// A client that leaves: inside the head, inside the body, before the answer, inside the answer.
+// A client that disconnects: in the head, in the body, before the response, in the response.
 async function vanish(port: number, kind: number): Promise<void> {
   const socket = connect(port, "127.0.0.1");
   socket.on("error", () => undefined);
@@ -127,7 +127,7 @@ async function vanish(port: number, kind: number): Promise<void> {
   else socket.destroy();
 }
 
-// At rest: the number of open files has stopped falling.
+// Idle: the number of open files has stopped falling.
 async function readSettledHoldings(gateway: StagedGateway): Promise<Holdings> {
   let openFiles = Infinity;
   for (let attempt = 0; attempt < SETTLE_ATTEMPTS; attempt += 1) {

@@ -1,4 +1,4 @@
-// Reloads under load: neighbours of a busy route come, change and go; the route must not notice.
+// Reloads under load: other routes are added, changed and removed; a busy route must not be affected.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startEventStreams, startRequests, startWebSockets } from "../stage/load.ts";
@@ -10,10 +10,10 @@ const WEB_SOCKETS = 20;
 const EVENT_STREAMS = 20;
 const MESSAGE_MS = 50;
 
-/** What a run came to. */
+/** Result of a run. */
 export interface ReloadFigures {
   requests: number;
-  /** Requests of wrk beside them; undefined where it is not installed. */
+  /** Concurrent requests of wrk; undefined if not installed. */
   wrkRequests: number | undefined;
   messages: number;
   events: number;
@@ -22,9 +22,9 @@ export interface ReloadFigures {
 }
 
 /**
- * Holds WebSockets and event streams open on one route and keeps requests going while the file
- * changes under SIGHUP and the API upserts and removes other routes, one change after the other
- * has shown effect. Throws if a single request fails or a stream misses a beat.
+ * Keeps WebSockets and event streams open on one route and sends requests while the file changes with SIGHUP and the
+ * API creates and removes other routes, each change after the previous one has taken effect. Throws if a request fails
+ * or a stream has a gap.
  */
 export async function soakReload(
   seconds: number,
@@ -62,7 +62,7 @@ export async function soakReload(
   return { requests, wrkRequests, messages, events, fileReloads: round, apiChanges };
 }
 
-// A generator that this house has not written: it sees errors in its own way.
+// An independent load generator, which detects errors on its own.
 async function runWrk(url: string, seconds: number): Promise<number | undefined> {
   if (findProgram("wrk") === undefined) return undefined;
   const args = ["-t1", "-c32", `-d${Math.ceil(seconds)}s`, "--timeout", "10s", url];
@@ -88,7 +88,7 @@ async function removeRoute(gateway: StagedGateway, prefix: string): Promise<void
   assert.equal(response.status, 200, await response.text());
 }
 
-// A file change takes effect some time after the signal; an API change when it has been answered.
+// A file change takes effect some time after the signal, an API change with its response.
 async function awaitEffect(gateway: StagedGateway, path: string, url: string): Promise<void> {
   for (let attempt = 0; ; attempt += 1) {
     const seen = await readSeenUrl(gateway, path);

@@ -1,5 +1,5 @@
-// `npm run soak -- [reload|upstream-loss|mixed-load] [--minutes N] [--runtime node|bun]`:
-// the long form of the soak tests; prints what each came to and fails if something was lost.
+// `npm run soak -- [reload|upstream-loss|mixed-load] [--minutes N] [--runtime node|bun]`: the long form of the soak
+// tests; prints the results and fails if something was lost.
 import { parseArgs } from "node:util";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
 import { soakReload } from "./reload.ts";

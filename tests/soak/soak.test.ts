@@ -1,4 +1,4 @@
-// The soaks in short. PLATFORM_SOAK_SECONDS=600 is their long form; `npm run soak` runs one of them on either runtime.
+// Short soak tests. PLATFORM_SOAK_SECONDS=600 selects the long form; `npm run soak` runs one of them on either runtime.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { assertReleased, soakMixedLoad } from "./mixed-load.ts";
@@ -19,7 +19,7 @@ test(
 );
 
 test(
-  "an upstream that is killed and comes back costs no idempotent request while another lives",
+  "no idempotent request fails when an upstream is killed and restarted while another one runs",
   { timeout },
   async () => {
     const figures = await soakUpstreamLoss(longSeconds || 4);
@@ -27,8 +27,12 @@ test(
   },
 );
 
-test("after mixed load with vanishing clients no descriptor stays open", { timeout }, async () => {
-  const figures = await soakMixedLoad(longSeconds || 2);
-  assert.ok(figures.aborted > 50);
-  assertReleased(figures, { memory: longSeconds > 0 });
-});
+test(
+  "after mixed load with disconnecting clients no descriptor stays open",
+  { timeout },
+  async () => {
+    const figures = await soakMixedLoad(longSeconds || 2);
+    assert.ok(figures.aborted > 50);
+    assertReleased(figures, { memory: longSeconds > 0 });
+  },
+);

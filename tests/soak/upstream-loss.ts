@@ -1,4 +1,4 @@
-// Upstreams killed and started again in turn, under load: clients must not see it.
+// Upstreams are killed and restarted in turn under load: clients must not be affected.
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startRequests } from "../stage/load.ts";
@@ -8,15 +8,15 @@ const CLIENTS = 16;
 const ALIVE_MS = 1_000;
 const DEAD_MS = 800;
 
-/** What a run came to. */
+/** Result of a run. */
 export interface UpstreamLossFigures {
   requests: number;
   kills: number;
 }
 
 /**
- * Two targets behind one route; one after the other is killed with SIGKILL and comes back, and one
- * always lives. Throws if a single GET is answered with anything but 200.
+ * Two targets behind one route are killed with SIGKILL and restarted in turn; one is always running. Throws if a GET
+ * receives anything but 200.
  */
 export async function soakUpstreamLoss(
   seconds: number,

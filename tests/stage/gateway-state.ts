@@ -1,19 +1,19 @@
-// What a running gateway tells of itself, and the runtimes that it is tried on.
+// Metrics of a running gateway, and the runtimes that it is tested on.
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import type { StagedGateway } from "./stage.ts";
 
-/** The runtimes that the gateway runs on, by the names that PLATFORM_RUNTIME takes. */
+/** Runtimes of the gateway, by the values of PLATFORM_RUNTIME. */
 export const RUNTIMES = ["node", "bun"] as const;
 
 const BUN = new URL("../../node_modules/@oven/bun-linux-x64/bin/bun", import.meta.url);
 
-/** Why tests on a runtime are skipped; false where it is installed. */
+/** The reason to skip tests on a runtime; false if it is installed. */
 export function skipRuntime(runtime: (typeof RUNTIMES)[number]): string | false {
   return runtime === "bun" && !existsSync(BUN) ? "Bun is not installed" : false;
 }
 
-/** One value of `/metrics`; the name includes its labels, if any. */
+/** Returns a value of `/metrics`; the name includes its labels, if any. */
 export async function readMetric(gateway: StagedGateway, name: string): Promise<number> {
   const values = await readMetrics(gateway);
   const value = values.get(name);
@@ -21,14 +21,14 @@ export async function readMetric(gateway: StagedGateway, name: string): Promise<
   return value;
 }
 
-/** The sum of all values of `/metrics` whose name and labels fit. */
+/** Returns the sum of all values of `/metrics` whose name and labels match. */
 export async function sumMetrics(gateway: StagedGateway, pattern: RegExp): Promise<number> {
   let sum = 0;
   for (const [name, value] of await readMetrics(gateway)) if (pattern.test(name)) sum += value;
   return sum;
 }
 
-/** How many descriptors the gateway's process has open. */
+/** Returns the number of open descriptors of the gateway's process. */
 export function countOpenFiles(gateway: StagedGateway): number {
   return readdirSync(`/proc/${gateway.process.pid}/fd`).length;
 }

@@ -1,4 +1,4 @@
-// Loads that account for every request: nothing that failed goes unnoticed.
+// Load generators that account for every request.
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
@@ -6,22 +6,22 @@ import { WebSocket } from "ws";
 
 const FAILURES_KEPT_MAX = 20;
 
-/** What became of a load's requests. */
+/** Outcomes of requests. */
 export interface LoadTally {
   completed: number;
   failed: number;
-  /** The first failures, in words. */
+  /** Descriptions of the first failures. */
   failures: string[];
 }
 
-/** Something that runs until it is stopped. */
+/** A load that runs until it is stopped. */
 export interface RunningLoad {
   readonly tally: LoadTally;
-  /** Lets what is under way finish; resolves with the final tally. */
+  /** Waits for requests in flight; resolves with the final counts. */
   stop(): Promise<LoadTally>;
 }
 
-/** Keep-alive clients that each send a GET, check status 200 and read the body, again and again. */
+/** Keep-alive clients that each repeat a GET, check for status 200 and read the body. */
 export function startRequests(
   origin: string,
   path: string,
@@ -74,7 +74,7 @@ export async function startWebSockets(
   };
 }
 
-/** SSE streams whose ids must run on without a gap until they are stopped. */
+/** SSE streams whose ids must be consecutive until they are stopped. */
 export async function startEventStreams(url: string, count: number): Promise<RunningLoad> {
   const tally = emptyTally();
   const abort = new AbortController();

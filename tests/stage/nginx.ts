@@ -1,21 +1,21 @@
-// An nginx in the foreground with a folder of its own.
+// nginx in the foreground, with its own folder.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram } from "./program.ts";
 
-/** What is in the configuration beside what every nginx here needs. */
+/** Additional configuration. */
 export interface NginxParts {
-  /** Inside of the http block. */
+  /** In the http block. */
   http: string;
-  /** One by default. */
+  /** Default 1. */
   workers?: number;
-  /** Connections of a worker, those to upstreams included; 256 by default. */
+  /** Connections per worker, including upstream connections; default 256. */
   connections?: number;
-  /** A file; none by default. */
+  /** Path of the access log; disabled by default. */
   accessLog?: string;
 }
 
-/** Writes the configuration and returns the command that runs it. */
+/** Writes the configuration and returns the command that starts nginx. */
 export function writeNginxConfig(
   folder: string,
   { http, workers = 1, connections = 256, accessLog = "off" }: NginxParts,
@@ -25,7 +25,7 @@ export function writeNginxConfig(
     .map((kind) => `${kind}_temp_path ${join(folder, kind)};`)
     .join(" ");
   const path = join(folder, "nginx.conf");
-  // As root, Debian's nginx would change to a user that may not read the scratch folder.
+  // As root, Debian's nginx would switch to a user without access to the scratch folder.
   const user = process.getuid?.() === 0 ? "user root;" : "";
   writeFileSync(
     path,

@@ -1,4 +1,4 @@
-// Child processes of the cross-service tests: started on known ports, stopped by their own ids.
+// Child processes of tests: started on known ports, stopped by process id.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer, connect, type AddressInfo } from "node:net";
@@ -8,9 +8,9 @@ const OUTPUT_CHARS_MAX = 64 * 1024;
 const LISTEN_TIMEOUT_MS = 15_000;
 const STOP_TIMEOUT_MS = 10_000;
 
-/** What to start. */
+/** Options of a child process. */
 export interface Launch {
-  /** For messages. */
+  /** Name in messages. */
   name: string;
   command: string;
   args: readonly string[];
@@ -22,15 +22,15 @@ export interface Launch {
 export interface StagedProcess {
   name: string;
   pid: number;
-  /** The last part of stdout and stderr together. */
+  /** The end of stdout and stderr. */
   readOutput(): string;
   hasExited(): boolean;
   kill(signal: NodeJS.Signals): void;
-  /** SIGTERM, SIGKILL after ten seconds; resolves with the exit code when the process is gone. */
+  /** Sends SIGTERM, and SIGKILL after ten seconds; resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
-/** Starts a child whose output is kept for messages. */
+/** Starts a child and keeps its output for messages. */
 export function stageProcess(launch: Launch): StagedProcess {
   const child = spawn(launch.command, launch.args, {
     stdio: ["ignore", "pipe", "pipe"],
@@ -66,7 +66,7 @@ export function stageProcess(launch: Launch): StagedProcess {
   };
 }
 
-/** Waits until something listens on the port of 127.0.0.1; rejects when the process ends or time is up. */
+/** Waits for a listener on a port of 127.0.0.1; rejects if the process ends or the timeout expires. */
 export async function awaitPort(
   staged: Pick<StagedProcess, "name" | "hasExited" | "readOutput">,
   port: number,
@@ -81,7 +81,7 @@ export async function awaitPort(
   }
 }
 
-/** A port of 127.0.0.1 that was free a moment ago, for programs that cannot choose one. */
+/** Returns a port of 127.0.0.1 that was free a moment ago, for programs that cannot use port 0. */
 export async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,4 +1,4 @@
-// Programs of the machine: where they are, of which version, run to their end.
+// Installed programs: paths, versions, execution.
 import { execFile, spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 const COMMAND_TIMEOUT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 16 * 2 ** 20;
 
-/** The full path of a program in PATH or the sbin folders; undefined if absent. */
+/** Returns the full path of a program in PATH or the sbin folders; undefined if not installed. */
 export function findProgram(name: string): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
   for (const folder of folders) {
@@ -22,19 +22,19 @@ export function findProgram(name: string): string | undefined {
   return undefined;
 }
 
-/** The first version number that a program prints about itself; undefined if it is not installed. */
+/** Returns the first version number that a program prints; undefined if not installed. */
 export function readProgramVersion(name: string, args: readonly string[]): string | undefined {
   const path = findProgram(name);
   return path === undefined ? undefined : askVersion(path, args);
 }
 
-/** The first version number that a program (a path, or a name in PATH) prints; "unknown" if it prints none. */
+/** Returns the first version number that a program (a path, or a name in PATH) prints; "unknown" if it prints none. */
 export function askVersion(path: string, args: readonly string[]): string {
   const run = spawnSync(path, args, { encoding: "utf8", timeout: COMMAND_TIMEOUT_MS });
   return /\d+\.\d+(?:\.\d+)*/.exec(`${run.stdout}${run.stderr}`)?.[0] ?? "unknown";
 }
 
-/** Runs a program to its end and returns its stdout; rejects on a non-zero exit code. */
+/** Runs a program and returns its stdout; rejects on a non-zero exit code. */
 export async function runProgram(
   name: string,
   args: readonly string[],

@@ -1,4 +1,4 @@
-// A gateway with upstreams, as separate processes, and everything else that a test starts.
+// A gateway with upstreams as separate processes, and other processes of a test.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,16 +15,16 @@ import {
 const REPOSITORY = fileURLToPath(new URL("../..", import.meta.url));
 const READY_TIMEOUT_MS = 15_000;
 
-/** A route as the configuration file has it. */
+/** A route as in the configuration file. */
 export type RouteDocument = { prefix: string } & Record<string, unknown>;
 
 /** A running gateway. */
 export interface StagedGateway {
   port: number;
-  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  /** `http://127.0.0.1:PORT`, without a trailing slash. */
   url: string;
   process: StagedProcess;
-  /** Writes the configuration file anew with these routes; the caller says when to reload. */
+  /** Rewrites the configuration file with these routes; the caller reloads. */
   writeRoutes(routes: readonly RouteDocument[]): void;
 }
 
@@ -35,19 +35,19 @@ export interface StagedUpstream {
   process: StagedProcess;
 }
 
-/** Owns a scratch folder and processes; disposing it stops and removes them all. */
+/** Owns a scratch folder and processes; disposal stops and removes them all. */
 export class Stage {
   readonly folder = mkdtempSync(join(tmpdir(), "platform-stage-"));
   readonly #processes: StagedProcess[] = [];
 
-  /** Starts any program. */
+  /** Starts a program. */
   start(launch: Launch): StagedProcess {
     const staged = stageProcess(launch);
     this.#processes.push(staged);
     return staged;
   }
 
-  /** Starts `upstream-server.ts`, on the port of a former one if given. */
+  /** Starts `upstream-server.ts`, optionally on the port of a previous one. */
   async startUpstream(name: string, port?: number): Promise<StagedUpstream> {
     const chosen = port ?? (await findFreePort());
     const server = fileURLToPath(new URL("upstream-server.ts", import.meta.url));

@@ -1,10 +1,10 @@
-// `upstream-server.ts PORT NAME`: an upstream with every kind of answer, as a process of its own.
-//   /echo          JSON of what arrived: name, method, url, headers, bytes and digest of the body
+// `upstream-server.ts PORT NAME`: an upstream with all kinds of responses, as a separate process.
+//   /echo          JSON of the request: name, method, url, headers, bytes and digest of the body
 //   /short         "NAME\n"
-//   /bytes?count=  that many bytes with a Content-Length (at most 64 MiB)
-//   /stream?chunks=&ms=   that many chunks, one every so many milliseconds
-//   /events?ms=    Server-Sent Events, numbered from 1, until the client leaves
-//   a WebSocket on any path sends back each message
+//   /bytes?count=  this number of bytes with a Content-Length (at most 64 MiB)
+//   /stream?chunks=&ms=   this number of chunks at this interval
+//   /events?ms=    Server-Sent Events, numbered from 1, until the client disconnects
+//   a WebSocket on any path echoes each message
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { WebSocketServer } from "ws";

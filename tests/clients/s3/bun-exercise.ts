@@ -1,10 +1,10 @@
-// Run by Bun: exercises the store at argv[2] in the bucket argv[3] with files of the folder argv[4]; throws where something
+// Runs on Bun: exercises the store at argv[2] with bucket argv[3] and the files of folder argv[4]; throws if something
 // is wrong.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What is used of Bun's `S3Client`. */
+/** The used methods of Bun's `S3Client`. */
 interface BunS3Client {
   write(key: string, data: string | Uint8Array, options?: object): Promise<number>;
   delete(key: string): Promise<void>;
@@ -59,7 +59,7 @@ const streamed: Uint8Array[] = [];
 for await (const chunk of s3.file("parts").stream()) streamed.push(chunk);
 assert.ok(Buffer.concat(streamed).equals(large));
 
-// Bun puts `X-Amz-Acl` and `response-content-type` into the query of a URL to put to.
+// Bun adds `X-Amz-Acl` and `response-content-type` to the query of a presigned PUT URL.
 const putUrl = s3.presign("by URL", { method: "PUT", acl: "public-read", type: "text/b" });
 assert.equal((await fetch(putUrl, { method: "PUT", body: "by URL" })).status, 200);
 assert.equal(await (await fetch(`${endpoint}/${bucket}/by%20URL`)).text(), "by URL");

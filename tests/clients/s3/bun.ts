@@ -1,4 +1,4 @@
-// Bun's own S3 client, as the program of ./bun-exercise.ts.
+// Bun's S3 client, exercised by ./bun-exercise.ts.
 import { fileURLToPath } from "node:url";
 import { readVersionOf, runProgram, type RealS3Client } from "./client.ts";
 
@@ -7,7 +7,7 @@ const BUN = fileURLToPath(
 );
 const SCRIPT = fileURLToPath(new URL("bun-exercise.ts", import.meta.url));
 
-/** The client that Bun has built in. */
+/** Bun's built-in client. */
 export const bun: RealS3Client = {
   name: "Bun's S3Client",
   package: { registry: "npm", name: "@oven/bun-linux-x64" },

@@ -1,4 +1,4 @@
-// What a real S3 client is to these tests: found or not, of a version, put to work.
+// Interface of real S3 clients: version, exercise.
 import { execFile, spawnSync } from "node:child_process";
 import { promisify } from "node:util";
 import type { StagedVault } from "../../../services/vault/test/serving/staged-vault.ts";
@@ -6,35 +6,35 @@ import type { StagedVault } from "../../../services/vault/test/serving/staged-va
 const TIMEOUT_MS = 60_000;
 const run = promisify(execFile);
 
-/** A running store with a bucket that only this client uses, and a folder for its files. */
+/** A running store with a bucket for one client, and a folder for its files. */
 export interface S3Scene {
   vault: StagedVault;
-  /** The name of an empty bucket. */
+  /** Name of an empty bucket. */
   bucket: string;
-  /** Scratch space; empty. */
+  /** An empty folder for temporary files. */
   folder: string;
-  /** A folder of files with names of all kinds, which must stay as it is. */
+  /** A folder of files with various names, which must not be modified. */
   tree: string;
-  /** The environment of child processes: the credentials under the names that clients look for, and nothing of ours. */
+  /** Environment of child processes: only the credentials, with the names that clients use. */
   env: Readonly<Record<string, string>>;
 }
 
-/** One row of the table. */
+/** A row of the table. */
 export interface RealS3Client {
   name: string;
-  /** The package that brings it. */
+  /** Name of the package. */
   package: { registry: "Debian" | "npm"; name: string };
-  /** Its version; undefined if it is not installed. */
+  /** Returns the version; undefined if not installed. */
   readVersion(): string | undefined;
-  /** Why it cannot work on this machine although it is installed. */
+  /** Returns the reason if it cannot work on this machine although it is installed. */
   findObstacle?(): string | undefined;
-  /** What the exercise shows, as a phrase for the table. */
+  /** Tested features, as a phrase for the table. */
   shows: string;
-  /** Puts it to work; throws where something is not as it should be. */
+  /** Runs the exercise; throws if something is wrong. */
   exercise(scene: S3Scene): Promise<void>;
 }
 
-/** Runs a program to its end; throws with what it wrote where it fails. Resolves to its output. */
+/** Runs a program and returns its output; throws with the output if it fails. */
 export async function runProgram(
   scene: S3Scene,
   command: string,
@@ -53,7 +53,7 @@ export async function runProgram(
   }
 }
 
-/** What a program writes when it is asked for its version; undefined if it is not there. */
+/** Returns the version output of a program; undefined if not installed. */
 export function readVersionOf(
   command: string,
   args: readonly string[],
@@ -67,7 +67,7 @@ export function readVersionOf(
     .join(", ");
 }
 
-/** Throws unless both folders hold the same files with the same bytes, but for the names left out. */
+/** Throws unless both folders have the same files with the same bytes, except for the ignored names. */
 export async function assertSameTree(
   scene: S3Scene,
   copy: string,

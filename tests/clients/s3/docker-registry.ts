@@ -1,5 +1,4 @@
-// A registry of container images that keeps them in the store: large appends in parts, copies, and downloads that it hands
-// to the store by presigned URLs.
+// A container registry with its images in the store: large appends in parts, copies, and downloads by presigned URL.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -13,7 +12,7 @@ const PROGRAM = "/usr/bin/docker-registry";
 const START_TIMEOUT_MS = 30_000;
 const MANIFEST = "application/vnd.docker.distribution.manifest.v2+json";
 
-/** The registry of Docker's distribution. */
+/** Docker's registry. */
 export const dockerRegistry: RealS3Client = {
   name: "Docker registry",
   package: { registry: "Debian", name: "docker-registry" },
@@ -56,7 +55,7 @@ function describeRegistry({ vault, bucket }: S3Scene): object {
   };
 }
 
-/** Pushes an image of one layer, pulls and deletes it; resolves to where the layer was got from. */
+/** Pushes an image of one layer, pulls and deletes it; returns the URL from which the layer was downloaded. */
 async function pushAndPull(url: string, layer: Buffer): Promise<string> {
   const image = `${url}/v2/house/image`;
   const middle = Math.floor(layer.length / 2) + 1;
@@ -104,7 +103,7 @@ function toDigest(blob: Buffer): string {
   return `sha256:${createHash("sha256").update(blob).digest("hex")}`;
 }
 
-/** Runs the registry while `use` works with it. */
+/** Runs the registry during `use`. */
 async function serve<T>(
   { env, folder }: S3Scene,
   config: string,
@@ -133,7 +132,7 @@ async function readPort(child: ChildProcess): Promise<string> {
   const timer = setTimeout(fail, START_TIMEOUT_MS);
   child.once("error", reject);
   child.once("exit", fail);
-  // Read to the end, so that the registry never waits.
+  // Read completely, so that the registry does not block.
   child.stderr!.setEncoding("utf8").on("data", (text: string) => {
     log = (log + text).slice(-16_384);
     const port = /listening on 127\.0\.0\.1:(\d+)/.exec(log)?.[1];

@@ -1,4 +1,4 @@
-// git-annex, whose S3 client is that of Haskell: it signs the Host without its port. It brings a test of remotes along.
+// git-annex with Haskell's S3 client, which signs the Host without its port. It includes a test of remotes.
 import assert from "node:assert/strict";
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ export const gitAnnex: RealS3Client = {
   name: "git-annex",
   package: { registry: "Debian", name: "git-annex" },
   readVersion: () => readVersionOf(GIT, ["annex", "version", "--raw"], /(\S+)/),
-  shows: "`copy`, `drop` and `get` in parts, and its own `testremote`",
+  shows: "`copy`, `drop` and `get` in parts, and `testremote`",
   async exercise(scene) {
     const { vault, bucket, tree } = scene;
     const folder = join(scene.folder, "repository");

@@ -1,4 +1,4 @@
-// The MinIO client for JavaScript: another signer, another parser of answers, parts without checksums.
+// The MinIO client for JavaScript: another signer, another response parser, parts without checksums.
 import assert from "node:assert/strict";
 import { createReadStream, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -94,7 +94,7 @@ export const minio: RealS3Client = {
   package: { registry: "npm", name: "minio" },
   readVersion,
   shows:
-    "metadata and tags, ranges, a stream in parts, a left-over upload, composing, presigned URLs, POST forms, versions, batch deletion",
+    "metadata and tags, ranges, a stream in parts, an incomplete upload, composing, presigned URLs, POST forms, versions, batch deletion",
   async exercise(scene) {
     const client = new Client({
       endPoint: "127.0.0.1",

@@ -1,4 +1,4 @@
-// S3 clients that are programs.
+// S3 client programs.
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,7 +18,7 @@ const boto3: RealS3Client = {
   package: { registry: "Debian", name: "python3-boto3" },
   readVersion: () => readVersionOf(PYTHON, [BOTO3_SCRIPT, "version"], /^(\S+)/),
   shows:
-    "objects with metadata and tags, ranges, multipart both ways, copy, presigned URLs, POST forms, SSE-C, versions, lifecycle, CORS, batch deletion",
+    "objects with metadata and tags, ranges, multipart in both directions, copy, presigned URLs, POST forms, SSE-C, versions, lifecycle, CORS, batch deletion",
   exercise: async (scene) => {
     await runProgram(scene, PYTHON, [BOTO3_SCRIPT, scene.vault.url, scene.bucket]);
   },
@@ -39,7 +39,7 @@ const awsCli: RealS3Client = {
   name: "AWS CLI",
   package: { registry: "Debian", name: "awscli" },
   readVersion: () => readVersionOf(AWS, ["--version"], /aws-cli\/(\S+)/),
-  shows: "`s3 sync` there and back, multipart, `ls`, `mv`, `sync --delete`, `rb --force`",
+  shows: "`s3 sync` in both directions, multipart, `ls`, `mv`, `sync --delete`, `rb --force`",
   async exercise(scene) {
     const aws = (...args: string[]) =>
       runProgram(scene, AWS, ["--endpoint-url", scene.vault.url, "s3", ...args]);
@@ -64,7 +64,7 @@ const s3cmd: RealS3Client = {
   name: "s3cmd",
   package: { registry: "Debian", name: "s3cmd" },
   readVersion: () => readVersionOf("/usr/bin/s3cmd", ["--version"], /version (\S+)/),
-  shows: "`sync` there and back, multipart, a public ACL, `info`, `del --recursive`, `rb`",
+  shows: "`sync` in both directions, multipart, a public ACL, `info`, `del --recursive`, `rb`",
   async exercise(scene) {
     const host = `127.0.0.1:${scene.vault.port}`;
     const config = join(scene.folder, "s3cmd.ini");
@@ -192,5 +192,5 @@ const s3fs: RealS3Client = {
   },
 };
 
-/** The programs. */
+/** All programs. */
 export const programs: readonly RealS3Client[] = [boto3, ruby, awsCli, s3cmd, rclone, restic, s3fs];

@@ -92,12 +92,12 @@ function writePage(): void {
   writeFileSync(
     PAGE,
     [
-      "# S3 clients that the object store was tried with",
+      "# S3 clients tested with storage",
       "",
-      "Each row is a test in `tests/clients/s3` against a store with the default configuration, buckets addressed by path.",
-      "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients/s3` writes this table anew.",
+      "Each row is a test in `tests/clients/s3` against a store with the default configuration and path-style addressing.",
+      "`PLATFORM_CLIENTS_TABLE=write npm test -- tests/clients/s3` rewrites this table.",
       "",
-      "| client | version | from | what was shown | result |",
+      "| client | version | package | tested | result |",
       "|---|---|---|---|---|",
       ...rows,
       "",
@@ -106,7 +106,7 @@ function writePage(): void {
   );
 }
 
-/** What was written by hand below the table. */
+/** The hand-written part of the page, below the table. */
 function keepSections(page: string): string {
   const at = page.indexOf("\n## ");
   return at < 0 ? "" : page.slice(at + 1);

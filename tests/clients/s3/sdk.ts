@@ -1,4 +1,4 @@
-// The AWS SDK for JavaScript as it comes: its default checksums, its retries, its way of addressing buckets by path.
+// The AWS SDK for JavaScript with defaults: checksums, retries, path-style addressing.
 import assert from "node:assert/strict";
 import { createReadStream, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -33,7 +33,7 @@ async function putAndGet(client: S3Client, Bucket: string): Promise<void> {
     new PutObjectCommand({ Bucket, Key: "a/ä b", Body: "hello", Metadata: { color: "red" } }),
   );
   assert.ok(put.ChecksumCRC32, "the SDK's default checksum comes back");
-  // The body is checked against the checksum by the SDK, which asks for it on its own.
+  // The SDK requests the checksum and verifies the body.
   const got = await client.send(new GetObjectCommand({ Bucket, Key: "a/ä b" }));
   assert.equal(got.ChecksumCRC32, put.ChecksumCRC32);
   assert.equal(await got.Body!.transformToString(), "hello");

@@ -1,11 +1,11 @@
-// The files that clients carry back and forth.
+// Files that clients upload and download.
 import { randomBytes } from "node:crypto";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 const LARGE_BYTES = 12 * 1024 * 1024;
 
-/** Writes a tree of small, empty and large files whose names want every kind of escape. */
+/** Writes a tree of small, empty and large files with names that require escaping. */
 export function writeTree(folder: string): void {
   const files: [name: string, body: Buffer | string][] = [
     ["plain.txt", "plain"],

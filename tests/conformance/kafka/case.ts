@@ -1,4 +1,4 @@
-// What a conformance case is: one observable behaviour of one request, in a range of its versions.
+// A conformance case: one observable behaviour of a request, in a range of its versions.
 import type { KafkaClient } from "../../../services/pulse/test/kafka/client.ts";
 import type { KafkaStage } from "../../../services/pulse/test/kafka/stage.ts";
 import {

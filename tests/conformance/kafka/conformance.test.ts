@@ -32,7 +32,7 @@ let stage: KafkaStage;
 let names = 0;
 
 before(async () => {
-  // What is kept over a power cut is shown elsewhere.
+  // Durability after a power failure is tested elsewhere.
   stage = await KafkaStage.open({ groupLimits: { initialDelayMs: 1 }, sync: { kind: "os" } });
 });
 after(() => stage[Symbol.asyncDispose]());

@@ -144,7 +144,7 @@ export const writingCases: readonly Case[] = [
         const section = batchOf(["v"]).subarray(batchHeaderBytes);
         const batches = [
           batchAround(gzipSync(section), 1),
-          // What is inside is the clients' business: it is not unpacked.
+          // The content belongs to clients and is not decompressed.
           batchAround(Buffer.from("snappy, for all that the broker knows"), 2),
           batchAround(Buffer.from("lz4, for all that the broker knows"), 3),
           batchAround(zstdCompressSync(section), 4),

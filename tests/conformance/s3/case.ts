@@ -1,11 +1,11 @@
-// What a conformance case is: one observable behaviour of one operation of the object API.
+// A conformance case: one observable behaviour of an S3 operation.
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";
 import type { Answer, Ask, Client } from "./client.ts";
 import { encode, type Credentials } from "./signature.ts";
 import type { VaultStage } from "./stage.ts";
 
-/** Where a case plays: an empty bucket of its own on a vault that others use, too. */
+/** Context of a case: its own empty bucket in a shared store. */
 export interface Scene {
   client: Client;
   stage: VaultStage;

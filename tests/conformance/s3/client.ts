@@ -27,11 +27,11 @@ export interface ChunkedBody {
   spoil?: (coded: string) => string;
 }
 
-/** How a request differs from the usual one: signed by the root user, the payload's hash included. */
+/** Differences from the default request, which is signed by the root user, including the hash of the payload. */
 export interface Ask {
   headers?: Readonly<Record<string, string>>;
   body?: string | Buffer;
-  /** Who signs; `nobody` sends it without a signature. */
+  /** The signing user; `nobody` sends the request without a signature. */
   as?: Credentials | "nobody";
   /** Value of `x-amz-content-sha256`; the hash of the body by default. */
   payload?: string;
@@ -39,13 +39,13 @@ export interface Ask {
   time?: Date;
   region?: string;
   host?: string;
-  /** What is sent in place of what was signed. */
+  /** Sent instead of the signed content. */
   sendInstead?: { method: string; target: string };
   /** Changes the fields after they were signed. */
   spoil?: (headers: Record<string, string>) => void;
 }
 
-/** What came back. */
+/** The response. */
 export interface Answer {
   status: number;
   /** By lower-case name. */
@@ -60,7 +60,7 @@ export interface Answer {
   path: string;
 }
 
-/** How a presigned URL differs from the usual one. */
+/** Differences from the default presigned URL. */
 export interface Presigning {
   expires?: number | string;
   time?: Date;

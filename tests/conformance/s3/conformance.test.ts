@@ -45,7 +45,7 @@ test("nothing has got worse than the ledger says", () => {
   settleLedger(ledgerUrl, ledger, chosen !== undefined);
 });
 
-/** What the ledger says of a case that fails already: reasons hold ids and times, which change from run to run. */
+/** Returns the ledger's text of a case that already fails: reasons contain ids and times, which differ between runs. */
 function keepReason({ operation, title }: Case, reason: string): string {
   const before = known[operation]?.[title];
   return before === undefined || before === PASSES ? reason : before;

@@ -8,7 +8,7 @@ export interface Credentials {
   secretKey: string;
 }
 
-/** What is signed, and with what. */
+/** Input of a signature. */
 export interface Signing {
   method: string;
   /** As it is sent. */

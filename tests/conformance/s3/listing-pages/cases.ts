@@ -18,7 +18,7 @@ const KEYS = [
 ];
 
 interface Listing {
-  /** What is listed, as its rows name it. */
+  /** The listed items, by the name of their elements. */
   rows: string;
   query: string;
   sizeName: string;
@@ -71,7 +71,7 @@ function compareBytes(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-/** What all pages together must hold. */
+/** The expected items of all pages. */
 function fold(prefix: string, delimiter: string) {
   const keys: string[] = [];
   const prefixes = new Set<string>();

@@ -14,7 +14,7 @@ interface Form {
   expiration?: string;
   policy?: object | string;
   secretKey?: string;
-  /** Who signs; the root user by default. */
+  /** The signing user; default: the root user. */
   as?: Credentials;
   file?: string | undefined;
   fileName?: string;

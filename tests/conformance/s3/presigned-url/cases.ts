@@ -209,7 +209,7 @@ export const cases = casesOf(
   [
     "bring fields of the put in their query, but no checksum",
     async (scene) => {
-      // What SDKs sign where the body is not there yet: the checksum of an empty one.
+      // SDKs that sign without the body use the checksum of an empty one.
       const checksum = "x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32";
       const target = `/key?x-amz-meta-a=1&x-amz-acl=public-read&${checksum}&x-id=PutObject`;
       assertEmpty(await use(scene, "PUT", target, {}, { body: "hello" }), 200);

@@ -6,7 +6,7 @@ import type { Ask } from "../client.ts";
 import { DOMAIN } from "../stage.ts";
 import type { Credentials } from "../signature.ts";
 
-/** What is signed beside method and path. */
+/** Signed parts besides method and path. */
 interface Parts {
   /** Path and signed parameters; those of the target by default. */
   resource?: string;

@@ -1,4 +1,4 @@
-// What clients ask of every bucket, answered as S3 answers where nothing was put.
+// Configurations that clients read from every bucket: the responses of S3 if they are not set.
 import assert from "node:assert/strict";
 import { assertEmpty, assertError, casesOf, readResult } from "../case.ts";
 
