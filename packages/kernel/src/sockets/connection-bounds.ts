@@ -1,19 +1,22 @@
-// How many connections a listener holds: in all, and of one address.
+// Limits of a listener's connections: in total and per address.
 
-/** Bounds of a listener. */
+/** Options of {@link ConnectionBounds}. */
 export interface ConnectionBoundsOptions {
-  /** Connections at a time. */
+  /** Maximum number of connections. */
   connectionsMax: number;
-  /** Connections at a time of one IPv4 address or one IPv6 network of 64 bits; default half of `connectionsMax`, rounded up. */
+  /**
+   * Maximum number of connections of an IPv4 address or an IPv6 /64 network; default: half of `connectionsMax`, rounded
+   * up.
+   */
   perAddressMax?: number | undefined;
-  /** Addresses that only the bound on all connections applies to: proxies, which speak for many clients. */
+  /** Addresses exempt from the limit per address: proxies, which have many clients. */
   isExempt?: ((address: string) => boolean) | undefined;
 }
 
-/** Whether a connection may stay, or which bound it exceeds. */
+/** Result of an admission: admitted, or the exceeded limit. */
 export type Admission = "admitted" | "too-many" | "too-many-of-address";
 
-/** Counts connections; each that was admitted must be released. */
+/** Counts connections; admitted ones must be released. */
 export class ConnectionBounds {
   #connectionsMax = 0;
   #perAddressMax = 0;
@@ -26,19 +29,19 @@ export class ConnectionBounds {
     this.#isExempt = options.isExempt ?? (() => false);
   }
 
-  /** Changes the bounds; connections that were admitted stay. */
+  /** Changes the limits; admitted connections stay. */
   resize(options: Pick<ConnectionBoundsOptions, "connectionsMax" | "perAddressMax">): void {
     const { connectionsMax } = options;
     this.#connectionsMax = connectionsMax;
     this.#perAddressMax = options.perAddressMax ?? Math.ceil(connectionsMax / 2);
   }
 
-  /** Connections that were admitted and not released. */
+  /** Number of admitted connections. */
   get open(): number {
     return this.#open;
   }
 
-  /** Counts a connection if it may stay. `address` is the peer's as sockets report it; `""` stands for a Unix socket. */
+  /** Admits and counts a connection. `address` is the socket's peer; `""` for a Unix socket. */
   admit(address: string): Admission {
     if (this.#open >= this.#connectionsMax) return "too-many";
     const network = toNetwork(address);
@@ -51,7 +54,7 @@ export class ConnectionBounds {
     return "admitted";
   }
 
-  /** An admitted connection of this address has closed. */
+  /** Releases an admitted connection of this address. */
   release(address: string): void {
     const network = toNetwork(address);
     const count = this.#byNetwork.get(network) ?? 0;
@@ -61,7 +64,7 @@ export class ConnectionBounds {
   }
 }
 
-/** The address itself for IPv4, its first 64 bits for IPv6: that much belongs to one subscriber (RFC 6177). */
+/** Returns the address for IPv4, its first 64 bits for IPv6: a subscriber has at least that much (RFC 6177). */
 function toNetwork(address: string): string {
   if (!address.includes(":")) return address;
   if (address.includes(".")) return address.slice(address.lastIndexOf(":") + 1);

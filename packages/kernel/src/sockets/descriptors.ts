@@ -1,7 +1,10 @@
-// File descriptors: how many this process may have, and errors that say that none is left.
+// File descriptors: the limit of this process, and errors that report exhaustion.
 import { readFileSync } from "node:fs";
 
-/** The process's soft limit, which Node raises to the hard one when it starts; undefined where the system does not report it. */
+/**
+ * Returns the process's soft limit, which Node raises to the hard one at startup; undefined if the system does not
+ * report it.
+ */
 export function readDescriptorLimit(): number | undefined {
   let limits: string;
   try {
@@ -13,7 +16,7 @@ export function readDescriptorLimit(): number | undefined {
   return soft === undefined ? undefined : Number(soft);
 }
 
-/** Whether an error's code says that the process (EMFILE) or the system (ENFILE) has no descriptor left. */
+/** True if an error's code means that the process (EMFILE) or the system (ENFILE) has no descriptors left. */
 export function isDescriptorShortage(code: string): boolean {
   return code === "EMFILE" || code === "ENFILE";
 }

@@ -1,41 +1,40 @@
-// Bytes that sockets hold because their peers do not read: counted, bounded by one budget, and held to a minimum pace.
+// Unsent bytes of sockets: counted, bounded by one budget, with a minimum rate for peers.
 import type { Socket } from "node:net";
-import { Pace } from "./pace.ts";
-import type { PaceBound } from "./pace.ts";
+import { Pace, type PaceBound } from "./pace.ts";
 
-/** Bytes that one reader may be given ahead, at least and at most: see {@link OutgoingBudget.windowBytes}. */
+/** Minimum and maximum size of a piece for a reader: see {@link OutgoingBudget.windowBytes}. */
 const WINDOW_BYTES_MIN = 65_536;
 const WINDOW_BYTES_MAX = 1_048_576;
 
-/** Default of {@link OutgoingBudget}. */
+/** Default budget. */
 const BUDGET_BYTES = 268_435_456;
 
-/** Longest wait of a producer for room, in ms as of the sweeps. */
+/** Maximum wait of a producer for space in ms, measured by sweeps. */
 const WAIT_MS_MAX = 30_000;
-/** The part of the budget that one sweep frees while producers wait. */
+/** Fraction of the budget that a sweep frees while producers wait. */
 const FREED_SHARE = 1 / 4;
 
-/** Why a peer was dropped. */
+/** Reasons for disconnecting a peer. */
 export type OutgoingFault =
-  /** It read nothing at all for too long. */
+  /** The peer has read nothing for too long. */
   | "stalled"
-  /** It read less than the minimum pace. */
+  /** The peer reads more slowly than the minimum rate. */
   | "slow"
-  /** All peers together held more than the budget, and this one read nothing meanwhile. */
+  /** All peers together exceed the budget, and this one has read nothing. */
   | "over-budget";
 
-/** What a peer must do while bytes wait for it. */
+/** Limits of a peer while bytes wait for it. */
 export interface OutgoingBounds {
-  /** How long it may read nothing, in milliseconds; 0 switches the bound off. */
+  /** Maximum time without reading in ms; 0 disables the limit. */
   readonly writeStallMs: number;
-  /** The least that it must read. */
+  /** Minimum rate of reading. */
   readonly answerPace: PaceBound;
 }
 
-/** Called once: true when the bytes are counted, false when the peer has gone or there was no room for 30 s. */
+/** Called once: true when the bytes are counted, false if the peer has gone or there was no space for 30 s. */
 type ClaimSettled = (isClaimed: boolean) => void;
 
-/** A producer that waits for room. */
+/** A producer that waits for space. */
 interface Waiter {
   readonly bytes: number;
   readonly onSettled: ClaimSettled;
@@ -43,31 +42,31 @@ interface Waiter {
 }
 
 /**
- * The budget of all sockets of one thread; `sweep` judges them.
+ * The budget of all sockets of a thread; `sweep` enforces it.
  *
  * ```text
- *   held  =  in sockets (written, not read by the peer)  +  claimed (a producer reads them, or has them, for a peer)
+ *   held  =  in sockets (written, not read by the peer)  +  claimed (being loaded, or in memory, for a peer)
  * ```
  *
- * Small answers are written as they come and are counted then. Producers of large ones claim each piece before they bring it
- * into memory ({@link Outflow.claim}); without room they wait ({@link Outflow.claimWhenRoom}):
+ * Small responses are written immediately and counted then. Producers of large ones claim each piece before they load it into
+ * memory ({@link Outflow.claim}); without free space they wait ({@link Outflow.claimWhenRoom}):
  *
- * - Room is given in the order of asking, a piece at a time, and nobody overtakes. A fast reader waits for one piece of each
- *   reader before it, not for their answers. Pieces are small meanwhile (`windowBytes`).
- * - Whoever waits should hold no claim. All that is held is then in sockets, where reading or a sweep frees it, or on its way
- *   there: producers cannot wait for each other.
- * - A claim larger than the budget is granted when nothing else is held.
- * - Stalled peers free nothing, so waiting is pressure even though `heldBytes` stays within the budget. While a producer has
- *   waited from one sweep to the next, each sweep drops the longest stalled peers, up to a quarter of the budget.
- * - A wait ends after 30 s, or when the peer goes.
+ * - Space is granted in order of arrival, one piece at a time, without overtaking. A fast reader waits for one piece of each
+ *   reader before it, not for whole responses. Pieces are small meanwhile (`windowBytes`).
+ * - A waiting producer should hold no claim. Then all held bytes are in sockets, where reading or a sweep frees them, or will
+ *   be there soon: producers cannot wait for each other.
+ * - A claim larger than the budget is granted when no other bytes are held.
+ * - Stalled peers free no space, so waiting is pressure even if `heldBytes` is within the budget. While a producer has waited
+ *   for a whole interval, each sweep disconnects the longest stalled peers, up to a quarter of the budget.
+ * - A wait ends after 30 s, or when the peer disconnects.
  */
 export class OutgoingBudget {
-  /** Bytes that wait in all sockets, and those that were claimed. */
+  /** Bytes in all sockets, and claimed bytes. */
   heldBytes = 0;
-  /** The budget; it can be changed at any time. */
+  /** The budget in bytes; it can be changed at any time. */
   bytesMax: number;
   readonly #holding = new Set<Outflow>();
-  /** In the order of asking. */
+  /** In order of arrival. */
   readonly #waiting = new Map<Outflow, Waiter>();
   readonly #resting = new Set<() => void>();
 
@@ -75,24 +74,24 @@ export class OutgoingBudget {
     this.bytesMax = bytesMax;
   }
 
-  /** Whether all of the budget is in use: nothing further should be begun. */
+  /** True if the whole budget is in use: do not start further work. */
   get isFull(): boolean {
     return this.heldBytes >= this.bytesMax;
   }
 
-  /** Whether more than half of the budget is in use: readers should be given no more than they need. */
+  /** True if more than half of the budget is in use: readers should receive no more than they need. */
   get isTight(): boolean {
     return this.heldBytes > this.bytesMax / 2;
   }
 
-  /** Producers that wait for room. */
+  /** Number of producers that wait for space. */
   get waiting(): number {
     return this.#waiting.size;
   }
 
   /**
-   * Bytes that one more piece for a reader may have: an equal share of what is free, so that the windows of all readers
-   * shrink before the budget is used up. From 64 KiB to 1 MiB; 64 KiB while producers wait for room.
+   * Maximum size of the next piece for a reader: an equal share of the free space, so that the pieces of all readers
+   * shrink before the budget is exhausted. From 64 KiB to 1 MiB; 64 KiB while producers wait.
    */
   get windowBytes(): number {
     if (this.#waiting.size > 0) return WINDOW_BYTES_MIN;
@@ -101,8 +100,9 @@ export class OutgoingBudget {
   }
 
   /**
-   * Judges every socket that holds bytes. `elapsedMs` has passed since the last call in which this thread could write. Where
-   * the budget is exceeded, or producers wait, those that have read nothing for longest are dropped.
+   * Checks all sockets with unsent bytes. `elapsedMs` is the time since the last call during which this thread could
+   * write. If the budget is exceeded, or producers wait, the peers that have read nothing for the longest time are
+   * disconnected.
    */
   sweep(elapsedMs: number): void {
     for (const outflow of this.#holding) {
@@ -118,20 +118,20 @@ export class OutgoingBudget {
     this.#passOn();
   }
 
-  /** Whether so many bytes more can be claimed now: there is room, and nobody waits for it. */
+  /** True if this number of bytes can be claimed now: there is space, and no producer waits for it. */
   hasRoom(bytes: number): boolean {
     return this.#waiting.size === 0 && this.#fits(bytes);
   }
 
-  /** Queues a claim of an outflow, which has no other in the queue. */
+  /** Queues a claim of an outflow, which must not have another claim in the queue. */
   enqueue(outflow: Outflow, bytes: number, onSettled: ClaimSettled): void {
-    if (this.#waiting.has(outflow)) throw new Error("This outflow waits for room already");
+    if (this.#waiting.has(outflow)) throw new Error("This outflow is already waiting for space");
     this.#waiting.set(outflow, { bytes, onSettled, waitedMs: 0 });
-    // The one before it may have left the queue without anything having been freed.
+    // The previous one may have left the queue without freeing space.
     this.#grant();
   }
 
-  /** Ends an outflow's wait for room without it. */
+  /** Ends the wait of an outflow without granting its claim. */
   forget(outflow: Outflow): void {
     const waiter = this.#waiting.get(outflow);
     if (waiter === undefined) return;
@@ -145,7 +145,7 @@ export class OutgoingBudget {
     this.#resting.add(resume);
   }
 
-  /** Changes what an outflow counts for. */
+  /** Updates the count of an outflow. */
   charge(outflow: Outflow, before: number, after: number): void {
     this.heldBytes += after - before;
     if (after === 0) this.#holding.delete(outflow);
@@ -153,7 +153,7 @@ export class OutgoingBudget {
     if (after < before) this.#passOn();
   }
 
-  /** Gives free room to those who wait for it. */
+  /** Grants free space to waiting producers. */
   #passOn(): void {
     if (this.#waiting.size > 0) this.#grant();
     if (this.#resting.size > 0 && !this.isFull) this.#resume();
@@ -192,7 +192,7 @@ export class OutgoingBudget {
     }
   }
 
-  /** Bytes that should be freed. */
+  /** Returns the number of bytes that should be freed. */
   #measurePressure(): number {
     const excess = this.heldBytes - this.bytesMax;
     const [first] = this.#waiting.values();
@@ -201,9 +201,9 @@ export class OutgoingBudget {
   }
 }
 
-/** Bytes that one socket holds. Its owner calls `settle` after writes that may not have gone out whole. */
+/** Unsent bytes of a socket. Its owner calls `settle` after writes that may be incomplete. */
 export class Outflow {
-  /** How long the peer has read nothing, as of the last sweep. */
+  /** Time without reading in ms, as of the last sweep. */
   stalledMs = 0;
   readonly #socket: Socket;
   readonly #budget: OutgoingBudget;
@@ -213,11 +213,11 @@ export class Outflow {
   #charged = 0;
   #claimedBytes = 0;
   #isClosed = false;
-  /** At the last sample: bytes handed to the socket and bytes that the system took of them; -1 before the first. */
+  /** At the last sample: bytes written to the socket, and bytes that the system accepted; -1 before the first. */
   #handedBytes = -1;
   #takenBytes = 0;
 
-  /** `onFault` destroys the socket; it is called during `sweep`. */
+  /** `onFault` must destroy the socket; it is called during `sweep`. */
   constructor(
     socket: Socket,
     budget: OutgoingBudget,
@@ -230,17 +230,17 @@ export class Outflow {
     this.#onFault = onFault;
   }
 
-  /** Bytes that the next piece may have: see {@link OutgoingBudget.windowBytes}. */
+  /** Maximum size of the next piece: see {@link OutgoingBudget.windowBytes}. */
   get windowBytes(): number {
     return this.#budget.windowBytes;
   }
 
-  /** Bytes that it counts for, as of the last `settle`. */
+  /** Counted bytes, as of the last `settle`. */
   get heldBytes(): number {
     return this.#charged;
   }
 
-  /** Counts what the socket holds now. */
+  /** Counts the current unsent bytes of the socket. */
   settle(): void {
     if (this.#isClosed) return;
     const held = this.#socket.writableLength + this.#claimedBytes;
@@ -251,29 +251,35 @@ export class Outflow {
     this.#budget.charge(this, before, held);
   }
 
-  /** Counts bytes that the owner is about to have in memory for this peer; false, and nothing counted, without room. */
+  /**
+   * Counts bytes that the owner will load into memory for this peer; returns false, without counting, if there is no
+   * space.
+   */
   claim(bytes: number): boolean {
     if (this.#isClosed || !this.#budget.hasRoom(bytes)) return false;
     this.addClaim(bytes);
     return true;
   }
 
-  /** As `claim`, in turn: `onSettled` may be called before this returns. One claim of an outflow waits at a time. */
+  /**
+   * Like `claim`, but waits in order. `onSettled` may be called before this returns. An outflow can have one waiting
+   * claim.
+   */
   claimWhenRoom(bytes: number, onSettled: ClaimSettled): void {
     this.settle();
     if (this.#isClosed) onSettled(false);
     else this.#budget.enqueue(this, bytes, onSettled);
   }
 
-  /** Counts a claim that was granted. */
+  /** Counts a granted claim. */
   addClaim(bytes: number): void {
     this.#claimedBytes += bytes;
     this.settle();
   }
 
   /**
-   * Bytes that were claimed are about to be written, or are no longer in memory. They count until the write, or the next
-   * sweep, settles: nobody else gets their room in between.
+   * Releases claimed bytes that will be written now or are no longer in memory. They count until the write, or the next
+   * sweep, settles: their space is not granted in between.
    */
   unclaim(bytes: number): void {
     this.#claimedBytes = Math.max(0, this.#claimedBytes - bytes);
@@ -287,7 +293,7 @@ export class Outflow {
     this.settle();
   }
 
-  /** The socket has closed: nothing is held any more. */
+  /** The socket has closed: releases everything. */
   close(): void {
     const before = this.#charged;
     this.#isClosed = true;
@@ -297,15 +303,15 @@ export class Outflow {
     this.#budget.charge(this, before, 0);
   }
 
-  /** Drops the peer. */
+  /** Disconnects the peer. */
   drop(fault: OutgoingFault): void {
     this.close();
     this.#onFault(fault);
   }
 
   /**
-   * Compares progress with the bounds. A peer that has read everything that waited at the last sample keeps up, however
-   * little that was: what waits now is newer.
+   * Compares progress with the limits. A peer that has read all bytes of the previous sample is fast enough, however
+   * few they were: the current bytes are newer.
    */
   sample(elapsedMs: number): OutgoingFault | null {
     this.settle();
@@ -343,8 +349,8 @@ interface SocketParts {
 }
 
 /**
- * Bytes of those handed to a socket that the system has not taken. `writableLength` counts a write until all of it is out:
- * the progress within one is only in the handle, where Node's own socket timeouts look for it, too.
+ * Returns the number of written bytes that the system has not accepted. `writableLength` counts a write until it is
+ * complete: progress within a write is only available in the handle, as Node's own socket timeouts use it.
  */
 function countUnsent(socket: Socket, handed: number): number {
   const { _handle: handle, _bytesDispatched: dispatched } = socket as unknown as SocketParts;

@@ -1,30 +1,30 @@
-// A minimum pace for peers: so many bytes in each window of the time that was spent waiting for them.
+// A minimum rate for peers: bytes per window of time spent waiting for them.
 
-/** The least that a peer must move. */
+/** A minimum rate. */
 export interface PaceBound {
-  /** Bytes in each window; 0 switches the bound off. */
+  /** Bytes per window; 0 disables the limit. */
   bytesMin: number;
-  /** Length of a window in milliseconds. */
+  /** Length of a window in ms. */
   windowMs: number;
 }
 
 /**
- * Judges one transfer by samples. Only time that passed while the peer kept this side waiting counts, so neither a stream
- * with nothing to send nor a client that is held back by this side is ever too slow.
+ * Checks a transfer by samples. Only time during which this side waits for the peer counts, so neither idle streams nor
+ * clients that are held back by this side are too slow.
  */
 export class Pace {
   #waitedMs = 0;
   #bytesAtStart = 0;
 
-  /** Begins a window. `bytes` is what has been moved so far. */
+  /** Starts a window. `bytes` is the number of bytes transferred so far. */
   restart(bytes: number): void {
     this.#waitedMs = 0;
     this.#bytesAtStart = bytes;
   }
 
   /**
-   * Adds a sample: the peer has kept this side waiting for `waitedMs` since the last one, and has moved `bytes` in all.
-   * Returns true if a window has passed with fewer bytes than the bound asks for.
+   * Adds a sample: this side has waited for `waitedMs` since the previous one, and `bytes` have been transferred in
+   * total. Returns true if a window has passed with fewer bytes than required.
    */
   isTooSlow(bound: PaceBound, waitedMs: number, bytes: number): boolean {
     if (bound.bytesMin === 0) return false;

@@ -1,13 +1,13 @@
-// A shorter way from the system's reads to whoever serves a socket.
+// Delivers the reads of a socket without the stream's queue.
 import { Socket } from "node:net";
 
 /**
- * Takes what a read has brought: `bytes[0, length)`. Where they are shared, the next read of any socket overwrites them: they
- * are used, or copied, before this returns. Else they may be kept.
+ * Receives the bytes of a read: `bytes[0, length)`. If `isShared`, the next read of any socket overwrites them, so they
+ * must be used or copied before returning.
  */
 export type ReadTaker = (bytes: Buffer, length: number, isShared: boolean) => void;
 
-/** Hands a socket's reads over. It comes beside a `data` listener, which takes those that went through the stream. */
+/** Delivers a socket's reads, in addition to a `data` listener, which receives those that went through the stream. */
 export type ReadShortener = (socket: Socket, onRead: ReadTaker) => void;
 
 interface ReadsIntoBuffer {
@@ -15,9 +15,9 @@ interface ReadsIntoBuffer {
 }
 
 /**
- * Makes what hands a plain socket's reads over without the way through the stream's queue, which costs a tick and an event
- * for each read. On Node the system puts all of them into `buffer`, which is free outside of the call. While the socket is
- * paused, and for the end, the stream does its work as ever.
+ * Creates a function that delivers a plain socket's reads without the stream's queue, which costs a tick and an event
+ * per read. On Node the system reads into `buffer`, which is free outside the call. While the socket is paused, and for
+ * its end, the stream works as usual.
  */
 export function createReadShortener(buffer: Buffer): ReadShortener {
   const symbols = findReadSymbols();
@@ -39,9 +39,9 @@ export function createReadShortener(buffer: Buffer): ReadShortener {
 }
 
 /**
- * Node's `onread`, with which all sockets read into one buffer instead of each read into a new one (an `ArrayBuffer` of
- * 64 KiB that is cut and swept), is for sockets that connect. Accepted ones know it, too, under symbols of Node's own: where
- * these are not found, as on Bun, reads take the longer way.
+ * Node's `onread` lets all sockets read into one buffer, instead of a new `ArrayBuffer` of 64 KiB per read, but only
+ * for outgoing sockets. Accepted sockets support it by internal symbols of Node; if these are not found, as on Bun,
+ * reads use the stream.
  */
 function findReadSymbols(): { buffer: symbol; callback: symbol } | undefined {
   const symbols = Object.getOwnPropertySymbols(new Socket());

@@ -1,4 +1,4 @@
-// Clients that do not read, do not send, or open too many connections: what they hold is bounded, and others are served.
+// Clients that do not read, do not send, or open too many connections: resources are bounded, and others are served.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -13,7 +13,7 @@ const BIG = Buffer.alloc(8 * MIB, "a");
 const TIMEOUT = { timeout: 60_000 };
 
 test(
-  "answers that clients do not read are bounded in all, and those clients are dropped",
+  "unread responses are bounded in total, and their clients are disconnected",
   TIMEOUT,
   async (t) => {
     const metrics = new MetricRegistry();
@@ -25,7 +25,7 @@ test(
       peak = Math.max(peak, outgoing.heldBytes);
       return sockets.some((socket) => isOver(socket)) && !outgoing.isFull;
     });
-    // The last answer that was begun may go beyond.
+    // The last started response may exceed the budget.
     assert.ok(peak > 32 * MIB && peak <= 42 * MIB, `${peak} bytes were held`);
     const answer = await fetch(`${listener.url}/small`);
     assert.equal(await answer.text(), "small");
@@ -33,7 +33,7 @@ test(
   },
 );
 
-test("probes and metrics are answered while the budget is full", TIMEOUT, async (t) => {
+test("probes and metrics respond while the budget is exhausted", TIMEOUT, async (t) => {
   const outgoing = new OutgoingBudget();
   const listener = await listen(t, { outgoing });
   open(t, listener, "GET /big HTTP/1.1");
@@ -53,7 +53,7 @@ test("probes and metrics are answered while the budget is full", TIMEOUT, async 
   assert.ok(outgoing.isFull);
 });
 
-test("pipelined requests whose answers nobody reads are not worked on", TIMEOUT, async (t) => {
+test("pipelined requests are not handled while responses are unread", TIMEOUT, async (t) => {
   let begun = 0;
   const outgoing = new OutgoingBudget();
   const listener = await listen(t, { outgoing, onBegun: () => begun++ });
@@ -62,7 +62,7 @@ test("pipelined requests whose answers nobody reads are not worked on", TIMEOUT,
   await sleep(300);
   assert.equal(begun, 1);
   assert.ok(outgoing.heldBytes <= BIG.length + 1_000);
-  // Once it reads, all are answered, in their order.
+  // Once the client reads, all are handled in order.
   let bytes = 0;
   socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
   socket.resume();
@@ -78,7 +78,7 @@ test("a connection with too many pipelined requests is closed", TIMEOUT, async (
   assert.match(await read(metrics), /clients_dropped_total\{reason="pipelined"\} 1/);
 });
 
-test("a client that reads nothing is dropped, a silent stream is not", TIMEOUT, async (t) => {
+test("a client that does not read is disconnected, an idle stream is not", TIMEOUT, async (t) => {
   const listener = await listen(t, { writeStallMs: 1_500 });
   const reader = open(t, listener, "GET /stream HTTP/1.1");
   reader.resume();
@@ -88,7 +88,7 @@ test("a client that reads nothing is dropped, a silent stream is not", TIMEOUT, 
   assert.ok(!isOver(reader));
 });
 
-test("a body that comes too slowly is refused", TIMEOUT, async (t) => {
+test("a body that arrives too slowly is rejected", TIMEOUT, async (t) => {
   const metrics = new MetricRegistry();
   const requestBodyPace = { bytesMin: 1_000, windowMs: 2_000 };
   const listener = await listen(t, { requestBodyPace, metrics });
@@ -102,7 +102,7 @@ test("a body that comes too slowly is refused", TIMEOUT, async (t) => {
   assert.match(await read(metrics), /clients_dropped_total\{reason="slow_body"\} 1/);
 });
 
-test("connections are bounded per address and in all", TIMEOUT, async (t) => {
+test("connections are limited per address and in total", TIMEOUT, async (t) => {
   const metrics = new MetricRegistry();
   const listener = await listen(t, {
     connectionsMax: 3,
@@ -149,7 +149,7 @@ async function listen(
   return listener;
 }
 
-/** Sends a request as often as asked, and reads nothing. */
+/** Sends a request repeatedly without reading. */
 function open(
   t: TestContext,
   { port }: HttpListener,
@@ -164,7 +164,7 @@ function open(
   return socket;
 }
 
-// A socket that is not read shows its end only when something is written to it.
+// A socket that is not read detects its end only on a write.
 function isOver(socket: Socket): boolean {
   if (!socket.destroyed && !socket.connecting) socket.write("\r\n");
   return socket.destroyed;

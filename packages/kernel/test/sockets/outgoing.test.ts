@@ -1,4 +1,4 @@
-// The budget of unsent bytes: who gets room, in which order, and who is dropped for it.
+// The budget of unsent bytes: order of grants, and disconnected peers.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import { OutgoingBudget, Outflow, type OutgoingFault } from "@platform/kernel/so
 
 const KIB = 1_024;
 const MIB = 1_048_576;
-/** More than the system takes for a peer that does not read. */
+/** More than the system buffers for a peer that does not read. */
 const UNREAD = Buffer.alloc(24 * MIB);
 
 interface Peer {
@@ -18,7 +18,7 @@ interface Peer {
   faults: OutgoingFault[];
 }
 
-test("room is given in the order of asking, and nobody overtakes", async (t) => {
+test("space is granted in order of arrival, without overtaking", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [holder, large, small, late] = await openPeers(t, budget, 4);
   assert.ok(holder!.outflow.claim(MIB));
@@ -37,7 +37,7 @@ test("room is given in the order of asking, and nobody overtakes", async (t) => 
   assert.ok(late!.outflow.claim(1));
 });
 
-test("bytes that are about to be written keep their room until they are", async (t) => {
+test("released bytes count until they are written", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [writer, waiter] = await openPeers(t, budget, 2);
   assert.ok(writer!.outflow.claim(MIB));
@@ -50,7 +50,7 @@ test("bytes that are about to be written keep their room until they are", async 
   assert.equal(isGranted, writer!.socket.writableLength <= MIB - 64 * KIB);
 });
 
-test("a claim larger than the budget is granted once nothing else is held", async (t) => {
+test("a claim larger than the budget is granted when no other bytes are held", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [holder, giant] = await openPeers(t, budget, 2);
   assert.ok(holder!.outflow.claim(1));
@@ -62,7 +62,7 @@ test("a claim larger than the budget is granted once nothing else is held", asyn
   assert.equal(holder!.outflow.claim(1), false);
 });
 
-test("stalled peers are dropped for a producer that waits, though the budget is not exceeded", async (t) => {
+test("stalled peers are disconnected for a waiting producer, even within the budget", async (t) => {
   const budget = new OutgoingBudget(64 * MIB);
   const [one, other, waiter] = await openPeers(t, budget, 3);
   for (const { socket, outflow } of [one!, other!]) {
@@ -85,7 +85,7 @@ test("stalled peers are dropped for a producer that waits, though the budget is 
   assert.deepEqual(waiter!.faults, []);
 });
 
-test("a producer whose client goes is forgotten, and the next one gets the room", async (t) => {
+test("a producer whose client disconnects leaves the queue, and the next one receives the space", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [holder, first, second] = await openPeers(t, budget, 3);
   assert.ok(holder!.outflow.claim(MIB - 64 * KIB));
@@ -100,7 +100,7 @@ test("a producer whose client goes is forgotten, and the next one gets the room"
   assert.equal(budget.waiting, 0);
 });
 
-test("a wait ends without room after 30 s", async (t) => {
+test("a wait ends without space after 30 s", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [holder, waiter] = await openPeers(t, budget, 2);
   assert.ok(holder!.outflow.claim(MIB));
@@ -113,7 +113,7 @@ test("a wait ends without room after 30 s", async (t) => {
   assert.equal(budget.heldBytes, MIB);
 });
 
-test("a budget that is raised lets producers go on", async (t) => {
+test("raising the budget resumes producers", async (t) => {
   const budget = new OutgoingBudget(MIB);
   const [holder, waiter] = await openPeers(t, budget, 2);
   assert.ok(holder!.outflow.claim(MIB));
@@ -129,7 +129,7 @@ function release({ outflow }: Peer, bytes: number): void {
   outflow.settle();
 }
 
-/** Connections whose clients read nothing. */
+/** Connections with clients that do not read. */
 async function openPeers(t: TestContext, budget: OutgoingBudget, count: number): Promise<Peer[]> {
   const server = createServer();
   server.listen(0, "127.0.0.1");

@@ -1,9 +1,9 @@
-// Reads that come by the short way: whole, in order, paused and ended as ever.
+// Reads without the stream's queue: complete, in order, with pause and end.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { afterEach, test } from "node:test";
-import { createReadShortener } from "../../src/sockets/index.ts";
+import { createReadShortener } from "@platform/kernel/sockets";
 
 const READ_BYTES = 4_096;
 const stops: (() => void)[] = [];
@@ -11,7 +11,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-/** Accepted sockets by the short way, with one buffer for all, and their clients. */
+/** Accepted sockets with one shared buffer, and their clients. */
 async function acceptTwo(): Promise<{ client: Socket; accepted: Socket; taken: Buffer[] }[]> {
   const shorten = createReadShortener(Buffer.alloc(READ_BYTES));
   const server = createServer();
@@ -38,7 +38,7 @@ function sizeOf(chunks: readonly Buffer[]): number {
   return chunks.reduce((size, chunk) => size + chunk.length, 0);
 }
 
-test("bytes of several sockets come whole and in order through one buffer, then their ends", async () => {
+test("bytes of several sockets arrive completely and in order through one buffer, then their ends", async () => {
   const pairs = await acceptTwo();
   const sent = pairs.map((_, index) =>
     Buffer.from(Array.from({ length: 50_000 }, (_, at) => (at * 7 + index) % 251)),
@@ -51,7 +51,7 @@ test("bytes of several sockets come whole and in order through one buffer, then 
   }
 });
 
-test("a paused socket is not read, and goes on when it is resumed", async () => {
+test("a paused socket is not read until it is resumed", async () => {
   const [pair] = await acceptTwo();
   const { client, accepted, taken } = pair!;
   client.write("first");
