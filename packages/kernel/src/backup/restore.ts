@@ -28,7 +28,7 @@ import { moveInto } from "./write.ts";
 const PROBLEMS_NAMED_MAX = 10;
 
 /** A backup and the service that reads it. */
-export interface BackupSource {
+interface BackupSource {
   /** Folder of the backup. */
   folder: string;
   /** Backups of other services are rejected. */

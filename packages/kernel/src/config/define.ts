@@ -49,7 +49,7 @@ export interface CommandDefinition<Keys extends ConfigKeys = ConfigKeys> {
 export type Commands = Record<string, CommandDefinition>;
 
 /** Location of the configuration file. */
-export interface FileDefinition {
+interface FileDefinition {
   /** Flag for its path, such as `config`. */
   flag: string;
   env: readonly string[];

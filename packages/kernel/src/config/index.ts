@@ -15,38 +15,14 @@ export {
   createTokenKeys,
   defineConfig,
   key,
-  type CommandDefinition,
   type Commands,
   type ConfigDefinition,
   type ConfigKey,
   type ConfigKeys,
   type ConfigOf,
-  type FileDefinition,
-  type KeyOptions,
 } from "./define.ts";
-export { formatHelp } from "./help.ts";
-export {
-  JsonSyntaxError,
-  parseJson,
-  type JsonDocument,
-  type JsonLimits,
-  type JsonPath,
-  type Position,
-} from "./json.ts";
-export {
-  loadConfig,
-  type ConfigFile,
-  type ConfigSources,
-  type Loaded,
-  type LoadedCommand,
-  type LoadedText,
-} from "./load.ts";
-export {
-  ConfigError,
-  formatPath,
-  suggestName,
-  validateJson,
-  type ConfigProblem,
-} from "./problem.ts";
+export { JsonSyntaxError, parseJson, type JsonPath } from "./json.ts";
+export { loadConfig, type ConfigFile, type Loaded, type LoadedCommand } from "./load.ts";
+export { ConfigError, suggestName, validateJson, type ConfigProblem } from "./problem.ts";
 export { formatReference } from "./reference.ts";
 export { readPackageVersion } from "./version.ts";

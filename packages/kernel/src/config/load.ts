@@ -54,7 +54,7 @@ export interface LoadedCommand<Name, Config, Options> {
 }
 
 /** A text to print, and the exit code. */
-export interface LoadedText {
+interface LoadedText {
   kind: "print";
   text: string;
   exitCode: number;

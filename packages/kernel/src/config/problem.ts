@@ -114,7 +114,7 @@ export function explainIssues(
 }
 
 /** Formats a path such as `routes[3].max_body_size`. */
-export function formatPath(path: JsonPath): string {
+function formatPath(path: JsonPath): string {
   let text = "";
   for (const step of path) {
     if (typeof step === "number") text += `[${step}]`;
@@ -141,7 +141,7 @@ export function suggestName(name: string, known: readonly string[]): string {
 }
 
 /** Formats a value for a message: short, on one line, redacted if secret. */
-export function showValue(value: unknown, secret: boolean): string {
+function showValue(value: unknown, secret: boolean): string {
   if (secret) return REDACTED;
   const text =
     JSON.stringify(value, (name, item: unknown) => (isSecretName(name) ? REDACTED : item)) ??

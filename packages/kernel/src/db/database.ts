@@ -23,7 +23,7 @@ export interface DatabaseOptions {
 }
 
 /** Options of a transaction. */
-export interface TransactionOptions {
+interface TransactionOptions {
   /** Maximum number of attempts, including the first. Default 5. */
   attemptsMax?: number;
   /** Default on PostgreSQL: `read committed`. On SQLite every transaction is serializable. */

@@ -9,7 +9,7 @@ export type DatabaseKind = "sqlite" | "postgres";
  * Column types with the same meaning on both databases: `text` sorts by code point, `integer` holds exact JavaScript
  * numbers (also times in ms, and 0 or 1 for booleans), `real` is a double, `bytes` is binary.
  */
-export interface ColumnTypes {
+interface ColumnTypes {
   readonly text: string;
   readonly integer: string;
   readonly real: string;

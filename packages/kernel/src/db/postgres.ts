@@ -15,28 +15,26 @@ export interface PostgresOptions {
   waitingMax?: number;
   /** Maximum wait for a free or new connection, in ms. Default 5 000. */
   connectTimeoutMs?: number;
-  /** Statement timeout in ms. Default 30 000. */
-  statementTimeoutMs?: number;
   /** Called when a connection breaks, idle or in use; the pool replaces it on demand. */
   onConnectionError?: (error: Error) => void;
 }
 
+const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS = 30_000;
 const IDLE_TRANSACTION_TIMEOUT_MS = 60_000;
 const INT8_OID = 20;
 
 /** Creates the pool without connecting. */
 export function createPostgresPool(options: PostgresOptions): pg.Pool {
-  const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
   const pool = new pg.Pool({
     connectionString: options.url,
     application_name: options.applicationName,
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
-    statement_timeout: statementTimeoutMs,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
     // An unresponsive server does not enforce its own timeout.
-    query_timeout: statementTimeoutMs + 5_000,
+    query_timeout: STATEMENT_TIMEOUT_MS + 5_000,
     idle_in_transaction_session_timeout: IDLE_TRANSACTION_TIMEOUT_MS,
     keepAlive: true,
     types: { getTypeParser },

@@ -35,13 +35,13 @@ export class EgressError extends Error {
 }
 
 /** An address of a host name. */
-export interface ResolvedAddress {
+interface ResolvedAddress {
   address: string;
   family: number;
 }
 
 /** Resolves all addresses of a host name. */
-export type ResolveHost = (host: string) => Promise<readonly ResolvedAddress[]>;
+type ResolveHost = (host: string) => Promise<readonly ResolvedAddress[]>;
 
 /** Options of {@link createEgress}. */
 export interface EgressOptions {
@@ -58,7 +58,7 @@ export interface EgressOptions {
 }
 
 /** A request. */
-export interface EgressRequest {
+interface EgressRequest {
   method?: string;
   headers?: Readonly<Record<string, string>> | Headers;
   body?: string | Uint8Array;

@@ -6,7 +6,4 @@ export {
   type EgressErrorCode,
   type EgressFetch,
   type EgressOptions,
-  type EgressRequest,
-  type ResolveHost,
-  type ResolvedAddress,
 } from "./egress.ts";

@@ -1,2 +1,2 @@
 // A cache of open files.
-export { OpenFiles, type FileLease, type OpenFilesOptions } from "./open-files.ts";
+export { OpenFiles, type FileLease } from "./open-files.ts";

@@ -1,7 +1,9 @@
-// The connections of a node:http listener: bounded in number, answered one request at a time, held to a pace and a budget.
+// The connections of a node:http listener: limited in number, one request at a time each, with a minimum rate and a
+// shared budget.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { MetricRegistry } from "../metrics/index.ts";
+import { every, type RepeatingTimer } from "../time/index.ts";
 import {
   ConnectionBounds,
   OutgoingBudget,
@@ -12,34 +14,34 @@ import {
 } from "../sockets/index.ts";
 import { isProbePath } from "./path.ts";
 
-/** Bounds of a listener's connections. */
+/** Limits of a listener's connections. */
 export interface HttpConnectionsOptions {
-  /** Connections at a time; one more is closed immediately. Default 10 000. */
+  /** Maximum number of connections; further ones are closed immediately. Default 10 000. */
   connectionsMax?: number | undefined;
-  /** Those of one IPv4 address or one IPv6 network of 64 bits. Default half of `connectionsMax`. */
+  /** Maximum number of connections of an IPv4 address or an IPv6 /64 network. Default: half of `connectionsMax`. */
   connectionsPerAddressMax?: number | undefined;
-  /** Proxies, which only the bound on all connections applies to. */
+  /** Proxies, which are exempt from the limit per address. */
   isProxyAddress?: ((address: string) => boolean) | undefined;
-  /** Budget of the bytes that wait for clients, 256 MiB by default. While it is full, all but probes get 503. */
+  /** Budget of unsent bytes; the listener sweeps it. Default: a budget of 256 MiB. */
   outgoing?: OutgoingBudget | undefined;
-  /** A client that reads nothing for so long while bytes wait for it is disconnected, in ms. Default 60 000. */
+  /** Clients that read nothing for this time while bytes wait for them are disconnected, in ms. Default 60 000. */
   writeStallMs?: number | undefined;
-  /** The least that a client must read while bytes wait for it. Default 15 KiB a minute. */
+  /** Minimum rate at which clients must read. Default 15 KiB per minute. */
   answerPace?: PaceBound | undefined;
-  /** The least that a client must send of a request's body. Default 7.5 KiB in 30 s. */
+  /** Minimum rate at which clients must send a request body. Default 7.5 KiB in 30 s. */
   requestBodyPace?: PaceBound | undefined;
-  /** Where refusals and disconnected clients are counted, and connections and unsent bytes shown. */
+  /** Registry of the metrics of rejected and disconnected clients, connections and unsent bytes. */
   metrics?: MetricRegistry | undefined;
 }
 
 const SWEEP_MS = 1_000;
-/** Requests of one connection that may wait for the answer to the one before them. */
+/** Maximum number of pipelined requests that wait on a connection. */
 const WAITING_MAX = 100;
 const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
 const TOO_SLOW = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/** Starts the answer to a request. */
+/** Handles a request. */
 export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 interface Counts {
@@ -47,7 +49,7 @@ interface Counts {
   drop(reason: string): void;
 }
 
-/** All connections of one listener. */
+/** All connections of a listener. */
 export class HttpConnections {
   readonly #outgoing: OutgoingBudget;
   readonly #bounds: ConnectionBounds;
@@ -57,7 +59,7 @@ export class HttpConnections {
   readonly #counts: Counts;
   readonly #open = new Set<HttpConnection>();
   readonly #bySocket = new WeakMap<Socket, HttpConnection>();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: RepeatingTimer;
   #sweptAtMs = performance.now();
 
   constructor(options: HttpConnectionsOptions, handle: RequestHandler) {
@@ -74,11 +76,16 @@ export class HttpConnections {
     this.#requestBodyPace = options.requestBodyPace ?? REQUEST_BODY_PACE;
     this.#handle = handle;
     this.#counts = createCounts(options.metrics, this.#bounds, this.#outgoing);
-    this.#timer = setInterval(() => this.#sweep(), SWEEP_MS);
-    this.#timer.unref();
+    this.#timer = every(
+      SWEEP_MS,
+      () => this.#sweep(),
+      (error) => {
+        throw error;
+      },
+    );
   }
 
-  /** Counts a socket that was accepted, before its TLS handshake if it has one; destroys it if it exceeds a bound. */
+  /** Counts an accepted socket, before its TLS handshake if any; destroys it if it exceeds a limit. */
   admit(socket: Socket): void {
     const address = socket.remoteAddress ?? "";
     const admission = this.#bounds.admit(address);
@@ -91,7 +98,7 @@ export class HttpConnections {
     socket.destroy();
   }
 
-  /** Watches a socket that HTTP is spoken on. */
+  /** Supervises an HTTP socket. */
   watch(socket: Socket): void {
     if (socket.destroyed) return;
     const connection = new HttpConnection(socket, this.#outgoing, this.#outgoingBounds, (reason) =>
@@ -105,21 +112,21 @@ export class HttpConnections {
     });
   }
 
-  /** Has a request answered, once those before it on its connection have been and their answers have been taken. */
-  take(request: IncomingMessage, response: ServerResponse): void {
+  /** Handles a request after the previous ones on its connection have ended and their responses have been read. */
+  enqueue(request: IncomingMessage, response: ServerResponse): void {
     const connection = this.#bySocket.get(request.socket);
     if (connection === undefined) this.#handle(request, response);
-    else connection.take(request, response, this.#handle);
+    else connection.enqueue(request, response, this.#handle);
   }
 
-  /** Ends the supervision. */
+  /** Stops the supervision. */
   close(): void {
-    clearInterval(this.#timer);
+    void this.#timer.stop();
   }
 
   #sweep(): void {
     const nowMs = performance.now();
-    // While this process was busy with something else, peers are not to blame.
+    // Time during which this process was blocked does not count against peers.
     const elapsedMs = Math.min(nowMs - this.#sweptAtMs, 2 * SWEEP_MS);
     this.#sweptAtMs = nowMs;
     for (const connection of this.#open) connection.sweep(elapsedMs, this.#requestBodyPace);
@@ -153,8 +160,8 @@ class HttpConnection {
     this.#settleAfterWrites();
   }
 
-  take(request: IncomingMessage, response: ServerResponse, handle: RequestHandler): void {
-    // The rest of a read that has been parsed already.
+  enqueue(request: IncomingMessage, response: ServerResponse, handle: RequestHandler): void {
+    // The rest of a read that has already been parsed.
     if (this.#socket.destroyed) return;
     const before = this.#response;
     if (before === undefined || (this.#waiting.length === 0 && before.writableFinished)) {
@@ -173,7 +180,7 @@ class HttpConnection {
   sweep(elapsedMs: number, bound: PaceBound): void {
     this.#outflow.settle();
     const request = this.#request;
-    // Only the client is waited for: the body is not all there, and nothing of it waits for this side.
+    // Only if the body is incomplete and all received bytes have been consumed, the client is the one to wait for.
     if (request === undefined || request.complete || request.readableLength > 0) return;
     if (!this.#bodyPace.isTooSlow(bound, elapsedMs, this.#socket.bytesRead)) return;
     this.#onDropped("slow_body");
@@ -205,7 +212,7 @@ class HttpConnection {
     if (this.#waiting.length > 0) response.once("close", () => this.#advance(handle));
   }
 
-  // What a write leaves behind counts immediately, not from the next sweep on: many answers may come in between.
+  // Unsent bytes count immediately, not at the next sweep: many responses may be written in between.
   #settleAfterWrites(): void {
     const socket = this.#socket;
     const outflow = this.#outflow;
@@ -232,7 +239,7 @@ function createCounts(
   if (registry === undefined) return { refuse: () => {}, drop: () => {} };
   const refused = registry.counter({
     name: "platform_http_connections_refused_total",
-    help: "Connections closed immediately: by the bound on all, or on those of one address.",
+    help: "Connections closed immediately because of the total limit or the limit per address.",
     labels: ["bound"],
   });
   const dropped = registry.counter({
@@ -252,7 +259,7 @@ function createCounts(
       gauge("platform_http_connections", "Open connections.", bounds.open),
       gauge(
         "platform_http_unsent_bytes",
-        "Bytes of answers that clients have not read yet.",
+        "Response bytes that clients have not read yet.",
         outgoing.heldBytes,
       ),
     ],

@@ -2,6 +2,7 @@
 // socket with unread bytes resets the connection, and the reset may destroy the response (RFC 9112 section 9.6).
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import { every } from "../time/index.ts";
 
 /** Maximum number of bytes of an unread body that are discarded. */
 const LINGER_BYTES_MAX = 16_777_216;
@@ -62,10 +63,14 @@ function discardRest(
   const deadline = performance.now() + lingerMs;
   const bytesMax = socket.bytesRead + LINGER_BYTES_MAX;
   // Polls, because node:http emits no chunks of a body that it has abandoned.
-  const watch = setInterval(() => {
-    if (performance.now() > deadline || socket.bytesRead > bytesMax) socket.destroy();
-  }, WATCH_MS);
-  socket.once("close", () => clearInterval(watch));
+  const watch = every(
+    WATCH_MS,
+    () => {
+      if (performance.now() > deadline || socket.bytesRead > bytesMax) socket.destroy();
+    },
+    () => socket.destroy(),
+  );
+  socket.once("close", () => void watch.stop());
   socket.end();
   // No unread bytes remain, so closing does not reset the connection.
   request.once("end", destroySoon);

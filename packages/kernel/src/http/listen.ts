@@ -27,8 +27,6 @@ export interface ListenOptions extends HttpConnectionsOptions {
   onUpgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
   /** Timeout of a request head in ms. Default 10 000. */
   headTimeoutMs?: number;
-  /** Timeout of a whole request in ms. Default 60 000. */
-  requestTimeoutMs?: number;
   /** Idle timeout of a persistent connection in ms. Default 75 000. */
   keepAliveTimeoutMs?: number;
   /**
@@ -56,6 +54,7 @@ export interface HttpListener {
 }
 
 const FIELDS_MAX = 128;
+const REQUEST_TIMEOUT_MS = 60_000;
 
 /** Starts listening. Rejects with the system's error. */
 export async function listenHttp(options: ListenOptions): Promise<HttpListener> {
@@ -68,7 +67,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
   const bounds = {
     maxHeaderSize: options.headBytesMax ?? 32_768,
     headersTimeout: headTimeoutMs,
-    requestTimeout: options.requestTimeoutMs ?? 60_000,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: options.keepAliveTimeoutMs ?? 75_000,
     connectionsCheckingInterval: Math.min(1_000, headTimeoutMs),
   };
@@ -77,7 +76,7 @@ export async function listenHttp(options: ListenOptions): Promise<HttpListener> 
     if (options.intercept?.(request, response) !== true) void answer(request, response);
   });
   const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    if (lingering.admit(request)) connections.take(request, response);
+    if (lingering.admit(request)) connections.enqueue(request, response);
   };
   const { tls } = options;
   const secure =

@@ -52,7 +52,7 @@ export function hasAccess(caller: Caller, need: Requirement): boolean {
 }
 
 /** Throws 401 for anonymous callers and 403 for users who lack both the scope and the role (RFC 6750 section 3.1). */
-export function requireAccess(caller: Caller, need: Requirement): void {
+function requireAccess(caller: Caller, need: Requirement): void {
   if (hasAccess(caller, need)) return;
   if (caller.kind === "anonymous") throw createUnauthorizedError("Credentials are required.");
   const challenge = `Bearer error="insufficient_scope"${need.scope === undefined ? "" : `, scope="${need.scope}"`}`;

@@ -4,7 +4,7 @@ import type { Clock } from "../time/index.ts";
 import { createTokenVerifier, isWeakSecret, type TokenVerifier } from "./verifier.ts";
 
 /** Configuration keys of token verification. */
-export interface TokenConfig {
+interface TokenConfig {
   jwt_secret?: string | undefined;
   jwks_url?: string | undefined;
   jwt_issuer?: string | undefined;

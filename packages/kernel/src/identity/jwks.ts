@@ -9,8 +9,6 @@ export interface JwksOptions {
   clock: Clock;
   /** Allowed algorithms. Default RS256 and ES256. */
   algorithms?: readonly Exclude<JwtAlgorithm, "HS256">[];
-  /** Minimum interval between requests to the issuer, in ms. Default 10 000. */
-  cooldownMs?: number;
   /** Age at which keys are refetched in the background, in ms. Default 300 000. */
   refreshMs?: number;
   /** Request timeout in ms. Default 5 000. */
@@ -29,7 +27,9 @@ export type KeyLookup =
   | { kind: "fetching"; done: Promise<void> };
 
 const KEYS_MAX = 100;
+/** Minimum interval between requests to the issuer, without and with keys. */
 const FIRST_COOLDOWN_MS = 1_000;
+const COOLDOWN_MS = 10_000;
 const RSA_BITS_MIN = 2_048;
 const RSA_BITS_MAX = 8_192;
 
@@ -47,7 +47,6 @@ export class JwksStore {
   constructor(options: JwksOptions, onChange: () => void = () => {}) {
     this.#options = {
       algorithms: ["RS256", "ES256"],
-      cooldownMs: 10_000,
       refreshMs: 300_000,
       timeoutMs: 5_000,
       answerBytesMax: 262_144,
@@ -59,7 +58,7 @@ export class JwksStore {
 
   /**
    * Finds the key for a token's header. Without a kid there must be exactly one key of the algorithm. Concurrent
-   * lookups share one request; unknown kids cause at most one request per `cooldownMs`.
+   * lookups share one request; unknown kids cause at most one request per 10 s.
    */
   find(algorithm: string, kid: string | undefined): KeyLookup {
     const now = this.#options.clock.monotonicMs();
@@ -77,8 +76,7 @@ export class JwksStore {
 
   #mayFetch(now: number): boolean {
     // Without keys all tokens are rejected, so the first fetch is retried more often.
-    const { cooldownMs } = this.#options;
-    const waitMs = this.#keys === undefined ? Math.min(cooldownMs, FIRST_COOLDOWN_MS) : cooldownMs;
+    const waitMs = this.#keys === undefined ? FIRST_COOLDOWN_MS : COOLDOWN_MS;
     return this.#fetching === undefined && now - this.#triedAtMs >= waitMs;
   }
 

@@ -13,7 +13,7 @@ import {
 import { JwksStore, type JwksOptions } from "./jwks.ts";
 
 /** Reasons for rejecting a token. */
-export type RefusalCode =
+type RefusalCode =
   | "too_large"
   | "malformed"
   /** Not a static token, and no other kind is configured. */

@@ -1,18 +1,5 @@
 // Lifecycle of programs and services, from the command line to the exit code.
-export {
-  SUPERVISED_VARIABLE,
-  createParentLink,
-  isServiceMessage,
-  type ListenerReport,
-  type ParentLink,
-  type ServiceMessage,
-} from "./parent.ts";
-export { explainListenError, findFileHolder, findPortHolder, type Holder } from "./port-holder.ts";
-export { runProgram, type ProgramHandlers } from "./program.ts";
-export {
-  runService,
-  type DrainContext,
-  type DrainHook,
-  type Lifecycle,
-  type ServiceOptions,
-} from "./service.ts";
+export { SUPERVISED_VARIABLE, isServiceMessage, type ListenerReport } from "./parent.ts";
+export { explainListenError, findFileHolder } from "./port-holder.ts";
+export { runProgram } from "./program.ts";
+export { runService, type DrainHook, type Lifecycle } from "./service.ts";

@@ -12,7 +12,7 @@ export interface Holder {
 }
 
 /** Finds the process that listens on a local TCP port; undefined if there is none, or on other systems than Linux. */
-export async function findPortHolder(port: number): Promise<Holder | undefined> {
+async function findPortHolder(port: number): Promise<Holder | undefined> {
   const inodes = new Set([
     ...(await readListeners("/proc/net/tcp", port)),
     ...(await readListeners("/proc/net/tcp6", port)),

@@ -19,7 +19,7 @@ export const EXIT_CODES = {
 } as const;
 
 /** Context of a drain hook. */
-export interface DrainContext {
+interface DrainContext {
   /** Aborted at the deadline: abort remaining work. */
   deadline: AbortSignal;
   /** Milliseconds until the deadline, at least 0. */

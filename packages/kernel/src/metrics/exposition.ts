@@ -32,7 +32,7 @@ export function renderMetrics(
 }
 
 /** Renders label pairs with their braces, values escaped; "" without labels. */
-export function renderLabels(labels: LabelPairs): string {
+function renderLabels(labels: LabelPairs): string {
   let text = "";
   for (const [name, value] of labels) {
     if (text !== "") text += ",";

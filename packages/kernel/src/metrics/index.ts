@@ -1,10 +1,9 @@
 // Metrics: families with bounded labels, collectors called at each scrape, Prometheus text.
-export { METRICS_CONTENT_TYPE, renderLabels, renderMetrics } from "./exposition.ts";
+export { METRICS_CONTENT_TYPE, renderMetrics } from "./exposition.ts";
 export {
   DURATION_BOUNDS_SECONDS,
   type Collector,
   type HistogramSample,
-  type LabelPairs,
   type MetricFamily,
   type ScalarSample,
 } from "./family.ts";
@@ -16,18 +15,6 @@ export {
   type HttpMetrics,
   type HttpSeries,
 } from "./http.ts";
-export {
-  OVERFLOW_LABEL,
-  SERIES_MAX_DEFAULT,
-  type Counter,
-  type CounterSeries,
-  type FamilyOptions,
-  type Gauge,
-  type GaugeSeries,
-  type Histogram,
-  type HistogramOptions,
-  type HistogramSeries,
-  type LabelValues,
-} from "./instrument.ts";
-export { createProcessCollector, type BuildInfo, type ProcessCollector } from "./process.ts";
-export { MetricRegistry, type MetricRegistryOptions } from "./registry.ts";
+export { type Counter, type Gauge, type Histogram } from "./instrument.ts";
+export { createProcessCollector } from "./process.ts";
+export { MetricRegistry } from "./registry.ts";

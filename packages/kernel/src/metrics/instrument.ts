@@ -11,9 +11,9 @@ import {
 } from "./family.ts";
 
 /** Default maximum number of series per family. */
-export const SERIES_MAX_DEFAULT = 1_000;
+const SERIES_MAX_DEFAULT = 1_000;
 /** Label value of the series that collects the excess of a full family. */
-export const OVERFLOW_LABEL = "overflow";
+const OVERFLOW_LABEL = "overflow";
 
 /** Options of a family. */
 export interface FamilyOptions<L extends string> {

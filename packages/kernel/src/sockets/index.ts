@@ -1,6 +1,6 @@
-// Sockets below the protocols.
+// Sockets, independent of protocols.
 export { ConnectionBounds } from "./connection-bounds.ts";
-export type { Admission, ConnectionBoundsOptions } from "./connection-bounds.ts";
+export type { ConnectionBoundsOptions } from "./connection-bounds.ts";
 export { isDescriptorShortage, readDescriptorLimit } from "./descriptors.ts";
 export { OutgoingBudget, Outflow } from "./outgoing.ts";
 export type { OutgoingBounds, OutgoingFault } from "./outgoing.ts";

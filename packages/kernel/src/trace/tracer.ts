@@ -25,7 +25,7 @@ export interface FinishedSpan {
 }
 
 /** An event during a span. */
-export interface SpanEvent {
+interface SpanEvent {
   readonly name: string;
   readonly atMs: number;
   readonly attributes: Readonly<Record<string, AttributeValue>>;
@@ -51,7 +51,7 @@ export interface Span {
 }
 
 /** Options of a new span. */
-export interface SpanStart {
+interface SpanStart {
   name: string;
   kind?: SpanKind;
   /** If undefined, a new trace starts. */

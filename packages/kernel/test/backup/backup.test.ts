@@ -25,7 +25,7 @@ import {
   verifyBackup,
   writeBackup,
   type BackupManifest,
-} from "../../src/backup/index.ts";
+} from "@platform/kernel/backup";
 
 const service = "demo";
 const dataFormats = { oldest: 1, newest: 2 };

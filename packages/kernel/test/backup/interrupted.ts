@@ -1,5 +1,5 @@
 // A program that hangs during a backup or restore until it is killed.
-import { restoreBackup, writeBackup } from "../../src/backup/index.ts";
+import { restoreBackup, writeBackup } from "@platform/kernel/backup";
 
 const [command, folder = "", other = ""] = process.argv.slice(2);
 const hang = (): Promise<void> => {

@@ -1,9 +1,9 @@
 // Verifiers from a configuration: startup errors and warnings.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { createConfiguredVerifier } from "../../src/identity/index.ts";
-import { createLogger } from "../../src/log/index.ts";
-import { systemClock } from "../../src/time/index.ts";
+import { createConfiguredVerifier } from "@platform/kernel/identity";
+import { createLogger } from "@platform/kernel/log";
+import { systemClock } from "@platform/kernel/time";
 
 function configure(config: object, operatorToken?: string) {
   const lines: string[] = [];

@@ -3,7 +3,7 @@ import type { ListenAddress } from "@platform/kernel/config";
 import type { ListenerReport } from "@platform/kernel/lifecycle";
 
 /** A listener with a configurable address. */
-export interface ListenerEntry {
+interface ListenerEntry {
   /** Its name in the service's reports. */
   name: string;
   /** Key of `platform up`; `gate_addr` becomes `--gate-addr`. */
