@@ -1,7 +1,7 @@
 // What each kind of failed try is answered with when nobody else answers.
 import { ERROR_TABLE } from "@platform/kernel/errors";
 
-import type { FailureKind } from "./contract.ts";
+import type { FailureKind } from "../contract/forward.ts";
 
 const table = {
   "connect-refused": ["upstream_unreachable", "The upstream refused the connection."],

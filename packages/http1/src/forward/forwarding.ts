@@ -3,8 +3,8 @@ import { Framing, Known, Parse } from "../parse/index.ts";
 import type { ResponseParser } from "../parse/index.ts";
 import type { BodySink } from "../server/body.ts";
 import type { ClientConnection } from "../server/connection.ts";
-import { prepareProblem } from "../server/problem.ts";
-import type { Refused } from "../server/refused.ts";
+import { prepareProblem } from "../write/problem.ts";
+import type { Refused } from "../write/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import { chooseReuse, Reuse } from "../upstream/acquire.ts";
 import type { AcquireFailure, Acquirer, ReuseKind } from "../upstream/acquire.ts";
@@ -17,7 +17,7 @@ import type {
   ForwardOutcome,
   ForwardResult,
   ForwardTarget,
-} from "./contract.ts";
+} from "../contract/forward.ts";
 import { codeOf, detailOf, statusOf } from "./failures.ts";
 import {
   mayUpgrade,

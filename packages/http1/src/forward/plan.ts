@@ -2,7 +2,7 @@
 import { HeadWriter, compileForwardCuts } from "../write/index.ts";
 import type { FieldCuts } from "../write/index.ts";
 import { Known } from "../parse/index.ts";
-import type { ForwardPlan, ForwardPlanOptions } from "./contract.ts";
+import type { ForwardPlan, ForwardPlanOptions } from "../contract/forward.ts";
 
 /** Never copied from the client: they are written from what the parser understood, so that nobody reads them otherwise. */
 const FRAMING = ["content-length", "transfer-encoding"];

@@ -2,7 +2,7 @@
 import type { ClientConnection } from "../server/connection.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import { relayToClient } from "./answer-content.ts";
-import type { Tunnel } from "./contract.ts";
+import type { Tunnel } from "../contract/forward.ts";
 import { CLOSE_FROM_CLIENT, CLOSE_FROM_SERVER, FrameScan } from "./websocket-frames.ts";
 
 const NEVER = Infinity;

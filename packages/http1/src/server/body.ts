@@ -1,6 +1,6 @@
 // Where the bytes of a request body go, and the collector that gathers a whole one.
-import type { BodyReceiver, Exchange, ReadBodyCallback } from "./exchange.ts";
-import type { Refused } from "./refused.ts";
+import type { BodyReceiver, Exchange, ReadBodyCallback } from "../contract/exchange.ts";
+import type { Refused } from "../write/refused.ts";
 
 /** Takes the pieces of one request body. */
 export interface BodySink {

@@ -5,9 +5,9 @@ import type { Engine } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import type { PreparedAnswer } from "../write/index.ts";
 import type { ClientConnection } from "./connection.ts";
-import type { ServerFault } from "./contract.ts";
-import type { Exchange } from "./exchange.ts";
-import type { Refused } from "./refused.ts";
+import type { ServerFault } from "../contract/server.ts";
+import type { Exchange } from "../contract/exchange.ts";
+import type { Refused } from "../write/refused.ts";
 
 /** What a connection is doing. */
 export const Phase = {

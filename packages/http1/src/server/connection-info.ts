@@ -2,7 +2,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
-import type { ConnectionInfo, TlsInfo } from "./exchange.ts";
+import type { ConnectionInfo, TlsInfo } from "../contract/exchange.ts";
 
 const MAPPED = "::ffff:";
 

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 
 import { Outflow, type ReadTaker } from "@platform/kernel/sockets";
 
-import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
+import type { ForwardObserver, ForwardTarget } from "../contract/forward.ts";
 import { Forwarding } from "../forward/forwarding.ts";
 import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
 import { writeAnswer, writePrepared, writeStreamHead } from "../write/index.ts";
@@ -13,17 +13,17 @@ import type { BodySink } from "./body.ts";
 import { Phase } from "./connection-host.ts";
 import type { ConnectionHost, PhaseKind } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
-import type { ServerFault } from "./contract.ts";
+import type { ServerFault } from "../contract/server.ts";
 import type {
   BodyReceiver,
   ConnectionInfo,
   Exchange,
   ReadBodyCallback,
   StreamHead,
-} from "./exchange.ts";
+} from "../contract/exchange.ts";
 import { copyRead, InputQueue } from "./input-queue.ts";
-import { connectRefused, handlerFailed, payloadTooLarge } from "./refused.ts";
-import { requestTimeout, requestTooSlow, type Refused } from "./refused.ts";
+import { connectRefused, handlerFailed, payloadTooLarge } from "../write/refused.ts";
+import { requestTimeout, requestTooSlow, type Refused } from "../write/refused.ts";
 import { RequestBody } from "./request-body.ts";
 import { sendWritten } from "./send-written.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";

@@ -20,10 +20,10 @@ import type {
   ServerFault,
   ServerOptions,
   ServerTls,
-} from "./contract.ts";
-import type { Exchange } from "./exchange.ts";
-import { prepareRefusal } from "./problem.ts";
-import type { Refused } from "./refused.ts";
+} from "../contract/server.ts";
+import type { Exchange } from "../contract/exchange.ts";
+import { prepareRefusal } from "../write/problem.ts";
+import type { Refused } from "../write/refused.ts";
 
 const BACKLOG = 4_096;
 const REFUSAL_BODY_BYTES_MAX = 32_768;

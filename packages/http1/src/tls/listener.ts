@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { createSecureContext, createServer } from "node:tls";
 import type { SecureContext, Server as NodeTlsServer, TlsOptions } from "node:tls";
 
-import type { ServerFault, ServerTls, TlsIdentity } from "../server/contract.ts";
+import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts";
 
 interface Certificates {
   readonly fallback: SecureContext | null;

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util";
 
 import type { Engine } from "../engine/engine.ts";
 import { ResponseParser } from "../parse/index.ts";
-import type { UpstreamAddress, UpstreamTls } from "./contract.ts";
+import type { UpstreamAddress, UpstreamTls } from "../contract/upstream.ts";
 
 /** What a lent connection tells the one that it is lent to. */
 export interface UpstreamUser {

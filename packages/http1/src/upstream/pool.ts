@@ -11,7 +11,7 @@ import type {
   UpstreamCounts,
   UpstreamPool,
   UpstreamPoolOptions,
-} from "./contract.ts";
+} from "../contract/upstream.ts";
 import { PollCheck } from "./poll-check.ts";
 
 const ADDRESSES_MAX = 16;

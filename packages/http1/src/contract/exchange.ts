@@ -4,7 +4,7 @@ import type { PeerCertificate } from "node:tls";
 
 import type { Outflow } from "@platform/kernel/sockets";
 
-import type { ForwardObserver, ForwardTarget } from "../forward/contract.ts";
+import type { ForwardObserver, ForwardTarget } from "./forward.ts";
 import type { RequestHead } from "../parse/index.ts";
 import type { Answer, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
 

@@ -1,7 +1,7 @@
 // What forwarding is given and what it tells.
 import type { ResponseHead } from "../parse/index.ts";
-import type { Exchange } from "../server/exchange.ts";
-import type { UpstreamPool } from "../upstream/contract.ts";
+import type { Exchange } from "./exchange.ts";
+import type { UpstreamPool } from "./upstream.ts";
 import type { HeadWriter } from "../write/index.ts";
 
 /** How requests to one target are rewritten; compiled once by `compilePlan`. */

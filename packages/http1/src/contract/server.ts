@@ -6,9 +6,9 @@ import type { PaceBound } from "@platform/kernel/sockets";
 import type { Engine } from "../engine/engine.ts";
 import type { Answer } from "../write/index.ts";
 import type { Exchange, Handler } from "./exchange.ts";
-import type { Refused } from "./refused.ts";
+import type { Refused } from "../write/refused.ts";
 
-export type { Refused } from "./refused.ts";
+export type { Refused } from "../write/refused.ts";
 
 /** Bounds of a server; every one has a default. */
 export interface ServerLimits {

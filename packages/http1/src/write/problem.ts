@@ -6,8 +6,8 @@ import {
   type ErrorCode,
 } from "@platform/kernel/errors";
 
-import { prepareAnswer } from "../write/index.ts";
-import type { PreparedAnswer } from "../write/index.ts";
+import { prepareAnswer } from "./index.ts";
+import type { PreparedAnswer } from "./index.ts";
 import type { Refused } from "./refused.ts";
 
 const CODES: Readonly<Record<Refused["status"], ErrorCode>> = {
