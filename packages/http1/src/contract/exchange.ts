@@ -4,9 +4,9 @@ import type { PeerCertificate } from "node:tls";
 
 import type { Outflow } from "@platform/kernel/sockets";
 
-import type { ForwardObserver, ForwardTarget } from "./forward.ts";
-import type { RequestHead } from "../parse/index.ts";
-import type { Answer, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
+import type { RequestHead, ResponseHead } from "../parse/index.ts";
+import type { Answer, AnswerHeaders, HeadWriter, PreparedAnswer } from "../write/index.ts";
+import type { ForwardFailure, ForwardTarget, Tunnel } from "./forward.ts";
 
 /** What is known of the client's connection; the same object for every request on it. */
 export interface ConnectionInfo {
@@ -66,8 +66,11 @@ export interface Exchange<U = unknown> {
   forwardPath: string | null;
   /** Called once if the client goes away before the answer is complete and no `forward` is under way. Cleared for each request. */
   onAborted: ((exchange: Exchange<U>) => void) | null;
-  /** Called after every answer that the handler gave in place, when its last byte is handed to the socket. Kept from request to request. */
-  onAnswered: ((exchange: Exchange<U>, status: number) => void) | null;
+  /**
+   * Called exactly once when the request has ended: its response is complete, its tunnel is closed, or the connection was
+   * lost. Set it in the handler; it is cleared for each request.
+   */
+  onEnd: ((exchange: Exchange<U>, end: RequestEnd) => void) | null;
 
   /**
    * Answers at once. Content-Length, Date and Connection are added; HEAD, 204 and 304 lose the body. A field that is not
@@ -114,6 +117,39 @@ export interface Exchange<U = unknown> {
   destroy(): void;
 }
 
+/** Outcome of a request. */
+export type RequestOutcome =
+  /** The whole response was sent. */
+  | "complete"
+  /** The tunnel after a 101 was closed. */
+  | "tunnel-closed"
+  /** The client's connection was lost before the response was complete. */
+  | "client-aborted"
+  /** No attempt to forward succeeded; the handler or the engine responded instead. */
+  | "failed"
+  /** The upstream broke off or timed out after its response head was passed on: the client's connection was destroyed. */
+  | "truncated"
+  /** The body of a forwarded request was refused: malformed (400), too large (413) or too slow (408). */
+  | "request-refused";
+
+/** The end of a request. Reused: read it inside the callback only. */
+export interface RequestEnd {
+  readonly outcome: RequestOutcome;
+  /** Status sent to the client, 0 without a response. */
+  readonly status: number;
+  /** Body bytes from and to the client; in a tunnel all bytes. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  /** From `forward` to the upstream's response head in milliseconds, -1 without one. */
+  readonly upstreamMs: number;
+  /** From the request head to the end in milliseconds. */
+  readonly totalMs: number;
+  /** Number of attempts to forward; 0 if the request was not forwarded. */
+  readonly attempts: number;
+  /** Target of the last attempt, null if the request was not forwarded. */
+  readonly target: ForwardTarget | null;
+}
+
 /** The part of a client's {@link Outflow} that producers of answers use. */
 export type AnswerMemory = Pick<Outflow, "windowBytes" | "claim" | "claimWhenRoom" | "unclaim">;
 
@@ -146,3 +182,21 @@ export interface BodyReceiver {
 
 /** Takes each request. It is called synchronously when the head is complete; the body comes later. */
 export type Handler<U> = (exchange: Exchange<U>) => void;
+
+/**
+ * Watches and shapes forwarded exchanges. One object serves many requests: what belongs to one is in
+ * `exchange.userData`. Only `onFailure` may answer.
+ */
+export interface ForwardObserver<U = unknown> {
+  /** Appends fields to the request, once per try (X-Forwarded-*, traceparent, …). */
+  onRequestHead?(exchange: Exchange<U>, writer: HeadWriter, target: ForwardTarget): void;
+  /** A final response head (or a 101) came: appends fields to it. The head is valid inside the callback only. */
+  onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
+  /**
+   * A try failed and nothing was answered: returns a target to try next, or null. After null the engine answers
+   * `failure.status`, unless the callback called `exchange.respond` itself.
+   */
+  onFailure?(exchange: Exchange<U>, failure: ForwardFailure): ForwardTarget | null;
+  /** A 101 was passed on; the tunnel lives until `Exchange.onEnd`. */
+  onTunnel?(exchange: Exchange<U>, tunnel: Tunnel): void;
+}

@@ -1,8 +1,5 @@
 // What forwarding is given and what it tells.
-import type { ResponseHead } from "../parse/index.ts";
-import type { Exchange } from "./exchange.ts";
 import type { UpstreamPool } from "./upstream.ts";
-import type { HeadWriter } from "../write/index.ts";
 
 /** How requests to one target are rewritten; compiled once by `compilePlan`. */
 export interface ForwardPlanOptions {
@@ -81,61 +78,10 @@ export interface ForwardFailure {
   readonly status: 502 | 503 | 504;
 }
 
-/** How a forwarded exchange ended. */
-export type ForwardOutcome =
-  | "complete"
-  /** The tunnel after a 101 was closed. */
-  | "tunnel-closed"
-  /** The client went away first. */
-  | "client-aborted"
-  /** No try succeeded; an own answer was sent. */
-  | "failed"
-  /** The upstream broke off, timed out or sent too little after its head was passed on: the client's connection was destroyed. */
-  | "truncated"
-  /** The request body was refused while it streamed: malformed (400), too large (413) or too slow (408). */
-  | "request-refused";
-
-/** The end of a forwarded exchange. Reused: read it inside the callback only. */
-export interface ForwardResult {
-  readonly outcome: ForwardOutcome;
-  /** Status sent to the client, 0 if none was. */
-  readonly status: number;
-  /** Body bytes from and to the client; in a tunnel all bytes. */
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  /** From `forward` to the response head in milliseconds, -1 if none came. */
-  readonly upstreamMs: number;
-  /** From the request head to the end in milliseconds. */
-  readonly totalMs: number;
-  readonly attempts: number;
-  /** The target of the last try. */
-  readonly target: ForwardTarget;
-}
-
 /** A spliced pair of sockets after a 101. */
 export interface Tunnel {
   readonly bytesIn: number;
   readonly bytesOut: number;
   /** Closes both sides. */
   close(): void;
-}
-
-/**
- * Watches and shapes forwarded exchanges. One object serves many requests: what belongs to one is in
- * `exchange.userData`. Only `onFailure` and `onDone` may answer or forward again.
- */
-export interface ForwardObserver<U = unknown> {
-  /** Appends fields to the request, once per try (X-Forwarded-*, traceparent, …). */
-  onRequestHead?(exchange: Exchange<U>, writer: HeadWriter, target: ForwardTarget): void;
-  /** A final response head (or a 101) came: appends fields to it. The head is valid inside the callback only. */
-  onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
-  /**
-   * A try failed and nothing was answered: returns a target to try next, or null. After null the engine answers
-   * `failure.status`, unless the callback called `exchange.respond` itself.
-   */
-  onFailure?(exchange: Exchange<U>, failure: ForwardFailure): ForwardTarget | null;
-  /** A 101 was passed on; the tunnel lives until `onDone`. */
-  onTunnel?(exchange: Exchange<U>, tunnel: Tunnel): void;
-  /** The exchange is over: called exactly once per `forward`. */
-  onDone?(exchange: Exchange<U>, result: ForwardResult): void;
 }

@@ -1,7 +1,13 @@
 // The content of a forwarded answer on its way to the client: counted, checked, and framed anew where versions differ.
-import { Chunk, ChunkedDecoder, Framing, Known } from "../parse/index.ts";
-import type { Refusal, ResponseParser } from "../parse/index.ts";
-import type { ClientConnection } from "../server/connection.ts";
+import {
+  Chunk,
+  ChunkedDecoder,
+  Framing,
+  Known,
+  type Refusal,
+  type ResponseParser,
+} from "../parse/index.ts";
+import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
 
@@ -36,14 +42,14 @@ const COPIED_BYTES_MAX = 16_384;
 
 /** The answers of one client connection, one after another. */
 export class AnswerContent<U> {
-  readonly #exchange: ClientConnection<U>;
+  readonly #exchange: ForwardClient<U>;
   #mode: number = Mode.Length;
   #remaining = 0;
   #isEventStream = false;
   #isEnding = false;
   #decoder: ChunkedDecoder | null = null;
 
-  constructor(exchange: ClientConnection<U>) {
+  constructor(exchange: ForwardClient<U>) {
     this.#exchange = exchange;
   }
 
@@ -219,7 +225,7 @@ function announcesEvents({ fields }: ResponseParser): boolean {
 
 /** Writes what an upstream sent to the client; the buffer is left to the client's socket where that keeps it. */
 export function relayToClient<U>(
-  exchange: ClientConnection<U>,
+  exchange: ForwardClient<U>,
   upstream: UpstreamConnection,
   bytes: Buffer,
   start: number,

@@ -1,23 +1,20 @@
 // One exchange on its way through an upstream: tries, the request's body, deadlines. Reused from request to request.
-import { Framing, Known, Parse } from "../parse/index.ts";
-import type { ResponseParser } from "../parse/index.ts";
-import type { BodySink } from "../server/body.ts";
-import type { ClientConnection } from "../server/connection.ts";
+import { Framing, Known, Parse, type ResponseParser } from "../parse/index.ts";
+import type { BodySink, ForwardClient } from "./client.ts";
 import { prepareProblem } from "../write/problem.ts";
 import type { Refused } from "../write/refused.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
-import { chooseReuse, Reuse } from "../upstream/acquire.ts";
-import type { AcquireFailure, Acquirer, ReuseKind } from "../upstream/acquire.ts";
+import {
+  type AcquireFailure,
+  type Acquirer,
+  Reuse,
+  type ReuseKind,
+  chooseReuse,
+} from "../upstream/acquire.ts";
 import type { ConnectionPool } from "../upstream/pool.ts";
 import { AnswerContent, Progress } from "./answer-content.ts";
-import type {
-  FailureKind,
-  ForwardFailure,
-  ForwardObserver,
-  ForwardOutcome,
-  ForwardResult,
-  ForwardTarget,
-} from "../contract/forward.ts";
+import type { FailureKind, ForwardFailure, ForwardTarget } from "../contract/forward.ts";
+import type { ForwardObserver, RequestOutcome } from "../contract/exchange.ts";
 import { codeOf, detailOf, statusOf } from "./failures.ts";
 import {
   mayUpgrade,
@@ -52,8 +49,6 @@ const ENDING_MS = 10_000;
 /** Request body bytes that are copied behind the head. */
 const JOINED_BYTES_MAX = 16_384;
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
 /**
  * Reused from request to request of one client connection.
  *
@@ -68,7 +63,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   waitingSinceMs = 0;
   reuse: ReuseKind = Reuse.Any;
 
-  readonly #exchange: ClientConnection<U>;
+  readonly #exchange: ForwardClient<U>;
   #observer: ForwardObserver<U> = {};
   #target!: ForwardTarget;
   #plan!: CompiledPlan;
@@ -92,9 +87,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #tunnel: TunnelFlow<U> | null = null;
   /** The event stream under way ends with the chunk that is being passed on. */
   #isEnding = false;
-  #result: Mutable<ForwardResult> | null = null;
 
-  constructor(exchange: ClientConnection<U>) {
+  constructor(exchange: ForwardClient<U>) {
     this.#exchange = exchange;
     this.#content = new AnswerContent(exchange);
   }
@@ -603,29 +597,15 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     if (exchange.host.endsStreams) tunnel.endInOrder();
   }
 
-  #conclude(outcome: ForwardOutcome, nowMs = this.#exchange.host.engine.now()): void {
-    const exchange = this.#exchange;
-    const observer = this.#observer;
+  #conclude(outcome: RequestOutcome, nowMs = this.#exchange.host.engine.now()): void {
     this.#state = State.Idle;
     this.#idleDeadlineMs = NEVER;
     this.#totalDeadlineMs = NEVER;
     this.#headPending = false;
     this.#replay.forget();
-    if (observer.onDone === undefined) return;
-    const result = (this.#result ??= emptyResult(this.#target));
-    result.outcome = outcome;
-    result.status = exchange.status;
-    result.bytesIn = exchange.bytesIn;
-    result.bytesOut = exchange.bytesOut;
-    result.upstreamMs = this.#upstreamMs;
-    result.totalMs = nowMs - exchange.startedAtMs;
-    result.attempts = this.#attempts;
-    result.target = this.#target;
-    try {
-      observer.onDone(exchange, result);
-    } catch (error) {
-      exchange.host.onHandlerError(error, exchange);
-    }
+    const exchange = this.#exchange;
+    const { endReport } = exchange;
+    endReport.send(exchange, outcome, nowMs, this.#upstreamMs, this.#attempts, this.#target);
   }
 
   #dropUpstream(): void {
@@ -650,19 +630,6 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #deadlineIn(timeoutMs: number): number {
     return this.#exchange.host.engine.deadlineIn(timeoutMs);
   }
-}
-
-function emptyResult(target: ForwardTarget): Mutable<ForwardResult> {
-  return {
-    outcome: "complete",
-    status: 0,
-    bytesIn: 0,
-    bytesOut: 0,
-    upstreamMs: -1,
-    totalMs: 0,
-    attempts: 0,
-    target,
-  };
 }
 
 function isReused(upstream: UpstreamConnection | null): boolean {

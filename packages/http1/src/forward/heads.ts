@@ -1,6 +1,5 @@
 // Writes the heads that go upstream and the heads that come back.
-import { Framing, Known } from "../parse/index.ts";
-import type { RequestParser, ResponseParser } from "../parse/index.ts";
+import { Framing, Known, type RequestParser, type ResponseParser } from "../parse/index.ts";
 import type { FieldCuts, HeadWriter } from "../write/index.ts";
 import type { CompiledPlan } from "./plan.ts";
 

@@ -1,6 +1,5 @@
 // Compiles how requests to a target are rewritten into what the per-request code only copies.
-import { HeadWriter, compileForwardCuts } from "../write/index.ts";
-import type { FieldCuts } from "../write/index.ts";
+import { type FieldCuts, HeadWriter, compileForwardCuts } from "../write/index.ts";
 import { Known } from "../parse/index.ts";
 import type { ForwardPlan, ForwardPlanOptions } from "../contract/forward.ts";
 

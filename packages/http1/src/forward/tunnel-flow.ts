@@ -1,5 +1,5 @@
 // What flows between client and upstream after an upgrade, and how a WebSocket is taken leave of.
-import type { ClientConnection } from "../server/connection.ts";
+import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import { relayToClient } from "./answer-content.ts";
 import type { Tunnel } from "../contract/forward.ts";
@@ -42,7 +42,7 @@ class Direction {
 
 /** A spliced pair of sockets. */
 export class TunnelFlow<U> implements UpstreamUser {
-  readonly #exchange: ClientConnection<U>;
+  readonly #exchange: ForwardClient<U>;
   readonly #upstream: UpstreamConnection;
   readonly #idleMs: number;
   readonly #onOver: () => void;
@@ -56,7 +56,7 @@ export class TunnelFlow<U> implements UpstreamUser {
 
   /** `idleMs` 0 lets it be silent for ever; `onOver` is called once, before the client's socket is closed. */
   constructor(
-    exchange: ClientConnection<U>,
+    exchange: ForwardClient<U>,
     upstream: UpstreamConnection,
     idleMs: number,
     isWebSocket: boolean,

@@ -14,8 +14,7 @@ import {
 import { FieldBlock } from "./field-block.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import { ALIAS, Known } from "./known-fields.ts";
-import { refusals } from "./refusals.ts";
-import type { Refusal } from "./refusals.ts";
+import { type Refusal, refusals } from "./refusals.ts";
 import { Parse } from "./status.ts";
 
 const SIZE = 0;

@@ -2,17 +2,15 @@
 import { COLON, CR, LF, SP, TAB, TOKEN, VALUE } from "./bytes.ts";
 import {
   ALIAS,
-  findAliasedField,
-  findKnownField,
   KNOWN_COUNT,
   Known,
+  type KnownField,
+  findAliasedField,
+  findKnownField,
   nameOfKnownField,
 } from "./known-fields.ts";
-import type { KnownField } from "./known-fields.ts";
-import { refusals } from "./refusals.ts";
-import type { Refusal } from "./refusals.ts";
-import { Parse } from "./status.ts";
-import type { ParseStatus } from "./status.ts";
+import { type Refusal, refusals } from "./refusals.ts";
+import { Parse, type ParseStatus } from "./status.ts";
 
 const LINE = 0;
 const NAME = 1;

@@ -1,10 +1,8 @@
 // Where a message's content ends: Content-Length, Transfer-Encoding, and the Connection options beside them.
 import { COMMA, NINE, SP, TAB, TOKEN, ZERO } from "./bytes.ts";
-import { equalsIgnoringCase } from "./field-block.ts";
-import type { FieldBlock } from "./field-block.ts";
+import { type FieldBlock, equalsIgnoringCase } from "./field-block.ts";
 import { ALIAS, findAliasedField, Known } from "./known-fields.ts";
-import { refusals } from "./refusals.ts";
-import type { Refusal } from "./refusals.ts";
+import { type Refusal, refusals } from "./refusals.ts";
 
 const LENGTH_DIGITS_MAX = 16;
 const NOMINATED_MAX = 16;

@@ -12,12 +12,17 @@ import {
 } from "./framing.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import { Known } from "./known-fields.ts";
-import { findMethod, Method, nameOfMethod } from "./methods.ts";
-import type { MethodId } from "./methods.ts";
-import { refusals } from "./refusals.ts";
-import type { Refusal } from "./refusals.ts";
-import { FIELDS_MAX, Framing, HEAD_BYTES_MAX, Parse } from "./status.ts";
-import type { FramingKind, HeadLimits, ParseStatus } from "./status.ts";
+import { Method, type MethodId, findMethod, nameOfMethod } from "./methods.ts";
+import { type Refusal, refusals } from "./refusals.ts";
+import {
+  FIELDS_MAX,
+  Framing,
+  type FramingKind,
+  HEAD_BYTES_MAX,
+  type HeadLimits,
+  Parse,
+  type ParseStatus,
+} from "./status.ts";
 import { readAbsoluteTarget } from "./target.ts";
 
 const NO_BYTES = Buffer.alloc(0);
@@ -44,7 +49,6 @@ const VERSION_TEXT = Buffer.from("HTTP/1.");
 /** The form of a request target (RFC 9112 §3.2). */
 export const TargetForm = { Origin: 0, Absolute: 1, Authority: 2, Asterisk: 3 } as const;
 
-/** One of the values of `TargetForm`. */
 export type TargetFormKind = (typeof TargetForm)[keyof typeof TargetForm];
 
 /** What a request parser allows. */

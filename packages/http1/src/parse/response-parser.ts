@@ -10,12 +10,17 @@ import {
 } from "./framing.ts";
 import { HeadBuffer } from "./head-buffer.ts";
 import { Known } from "./known-fields.ts";
-import { Method } from "./methods.ts";
-import type { MethodId } from "./methods.ts";
-import { refusals } from "./refusals.ts";
-import type { Refusal } from "./refusals.ts";
-import { FIELDS_MAX, Framing, HEAD_BYTES_MAX, Parse } from "./status.ts";
-import type { FramingKind, HeadLimits, ParseStatus } from "./status.ts";
+import { Method, type MethodId } from "./methods.ts";
+import { type Refusal, refusals } from "./refusals.ts";
+import {
+  FIELDS_MAX,
+  Framing,
+  type FramingKind,
+  HEAD_BYTES_MAX,
+  type HeadLimits,
+  Parse,
+  type ParseStatus,
+} from "./status.ts";
 
 const NO_BYTES = Buffer.alloc(0);
 const BEGIN = 0;

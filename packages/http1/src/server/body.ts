@@ -1,20 +1,7 @@
 // Where the bytes of a request body go, and the collector that gathers a whole one.
+import type { BodySink } from "../forward/client.ts";
 import type { BodyReceiver, Exchange, ReadBodyCallback } from "../contract/exchange.ts";
 import type { Refused } from "../write/refused.ts";
-
-/** Takes the pieces of one request body. */
-export interface BodySink {
-  /**
-   * Whether the chunked coding is left in place: then pieces are validated wire bytes, trailers included; else data.
-   */
-  readonly takesWireBytes: boolean;
-  /** Where it is false, pieces are good until `onBody` returns and no longer. */
-  readonly keepsPieces?: boolean;
-  /** A piece. `isLast` comes once, perhaps with an empty piece. */
-  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
-  /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
-  onBodyRefused(refused: Refused): void;
-}
 
 /** Passes data on to a handler's receiver. */
 export class ReceiverSink implements BodySink {

@@ -4,28 +4,9 @@ import type { PaceBound, ReadShortener } from "@platform/kernel/sockets";
 import type { Engine } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import type { PreparedAnswer } from "../write/index.ts";
-import type { ClientConnection } from "./connection.ts";
 import type { ServerFault } from "../contract/server.ts";
 import type { Exchange } from "../contract/exchange.ts";
 import type { Refused } from "../write/refused.ts";
-
-/** What a connection is doing. */
-export const Phase = {
-  /** Between requests, or within a head. */
-  Head: 0,
-  /** A request is with the handler. */
-  Active: 1,
-  /** The answer is out, the rest of the request body is thrown away. */
-  Draining: 2,
-  /** Nothing is written any more; what still comes is thrown away until the client closes. */
-  Closing: 3,
-  /** Bytes go to and fro after an upgrade. */
-  Tunnel: 4,
-  Closed: 5,
-} as const;
-
-/** One of the values of `Phase`. */
-export type PhaseKind = (typeof Phase)[keyof typeof Phase];
 
 /** What all connections of a server share. */
 export interface ConnectionHost<U> {
@@ -53,5 +34,6 @@ export interface ConnectionHost<U> {
   prepareRefusal(refused: Refused, head: RequestHead): PreparedAnswer;
   onHandlerError(error: unknown, exchange: Exchange<U>): void;
   onFault(fault: ServerFault): void;
-  forget(connection: ClientConnection<U>): void;
+  /** The connection of this exchange has closed. */
+  forget(exchange: Exchange<U>): void;
 }

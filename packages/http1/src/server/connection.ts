@@ -1,29 +1,43 @@
 // One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
 import type { Socket } from "node:net";
-
 import { Outflow, type ReadTaker } from "@platform/kernel/sockets";
-
-import type { ForwardObserver, ForwardTarget } from "../contract/forward.ts";
+import type { ForwardTarget } from "../contract/forward.ts";
+import type { BodySink, ForwardClient } from "../forward/client.ts";
 import { Forwarding } from "../forward/forwarding.ts";
 import { Framing, Method, Parse, RequestParser } from "../parse/index.ts";
-import { writeAnswer, writePrepared, writeStreamHead } from "../write/index.ts";
-import type { Answer, AnswerContext, AnswerHeaders, PreparedAnswer } from "../write/index.ts";
+import {
+  type Answer,
+  type AnswerContext,
+  type AnswerHeaders,
+  type PreparedAnswer,
+  writeAnswer,
+  writePrepared,
+  writeStreamHead,
+} from "../write/index.ts";
 import { BodyCollector, ReceiverSink } from "./body.ts";
-import type { BodySink } from "./body.ts";
-import { Phase } from "./connection-host.ts";
-import type { ConnectionHost, PhaseKind } from "./connection-host.ts";
+import type { ConnectionHost } from "./connection-host.ts";
 import { readConnectionInfo } from "./connection-info.ts";
 import type { ServerFault } from "../contract/server.ts";
 import type {
   BodyReceiver,
   ConnectionInfo,
   Exchange,
+  ForwardObserver,
   ReadBodyCallback,
+  RequestEnd,
   StreamHead,
 } from "../contract/exchange.ts";
+import { EndReport } from "./end-report.ts";
 import { copyRead, InputQueue } from "./input-queue.ts";
-import { connectRefused, handlerFailed, payloadTooLarge } from "../write/refused.ts";
-import { requestTimeout, requestTooSlow, type Refused } from "../write/refused.ts";
+import {
+  type Refused,
+  connectRefused,
+  handlerFailed,
+  payloadTooLarge,
+  requestTimeout,
+  requestTooSlow,
+} from "../write/refused.ts";
+import { Phase, type PhaseKind } from "./phase.ts";
 import { RequestBody } from "./request-body.ts";
 import { sendWritten } from "./send-written.ts";
 import { StreamedAnswer } from "./streamed-answer.ts";
@@ -46,7 +60,7 @@ const CONTINUE = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
  *                             \-101------------------------> Tunnel --> Closed
  * ```
  */
-export class ClientConnection<U> implements Exchange<U>, AnswerContext {
+export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   readonly head: RequestParser;
   readonly connection: ConnectionInfo;
   readonly socket: Socket;
@@ -64,19 +78,15 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   bodyIdleMs = 0;
   forwardPath: string | null = null;
   onAborted: ((exchange: Exchange<U>) => void) | null = null;
-  onAnswered: ((exchange: Exchange<U>, status: number) => void) | null = null;
+  onEnd: ((exchange: Exchange<U>, end: RequestEnd) => void) | null = null;
   onDrain: ((exchange: Exchange<U>) => void) | null = null;
 
   phase: PhaseKind = Phase.Head;
-  /** A body that `readBody` gathered: it is sent instead of the client's own framing. */
   collected: Buffer | null = null;
-  /** Whether the connection stays open after the answer under way. */
   keepAlive = true;
-  /** Status of the answer under way, 0 before. */
   status = 0;
   /** The client sent its FIN. */
   ended = false;
-  /** The handler is being called for the request that has just begun. */
   isHandling = false;
 
   #forwarding: Forwarding<U> | null = null;
@@ -92,6 +102,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
   #discarded = 0;
   #quietBytesOut = 0;
   #streamed: StreamedAnswer | null = null;
+  readonly endReport = new EndReport();
 
   constructor(socket: Socket, host: ConnectionHost<U>, userData: U) {
     this.socket = socket;
@@ -112,14 +123,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     socket.on("data", (chunk: Buffer) => onRead(chunk, chunk.length, false));
     if (!this.connection.secure) host.shortenReads(socket, onRead);
     socket.on("end", () => this.#onEnd());
-    socket.on("drain", () => {
-      this.#onSocketDrain();
-    });
-    // What went wrong shows in "close", which always follows.
+    socket.on("drain", () => this.#onSocketDrain());
+    // "close" always follows.
     socket.on("error", () => {});
-    socket.on("close", () => {
-      this.#onClose();
-    });
+    socket.on("close", () => this.#onClose());
   }
 
   get methodId(): RequestParser["methodId"] {
@@ -130,7 +137,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     return this.head.minor;
   }
 
-  /** Whether the whole request body has been taken from the input. */
   get bodyDone(): boolean {
     return this.#body.isDone;
   }
@@ -170,7 +176,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (framing === Framing.UntilClose) this.keepAlive = false;
     this.answered = true;
     this.status = head.status;
-    this.#streamed ??= new StreamedAnswer(this as ClientConnection<unknown>);
+    this.#streamed ??= new StreamedAnswer(this);
     this.#streamed.begin(framing, head.contentLength ?? 0);
     if (!this.aborted) this.flush();
   }
@@ -250,7 +256,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.socket.destroy();
   }
 
-  /** Answers in the handler's stead and closes: the rest of the request cannot be trusted or is not wanted. */
   refuseBody(refused: Refused): void {
     this.head.keepAlive = false;
     this.respond(this.host.prepareRefusal(refused, this.head));
@@ -262,14 +267,12 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     if (sendWritten(this.socket, writer, this.connection.secure, content)) this.outflow.settle();
   }
 
-  /** Begins the answer of a forwarded request: decides whether the connection will stay. */
   beginForwardedAnswer(status: number, needsClose: boolean): void {
     this.answered = true;
     this.status = status;
     this.keepAlive = !needsClose && this.#canKeepAlive();
   }
 
-  /** Sends the body to `sink`, what is here already at once. */
   attachSink(sink: BodySink): void {
     this.#sink = sink;
     this.#sinkPaused = false;
@@ -283,7 +286,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#settleReading();
   }
 
-  /** Body bytes stay in the input from now on. */
   detachSink(): void {
     this.#sink = null;
     this.#sinkPaused = false;
@@ -307,7 +309,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.pump();
   }
 
-  /** Becomes a tunnel: from now on input goes to `forwarding.onTunnelInput`. */
   becomeTunnel(): void {
     this.phase = Phase.Tunnel;
     this.host.active--;
@@ -316,7 +317,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.head.reset();
   }
 
-  /** The answer is complete: what comes next on this connection. */
   finish(): void {
     if (this.phase !== Phase.Active) return;
     this.host.active--;
@@ -414,7 +414,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     );
   }
 
-  /** Goes on with the input as far as the phase takes it. */
   pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
@@ -492,6 +491,7 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.bodyIdleMs = host.bodyIdleMs;
     this.forwardPath = null;
     this.onAborted = null;
+    this.onEnd = null;
     this.onDrain = null;
     this.collected = null;
     this.#body.begin(head.framing, head.contentLength);
@@ -510,7 +510,6 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.isHandling = false;
   }
 
-  /** A handler or observer threw: 500 where nothing was answered yet, and the connection ends. */
   failHandler(error: unknown): void {
     this.host.onHandlerError(error, this);
     if (this.phase !== Phase.Active) return;
@@ -616,10 +615,11 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     return this.#streamed;
   }
 
-  /** An answer given in place is complete. A forwarding that is failing goes on by itself. */
+  /** The handler's own response is complete. A failing forward ends the request itself. */
   #settleAnswer(): void {
-    this.onAnswered?.(this, this.status);
-    if (this.#forwarding === null || !this.#forwarding.isBusy) this.finish();
+    if (this.#forwarding !== null && this.#forwarding.isBusy) return;
+    this.endReport.sendOwn(this, "complete");
+    this.finish();
   }
 
   /** Reads from the socket only while there is room for what comes. */
@@ -692,7 +692,10 @@ export class ClientConnection<U> implements Exchange<U>, AnswerContext {
     this.#collector = null;
     collector?.settle("aborted");
     if (this.#forwarding !== null && this.#forwarding.isBusy) this.#forwarding.onClientGone();
-    else this.onAborted?.(this);
+    else {
+      this.onAborted?.(this);
+      this.endReport.sendOwn(this, "client-aborted");
+    }
   }
 
   #deadlineIn(timeoutMs: number): number {

@@ -1,9 +1,7 @@
 // How much of a request's body has come, by its framing.
-import { Pace } from "@platform/kernel/sockets";
-import type { PaceBound } from "@platform/kernel/sockets";
+import { Pace, type PaceBound } from "@platform/kernel/sockets";
 
-import { Chunk, ChunkedDecoder, Framing } from "../parse/index.ts";
-import type { FramingKind, Refusal } from "../parse/index.ts";
+import { Chunk, ChunkedDecoder, Framing, type FramingKind, type Refusal } from "../parse/index.ts";
 
 /** The body of one request after another; one object per connection. */
 export class RequestBody {

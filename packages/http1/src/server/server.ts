@@ -1,15 +1,23 @@
 // A listening server: sockets in, connections counted, swept, drained.
-import { createServer as createTcpServer } from "node:net";
-import type { AddressInfo, Server as TcpServer, Socket } from "node:net";
+import {
+  type AddressInfo,
+  type Server as TcpServer,
+  type Socket,
+  createServer as createTcpServer,
+} from "node:net";
 
-import { ConnectionBounds, createReadShortener } from "@platform/kernel/sockets";
-import type { ConnectionBoundsOptions, PaceBound, ReadShortener } from "@platform/kernel/sockets";
+import {
+  ConnectionBounds,
+  type ConnectionBoundsOptions,
+  type PaceBound,
+  type ReadShortener,
+  createReadShortener,
+} from "@platform/kernel/sockets";
 
 import type { Engine, Swept } from "../engine/engine.ts";
 import type { RequestHead, RequestLimits } from "../parse/index.ts";
 import { TlsListener } from "../tls/listener.ts";
-import { prepareAnswer } from "../write/index.ts";
-import type { PreparedAnswer } from "../write/index.ts";
+import { type PreparedAnswer, prepareAnswer } from "../write/index.ts";
 import { ClientConnection } from "./connection.ts";
 import type { ConnectionHost } from "./connection-host.ts";
 import type {
@@ -228,8 +236,8 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.#options.onFault?.(fault);
   }
 
-  forget(connection: ClientConnection<U>): void {
-    this.#connections.delete(connection);
+  forget(exchange: Exchange<U>): void {
+    this.#connections.delete(exchange as ClientConnection<U>);
     if (this.#connections.size > 0) return;
     for (const resolve of this.#onEmpty.splice(0)) resolve();
   }

@@ -1,14 +1,23 @@
 // The content of an answer that a handler sends piece by piece.
 import { Framing } from "../parse/index.ts";
 import {
+  type AnswerHeaders,
   CHUNK_END,
   CHUNK_HEAD_BYTES_MAX,
   LAST_CHUNK,
   viewAsBuffer,
   writeChunkHead,
 } from "../write/index.ts";
-import type { AnswerHeaders } from "../write/index.ts";
-import type { ClientConnection } from "./connection.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { ForwardClient } from "../forward/client.ts";
+
+/** The parts of a connection that streaming needs. */
+interface StreamClient extends Pick<
+  ForwardClient<unknown>,
+  "aborted" | "bytesOut" | "flush" | "outflow" | "socket"
+> {
+  readonly host: { readonly engine: Engine };
+}
 
 /** Larger content is written as it is, not copied behind its head. */
 const JOINED_BYTES_MAX = 16_384;
@@ -17,11 +26,11 @@ const JOINED_BYTES_MAX = 16_384;
 export class StreamedAnswer {
   /** One is under way. */
   isOpen = false;
-  readonly #connection: ClientConnection<unknown>;
+  readonly #connection: StreamClient;
   #framing: number = Framing.None;
   #remaining = 0;
 
-  constructor(connection: ClientConnection<unknown>) {
+  constructor(connection: StreamClient) {
     this.#connection = connection;
   }
 

@@ -1,7 +1,12 @@
 // The TLS side of a listener: certificates by server name, replaced while connections stay open.
 import type { Socket } from "node:net";
-import { createSecureContext, createServer } from "node:tls";
-import type { SecureContext, Server as NodeTlsServer, TlsOptions } from "node:tls";
+import {
+  type SecureContext,
+  type Server as NodeTlsServer,
+  type TlsOptions,
+  createSecureContext,
+  createServer,
+} from "node:tls";
 
 import type { ServerFault, ServerTls, TlsIdentity } from "../contract/server.ts";
 

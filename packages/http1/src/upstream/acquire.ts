@@ -1,6 +1,5 @@
 // What a request says when it needs a connection, and why it may not get one.
-import { isIdempotent } from "../parse/index.ts";
-import type { MethodId } from "../parse/index.ts";
+import { type MethodId, isIdempotent } from "../parse/index.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
 /** Why no connection could be had. */

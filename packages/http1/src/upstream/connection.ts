@@ -1,8 +1,11 @@
 // One socket to an upstream: connecting, idle in the pool, lent to an exchange, or spliced into a tunnel.
-import { connect as connectTcp, isIP } from "node:net";
-import type { Socket } from "node:net";
-import { checkServerIdentity, connect as connectTls } from "node:tls";
-import type { ConnectionOptions, SecureContext } from "node:tls";
+import { type Socket, connect as connectTcp, isIP } from "node:net";
+import {
+  type ConnectionOptions,
+  type SecureContext,
+  checkServerIdentity,
+  connect as connectTls,
+} from "node:tls";
 import { isDeepStrictEqual } from "node:util";
 
 import type { Engine } from "../engine/engine.ts";

@@ -1,11 +1,12 @@
 // Keep-alive connections to one upstream, and those who wait for one.
 import { createSecureContext } from "node:tls";
-
 import type { Engine, Swept } from "../engine/engine.ts";
-import { kindOfCode, Reuse } from "./acquire.ts";
-import type { Acquirer, ReuseKind } from "./acquire.ts";
-import { UpstreamConnection } from "./connection.ts";
-import type { ConnectionOwner, PreparedUpstreamTls } from "./connection.ts";
+import { type Acquirer, Reuse, type ReuseKind, kindOfCode } from "./acquire.ts";
+import {
+  type ConnectionOwner,
+  type PreparedUpstreamTls,
+  UpstreamConnection,
+} from "./connection.ts";
 import type {
   UpstreamAddress,
   UpstreamCounts,
@@ -47,7 +48,6 @@ export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
  */
 export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   label = "";
-
   readonly #engine: Engine;
   readonly #connectionsMax: number;
   readonly #idleMax: number;

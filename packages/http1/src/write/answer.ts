@@ -1,8 +1,6 @@
 // Answers that are made here: framing chosen by method, status and version, from objects or prepared.
-import { Method } from "../parse/methods.ts";
-import type { MethodId } from "../parse/methods.ts";
-import { Framing } from "../parse/status.ts";
-import type { FramingKind } from "../parse/status.ts";
+import { Method, type MethodId } from "../parse/methods.ts";
+import { Framing, type FramingKind } from "../parse/status.ts";
 import { HeadWriter } from "./head-writer.ts";
 import type { HttpDate } from "./http-date.ts";
 

@@ -6,8 +6,7 @@ import {
   type ErrorCode,
 } from "@platform/kernel/errors";
 
-import { prepareAnswer } from "./index.ts";
-import type { PreparedAnswer } from "./index.ts";
+import { type PreparedAnswer, prepareAnswer } from "./index.ts";
 import type { Refused } from "./refused.ts";
 
 const CODES: Readonly<Record<Refused["status"], ErrorCode>> = {

@@ -2,10 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
 
-import { runtimes, startProxy } from "../rig/proxy.ts";
-import type { Proxy } from "../rig/proxy.ts";
-import { openRaw, startUpstream } from "../rig/raw.ts";
-import type { RawClient } from "../rig/raw.ts";
+import { type Proxy, runtimes, startProxy } from "../rig/proxy.ts";
+import { type RawClient, openRaw, startUpstream } from "../rig/raw.ts";
 
 const EVENTS = "HTTP/1.1 200 OK\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\n";
 const CHUNKED = "Transfer-Encoding: chunked\r\n\r\n";

@@ -2,10 +2,15 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { runtimes, startProxy } from "../rig/proxy.ts";
-import type { Proxy } from "../rig/proxy.ts";
-import { answering, ask, openRaw, startUpstream } from "../rig/raw.ts";
-import type { RawClient, RawUpstream } from "../rig/raw.ts";
+import { type Proxy, runtimes, startProxy } from "../rig/proxy.ts";
+import {
+  type RawClient,
+  type RawUpstream,
+  answering,
+  ask,
+  openRaw,
+  startUpstream,
+} from "../rig/raw.ts";
 
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
@@ -675,6 +680,42 @@ for (const runtime of runtimes) {
       assert.doesNotMatch(late, /ok$/);
       assert.equal((await proxy.state()).errors.length, 2);
       await idle();
+    });
+
+    test("every request reports its end exactly once", async () => {
+      const up = await upstream((client) => {
+        if (client.text.includes("GET /hang")) return;
+        if (client.text.includes("GET /odd")) {
+          client.socket.write("HTTP/1.1 299 Odd\r\nContent-Length: 2\r\n\r\nok");
+        } else if (client.text.includes("\r\n\r\n")) client.socket.write(OK);
+      });
+      await proxy.state();
+      const send = (path: string): Promise<string> =>
+        ask(proxy.port, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      await send("/who");
+      await send(`/u/${up.port}/ok`);
+      await send("/u/1/refused");
+      await send(`/u/${up.port}/bad-field`);
+      await send(`/u/${up.port}/odd`);
+      const client = await openRaw(proxy.port);
+      client.socket.write(`GET /u/${up.port}/hang HTTP/1.1\r\nHost: a\r\n\r\n`);
+      await client.until(() => up.connections.some(({ text }) => text.includes("/hang")));
+      client.socket.destroy();
+      const ends: string[] = [];
+      await proxy.until((state) => {
+        ends.push(...state.ends);
+        return ends.length >= 6;
+      });
+      await idle();
+      ends.push(...(await proxy.state()).ends);
+      assert.deepEqual(ends, [
+        "/who complete 200",
+        "/ok complete 200",
+        "/refused failed 502",
+        "/bad-field complete 500",
+        "/odd client-aborted 299",
+        "/hang client-aborted 0",
+      ]);
     });
 
     test("a body that the handler has read is forwarded with its length, on the path it names", async () => {

@@ -2,10 +2,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { runtimes, startProxy } from "../rig/proxy.ts";
-import type { Proxy } from "../rig/proxy.ts";
-import { openRaw, startUpstream } from "../rig/raw.ts";
-import type { RawClient, RawUpstream } from "../rig/raw.ts";
+import { type Proxy, runtimes, startProxy } from "../rig/proxy.ts";
+import { type RawClient, type RawUpstream, openRaw, startUpstream } from "../rig/raw.ts";
 
 const SWITCH =
   "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: x\r\n\r\n";

@@ -1,6 +1,13 @@
 // Drives the parser and the decoder as a server's connection does, for tests.
-import { Chunk, ChunkedDecoder, Framing, Parse, RequestParser } from "../../src/parse/index.ts";
-import type { Refusal, RequestLimits } from "../../src/parse/index.ts";
+import {
+  Chunk,
+  ChunkedDecoder,
+  Framing,
+  Parse,
+  type Refusal,
+  type RequestLimits,
+  RequestParser,
+} from "../../src/parse/index.ts";
 
 /** One request with its content, as the connection understood it. */
 export interface SeenRequest {

@@ -2,8 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Framing, Known, Method, Parse, RequestParser, TargetForm } from "../../src/parse/index.ts";
-import type { RequestLimits } from "../../src/parse/index.ts";
+import {
+  Framing,
+  Known,
+  Method,
+  Parse,
+  type RequestLimits,
+  RequestParser,
+  TargetForm,
+} from "../../src/parse/index.ts";
 import { SeenConnection } from "./connection.ts";
 
 function parse(text: string, limits: RequestLimits = {}): RequestParser {

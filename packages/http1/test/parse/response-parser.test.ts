@@ -2,8 +2,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { Framing, Known, Method, Parse, ResponseParser } from "../../src/parse/index.ts";
-import type { MethodId, RefusalCode } from "../../src/parse/index.ts";
+import {
+  Framing,
+  Known,
+  Method,
+  type MethodId,
+  Parse,
+  type RefusalCode,
+  ResponseParser,
+} from "../../src/parse/index.ts";
 
 function parse(text: string, methodId: MethodId = Method.GET): ResponseParser {
   const parser = new ResponseParser();

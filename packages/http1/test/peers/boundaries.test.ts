@@ -4,11 +4,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { test } from "node:test";
 import fc from "fast-check";
-import { requestCorpus } from "../corpus/requests.ts";
-import type { CorpusEntry } from "../corpus/requests.ts";
+import { type CorpusEntry, requestCorpus } from "../corpus/requests.ts";
 import { SeenConnection } from "../parse/connection.ts";
-import { haproxy, nginx, reasonToSkip, startPeer } from "./peer.ts";
-import type { Lane, PeerKind } from "./peer.ts";
+import { type Lane, type PeerKind, haproxy, nginx, reasonToSkip, startPeer } from "./peer.ts";
 import type { RecordedRequest } from "./recorder.ts";
 
 const LANES = 8;

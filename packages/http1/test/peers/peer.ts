@@ -1,16 +1,13 @@
 // Starts a real proxy in front of recording upstreams, on sockets in a folder of its own.
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { connect } from "node:net";
-import type { AddressInfo, Server, Socket } from "node:net";
+import { type AddressInfo, type Server, type Socket, connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
-import { startRecorder } from "./recorder.ts";
-import type { RecordedRequest } from "./recorder.ts";
+import { type RecordedRequest, startRecorder } from "./recorder.ts";
 
 const START_ATTEMPTS = 100;
 const START_PAUSE_MS = 50;

@@ -1,6 +1,5 @@
 // An upstream that writes down what reaches it. It shares no code with the parser under test and takes any method.
-import { createServer } from "node:net";
-import type { Server, Socket } from "node:net";
+import { type Server, type Socket, createServer } from "node:net";
 
 /** A request that reached an upstream whole. */
 export interface RecordedRequest {

@@ -2,21 +2,24 @@
 // to the Unix socket that it was told.
 import { readFileSync } from "node:fs";
 
-import { compilePlan, createEngine, createServer, createUpstreamPool } from "../../src/index.ts";
-import type {
-  Answer,
-  Exchange,
-  ForwardFailure,
-  ForwardObserver,
-  ForwardPlanOptions,
-  ForwardResult,
-  ForwardTarget,
-  Refused,
-  ServerLimits,
-  ServerTimeouts,
-  ServerTls,
-  Tunnel,
-  UpstreamPoolOptions,
+import {
+  type Answer,
+  type Exchange,
+  type ForwardFailure,
+  type ForwardObserver,
+  type ForwardPlanOptions,
+  type RequestEnd,
+  type ForwardTarget,
+  type Refused,
+  type ServerLimits,
+  type ServerTimeouts,
+  type ServerTls,
+  type Tunnel,
+  type UpstreamPoolOptions,
+  compilePlan,
+  createEngine,
+  createServer,
+  createUpstreamPool,
 } from "../../src/index.ts";
 
 /** What the process is started with, as JSON in `PROXY`. */
@@ -41,7 +44,7 @@ export interface ProxySettings {
   };
 }
 
-interface Finished extends Omit<ForwardResult, "target"> {
+interface Finished extends Omit<RequestEnd, "target"> {
   failures: string[];
 }
 
@@ -54,6 +57,7 @@ const settings = JSON.parse(process.env["PROXY"] ?? "{}") as ProxySettings;
 const engine = createEngine({ intervalMs: 20 });
 const targets = new Map<string, ForwardTarget>();
 const finished: Finished[] = [];
+const ends: string[] = [];
 const faults: string[] = [];
 const errors: string[] = [];
 
@@ -73,10 +77,6 @@ const observer: ForwardObserver<State> = {
   },
   onTunnel(exchange, tunnel) {
     exchange.userData.tunnel = tunnel;
-  },
-  onDone(exchange, result) {
-    const { target: _, ...rest } = result;
-    finished.push({ ...rest, failures: exchange.userData.failures });
   },
 };
 
@@ -160,6 +160,11 @@ function identity([cert, key]: [string, string]): { cert: string; key: string } 
 function handle(exchange: Exchange<State>): void {
   const path = exchange.head.pathString();
   exchange.userData.failures = [];
+  exchange.onEnd = (ended, { target, ...rest }) => {
+    if (target !== null) finished.push({ ...rest, failures: ended.userData.failures });
+    if (path !== "/state")
+      ends.push(`${path.replace(/^\/u\/\d+/, "")} ${rest.outcome} ${rest.status}`);
+  };
   const forwarded = /^\/u\/(\d+)/.exec(path);
   if (forwarded !== null) {
     exchange.forward(targetOf(forwarded[1]!, forwarded[0].length), observer);
@@ -175,6 +180,7 @@ function handle(exchange: Exchange<State>): void {
         server: server.counts,
         pools: Object.fromEntries([...targets].map(([port, { pool }]) => [port, pool.counts])),
         finished: finished.splice(0),
+        ends: ends.splice(0),
         faults: faults.splice(0),
         errors: errors.splice(0),
       });

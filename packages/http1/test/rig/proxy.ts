@@ -1,6 +1,5 @@
 // Starts the proxy process on a runtime, and talks to it.
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -29,6 +28,8 @@ export interface ProxyState {
     attempts: number;
     failures: string[];
   }[];
+  /** Path, outcome and status of every request that has ended. */
+  ends: string[];
   faults: string[];
   errors: string[];
 }

@@ -1,6 +1,5 @@
 // Clients and upstreams that speak bytes, so that tests can send what no HTTP library would.
-import { connect, createServer } from "node:net";
-import type { AddressInfo, Socket } from "node:net";
+import { type AddressInfo, type Socket, connect, createServer } from "node:net";
 
 /** Far beyond what anything here takes: a busy machine must not look like a defect. */
 const WAIT_MS = 30_000;

@@ -1,13 +1,24 @@
 // The corpus against a forwarding server: the refusal comes back, and nothing malformed reaches the upstream.
 import assert from "node:assert/strict";
-import { connect, createServer as createTcpServer } from "node:net";
-import type { AddressInfo, Server as TcpServer, Socket } from "node:net";
+import {
+  type AddressInfo,
+  type Server as TcpServer,
+  type Socket,
+  connect,
+  createServer as createTcpServer,
+} from "node:net";
 import { after, before, test } from "node:test";
-import { compilePlan, createEngine, createServer, createUpstreamPool } from "../../src/index.ts";
-import type { Engine, Server, UpstreamPool } from "../../src/index.ts";
+import {
+  type Engine,
+  type Server,
+  type UpstreamPool,
+  compilePlan,
+  createEngine,
+  createServer,
+  createUpstreamPool,
+} from "../../src/index.ts";
 import { requestCorpus } from "../corpus/requests.ts";
-import { SeenConnection } from "../parse/connection.ts";
-import type { SeenRequest } from "../parse/connection.ts";
+import { SeenConnection, type SeenRequest } from "../parse/connection.ts";
 
 const MARKER = "GET /marker HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 const CLOSE_TIMEOUT_MS = 5000;

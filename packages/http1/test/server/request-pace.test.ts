@@ -1,12 +1,9 @@
 // The minimum pace of request bodies, on a clock that the tests turn.
 import assert from "node:assert/strict";
-import { connect } from "node:net";
-import type { Socket } from "node:net";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type Socket, connect } from "node:net";
+import { type TestContext, test } from "node:test";
 
-import { createEngine, createServer } from "../../src/index.ts";
-import type { Exchange, ServerFault } from "../../src/index.ts";
+import { type Exchange, type ServerFault, createEngine, createServer } from "../../src/index.ts";
 
 const HEAD = "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n";
 

@@ -3,10 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { runtimes, startProxy } from "../rig/proxy.ts";
-import type { Proxy } from "../rig/proxy.ts";
-import { ask, openRaw, startUpstream } from "../rig/raw.ts";
-import type { RawClient } from "../rig/raw.ts";
+import { type Proxy, runtimes, startProxy } from "../rig/proxy.ts";
+import { type RawClient, ask, openRaw, startUpstream } from "../rig/raw.ts";
 
 const CLOSE = "Host: a\r\nConnection: close\r\n\r\n";
 

@@ -1,12 +1,16 @@
 // Clients that read slowly, or not at all, on a clock that the tests turn.
 import assert from "node:assert/strict";
-import { connect } from "node:net";
-import type { Socket } from "node:net";
-import { test } from "node:test";
-import type { TestContext } from "node:test";
+import { type Socket, connect } from "node:net";
+import { type TestContext, test } from "node:test";
 
-import { createEngine, createServer } from "../../src/index.ts";
-import type { Engine, Exchange, Handler, ServerOptions } from "../../src/index.ts";
+import {
+  type Engine,
+  type Exchange,
+  type Handler,
+  type ServerOptions,
+  createEngine,
+  createServer,
+} from "../../src/index.ts";
 
 const MIB = 1_048_576;
 /** More than the system takes for a client on this machine. */

@@ -4,8 +4,13 @@ import { randomBytes } from "node:crypto";
 import { connect } from "node:net";
 import { test } from "node:test";
 
-import { createEngine, createServer } from "../../src/index.ts";
-import type { BodyReceiver, Exchange, ServerLimits } from "../../src/index.ts";
+import {
+  type BodyReceiver,
+  type Exchange,
+  type ServerLimits,
+  createEngine,
+  createServer,
+} from "../../src/index.ts";
 
 type Take = (exchange: Exchange<undefined>) => BodyReceiver;
 

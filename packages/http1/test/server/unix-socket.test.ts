@@ -7,8 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { runtimes, startProxy } from "../rig/proxy.ts";
-import type { Proxy } from "../rig/proxy.ts";
+import { type Proxy, runtimes, startProxy } from "../rig/proxy.ts";
 import { RawClient } from "../rig/raw.ts";
 
 for (const runtime of runtimes) {

@@ -1,13 +1,10 @@
 // TLS on both sides: names, hot replacement, client certificates, bad peers, on each runtime.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { connect as connectTcp } from "node:net";
-import { connect, createServer } from "node:tls";
-import type { ConnectionOptions, TLSSocket } from "node:tls";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect as connectTcp } from "node:net";
+import { type ConnectionOptions, type TLSSocket, connect, createServer } from "node:tls";
 
-import { createAuthority, withoutOpenssl } from "../rig/certificates.ts";
-import type { Authority } from "../rig/certificates.ts";
+import { type Authority, createAuthority, withoutOpenssl } from "../rig/certificates.ts";
 import { runtimes, startProxy } from "../rig/proxy.ts";
 import { ask, RawClient, startUpstream } from "../rig/raw.ts";
 

@@ -1,13 +1,10 @@
 // The pool's bounds and waits, with real sockets and a clock that the test moves.
 import assert from "node:assert/strict";
-import { createServer } from "node:net";
-import type { AddressInfo, Server, Socket } from "node:net";
+import { type AddressInfo, type Server, type Socket, createServer } from "node:net";
 import { afterEach, test } from "node:test";
 
-import { createEngine } from "../../src/index.ts";
-import type { Engine, UpstreamPoolOptions } from "../../src/index.ts";
-import { Reuse } from "../../src/upstream/acquire.ts";
-import type { Acquirer, ReuseKind } from "../../src/upstream/acquire.ts";
+import { type Engine, type UpstreamPoolOptions, createEngine } from "../../src/index.ts";
+import { type Acquirer, Reuse, type ReuseKind } from "../../src/upstream/acquire.ts";
 import type { UpstreamConnection } from "../../src/upstream/connection.ts";
 import { ConnectionPool } from "../../src/upstream/pool.ts";
 

@@ -12,6 +12,7 @@ import {
   ResponseParser,
 } from "../../src/parse/index.ts";
 import {
+  type AnswerContext,
   CHUNK_END,
   CHUNK_HEAD_BYTES_MAX,
   HeadWriter,
@@ -23,7 +24,6 @@ import {
   writePrepared,
   writeStreamHead,
 } from "../../src/write/index.ts";
-import type { AnswerContext } from "../../src/write/index.ts";
 
 const NOW_MS = Date.UTC(2026, 10, 20, 12, 0, 0);
 const context: AnswerContext = { methodId: Method.GET, minor: 1, keepAlive: true, nowMs: NOW_MS };

@@ -103,7 +103,6 @@ export class DataPlane {
       health,
       budget: this.#budget,
       block: this.#block,
-      recorder: this.#recorder,
       onRouteIdle: (route) => this.#book.settle(route),
       onDescriptorShortage: (code) => this.#faults.noteShortage(code, "an upstream's connection"),
     });
@@ -218,7 +217,7 @@ export class DataPlane {
     const control =
       before !== undefined && isSameControl(before.globals, globals)
         ? before.control
-        : new ControlProxy(this.#engine, globals.control, this.#recorder);
+        : new ControlProxy(this.#engine, globals.control);
     if (control !== before?.control) before?.control.close(globals.limits.routeDrainMs);
     if (isChanged) this.#takeOver(globals, before?.globals, accessLog);
     if (before === undefined) {
@@ -275,7 +274,6 @@ export class DataPlane {
       block: this.#block,
       hexPool: new HexPool(),
       identityLines: new IdentityLines(),
-      readNowMs: this.#engine.now,
       onError,
     });
     const acceptedAt = this.#block.findCounter("connectionsAccepted");

@@ -5,7 +5,6 @@ import {
   type Engine,
   type ForwardFailure,
   type ForwardObserver,
-  type ForwardResult,
   type ForwardTarget,
   type HeadWriter,
 } from "@platform/http1";
@@ -16,7 +15,6 @@ import {
   type GlobalSpec,
 } from "../shared-state/index.ts";
 import { answerProblem } from "./answers.ts";
-import type { Recorder } from "./recorder.ts";
 import type { GateExchange, RequestState } from "./request-state.ts";
 
 const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
@@ -24,10 +22,8 @@ const CALLER_PREFIX = Buffer.from(`${CONTROL_CALLER_HEADER}: `);
 /** Proxies to one control socket. {@link close} it when another one replaces it. */
 export class ControlProxy implements ForwardObserver<RequestState> {
   readonly #target: ForwardTarget;
-  readonly #recorder: Recorder;
 
-  constructor(engine: Engine, control: GlobalSpec["control"], recorder: Recorder) {
-    this.#recorder = recorder;
+  constructor(engine: Engine, control: GlobalSpec["control"]) {
     this.#target = {
       pool: createUpstreamPool({
         engine,
@@ -68,10 +64,6 @@ export class ControlProxy implements ForwardObserver<RequestState> {
     }
     answerProblem(exchange, "unavailable", "The gateway's control plane is not responding.");
     return null;
-  }
-
-  onDone(exchange: GateExchange, result: ForwardResult): void {
-    this.#recorder.record(exchange, result);
   }
 }
 

@@ -3,15 +3,14 @@ import type {
   FailureKind,
   ForwardFailure,
   ForwardObserver,
-  ForwardResult,
   ForwardTarget,
   HeadWriter,
+  RequestEnd,
   Tunnel,
 } from "@platform/http1";
 import type { ErrorCode } from "@platform/kernel/errors";
 import { isDescriptorShortage } from "@platform/kernel/sockets";
 import { answerProblem } from "./answers.ts";
-import type { Recorder } from "./recorder.ts";
 import { RequestState, type GateExchange } from "./request-state.ts";
 import type { CompiledRoute, RouteTarget } from "../route/compiled-route.ts";
 import type { ActiveCounts, MetricBlock } from "../shared-state/index.ts";
@@ -26,7 +25,6 @@ export interface ForwarderOptions {
   health: TargetHealth;
   budget: RetryBudget;
   block: MetricBlock;
-  recorder: Recorder;
   /** Called when the last request of a removed route has ended. */
   onRouteIdle: (route: CompiledRoute) => void;
   /**
@@ -103,16 +101,15 @@ export class Forwarder implements ForwardObserver<RequestState> {
     return null;
   }
 
-  onDone(exchange: GateExchange, result: ForwardResult): void {
-    const state = exchange.userData;
+  /** Accounts for the end of a request that {@link start} forwarded. */
+  finish(state: RequestState, end: RequestEnd): void {
     const route = state.route!;
-    const { recorder, health, onRouteIdle } = this.#options;
-    if (result.upstreamMs >= 0) health.noteSuccess(state.target!.slot);
+    const { health, onRouteIdle } = this.#options;
+    if (end.upstreamMs >= 0) health.noteSuccess(state.target!.slot);
     if (state.tunnel !== null) this.#count(this.#tunnelsAt, -1);
-    if (result.outcome === "request-refused") state.code = codeOfRefusal(result.status);
+    if (end.outcome === "request-refused") state.code = codeOfRefusal(end.status);
     this.#leave(state);
     state.unlink();
-    recorder.record(exchange, result);
     if (--route.inFlight === 0 && route.isRemoved) onRouteIdle(route);
   }
 

@@ -1,20 +1,10 @@
 // Records the metrics, access log line and span of every request when it ends.
+import type { RequestEnd } from "@platform/http1";
 import type { SpanExporter } from "@platform/kernel/trace";
 import type { AccessLineFormat } from "../access-log/access-line.ts";
 import type { AccessLogWriter } from "../access-log/access-log-writer.ts";
 import type { MetricBlock } from "../shared-state/index.ts";
 import type { GateExchange } from "./request-state.ts";
-
-/** Outcome of a request. */
-export interface RequestEnd {
-  /** Status sent to the client; 0 if it disconnected first. */
-  status: number;
-  totalMs: number;
-  /** Time to the upstream's response head; -1 if there was none. */
-  upstreamMs: number;
-  /** Number of attempts at an upstream. */
-  attempts: number;
-}
 
 /** nginx's convention for clients that disconnected before a response. */
 const CLIENT_CLOSED_REQUEST = 499;
@@ -44,11 +34,9 @@ export class Recorder {
     return this.spans !== undefined || (route !== null && route.spec.accessLog);
   }
 
-  /** Tells of a request that is over; a second call for the same one does nothing. */
+  /** Records a request that has ended. */
   record(exchange: GateExchange, end: RequestEnd): void {
     const state = exchange.userData;
-    if (state.isRecorded) return;
-    state.isRecorded = true;
     const status = end.status === 0 ? CLIENT_CLOSED_REQUEST : end.status;
     const { values } = this.#block;
     if (status >= 500) values[this.#errorsAt] = values[this.#errorsAt]! + 1;

@@ -4,6 +4,7 @@ import {
   Known,
   Method,
   type PreparedAnswer,
+  type RequestEnd,
   TargetForm,
   isIdempotent,
   nameOfMethod,
@@ -35,7 +36,6 @@ export interface RequestHandlerOptions {
   block: MetricBlock;
   hexPool: HexPool;
   identityLines: IdentityLines;
-  readNowMs: () => number;
   /** Called when a request fails inside the gateway. */
   onError: (error: unknown) => void;
 }
@@ -71,6 +71,13 @@ export class RequestHandler {
   readonly #noRoute = new SeriesCache(0);
   readonly #internalSeries = new WeakMap<InternalRoute, SeriesCache>();
 
+  readonly #onEnd = (exchange: GateExchange, end: RequestEnd): void => {
+    const { forwarder, recorder } = this.#options;
+    const state = exchange.userData;
+    if (state.target !== null) forwarder.finish(state, end);
+    recorder.record(exchange, end);
+  };
+
   constructor(options: RequestHandlerOptions) {
     this.#options = options;
     this.#requestsAt = options.block.findCounter("requests");
@@ -84,7 +91,7 @@ export class RequestHandler {
     const state = exchange.userData;
     const { config, hexPool } = this.#options;
     state.begin(exchange);
-    exchange.onAnswered ??= (answered, status) => this.#recordAnswered(answered, status);
+    exchange.onEnd = this.#onEnd;
     this.#count(this.#requestsAt);
     state.methodIndex = METHOD_INDICES[head.methodId]!;
     state.isIdempotent = isIdempotent(head.methodId);
@@ -317,7 +324,6 @@ export class RequestHandler {
     }
     const { sequence } = exchange;
     const isOver = (): boolean => exchange.sequence !== sequence || exchange.aborted;
-    exchange.onAborted = (gone) => this.#recordAnswered(gone, 0);
     const proceed = async (): Promise<void> => {
       let value: T;
       try {
@@ -331,16 +337,6 @@ export class RequestHandler {
     proceed().catch((error: unknown) => {
       this.#options.onError(error);
       if (!isOver()) exchange.destroy();
-    });
-  }
-
-  #recordAnswered(exchange: GateExchange, status: number): void {
-    const totalMs = this.#options.readNowMs() - exchange.startedAtMs;
-    this.#options.recorder.record(exchange, {
-      status,
-      totalMs,
-      upstreamMs: -1,
-      attempts: exchange.userData.tried.length,
     });
   }
 

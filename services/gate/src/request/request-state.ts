@@ -42,8 +42,6 @@ export class RequestState {
   wasRefreshed = false;
   /** Error code if the gateway produced the response. */
   code = "";
-  /** The request was counted, logged and traced. */
-  isRecorded = false;
   tunnel: Tunnel | null = null;
   // Neighbors in the ring of this worker's active exchanges.
   previous: RequestState = this;
@@ -66,7 +64,6 @@ export class RequestState {
     this.retries = 0;
     this.wasRefreshed = false;
     this.code = "";
-    this.isRecorded = false;
     this.tunnel = null;
   }
 

@@ -1,0 +1,85 @@
+// The client's connection as forwarding sees it.
+import type { Socket } from "node:net";
+
+import type { Outflow } from "@platform/kernel/sockets";
+
+import type { Exchange, RequestOutcome } from "../contract/exchange.ts";
+import type { ForwardTarget } from "../contract/forward.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { RequestParser } from "../parse/index.ts";
+import type { Refused } from "../write/refused.ts";
+
+/** Takes the pieces of one request body. */
+export interface BodySink {
+  /**
+   * Whether the chunked coding is left in place: then pieces are validated wire bytes, trailers included; else data.
+   */
+  readonly takesWireBytes: boolean;
+  /** Where it is false, pieces are good until `onBody` returns and no longer. */
+  readonly keepsPieces?: boolean;
+  /** A piece. `isLast` comes once, perhaps with an empty piece. */
+  onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
+  /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
+  onBodyRefused(refused: Refused): void;
+}
+
+/** The server of a client. */
+export interface ForwardHost<U> {
+  readonly engine: Engine;
+  /** Endless answers are ended as soon as they begin. */
+  readonly endsStreams: boolean;
+  onHandlerError(error: unknown, exchange: Exchange<U>): void;
+}
+
+/** Reports the end of requests. */
+export interface EndReporter {
+  /** Calls `onEnd` unless it has been called for this request; `nowMs` is the time of the end. */
+  send<U>(
+    exchange: ForwardClient<U>,
+    outcome: RequestOutcome,
+    nowMs: number,
+    upstreamMs: number,
+    attempts: number,
+    target: ForwardTarget | null,
+  ): void;
+}
+
+/** An exchange with the operations that forwarding needs of its connection. */
+export interface ForwardClient<U> extends Exchange<U> {
+  readonly head: RequestParser;
+  readonly socket: Socket;
+  readonly host: ForwardHost<U>;
+  readonly outflow: Outflow;
+  readonly minor: 0 | 1;
+  /** The handler is being called for the current request. */
+  readonly isHandling: boolean;
+  /** The whole request body has been received. */
+  readonly bodyDone: boolean;
+  /** A body collected by `readBody`: it is sent instead of the client's own framing. */
+  readonly collected: Buffer | null;
+  /** Status of the current response, 0 before. */
+  readonly status: number;
+  readonly endReport: EndReporter;
+  /** The connection stays open after the current response. */
+  keepAlive: boolean;
+  bytesIn: number;
+  bytesOut: number;
+  /** Sends the content of the writer. */
+  flush(): void;
+  /** Begins the response of a forwarded request: decides whether the connection stays open. */
+  beginForwardedAnswer(status: number, needsClose: boolean): void;
+  /** Sends the request body to `sink`, including bytes that are already here. */
+  attachSink(sink: BodySink): void;
+  /** Keeps further body bytes in the input. */
+  detachSink(): void;
+  /** Responds with a refusal and closes the connection. */
+  refuseBody(refused: Refused): void;
+  /** Responds with 500 after an exception of a handler or observer, and closes the connection. */
+  failHandler(error: unknown): void;
+  /** Becomes a tunnel: further input goes to `Forwarding.onTunnelInput`. */
+  becomeTunnel(): void;
+  /** Processes buffered input as far as the phase allows. */
+  pump(): void;
+  /** The response is complete: continues with the next request or closes. */
+  finish(): void;
+}
