@@ -9,7 +9,7 @@ import {
 } from "@platform/kernel/config";
 import type { ConfigOf } from "@platform/kernel/config";
 import { z } from "zod";
-import { SHARDS_MAX } from "./erasure/reed-solomon.ts";
+import { SHARDS_MAX } from "./blob/erasure/reed-solomon.ts";
 
 /** The vault's version: in health answers, `--version` and metrics. */
 export const VERSION = "2.0.0";

@@ -3,7 +3,7 @@ import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { VERSION, vaultDefinition } from "./config.ts";
 import { runFsck } from "./fsck/command.ts";
-import { LogOutput } from "./log-output.ts";
+import { LogOutput } from "./log/log-output.ts";
 import { startVault } from "./service.ts";
 
 // Each thread of the pool that waits for a disk is one that nobody else has: of Node's four, two large bodies that are

@@ -33,23 +33,23 @@ import { VERSION, hasDefaultCredentials } from "./config.ts";
 import type { VaultConfig } from "./config.ts";
 import { createDeadLetters } from "./delivery/dead-letters.ts";
 import { Delivery } from "./delivery/delivery.ts";
-import { isDrive } from "./drive/identity.ts";
-import type { S3Answer } from "./http/answer.ts";
-import type { ObjectApi } from "./http/context.ts";
-import { createConnectionMetrics } from "./http/connection-metrics.ts";
-import { createObjectMetrics } from "./http/object-metrics.ts";
-import { createObjectHandler } from "./http/object-server.ts";
-import type { FinishedRequest } from "./http/object-server.ts";
-import { answerRefusal } from "./http/refusal-answer.ts";
-import { createRequestRecorder } from "./http/request-log.ts";
-import { RequestIds } from "./http/request-ids.ts";
-import { RequestMemory } from "./http/request-memory.ts";
-import { openStore } from "./local-store.ts";
-import type { LogOutput } from "./log-output.ts";
-import { SignatureVerifier } from "./sigv4/index.ts";
+import { isDrive } from "./blob/drive/identity.ts";
+import type { S3Answer } from "./s3/answer.ts";
+import type { ObjectApi } from "./s3/context.ts";
+import { createConnectionMetrics } from "./s3/connection-metrics.ts";
+import { createObjectMetrics } from "./s3/object-metrics.ts";
+import { createObjectHandler } from "./s3/object-server.ts";
+import type { FinishedRequest } from "./s3/object-server.ts";
+import { answerRefusal } from "./s3/refusal-answer.ts";
+import { createRequestRecorder } from "./s3/request-log.ts";
+import { RequestIds } from "./s3/request-ids.ts";
+import { RequestMemory } from "./s3/request-memory.ts";
+import { openStore } from "./open-store.ts";
+import type { LogOutput } from "./log/log-output.ts";
+import { SignatureVerifier } from "./s3/sigv4/index.ts";
 import { StoreError } from "./store.ts";
 import type { Owner, Store } from "./store.ts";
-import { TimestampFormatter } from "./wire/timestamp.ts";
+import { TimestampFormatter } from "./s3/wire/timestamp.ts";
 
 /** What a vault is started with. */
 export interface VaultOptions {

@@ -4,9 +4,9 @@ import type {
   BucketSettingDocuments,
   BucketSettingKind,
   CreateBucketRequest,
-} from "./bucket/types.ts";
-import type { Actor, EventOutbox } from "./event/types.ts";
-import type { Retention } from "./lock/types.ts";
+} from "./model/bucket.ts";
+import type { Actor, EventOutbox } from "./model/event.ts";
+import type { Retention } from "./model/lock.ts";
 import type {
   CompleteUploadRequest,
   CopyPartRequest,
@@ -19,7 +19,7 @@ import type {
   PutPartRequest,
   UploadAddress,
   UploadInfo,
-} from "./multipart/types.ts";
+} from "./model/upload.ts";
 import type {
   CopyRequest,
   CopyResult,
@@ -35,27 +35,27 @@ import type {
   PutRequest,
   PutResult,
   Upload,
-} from "./object/types.ts";
-import type { CompleteScrub } from "./blob/last-scrub.ts";
+} from "./model/object.ts";
+import type { CompleteScrub } from "./upkeep/last-scrub.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
-import type { IndexCopyState } from "./index/index-copier.ts";
-import type { ScrubProgress, ScrubReport } from "./blob/scrubber.ts";
-import type { DriveState } from "./drive/keeper.ts";
-import type { NotificationRule } from "./event/types.ts";
-import type { LifecycleReport } from "./lifecycle/engine.ts";
-import type { StoreError } from "./store-error.ts";
-import type { BucketUsage } from "./usage/types.ts";
-import type { ListVersionsRequest, ListVersionsResult } from "./version/types.ts";
+import type { IndexCopyState } from "./upkeep/index-copier.ts";
+import type { ScrubProgress, ScrubReport } from "./upkeep/scrubber.ts";
+import type { DriveState } from "./upkeep/drive-monitor.ts";
+import type { NotificationRule } from "./model/event.ts";
+import type { LifecycleReport } from "./upkeep/lifecycle-engine.ts";
+import type { StoreError } from "./model/store-error.ts";
+import type { BucketUsage } from "./model/usage.ts";
+import type { ListVersionsRequest, ListVersionsResult } from "./model/version.ts";
 
-export type * from "./bucket/types.ts";
-export type * from "./event/types.ts";
-export type * from "./lifecycle/types.ts";
-export type * from "./lock/types.ts";
-export type * from "./multipart/types.ts";
-export type * from "./object/types.ts";
-export type * from "./usage/types.ts";
-export type * from "./version/types.ts";
-export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./store-error.ts";
+export type * from "./model/bucket.ts";
+export type * from "./model/event.ts";
+export type * from "./model/lifecycle.ts";
+export type * from "./model/lock.ts";
+export type * from "./model/upload.ts";
+export type * from "./model/object.ts";
+export type * from "./model/usage.ts";
+export type * from "./model/version.ts";
+export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./model/store-error.ts";
 
 /**
  * An object store on local disks, with the semantics of the object API. Everything that resolves is durable; everything
@@ -208,7 +208,7 @@ export interface StoreStats {
   indexCopy: IndexCopyState;
   freeBytes: number;
 }
-export { findExpiration, findUploadAbort } from "./lifecycle/rule.ts";
+export { findExpiration, findUploadAbort } from "./model/lifecycle-rule.ts";
 export type { CompleteScrub, DriveState, LifecycleReport, ScrubReport };
 export { checkStore, type FsckReport } from "./fsck/check-store.ts";
-export { openStore, type StoreOptions } from "./local-store.ts";
+export { openStore, type StoreOptions } from "./open-store.ts";

@@ -1,5 +1,5 @@
 // Access control lists: canned ones and grants, as documents and as answers to "may they?".
-import { S3Error } from "../wire/error.ts";
+import { S3Error } from "../model/s3-error.ts";
 
 /** The groups that grants may name. */
 export const aclGroups = {

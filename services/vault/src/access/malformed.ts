@@ -1,5 +1,5 @@
 // The error of policies that cannot be used.
-import { S3Error } from "../wire/error.ts";
+import { S3Error } from "../model/s3-error.ts";
 
 /** MalformedPolicy with what is wrong. */
 export function malformedPolicy(detail: string): S3Error {

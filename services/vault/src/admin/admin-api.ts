@@ -5,7 +5,7 @@ import type { Api, ApiOptions, ApiRoute, Peer } from "@platform/kernel/http";
 import { z } from "zod";
 import type { Directory } from "../access/directory.ts";
 import { VERSION } from "../config.ts";
-import type { ObjectApi } from "../http/context.ts";
+import type { ObjectApi } from "../s3/context.ts";
 import type { Owner } from "../store.ts";
 import type { AdminGuard } from "./admin-guard.ts";
 import { requireSameOrigin } from "./admin-guard.ts";

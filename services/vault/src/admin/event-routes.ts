@@ -7,8 +7,8 @@ import {
   subscriptionSchema,
   toNotificationRule,
   toSubscription,
-} from "../http/bucket/notification.ts";
-import type { ObjectApi } from "../http/context.ts";
+} from "../s3/bucket/notification.ts";
+import type { ObjectApi } from "../s3/context.ts";
 import type { NotificationRule, Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 

@@ -1,7 +1,7 @@
 // The audit log: requests as JSON lines in objects of the bucket `system-access-logs`.
 import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
-import { LineBuffer } from "../line-buffer.ts";
+import { LineBuffer } from "../log/line-buffer.ts";
 import { StoreError } from "../store.ts";
 import type { Owner, Store } from "../store.ts";
 

@@ -1,10 +1,10 @@
 // The bytes: makes writers, opens what is stored, knows how much room is left.
 import { rmSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { StoreError } from "../store-error.ts";
-import type { DriveSet } from "../drive/drive-set.ts";
-import type { Drive } from "../drive/drive.ts";
-import { ReedSolomon } from "../erasure/reed-solomon.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { DriveSet } from "./drive/drive-set.ts";
+import type { Drive } from "./drive/drive.ts";
+import { ReedSolomon } from "./erasure/reed-solomon.ts";
 import type { OpenBlob } from "./blob-reader.ts";
 import {
   createBlobWriter,
@@ -21,9 +21,9 @@ import { Quarantine } from "./quarantine.ts";
 import { SegmentWriter } from "./segment-writer.ts";
 import { ShardBlob } from "./shard-reader.ts";
 import { ShardWriter } from "./shard-writer.ts";
-import type { FreeSpace } from "./free-space.ts";
+import type { FreeSpace } from "../disk/free-space.ts";
 import { StagingBudget } from "./staging-budget.ts";
-import type { BlobId, BlobRecord } from "./types.ts";
+import type { BlobId, BlobRecord } from "../model/blob.ts";
 
 /** Bounds and sizes of the bytes' store. */
 export interface BlobStoreOptions {

@@ -1,5 +1,5 @@
 // A body on its way to the disk: into memory for the index or a segment, frame by frame into a file of its own.
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../model/store-error.ts";
 import {
   closeFile,
   openFile,
@@ -9,7 +9,7 @@ import {
   writeAll,
   type FolderSync,
   type StoreFolders,
-} from "./disk.ts";
+} from "../disk/files.ts";
 import {
   BLOCK_BYTES,
   encodeHead,
@@ -21,7 +21,7 @@ import {
 import type { SegmentWriter } from "./segment-writer.ts";
 import type { ShardEnvironment } from "./shard-writer.ts";
 import { StagedWriter, type StagedWriterOptions } from "./staged-writer.ts";
-import type { BlobId, BlobPlace } from "./types.ts";
+import type { BlobId, BlobPlace } from "../model/blob.ts";
 
 /** What writers share. */
 export interface WriterEnvironment extends ShardEnvironment {

@@ -12,9 +12,9 @@ import {
   randomBytes,
   timingSafeEqual,
 } from "node:crypto";
-import type { EncryptionRequest, ObjectEncryption } from "../object/types.ts";
-import { StoreError } from "../store-error.ts";
-import type { BlobCipher, BlobId } from "./types.ts";
+import type { EncryptionRequest, ObjectEncryption } from "../model/object.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { BlobCipher, BlobId } from "../model/blob.ts";
 
 /** Key-encryption keys (32 bytes) of `SSE-S3`: the one in force, and all that something is still wrapped under. */
 export interface KeyProvider {

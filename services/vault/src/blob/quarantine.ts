@@ -2,8 +2,8 @@
 import { mkdirSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
-import type { Drive } from "../drive/drive.ts";
-import { renameFile } from "./disk.ts";
+import type { Drive } from "./drive/drive.ts";
+import { renameFile } from "../disk/files.ts";
 
 /** What is in quarantine, on all drives together. */
 export interface QuarantineTotals {

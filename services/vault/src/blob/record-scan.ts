@@ -1,5 +1,5 @@
 // Walks the records of a segment or of a file without an index, past whatever is damaged.
-import { readAll } from "./disk.ts";
+import { readAll } from "../disk/files.ts";
 import {
   BLOCK_BYTES,
   decodeHead,

@@ -1,8 +1,8 @@
 // Appends records to the open segment: what waits is written together and shares one sync.
-import type { Drive } from "../drive/drive.ts";
-import { isFull, type DriveSet } from "../drive/drive-set.ts";
-import { StoreError } from "../store-error.ts";
-import { closeFile, openFile, syncData, writeAll } from "./disk.ts";
+import type { Drive } from "./drive/drive.ts";
+import { isFull, type DriveSet } from "./drive/drive-set.ts";
+import { StoreError } from "../model/store-error.ts";
+import { closeFile, openFile, syncData, writeAll } from "../disk/files.ts";
 import { encodeSegmentHead, SEGMENT_HEAD_BYTES } from "./layout.ts";
 
 interface Waiter {

@@ -1,8 +1,8 @@
 // Writes one shard: staged, synced, then under its name.
-import { closeFile, openFile, removeFile, renameFile, syncData, writeAll } from "./disk.ts";
+import { closeFile, openFile, removeFile, renameFile, syncData, writeAll } from "../disk/files.ts";
 import { encodeHead, encodeTrailer, sealFrame } from "./layout.ts";
-import type { Drive } from "../drive/drive.ts";
-import type { BlobId } from "./types.ts";
+import type { Drive } from "./drive/drive.ts";
+import type { BlobId } from "../model/blob.ts";
 
 /** A shard on its way to its drive. */
 export class ShardFile {

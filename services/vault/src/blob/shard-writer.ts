@@ -1,14 +1,14 @@
 // A body on its way to several drives: stripe by stripe cut into units, with parity, one file a drive.
-import { isFull, type DriveSet } from "../drive/drive-set.ts";
-import type { ReedSolomon } from "../erasure/reed-solomon.ts";
-import { StoreError } from "../store-error.ts";
+import { isFull, type DriveSet } from "./drive/drive-set.ts";
+import type { ReedSolomon } from "./erasure/reed-solomon.ts";
+import { StoreError } from "../model/store-error.ts";
 import { translateDiskError, type BlobWriter, type NewBlob } from "./blob-writer.ts";
 import { BLOCK_BYTES, FRAME_BYTES } from "./layout.ts";
 import { ShardFile } from "./shard-file.ts";
 import { locateStripe, measureShard, type ShardDescription, type Stripe } from "./shard-layout.ts";
 import { StagedWriter } from "./staged-writer.ts";
 import type { StagingBudget } from "./staging-budget.ts";
-import type { BlobPlace } from "./types.ts";
+import type { BlobPlace } from "../model/blob.ts";
 
 /** What shard writers share. */
 export interface ShardEnvironment {

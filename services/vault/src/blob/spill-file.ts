@@ -1,5 +1,5 @@
 // A file for what has arrived of a body whose memory others need. It is read back and removed before the body is stored.
-import { closeFile, openFile, readAll, removeFile, writeAll } from "./disk.ts";
+import { closeFile, openFile, readAll, removeFile, writeAll } from "../disk/files.ts";
 
 const READ_BYTES = 256 * 1024;
 

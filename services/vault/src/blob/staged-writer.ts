@@ -5,7 +5,7 @@
 //             ┌──(a large piece, or more than fits)──► batch in memory ──(full)──► flush, next batch
 //   chunks ──►│                                            ▲    │
 //             └──► small buffer ──(others need memory)──►  spill file
-import type { StoreError } from "../store-error.ts";
+import type { StoreError } from "../model/store-error.ts";
 import { SpillFile } from "./spill-file.ts";
 import { SMALL_BYTES_MAX, type MemoryHolder, type StagingBudget } from "./staging-budget.ts";
 

@@ -4,7 +4,7 @@
 //   0 ──────────────── bodies that are large ──────────────┬── small ones only ──┐ bytesMax
 //     a tenant that holds more than its share leaves this  │                     │
 //     much of it to the others ◄───────────────────────────┘                     │
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../model/store-error.ts";
 
 /** Takes of up to this many bytes are small: memory is kept free for them. */
 export const SMALL_BYTES_MAX = 64 * 1024;

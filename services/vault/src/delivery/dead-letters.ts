@@ -1,7 +1,7 @@
 // Events that were given up, one JSON line each, in files of bounded size and number.
 import { appendFile, mkdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import type { PendingEvent } from "../event/types.ts";
+import type { PendingEvent } from "../model/event.ts";
 
 /** Where events end that could not be delivered. */
 export interface DeadLetters {

@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import type { AddressPolicy, EgressFetch } from "@platform/kernel/egress";
 import type { Logger } from "@platform/kernel/log";
-import type { EventOutbox, PendingEvent } from "../event/types.ts";
+import type { EventOutbox, PendingEvent } from "../model/event.ts";
 import type { DeadLetters } from "./dead-letters.ts";
 import type { EventOrigin } from "./event-record.ts";
 import type { Sender } from "./sender.ts";

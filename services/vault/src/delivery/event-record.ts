@@ -1,5 +1,5 @@
 // An event as subscribers get it: the record of S3 event notifications, version 2.1 ("Event message structure").
-import type { PendingEvent } from "../event/types.ts";
+import type { PendingEvent } from "../model/event.ts";
 import type { EventNameForm } from "./target.ts";
 
 const VERSION = "2.1";

@@ -1,5 +1,5 @@
 // What a way of delivery offers to the queue in front of it.
-import type { PendingEvent } from "../event/types.ts";
+import type { PendingEvent } from "../model/event.ts";
 
 /**
  * What became of one attempt. `retry` is worth another one; `blames` says whom: the target, which is then left alone

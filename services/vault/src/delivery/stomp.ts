@@ -3,7 +3,7 @@ import { lookup } from "node:dns/promises";
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { AddressPolicy } from "@platform/kernel/egress";
-import type { PendingEvent } from "../event/types.ts";
+import type { PendingEvent } from "../model/event.ts";
 import { formatEvent } from "./event-record.ts";
 import type { EventOrigin } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";

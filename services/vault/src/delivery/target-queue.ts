@@ -5,7 +5,7 @@
 //                 └─ delayed ◄┘ failed: each event has its own next time, the one due first goes first
 //
 // After `FAILURES_TO_PROBE` failures in a row the target is probed with one event at a time, ever less often.
-import type { PendingEvent } from "../event/types.ts";
+import type { PendingEvent } from "../model/event.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 
 const FAILURES_TO_PROBE = 3;

@@ -1,9 +1,9 @@
 // Reads every body that an index refers to against its checksums, and names the objects of those that are damaged.
 import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { dirname } from "node:path";
-import { closeFile, openFile, type StoreFolders } from "../blob/disk.ts";
+import { closeFile, openFile, type StoreFolders } from "../disk/files.ts";
 import { scanRecords } from "../blob/record-scan.ts";
-import type { DriveSet } from "../drive/drive-set.ts";
+import type { DriveSet } from "../blob/drive/drive-set.ts";
 import { openIndexReader, type IndexConnection } from "../index/schema.ts";
 import { listBodies, readBodyId } from "./records.ts";
 

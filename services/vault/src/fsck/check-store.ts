@@ -10,19 +10,19 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { closeFile, openFile, StoreFolders, syncData, syncFolder } from "../blob/disk.ts";
+import { closeFile, openFile, StoreFolders, syncData, syncFolder } from "../disk/files.ts";
 import { FrameMemory } from "../blob/frame-memory.ts";
-import { readBucketsFile } from "../bucket/buckets-file.ts";
-import { Drive } from "../drive/drive.ts";
-import { DriveSet } from "../drive/drive-set.ts";
-import { writeIdentity, type DriveIdentity } from "../drive/identity.ts";
-import { chooseIdentity, judgeIdentity, tryReadIdentity } from "../drive/open-drives.ts";
+import { readBucketsFile } from "../store/buckets-file.ts";
+import { Drive } from "../blob/drive/drive.ts";
+import { DriveSet } from "../blob/drive/drive-set.ts";
+import { writeIdentity, type DriveIdentity } from "../blob/drive/identity.ts";
+import { chooseIdentity, judgeIdentity, tryReadIdentity } from "../blob/drive/open-drives.ts";
 import { inspectIndex } from "../index/inspect.ts";
 import { isBefore, readMark, type IndexMark } from "../index/mark.ts";
 import { copyIndex } from "../index/snapshot.ts";
 import { judgeIndex } from "../index/start-check.ts";
 import { lockStore } from "../index/store-lock.ts";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../model/store-error.ts";
 import { checkBodies } from "./check-bodies.ts";
 import { restoreIndex, type RestoreReport } from "./restore-index.ts";
 

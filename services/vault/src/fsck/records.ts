@@ -1,20 +1,20 @@
 // The records on the disk as they describe themselves, without an index.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { closeFile, openFile, type StoreFolders } from "../blob/disk.ts";
+import { closeFile, openFile, type StoreFolders } from "../disk/files.ts";
 import { measureCiphertext } from "../blob/encryption.ts";
 import type {
   ManifestDescription,
   ObjectDescription,
   RecordDescription,
   RecordSummary,
-} from "../blob/record-description.ts";
+} from "../store/record-description.ts";
 import { scanRecords, type ScannedRecord } from "../blob/record-scan.ts";
-import type { BlobPlace, BlobRecord } from "../blob/types.ts";
-import { readBucketsFile } from "../bucket/buckets-file.ts";
-import type { Bucket } from "../bucket/types.ts";
+import type { BlobPlace, BlobRecord } from "../model/blob.ts";
+import { readBucketsFile } from "../store/buckets-file.ts";
+import type { Bucket } from "../model/bucket.ts";
 import { encodeHold, encodeKey, formatChecksum, type VersionRow } from "../index/records.ts";
-import { buildComposite } from "../multipart/complete-operation.ts";
+import { buildComposite } from "../transaction/complete-operation.ts";
 
 /** A record with the blob that it is. */
 export interface FoundRecord {

@@ -1,14 +1,14 @@
 // Builds an index anew from what is left: rows of the damaged one, of its copy, and records that describe themselves.
 import { existsSync } from "node:fs";
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import type { StoreFolders } from "../blob/disk.ts";
-import type { BlobRecord } from "../blob/types.ts";
+import type { StoreFolders } from "../disk/files.ts";
+import type { BlobRecord } from "../model/blob.ts";
 import { isBefore, readMark, type IndexMark } from "../index/mark.ts";
 import type { BlobRow } from "../index/records.ts";
 import { openIndexWriter, VERSION_COLUMNS } from "../index/schema.ts";
 import { sealBlob, sealBucket, sealPart } from "../index/seal.ts";
 import { findLastGeneration } from "../index/start-check.ts";
-import { recountUsage } from "../usage/usage-rows.ts";
+import { recountUsage } from "../index/usage-rows.ts";
 import {
   buildVersionRow,
   guessBucket,

@@ -1,5 +1,5 @@
 // The digests of a body on its way in.
-import type { BodyDigests } from "../object/types.ts";
+import type { BodyDigests } from "../model/object.ts";
 
 /** Takes a body's bytes in order. Ends with `digest` or `forget`. */
 export interface BodyHasher {

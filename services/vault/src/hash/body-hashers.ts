@@ -1,8 +1,8 @@
 // Makes hashers for bodies: small ones on this thread, large ones on threads of their own.
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
-import type { BodyDigests, ChecksumAlgorithm } from "../object/types.ts";
-import { StoreError } from "../store-error.ts";
+import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
+import { StoreError } from "../model/store-error.ts";
 import type { BodyHasher } from "./body-hasher.ts";
 import { FramePool } from "./frame-pool.ts";
 import { HashKernel, HashMemory } from "./hash-kernel.ts";

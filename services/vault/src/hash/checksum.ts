@@ -1,7 +1,7 @@
 // Checksums by native code, and of bytes that are all there.
 import { createHash, type Hash } from "node:crypto";
 import { crc32, crc32c } from "@node-rs/crc32";
-import type { ChecksumAlgorithm } from "../object/types.ts";
+import type { ChecksumAlgorithm } from "../model/object.ts";
 import { advanceCrc64, CRC64_START, formatCrc64 } from "./crc64.ts";
 
 /** A checksum under way. */

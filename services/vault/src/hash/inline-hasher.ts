@@ -1,5 +1,5 @@
 // Hashes a body on the thread that receives it: for a small one, another thread is further away than the end.
-import type { BodyDigests, ChecksumAlgorithm } from "../object/types.ts";
+import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 import type { BodyHasher } from "./body-hasher.ts";
 import { FRAME_BYTES, type HashKernel } from "./hash-kernel.ts";
 import { BLOCK_BYTES } from "./kernel-module.ts";

@@ -1,5 +1,5 @@
 // What the main thread and a hash thread say to each other.
-import type { BodyDigests, ChecksumAlgorithm } from "../object/types.ts";
+import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 
 /** Jobs of type `hash` that one body may have at its thread before it has to wait. */
 export const IN_FLIGHT_MAX = 8;

@@ -1,5 +1,5 @@
 // All digests of one body whose bytes stand in the memory of the kernel.
-import type { BodyDigests, ChecksumAlgorithm } from "../object/types.ts";
+import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 import { startChecksum, type ChecksumState, type NativeAlgorithm } from "./checksum.ts";
 import { formatCrc64 } from "./crc64.ts";
 import type { HashKernel } from "./hash-kernel.ts";

@@ -1,8 +1,8 @@
 // Hashes a body on another thread: its bytes go there in frames of shared memory.
 //
 //   chunks ──► frame being filled ──(full, or another body needs it)──► frames in flight ──► free again
-import { StoreError } from "../store-error.ts";
-import type { BodyDigests, ChecksumAlgorithm } from "../object/types.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { BodyDigests, ChecksumAlgorithm } from "../model/object.ts";
 import type { BodyHasher } from "./body-hasher.ts";
 import type { Frame, FramePool } from "./frame-pool.ts";
 import { FRAME_BYTES } from "./hash-kernel.ts";

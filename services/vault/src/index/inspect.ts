@@ -9,7 +9,7 @@ import {
   VERSION_COLUMNS,
   type IndexConnection,
 } from "./schema.ts";
-import { COUNT_USAGE, readAllUsage, USAGE_COLUMNS } from "../usage/usage-rows.ts";
+import { COUNT_USAGE, readAllUsage, USAGE_COLUMNS } from "./usage-rows.ts";
 import { matchesSeal, sealBlob, sealBucket, sealPart, sealVersion } from "./seal.ts";
 
 /** What was found. Empty findings mean that the index is whole. */

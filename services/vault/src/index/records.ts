@@ -1,14 +1,14 @@
 // Rows of the index as objects, and back.
-import type { Owner } from "../bucket/types.ts";
-import type { BlobCipher, BlobRecord } from "../blob/types.ts";
-import type { RetentionMode } from "../lock/types.ts";
+import type { Owner } from "../model/bucket.ts";
+import type { BlobCipher, BlobRecord } from "../model/blob.ts";
+import type { RetentionMode } from "../model/lock.ts";
 import type {
   ChecksumAlgorithm,
   ContentHeaders,
   ObjectChecksum,
   ObjectEncryption,
   ObjectInfo,
-} from "../object/types.ts";
+} from "../model/object.ts";
 
 /** What `detail` holds of an object, as JSON. */
 export interface ObjectDetail {

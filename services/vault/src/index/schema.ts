@@ -1,7 +1,7 @@
 // The index: its tables, its format marker, and how a connection to it is opened.
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { StoreError } from "../store-error.ts";
-import { recountUsage, USAGE_TABLE } from "../usage/usage-rows.ts";
+import { StoreError } from "../model/store-error.ts";
+import { recountUsage, USAGE_TABLE } from "./usage-rows.ts";
 
 /**
  * Grows by one with each change that an older program would misread. 2 added the seals of rows (`seal.ts`), 3 the usage of

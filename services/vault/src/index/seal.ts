@@ -1,6 +1,6 @@
 // Checksums of index rows: SQLite has none of its own, and a flipped bit in a page reads like any other value.
-import { StoreError } from "../store-error.ts";
-import type { BucketUsage } from "../usage/types.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { BucketUsage } from "../model/usage.ts";
 import type { BlobRow, VersionRow } from "./records.ts";
 import { addColumn, RecurringText, type ColumnValue } from "./row-hash.ts";
 

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
-import { renameFile, syncFolder } from "../blob/disk.ts";
+import { renameFile, syncFolder } from "../disk/files.ts";
 import { openIndexReader } from "./schema.ts";
 import type { SnapshotData } from "./snapshot-thread.ts";
 

@@ -1,8 +1,8 @@
 // What is looked at before an index is written to: whether it is there, as new as it was, and whole.
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import type { StoreFolders } from "../blob/disk.ts";
-import { StoreError } from "../store-error.ts";
+import type { StoreFolders } from "../disk/files.ts";
+import { StoreError } from "../model/store-error.ts";
 import { inspectIndex, measureIndex } from "./inspect.ts";
 import { isBefore, readMark } from "./mark.ts";
 import { isUnusedIndex, readPosition, type IndexPosition } from "./snapshot.ts";

@@ -1,7 +1,7 @@
 // One process a folder: SQLite's exclusive transaction is a lock on every platform, and the system lets it go with the process.
 import { truncateSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "../model/store-error.ts";
 
 // SQLITE_CORRUPT, SQLITE_NOTADB (https://sqlite.org/rescode.html)
 const DAMAGES = new Set([11, 26]);

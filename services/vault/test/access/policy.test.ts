@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
-import { actionTable } from "../../src/access/action.ts";
+import { actionTable } from "../../src/s3/action.ts";
 import { checkPolicyActions, compilePolicy } from "../../src/access/policy.ts";
 import type { PolicyPrincipal } from "../../src/access/principal.ts";
 import { matchesWildcard } from "../../src/access/wildcard.ts";
-import { operationNames } from "../../src/wire/operation.ts";
+import { operationNames } from "../../src/s3/wire/operation.ts";
 
 const anyone: PolicyPrincipal = { arn: undefined, names: [], accountNames: [] };
 const ada: PolicyPrincipal = {

@@ -5,7 +5,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { makeFolder } from "../store/fixture.ts";
-import { requireRightUsage } from "../usage/scan.ts";
+import { requireRightUsage } from "../store/usage-scan.ts";
 import { judge, parseHistory, type HistoryLine } from "./history.ts";
 import { nameDrives, openTestStore, replaceDrive, waitUntilWhole } from "./stores.ts";
 

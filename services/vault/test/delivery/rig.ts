@@ -5,7 +5,7 @@ import { createLogger } from "@platform/kernel/log";
 import type { DeadLetters } from "../../src/delivery/dead-letters.ts";
 import { Delivery, type DeliveryOptions } from "../../src/delivery/delivery.ts";
 import type { DeliveryTarget } from "../../src/delivery/target.ts";
-import type { EventOutbox, PendingEvent } from "../../src/event/types.ts";
+import type { EventOutbox, PendingEvent } from "../../src/model/event.ts";
 
 /** The key that secrets of webhooks are made from. */
 export const masterKey = Buffer.alloc(32, 7);

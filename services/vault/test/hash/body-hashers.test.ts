@@ -5,8 +5,8 @@ import { after, describe, test } from "node:test";
 import { BodyHashers } from "../../src/hash/body-hashers.ts";
 import type { BodyHasher } from "../../src/hash/body-hasher.ts";
 import { computeChecksum } from "../../src/hash/checksum.ts";
-import { StoreError } from "../../src/store-error.ts";
-import type { ChecksumAlgorithm } from "../../src/object/types.ts";
+import { StoreError } from "../../src/model/store-error.ts";
+import type { ChecksumAlgorithm } from "../../src/model/object.ts";
 
 const MIB = 1024 * 1024;
 const RANDOM = randomBytes(6 * MIB);

@@ -6,7 +6,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { vaultRoot } from "./staged-vault.ts";
-import { encodeAwsChunked, hashHex, signRequest } from "../../src/sigv4/index.ts";
+import { encodeAwsChunked, hashHex, signRequest } from "../../src/s3/sigv4/index.ts";
 import type { Answer, Ask } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
 

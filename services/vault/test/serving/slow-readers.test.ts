@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { signRequest } from "../../src/sigv4/index.ts";
+import { signRequest } from "../../src/s3/sigv4/index.ts";
 import type { Serving } from "./serving.ts";
 import { serve, waitFor } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";

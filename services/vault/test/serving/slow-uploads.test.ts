@@ -7,7 +7,7 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { signRequest } from "../../src/sigv4/index.ts";
+import { signRequest } from "../../src/s3/sigv4/index.ts";
 import type { Key } from "./s3-client.ts";
 import { serve, waitFor, type Serving } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "node:tls";
-import { signRequest } from "../../src/sigv4/index.ts";
+import { signRequest } from "../../src/s3/sigv4/index.ts";
 import { serve, waitFor } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 

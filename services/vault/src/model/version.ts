@@ -1,0 +1,33 @@
+// Versions and delete markers in listings.
+import type { ListedObject, ListPosition } from "./object.ts";
+
+/** A version, or a delete marker (its size is 0 and its ETag empty). */
+export interface ListedVersion extends ListedObject {
+  /** `null` for the null version. */
+  versionId: string;
+  isLatest: boolean;
+  isDeleteMarker: boolean;
+}
+
+/** Where a listing of versions goes on: behind one version of a key, behind the key, or behind a common prefix. */
+export interface VersionPosition extends ListPosition {
+  versionId?: string;
+}
+
+/** What to list: by key, newest version first. */
+export interface ListVersionsRequest {
+  bucket: string;
+  prefix?: string;
+  delimiter?: string;
+  after?: VersionPosition;
+  /** Versions, markers and common prefixes together, 0 to 1 000. Default 1 000. */
+  maxKeys?: number;
+}
+
+/** One page. */
+export interface ListVersionsResult {
+  versions: ListedVersion[];
+  commonPrefixes: string[];
+  isTruncated: boolean;
+  next?: VersionPosition;
+}

@@ -1,0 +1,397 @@
+// The store on local disks: how its rooms are put together, from top to bottom.
+import { mkdirSync } from "node:fs";
+import { createIdSource } from "@platform/kernel/ids";
+import type { Logger } from "@platform/kernel/log";
+import { systemClock, type Clock } from "@platform/kernel/time";
+import { BlobStore, clearStaging } from "./blob/blob-store.ts";
+import { StoreFolders } from "./disk/files.ts";
+import type { KeyProvider } from "./blob/encryption.ts";
+import { FrameMemory } from "./blob/frame-memory.ts";
+import { FreeSpace, readDiskSpace, type DiskSpace } from "./disk/free-space.ts";
+import { BucketsFile } from "./store/buckets-file.ts";
+import { BucketCatalogue } from "./store/bucket-catalogue.ts";
+import { Drive } from "./blob/drive/drive.ts";
+import { DriveSet } from "./blob/drive/drive-set.ts";
+import { Healer } from "./upkeep/healer.ts";
+import { DriveKeeper } from "./upkeep/drive-monitor.ts";
+import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/open-drives.ts";
+import { StoredOutbox } from "./store/outbox.ts";
+import { BodyHashers } from "./hash/body-hashers.ts";
+import { FailoverIndex } from "./index/failover-index.ts";
+import { ReaderPool } from "./query/reader-pool.ts";
+import { openIndexReader, type IndexConnection } from "./index/schema.ts";
+import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
+import { lockStore } from "./index/store-lock.ts";
+import { IndexWriter } from "./transaction/writer.ts";
+import { StoreMaintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
+import { MultipartService } from "./store/multipart-service.ts";
+import { BodyOpener } from "./store/body.ts";
+import { CopyService } from "./store/copy-service.ts";
+import { buildListResult } from "./query/list-objects.ts";
+import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
+import { PointReader } from "./query/point-reader.ts";
+import type { DriveState, Store, StoreStats } from "./store.ts";
+
+/** How a store is opened; everything but the folder has a default. */
+export interface StoreOptions {
+  /** The folder that everything lies in; made if it is missing. With several drives, only a copy of the buckets. */
+  dataDir: string;
+  /** Several drives instead of the one folder: what is on them outlives the loss of some. */
+  drives?: DriveOptions;
+  /** Keys of `SSE-S3`; without them it is refused. */
+  keys?: KeyProvider;
+  clock?: Clock;
+  /** Hears of drives that go and come, and of damage. */
+  log?: Logger;
+  /** The space of the disk; tests pass their own. */
+  readSpace?: () => DiskSpace;
+  /** Bytes that stay free. Default: the larger of 1 GiB and 1 % of the disk. */
+  reserveBytes?: number;
+  /** Stored bytes up to which a body lies in the index. Default 16 KiB. */
+  inlineBytesMax?: number;
+  /** Stored bytes up to which a body shares a segment. Default 1 MiB. */
+  segmentRecordBytesMax?: number;
+  /** Bytes after which the next segment is begun. Default 64 MiB. */
+  segmentBytesMax?: number;
+  /** Memory for bodies on their way in. Default 128 MiB. */
+  stagingBytesMax?: number;
+  /** Uploads that may wait for that memory; one more is refused with `SlowDown`. Default 1 000. */
+  stagingWaitersMax?: number;
+  /** Writes that may wait for their commit. Default 10 000. */
+  waitingWritersMax?: number;
+  /** Listings that may wait. Default 1 000. */
+  waitingReadersMax?: number;
+  /** Threads for listings. Default 1. */
+  readerThreads?: number;
+  /** Files kept open. Default 1 000. */
+  openFilesMax?: number;
+  /** Buckets that there may be. Default 10 000. */
+  bucketsMax?: number;
+  /** Events that may wait for delivery. Default 100 000. */
+  pendingEventsMax?: number;
+  /** The least size of a part that is not the last. Default 5 MiB. */
+  partBytesMin?: number;
+  /** How often lifecycle rules are carried out, in ms. Default 1 h. */
+  lifecycleEveryMs?: number;
+  /** How often a segment with garbage is compacted, in ms. Default 1 min. */
+  compactEveryMs?: number;
+  /** How often everything is read against its checksums, in ms. Default 7 days. */
+  scrubEveryMs?: number;
+  /** How fast. Default 16 MiB/s. */
+  scrubBytesPerSecond?: number;
+  /** How often the index of a single drive is checked and copied, in ms; 0 is never. Default 1 h. */
+  indexCopyEveryMs?: number;
+  /** Bytes of files that nothing refers to that are kept in quarantine on each drive. Default 10 GiB. */
+  quarantineBytesMax?: number;
+  /** Bytes of an index with its WAL up to which it is read as a whole at the start. Default 64 MiB. */
+  inspectedBytesMax?: number;
+  /** How fast a drive is healed. Default 64 MiB/s. */
+  healBytesPerSecond?: number;
+}
+
+const MIB = 1024 * 1024;
+/** Bytes of an index that is read as a whole at the start: about a second. */
+const INSPECTED_BYTES_MAX = 64 * MIB;
+
+/** Opens the store in a folder. Rejects where another process has it, or where its format is newer. */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const clock = options.clock ?? systemClock;
+  const ids = createIdSource({ clock });
+  const memory = new FrameMemory();
+  const opened = await takeDrives(options, () => ids.token(24), memory);
+  const { drives, locks, current } = opened;
+  for (const damage of opened.damaged) {
+    options.log?.error("a copy of the index is damaged and is made anew from another", {
+      ...damage,
+    });
+  }
+  try {
+    const toReplica = (slot: number) => ({ slot, path: drives.all[slot]!.folders.index });
+    const writer = await IndexWriter.open({
+      replicas: current.map(toReplica),
+      ...(drives.isErasureCoded ? { replicasMin: drives.parity + 1 } : {}),
+      waitingMax: options.waitingWritersMax ?? 10_000,
+      limits: {
+        pendingEventsMax: options.pendingEventsMax ?? 100_000,
+        bucketsMax: options.bucketsMax ?? 10_000,
+        partBytesMin: options.partBytesMin ?? 5 * MIB,
+        generationMin: opened.generation,
+        isReplicated: drives.isErasureCoded,
+      },
+    });
+    const { path } = toReplica(writer.slots[0]!);
+    const index = drives.isErasureCoded ? new FailoverIndex(path) : openIndexReader(path);
+    const readers = new ReaderPool(
+      path,
+      options.readerThreads ?? 1,
+      options.waitingReadersMax ?? 1_000,
+    );
+    const freeSpace = new FreeSpace(
+      options.readSpace ?? (() => readSpaceOfDrives(drives)),
+      () => clock.monotonicMs(),
+      options.reserveBytes,
+    );
+    const blobs = new BlobStore({
+      drives,
+      memory,
+      freeSpace,
+      generation: writer.ready.generation,
+      inlineBytesMax: options.inlineBytesMax ?? 16 * 1024,
+      segmentRecordBytesMax: options.segmentRecordBytesMax ?? MIB,
+      segmentBytesMax: options.segmentBytesMax ?? 64 * MIB,
+      stagingBytesMax: options.stagingBytesMax ?? 128 * MIB,
+      stagingWaitersMax: options.stagingWaitersMax ?? 1_000,
+      quarantineBytesMax: options.quarantineBytesMax ?? 10 * 1024 * MIB,
+    });
+    for (const drive of drives.present) clearStaging(drive);
+    const points = new PointReader(index);
+    const bodies = new BodyOpener(blobs, points, options.keys);
+    const bucketsFile = new BucketsFile(new StoreFolders(options.dataDir).buckets);
+    const environment: ServiceEnvironment = {
+      blobs,
+      hashers: new BodyHashers(),
+      keys: options.keys,
+      buckets: new BucketCatalogue(writer, bucketsFile, () => clock.now()),
+      writer,
+      readers,
+      points,
+      bodies,
+      now: () => clock.now(),
+      takeVersionId: () => ids.token(24),
+    };
+    const keeper =
+      index instanceof FailoverIndex
+        ? new DriveKeeper({
+            blobs,
+            writer,
+            index,
+            readers,
+            healer: new Healer(environment, index, options.healBytesPerSecond ?? 64 * MIB),
+            identity: opened.identity,
+            locks,
+            checkEveryMs: options.drives?.checkEveryMs ?? 1_000,
+            log: options.log,
+          })
+        : undefined;
+    await keeper?.start();
+    const maintenance = {
+      lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
+      compactEveryMs: options.compactEveryMs ?? 60_000,
+      scrubEveryMs: options.scrubEveryMs ?? 7 * 86_400_000,
+      scrubBytesPerSecond: options.scrubBytesPerSecond ?? 16 * MIB,
+      indexCopyEveryMs: drives.isErasureCoded ? 0 : (options.indexCopyEveryMs ?? 3_600_000),
+      folders: new StoreFolders(options.dataDir),
+      freeSpace,
+      clock,
+      log: options.log,
+    };
+    const unlock = () => {
+      for (const release of locks.values()) release();
+    };
+    return new LocalStore({ environment, index, freeSpace, unlock, maintenance, keeper });
+  } catch (error) {
+    for (const release of locks.values()) release();
+    throw error;
+  }
+}
+
+// One folder is a drive without an identity: it is whatever lies there.
+async function takeDrives(
+  options: StoreOptions,
+  takeId: () => string,
+  memory: FrameMemory,
+): Promise<OpenedDrives> {
+  const openFilesMax = options.openFilesMax ?? 1_000;
+  if (options.drives !== undefined) {
+    mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+    const { inspectedBytesMax } = options;
+    const drives = { ...(inspectedBytesMax && { inspectedBytesMax }), ...options.drives };
+    return openDrives(drives, takeId, openFilesMax, memory);
+  }
+  const drive = new Drive(0, new StoreFolders(options.dataDir), openFilesMax, memory);
+  const toSync = drive.folders.make();
+  const locks = new Map([[0, lockStore(drive.folders.lock)]]);
+  try {
+    requireWholeIndex(drive.folders, options.inspectedBytesMax ?? INSPECTED_BYTES_MAX);
+  } catch (error) {
+    for (const release of locks.values()) release();
+    throw error;
+  }
+  for (const folder of toSync) await drive.folderSync.sync(folder);
+  return {
+    drives: new DriveSet([drive], 1, 0),
+    identity: { format: 1, store: "", drives: 1, data: 1, parity: 0 },
+    locks,
+    current: [0],
+    generation: findLastGeneration(drive.folders),
+    damaged: [],
+  };
+}
+
+// What is stored needs room on all drives alike: the fullest one decides.
+function readSpaceOfDrives(drives: DriveSet): DiskSpace {
+  const spaces = drives.present.flatMap(({ folders }) => {
+    try {
+      return [readDiskSpace(folders.root)];
+    } catch {
+      // It has just gone, which is noticed elsewhere.
+      return [];
+    }
+  });
+  const none = { freeBytes: 0, totalBytes: 0 };
+  return spaces.reduce(
+    (least, space) => (space.freeBytes < least.freeBytes ? space : least),
+    spaces[0] ?? none,
+  );
+}
+
+interface LocalStoreParts {
+  environment: ServiceEnvironment;
+  index: IndexConnection;
+  freeSpace: FreeSpace;
+  unlock: () => void;
+  maintenance: MaintenanceOptions;
+  keeper: DriveKeeper | undefined;
+}
+
+class LocalStore implements Store {
+  readonly events: StoredOutbox;
+  readonly maintenance: StoreMaintenance;
+  readonly #env: ServiceEnvironment;
+  readonly #objects: ObjectService;
+  readonly #copies: CopyService;
+  readonly #uploads: MultipartService;
+  readonly #keeper: DriveKeeper | undefined;
+  readonly #index: IndexConnection;
+  readonly #freeSpace: FreeSpace;
+  readonly #unlock: () => void;
+  #closing: Promise<void> | undefined;
+
+  constructor({ environment, index, freeSpace, unlock, maintenance, keeper }: LocalStoreParts) {
+    this.#keeper = keeper;
+    this.#env = environment;
+    this.#index = index;
+    this.#freeSpace = freeSpace;
+    this.#unlock = unlock;
+    this.events = new StoredOutbox(index, environment.writer);
+    this.#objects = new ObjectService(environment);
+    this.#copies = new CopyService(environment, this.#objects);
+    this.#uploads = new MultipartService(environment, this.#copies, index);
+    this.maintenance = new StoreMaintenance(environment, index, maintenance, keeper);
+    this.maintenance.start();
+  }
+
+  createBucket: Store["createBucket"] = (request) => this.#env.buckets.create(request);
+  deleteBucket: Store["deleteBucket"] = (bucket) => this.#env.buckets.remove(bucket);
+  findBucket: Store["findBucket"] = (bucket) => this.#env.buckets.find(bucket)?.bucket;
+  headBucket: Store["headBucket"] = (bucket) => this.#env.buckets.require(bucket).bucket;
+  listBuckets: Store["listBuckets"] = () => this.#env.buckets.list();
+  setBucketVersioning: Store["setBucketVersioning"] = (bucket, state) =>
+    this.#env.buckets.setVersioning(bucket, state);
+  setBucketSetting: Store["setBucketSetting"] = (bucket, kind, document) =>
+    this.#env.buckets.setSetting(bucket, kind, document);
+  addSubscription: Store["addSubscription"] = (bucket, rule) =>
+    this.#env.buckets.addSubscription(bucket, rule);
+  deleteBucketSetting: Store["deleteBucketSetting"] = (bucket, kind) =>
+    this.#env.buckets.setSetting(bucket, kind, undefined);
+
+  beginPut: Store["beginPut"] = (request) => this.#objects.beginPut(request);
+  getObject: Store["getObject"] = (request) => this.#objects.get(request);
+  headObject: Store["headObject"] = (request) => this.#objects.head(request);
+  describeObject: Store["describeObject"] = (address) => this.#objects.describe(address);
+  deleteObject: Store["deleteObject"] = (request) => this.#objects.remove(request);
+  deleteObjects: Store["deleteObjects"] = (requests) => this.#objects.removeMany(requests);
+  copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);
+  listObjects: Store["listObjects"] = async (request) => {
+    const { id } = this.#env.buckets.require(request.bucket);
+    const page = await this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    return buildListResult(page, request.maxKeys);
+  };
+  listVersions: Store["listVersions"] = async (request) => {
+    const { id } = this.#env.buckets.require(request.bucket);
+    return this.#env.readers.query("listVersions", { ...request, bucketId: id });
+  };
+
+  setObjectTags: Store["setObjectTags"] = (address, tags, actor) =>
+    this.#objects.change(address, { kind: "tags", tags }, actor);
+  setObjectAcl: Store["setObjectAcl"] = (address, acl, actor) =>
+    this.#objects.change(address, { kind: "acl", acl }, actor);
+  setObjectRetention: Store["setObjectRetention"] = (address, retention, options) =>
+    this.#objects.change(address, {
+      kind: "retention",
+      bypassGovernance: options?.bypassGovernance === true,
+      ...(retention === undefined ? {} : { retention }),
+    });
+  setObjectLegalHold: Store["setObjectLegalHold"] = (address, on) =>
+    this.#objects.change(address, { kind: "legalHold", on });
+  listObjectParts: Store["listObjectParts"] = (address, page) =>
+    this.#objects.listParts(address, page);
+
+  createUpload: Store["createUpload"] = (request) => this.#uploads.create(request);
+  beginPart: Store["beginPart"] = (request) => this.#uploads.beginPart(request);
+  copyPart: Store["copyPart"] = (request) => this.#uploads.copyPart(request);
+  completeUpload: Store["completeUpload"] = (request) => this.#uploads.complete(request);
+  abortUpload: Store["abortUpload"] = (address) => this.#uploads.abort(address);
+  getUpload: Store["getUpload"] = (address) => this.#uploads.get(address);
+  listParts: Store["listParts"] = (address, page) => this.#uploads.listParts(address, page);
+  listUploads: Store["listUploads"] = (request) => this.#uploads.list(request);
+
+  readUsage: Store["readUsage"] = (bucket) =>
+    this.#env.points.readUsage(this.#env.buckets.require(bucket).id);
+
+  readStats(): StoreStats {
+    const { writer, blobs, buckets } = this.#env;
+    const { totals } = writer;
+    return {
+      buckets: buckets.count,
+      objects: totals.objects,
+      storageBytes: totals.storageBytes,
+      commits: writer.commits,
+      committedOperations: writer.committedOperations,
+      commitSeconds: writer.commitMs / 1000,
+      stagingBytes: blobs.budget.taken,
+      waitingUploads: blobs.budget.waiting,
+      waitingWriters: writer.waiting,
+      openFiles: blobs.openFiles,
+      pendingEvents: totals.pendingEvents,
+      droppedEvents: totals.droppedEvents,
+      corruptBlocks: blobs.corruptBlocks,
+      garbageBytes: this.maintenance.readGarbageBytes(),
+      quarantine: blobs.quarantine.totals,
+      damagedRows: this.#env.points.damagedRows,
+      indexCopy: this.maintenance.readIndexCopy(),
+      freeBytes: this.#freeSpace.freeBytes,
+    };
+  }
+
+  listDrives(): DriveState[] {
+    return this.#keeper?.list() ?? [];
+  }
+
+  check(): string | undefined {
+    if (this.#closing !== undefined) return "the store is closed";
+    if (this.#env.writer.stopped !== undefined) return this.#env.writer.stopped;
+    if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
+    const [finding] = this.maintenance.readIndexCopy().findings;
+    if (finding !== undefined) return `the index is damaged: ${finding}`;
+    return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.events.close();
+    await this.#keeper?.stop();
+    await this.maintenance.stop();
+    await this.#env.buckets.close();
+    await this.#env.blobs.close();
+    await this.#env.hashers.close();
+    await this.#env.writer.close();
+    await this.#env.readers.close();
+    this.#index.close();
+    this.#unlock();
+  }
+}

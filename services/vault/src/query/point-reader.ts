@@ -1,0 +1,336 @@
+// Lookups of single objects, on the event loop: a few pages out of the cache cost less than a message to a thread.
+import type { SQLInputValue } from "node:sqlite";
+import {
+  buildBlobRecord,
+  decodeKey,
+  encodeKey,
+  type BlobRow,
+  type VersionRow,
+} from "../index/records.ts";
+import type { IndexConnection } from "../index/schema.ts";
+import { VERSION_COLUMNS } from "../index/schema.ts";
+import {
+  DamagedRowError,
+  damagedRow,
+  matchesSeal,
+  sealBlob,
+  sealPart,
+  sealVersion,
+} from "../index/seal.ts";
+import type { BlobPart, BlobRecord } from "../model/blob.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { BucketState } from "../transaction/writer-context.ts";
+import type { BucketUsage } from "../model/usage.ts";
+import { readUsage } from "../index/usage-rows.ts";
+
+/** A version as found. */
+export interface FoundVersion {
+  row: VersionRow;
+  isLatest: boolean;
+}
+
+/** A version with the blob that holds its bytes; undefined where there is none. */
+export interface StoredVersion extends FoundVersion {
+  blob: BlobRecord | undefined;
+}
+
+/** A part of a blob of parts with the blob that it is. */
+export interface FoundPart extends BlobPart {
+  record: BlobRecord;
+}
+
+const BLOB_COLUMNS = "id, kind, size, stored, segment, position, extent, cipher, data, seal";
+
+/** What is asked of `current` and `versions` about one version; rows are `VersionColumns`. */
+interface VersionQuery {
+  current: string;
+  version: string;
+}
+
+/** Those of a version, and where its blob is asked for, what that has beside its number and size. */
+type VersionColumns = [
+  bucket: number,
+  key: Uint8Array,
+  seq: number,
+  version: string,
+  size: number,
+  etag: string,
+  modified: number,
+  blob: number | null,
+  storageClass: string,
+  checksum: string | null,
+  owner: string | null,
+  tags: string | null,
+  retainMode: VersionRow["retain_mode"],
+  retainUntil: number | null,
+  hold: number,
+  detail: string,
+  seal: number | null,
+  marker: number,
+  blobSize?: number | null,
+  kind?: BlobRow["kind"] | null,
+  stored?: number,
+  segment?: number | null,
+  position?: number | null,
+  extent?: number,
+  cipher?: string | null,
+  data?: Uint8Array | null,
+  blobSeal?: number | null,
+];
+
+const VERSION_ALONE = buildQuery("", "");
+const VERSION_WITH_BLOB = buildQuery(
+  ", b.size, b.kind, b.stored, b.segment, b.position, b.extent, b.cipher, b.data, b.seal",
+  "left join blobs b on b.id = v.blob ",
+);
+
+/** Finds versions and blobs. */
+export class PointReader {
+  readonly #index: IndexConnection;
+  /** Rows that did not match their seal. */
+  damagedRows = 0;
+
+  constructor(index: IndexConnection) {
+    this.#index = index;
+  }
+
+  /** The version, or why there is none: `NoSuchKey`, `NoSuchVersion`, or `MethodNotAllowed` for a delete marker. */
+  requireVersion(bucket: BucketState, key: string, versionId?: string): FoundVersion {
+    return this.#require(VERSION_ALONE, bucket, key, versionId);
+  }
+
+  /** As `requireVersion`, with where its bytes are: cheaper than one after the other. */
+  requireStored(bucket: BucketState, key: string, versionId?: string): StoredVersion {
+    return this.#require(VERSION_WITH_BLOB, bucket, key, versionId);
+  }
+
+  #require(
+    query: VersionQuery,
+    { id, bucket }: BucketState,
+    key: string,
+    versionId: string | undefined,
+  ): StoredVersion {
+    const keyBytes = encodeKey(key);
+    const current = this.#find(query.current, id, keyBytes);
+    if (current !== undefined && (versionId === undefined || versionId === current.row.version)) {
+      return current;
+    }
+    const where = { bucket: bucket.name, key };
+    if (versionId === undefined) throw this.#noSuchKey(id, keyBytes, where);
+    const found = this.#find(query.version, id, keyBytes, versionId);
+    if (found === undefined) {
+      throw new StoreError("NoSuchVersion", "The specified version does not exist.", {
+        ...where,
+        versionId,
+      });
+    }
+    if (found.row.marker === 1) {
+      throw new StoreError(
+        "MethodNotAllowed",
+        "The specified method is not allowed against this resource.",
+        { ...where, versionId, deleteMarker: true, modifiedMs: found.row.modified },
+      );
+    }
+    return { ...found, isLatest: false };
+  }
+
+  #find(sql: string, ...values: SQLInputValue[]): StoredVersion | undefined {
+    return this.#readSealed(() => {
+      const columns = this.#index.sql(sql, true).get(...values) as unknown as
+        | VersionColumns
+        | undefined;
+      return columns === undefined ? undefined : readColumns(columns);
+    });
+  }
+
+  // Where there is another copy of the index, it is asked, and the damaged one is made anew.
+  #readSealed<Result>(work: () => Result): Result {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof DamagedRowError)) throw error;
+      this.damagedRows += 1;
+      if (!this.#index.leaveDamaged()) throw error;
+      return work();
+    }
+  }
+
+  /** A blob by its number; undefined where it was released meanwhile. */
+  findBlob(id: number): BlobRecord | undefined {
+    return this.#readSealed(() => {
+      const row = this.#index.sql(`select ${BLOB_COLUMNS} from blobs where id = ?`).get(id);
+      return row === undefined ? undefined : requireBlob(row as unknown as BlobRow);
+    });
+  }
+
+  /** The parts of a blob that hold the bytes `start` up to `end`, in order. */
+  findParts(blob: number, start: number, end: number): FoundPart[] {
+    return this.#readSealed(() => this.#findParts(blob, start, end));
+  }
+
+  #findParts(blob: number, start: number, end: number): FoundPart[] {
+    const rows = this.#index
+      .sql(
+        `select p.number as part_number, p.start as part_start, p.size as part_size, ` +
+          "p.part, p.etag, p.modified, p.checksum, p.seal as part_seal, " +
+          `${BLOB_COLUMNS.replaceAll(/\w+/g, "b.$&")} from blob_parts p join blobs b on b.id = p.part ` +
+          "where p.blob = ? and p.start < ? and p.start + p.size > ? order by p.number",
+      )
+      .all(blob, end, start) as unknown as (BlobRow & {
+      part_number: number;
+      part_start: number;
+      part_size: number;
+      part: number;
+      etag: string;
+      modified: number;
+      checksum: string | null;
+      part_seal: number | null;
+    })[];
+    return rows.map((row) => {
+      const { part_number: number, part_start: partStart, part_size: size, part } = row;
+      const sealed = { ...row, owner: blob, start: partStart, number, size, blob: part };
+      if (!matchesSeal(row.part_seal, sealPart(sealed))) throw damagedRow(`part ${number}`);
+      return { number, start: partStart, size, blob: row.id, record: requireBlob(row) };
+    });
+  }
+
+  /** Where a part of a blob of parts lies in it, and its checksums as the index has them. */
+  findPart(
+    blob: number,
+    number: number,
+  ): { start: number; size: number; checksum: string | null } | undefined {
+    return this.#index
+      .sql("select start, size, checksum from blob_parts where blob = ? and number = ?")
+      .get(blob, number) as { start: number; size: number; checksum: string | null } | undefined;
+  }
+
+  /** What is stored in a bucket, as of the last commit. */
+  readUsage(bucket: number): BucketUsage {
+    return this.#readSealed(() => readUsage(this.#index, bucket));
+  }
+
+  /** Bytes of the null version of a key, which a put without versioning replaces; undefined if there is none. */
+  measureNullVersion(bucket: number, key: string): number | undefined {
+    const keyBytes = encodeKey(key);
+    const row = this.#index
+      .sql(
+        "select size from current where bucket = ? and key = ? and version = 'null' union all " +
+          "select size from versions where bucket = ? and key = ? and version = 'null' and marker = 0",
+      )
+      .get(bucket, keyBytes, bucket, keyBytes);
+    return row === undefined ? undefined : Number(row["size"]);
+  }
+
+  /** Bytes of a part of an upload in progress; 0 if there is none. */
+  measurePart(uploadId: string, number: number): number {
+    const row = this.#index
+      .sql(
+        "select p.size from parts p join uploads u on u.id = p.upload where u.upload_id = ? and p.number = ?",
+      )
+      .get(uploadId, number);
+    return Number(row?.["size"] ?? 0);
+  }
+
+  #noSuchKey(id: number, key: Uint8Array, where: { bucket: string; key: string }): StoreError {
+    const newest = this.#index
+      .sql(
+        "select version, modified from versions where bucket = ? and key = ? order by seq desc limit 1",
+      )
+      .get(id, key);
+    const marker =
+      newest === undefined
+        ? {}
+        : {
+            deleteMarker: true,
+            versionId: String(newest["version"]),
+            modifiedMs: Number(newest["modified"]),
+          };
+    return new StoreError("NoSuchKey", "The specified key does not exist.", {
+      ...where,
+      ...marker,
+    });
+  }
+}
+
+function buildQuery(columns: string, join: string): VersionQuery {
+  const all = VERSION_COLUMNS.replaceAll(/\w+/g, "v.$&");
+  const where = `${join}where v.bucket = ? and v.key = ?`;
+  return {
+    current: `select ${all}, 0${columns} from current v ${where}`,
+    version: `select ${all}, v.marker${columns} from versions v ${where} and v.version = ?`,
+  };
+}
+
+function readColumns(columns: VersionColumns): StoredVersion {
+  const [
+    bucket,
+    key,
+    seq,
+    version,
+    size,
+    etag,
+    modified,
+    id,
+    storageClass,
+    checksum,
+    owner,
+    tags,
+    retainMode,
+    retainUntil,
+    hold,
+    detail,
+    seal,
+    marker,
+    blobSize = null,
+    kind = null,
+    stored = 0,
+    segment = null,
+    position = null,
+    extent = 0,
+    cipher = null,
+    data = null,
+    blobSeal = null,
+  ] = columns;
+  const row: VersionRow = {
+    bucket,
+    key,
+    seq,
+    version,
+    size,
+    etag,
+    modified,
+    blob: id,
+    class: storageClass,
+    checksum,
+    owner,
+    tags,
+    retain_mode: retainMode,
+    retain_until: retainUntil,
+    hold,
+    detail,
+    seal,
+    marker,
+  };
+  if (!matchesSeal(seal, sealVersion(row))) throw damagedRow(`a version of ${decodeKey(key)}`);
+  if (id === null || kind === null || blobSize === null) {
+    return { row, isLatest: true, blob: undefined };
+  }
+  const blob = requireBlob({
+    id,
+    size: blobSize,
+    kind,
+    stored,
+    segment,
+    position,
+    extent,
+    cipher,
+    data,
+    seal: blobSeal,
+  });
+  return { row, isLatest: true, blob };
+}
+
+function requireBlob(row: BlobRow): BlobRecord {
+  if (matchesSeal(row.seal, sealBlob(row))) return buildBlobRecord(row);
+  throw damagedRow(`blob ${row.id.toString(16)}`);
+}

@@ -1,0 +1,34 @@
+// What reader threads can be asked, in one table.
+import { listCandidates } from "./lifecycle-candidates.ts";
+import { listObjectParts, listUploads } from "./list-uploads.ts";
+import { listObjects } from "./list-objects.ts";
+import { listVersions } from "./list-versions.ts";
+import type { IndexConnection } from "../index/schema.ts";
+
+/** The queries by name. Each works on the newest snapshot and reads a bounded number of rows. */
+export const readerQueries = {
+  listObjects,
+  listVersions,
+  listUploads,
+  listObjectParts,
+  listCandidates,
+};
+
+type Queries = typeof readerQueries;
+
+/** The names of queries. */
+export type QueryName = keyof Queries;
+
+type Tail<T> = T extends [unknown, ...infer Rest] ? Rest : never;
+
+/** What a query is asked with. */
+export type QueryArguments<Name extends QueryName> = Tail<Parameters<Queries[Name]>>;
+
+/** What a query gives. */
+export type QueryResult<Name extends QueryName> = ReturnType<Queries[Name]>;
+
+/** Runs a query. */
+export function runQuery(index: IndexConnection, name: QueryName, values: unknown[]): unknown {
+  const query = readerQueries[name] as (index: IndexConnection, ...values: unknown[]) => unknown;
+  return query(index, ...values);
+}

@@ -1,0 +1,195 @@
+// Answers of the object API, and how errors become theirs.
+import type { ObjectReader } from "../store.ts";
+import { StoreError } from "../store.ts";
+import type { StoreErrorCode, StoreErrorDetails } from "../store.ts";
+import { S3Error } from "../model/s3-error.ts";
+import type { S3ErrorCode } from "../model/s3-error.ts";
+import { toStoreName } from "./wire/fields.ts";
+import { XML_DECLARATION, tag, wrap } from "./wire/xml.ts";
+
+/** A field of an answer. */
+export type Header = readonly [name: string, value: string];
+
+/** What an operation answers. */
+export interface S3Answer {
+  status: number;
+  headers?: readonly Header[];
+  body?: string | Buffer;
+  /** An object's bytes instead of a body; it is closed by whoever sends the answer. */
+  reader?: ObjectReader;
+  /** Length of a body that is not sent: HEAD of an object. */
+  contentLength?: number;
+}
+
+/** `x-amz-id-2`, and `HostId` of errors: which host answered. All say the same, since it is no matter of the caller's. */
+export const HOST_ID = "platform-vault";
+
+/** Fields that all answers have, the same each time. */
+const SERVER: Header = ["Server", "platform-vault"];
+const AMZ_HOST: Header = ["x-amz-id-2", HOST_ID];
+const STORE_HOST: Header = ["x-store-id-2", HOST_ID];
+
+const XML_TYPE: Header = ["Content-Type", "application/xml"];
+
+/** 200 with an XML document. */
+export function answerXml(document: string, headers: readonly Header[] = []): S3Answer {
+  return { status: 200, headers: [XML_TYPE, ...headers], body: document };
+}
+
+/** 204, or another status, without a body. */
+export function answerEmpty(status = 204, headers: readonly Header[] = []): S3Answer {
+  return { status, headers };
+}
+
+/** What the store refuses, as the wire says it; one exhaustive table. */
+const STORE_CODES: Readonly<Record<StoreErrorCode, S3ErrorCode>> = {
+  AccessDenied: "AccessDenied",
+  BadDigest: "BadDigest",
+  BucketAlreadyExists: "BucketAlreadyExists",
+  BucketAlreadyOwnedByYou: "BucketAlreadyOwnedByYou",
+  BucketNotEmpty: "BucketNotEmpty",
+  EntityTooLarge: "EntityTooLarge",
+  EntityTooSmall: "EntityTooSmall",
+  IncompleteBody: "IncompleteBody",
+  InsufficientStorage: "InsufficientStorage",
+  InternalError: "InternalError",
+  InvalidArgument: "InvalidArgument",
+  InvalidBucketName: "InvalidBucketName",
+  InvalidBucketState: "InvalidBucketState",
+  InvalidEncryptionKey: "InvalidRequest",
+  InvalidPart: "InvalidPart",
+  InvalidPartNumber: "InvalidPartNumber",
+  InvalidPartOrder: "InvalidPartOrder",
+  InvalidRange: "InvalidRange",
+  InvalidRequest: "InvalidRequest",
+  InvalidTag: "InvalidTag",
+  KeyTooLongError: "KeyTooLongError",
+  MethodNotAllowed: "MethodNotAllowed",
+  NoSuchBucket: "NoSuchBucket",
+  NoSuchBucketSetting: "InvalidRequest",
+  NoSuchKey: "NoSuchKey",
+  NoSuchObjectLockConfiguration: "NoSuchObjectLockConfiguration",
+  NoSuchUpload: "NoSuchUpload",
+  NoSuchVersion: "NoSuchVersion",
+  NotModified: "NotModified",
+  ObjectLockConfigurationNotFoundError: "ObjectLockConfigurationNotFoundError",
+  PreconditionFailed: "PreconditionFailed",
+  QuotaExceeded: "QuotaExceeded",
+  ServiceUnavailable: "ServiceUnavailable",
+  // The store itself is behind: that is the server's matter, not the tenant's.
+  SlowDown: "ServiceUnavailable",
+  TooManyBuckets: "TooManyBuckets",
+  TooManyParts: "InvalidRequest",
+};
+
+/** Any thrown value as the error that is answered; what nobody expected is InternalError and tells nothing. */
+export function toS3Error(error: unknown): S3Error {
+  if (error instanceof S3Error) return error;
+  if (!(error instanceof StoreError)) return new S3Error("InternalError", { cause: error });
+  const { details } = error;
+  const headers: Header[] = [];
+  const elements: [string, string][] = [];
+  if (details.bucket !== undefined) elements.push(["BucketName", details.bucket]);
+  if (details.key !== undefined) elements.push(["Key", details.key]);
+  if (details.versionId !== undefined && error.code === "NoSuchVersion")
+    elements.push(["VersionId", details.versionId]);
+  if (details.condition !== undefined) elements.push(["Condition", details.condition]);
+  if (details.part !== undefined) elements.push(...describePart(details.part));
+  if (details.deleteMarker === true) headers.push(["x-amz-delete-marker", "true"]);
+  if (details.versionId !== undefined && namesVersion(error))
+    headers.push(["x-amz-version-id", details.versionId]);
+  if (details.modifiedMs !== undefined) {
+    headers.push(["Last-Modified", new Date(details.modifiedMs).toUTCString()]);
+  }
+  if (error.code === "NotModified" && details.etag !== undefined)
+    headers.push(["ETag", `"${details.etag}"`]);
+  if (error.code === "MethodNotAllowed") headers.push(["Allow", "DELETE"]);
+  if (error.code === "ServiceUnavailable" || error.code === "SlowDown")
+    headers.push(["Retry-After", "1"]);
+  if (error.code === "InvalidRange" && details.sizeBytes !== undefined) {
+    headers.push(["Content-Range", `bytes */${details.sizeBytes}`]);
+    elements.push(["ActualObjectSize", String(details.sizeBytes)]);
+  }
+  return new S3Error(STORE_CODES[error.code], {
+    message: error.message,
+    headers,
+    elements,
+    cause: error,
+  });
+}
+
+function describePart(part: NonNullable<StoreErrorDetails["part"]>): [string, string][] {
+  const named: [string, string][] = [
+    ["PartNumber", String(part.number)],
+    ["ETag", part.etag],
+  ];
+  if (part.sizeBytes !== undefined) named.unshift(["ProposedSize", String(part.sizeBytes)]);
+  if (part.bytesMin !== undefined) named.push(["MinSizeAllowed", String(part.bytesMin)]);
+  return named;
+}
+
+// Where a condition failed, `null` is the version of a bucket that knows none, for all that can be told here.
+function namesVersion({ code, details }: StoreError): boolean {
+  return (
+    code !== "NoSuchVersion" && (details.versionId !== "null" || details.deleteMarker === true)
+  );
+}
+
+/**
+ * The answer of an error: a document, but for 304. HEAD loses it when it is sent. A configuration that is missing names
+ * its bucket.
+ */
+export function answerError(
+  error: S3Error,
+  resource: string,
+  requestId: string,
+  bucketName = "",
+): S3Answer {
+  if (error.code === "NotModified") return { status: 304, headers: error.headers };
+  const named = error.elements.map(([name, value]) => tag(name, value)).join("");
+  const isNamed = bucketName === "" || error.elements.some(([name]) => name === "BucketName");
+  const elements = isNamed ? named : tag("BucketName", bucketName) + named;
+  const inner =
+    tag("Code", error.code) +
+    tag("Message", error.message) +
+    elements +
+    tag("Resource", resource) +
+    tag("RequestId", requestId) +
+    tag("HostId", HOST_ID);
+  return {
+    status: error.status,
+    headers: [XML_TYPE, ...error.headers],
+    body: XML_DECLARATION + wrap("Error", inner),
+  };
+}
+
+/** Python's HTTP clients take a hundred lines; the engine adds a few. */
+const LINES_MAX = 92;
+
+/**
+ * The fields of an answer with those that all have. Every x-amz- name is answered under its x-store- name as well; where
+ * that made more lines than clients take, metadata stands under the names alone that they know.
+ */
+export function completeHeaders(
+  requestId: string,
+  ...sections: readonly (readonly Header[] | undefined)[]
+): Header[] {
+  const headers: Header[] = [
+    SERVER,
+    ["x-amz-request-id", requestId],
+    ["x-store-request-id", requestId],
+    AMZ_HOST,
+    STORE_HOST,
+  ];
+  const given = sections.reduce((count, section) => count + (section?.length ?? 0), 0);
+  const isLong = headers.length + 2 * given > LINES_MAX;
+  for (const section of sections) {
+    for (const header of section ?? []) {
+      headers.push(header);
+      if (isLong && header[0].startsWith("x-amz-meta-")) continue;
+      const alias = toStoreName(header[0]);
+      if (alias !== undefined) headers.push([alias, header[1]]);
+    }
+  }
+  return headers;
+}

@@ -1,0 +1,286 @@
+// Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
+import { actionTable } from "./action.ts";
+import type { AccessQuestion } from "../access/authorizer.ts";
+import { StoreError } from "../store.ts";
+import type { Bucket } from "../store.ts";
+import { parseCopySource } from "./wire/copy-source.ts";
+import { S3Error } from "../model/s3-error.ts";
+import type { OperationName } from "./wire/operation.ts";
+import type { OperationContext } from "./context.ts";
+import { readVersionId } from "./context.ts";
+import { readTagging } from "./tagging-document.ts";
+
+/** What a permission is for. */
+interface Subject {
+  bucket: Bucket | undefined;
+  bucketName: string;
+  /** "" on bucket level. */
+  key: string;
+  versionId?: string | undefined;
+}
+
+/** Something other than the operation itself that a request needs a permission for. */
+export interface ExtraQuestion extends Subject {
+  action: string;
+  /** The permission of an ACL that is enough as well. */
+  acl?: AccessQuestion["acl"];
+}
+
+/** Values of condition keys that a request's body brings, for operations that ask when they have read it. */
+export type BodyValues = ReadonlyMap<string, readonly string[]>;
+
+/** Operations that tell who may list a bucket that an object is not there, though they may not read it. */
+const TELLING_MISSING: ReadonlySet<OperationName> = new Set([
+  "GetObject",
+  "HeadObject",
+  "GetObjectAttributes",
+]);
+
+/** Throws AccessDenied unless the caller may carry the operation out. */
+export async function authorize(context: OperationContext, body?: BodyValues): Promise<void> {
+  const { caller, bucket } = context;
+  // What most requests are: nothing of the following can matter.
+  if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
+  const rule = actionTable[context.name];
+  const versionId = readVersionId(context.query);
+  const { bucketName, key } = context;
+  const subject: Subject = { bucket, bucketName, key, versionId };
+  const values = await readConditionValues(context, subject);
+  for (const [name, value] of body ?? []) values.set(name, [...value]);
+  for (const { action, versionAction } of rule.also === undefined ? [rule] : [rule, rule.also]) {
+    const named = versionId === undefined ? action : (versionAction ?? action);
+    await requireAction(context, subject, {
+      caller,
+      action: named,
+      bucket,
+      bucketName,
+      key,
+      values,
+    });
+  }
+}
+
+async function requireAction(
+  context: OperationContext,
+  subject: Subject,
+  question: AccessQuestion,
+): Promise<void> {
+  const { authorizer } = context.api;
+  const [of, permission] = actionTable[context.name].acl ?? [];
+  if (of === "bucket") question.acl = { of, permission: permission! };
+  const answer = authorizer.decide(question);
+  if (answer === "allow") return;
+  if (of === "object" && answer === "none" && subject.bucket !== undefined) {
+    const found = await findObject(context, subject);
+    if (!(found instanceof StoreError)) {
+      question.acl = { of, permission: permission!, objectAcl: found.acl };
+      if (authorizer.isAllowed(question)) return;
+    } else if (found.code === "NoSuchKey" && TELLING_MISSING.has(context.name)) {
+      if (await mayListBucket(context)) throw found;
+    }
+  }
+  throw new S3Error("AccessDenied");
+}
+
+/** What is thrown for an error of looking an object up: who may not list its bucket does not learn which keys are missing. */
+export async function hideMissing(context: OperationContext, error: unknown): Promise<unknown> {
+  if (!(error instanceof StoreError) || error.code !== "NoSuchKey") return error;
+  const mayList = await mayListBucket(context, error.details.bucket);
+  return mayList ? error : new S3Error("AccessDenied");
+}
+
+function mayListBucket(
+  context: OperationContext,
+  bucketName: string = context.bucketName,
+): Promise<boolean> {
+  const bucket = context.api.store.findBucket(bucketName);
+  const acl = { of: "bucket", permission: "READ" } as const;
+  return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });
+}
+
+/** Whether the caller has another permission as well. */
+export async function isPermitted(
+  context: OperationContext,
+  extra: ExtraQuestion,
+): Promise<boolean> {
+  const { caller, api } = context;
+  if (caller.kind === "root" && extra.bucket?.settings.policy === undefined) return true;
+  const { versionId: _, ...question } = extra;
+  const values = await readConditionValues(context, extra);
+  return api.authorizer.isAllowed({ caller, ...question, values });
+}
+
+/** Throws AccessDenied unless the caller may read an object that the request names beside its own: by policy or by ACL. */
+export async function requireSourceRead(
+  context: OperationContext,
+  source: ExtraQuestion & { bucket: Bucket },
+): Promise<void> {
+  const { caller, api } = context;
+  if (caller.kind === "root" && source.bucket.settings.policy === undefined) return;
+  const { versionId: _, ...question } = source;
+  const values = await readConditionValues(context, source);
+  const asked: AccessQuestion = { caller, ...question, values };
+  const answer = api.authorizer.decide(asked);
+  if (answer === "allow") return;
+  const found = answer === "none" ? await findObject(context, source) : undefined;
+  if (found !== undefined && !(found instanceof StoreError)) {
+    asked.acl = { of: "object", permission: "READ", objectAcl: found.acl };
+    if (api.authorizer.isAllowed(asked)) return;
+  }
+  throw new S3Error("AccessDenied");
+}
+
+/** As `isPermitted`; throws AccessDenied. */
+export async function requirePermission(
+  context: OperationContext,
+  extra: ExtraQuestion,
+): Promise<void> {
+  if (!(await isPermitted(context, extra))) throw new S3Error("AccessDenied");
+}
+
+// The object, or why there is none.
+async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
+  try {
+    return await api.store.describeObject({
+      bucket: bucketName,
+      key,
+      ...(versionId === undefined ? {} : { versionId }),
+    });
+  } catch (error) {
+    if (error instanceof StoreError) return error;
+    throw error;
+  }
+}
+
+/** The condition keys of a request, in lower case; none where nobody looks at them. */
+async function readConditionValues(
+  context: OperationContext,
+  subject: Subject,
+): Promise<Map<string, string[]>> {
+  const { api, request, caller, fields, query, signature } = context;
+  const values = new Map<string, string[]>();
+  if (!api.authorizer.usesValues(caller, subject.bucket)) return values;
+  const set = (name: string, value: string | undefined): void => {
+    if (value !== undefined) values.set(name, [value]);
+  };
+  const nowMs = api.clock.now();
+  set("aws:sourceip", request.clientAddress);
+  set("aws:securetransport", String(request.secure));
+  set("aws:currenttime", new Date(nowMs).toISOString());
+  set("aws:epochtime", String(Math.floor(nowMs / 1000)));
+  set("aws:useragent", fields.get("user-agent"));
+  set("aws:referer", fields.get("referer"));
+  set("aws:principaltype", PRINCIPAL_TYPES[caller.kind]);
+  set("aws:principalisawsservice", "false");
+  set("aws:viaawsservice", "false");
+  const { accountId } = api.authorizer.account;
+  set("aws:resourceaccount", accountId);
+  set("s3:resourceaccount", accountId);
+  set("aws:requestedregion", subject.bucket?.region ?? api.region);
+  if (caller.kind !== "anonymous") {
+    const name = caller.kind === "root" ? "root" : `user/${caller.name}`;
+    set("aws:principalaccount", accountId);
+    set("aws:principalarn", `arn:aws:iam::${accountId}:${name}`);
+  }
+  if (caller.kind === "user") {
+    set("aws:username", caller.name);
+    set("aws:userid", caller.name);
+  }
+  set("s3:authtype", signature?.type);
+  set("s3:signatureversion", signature?.version);
+  const signedAtMs = signature?.signedAtMs;
+  if (signedAtMs !== undefined) set("s3:signatureage", String(Math.max(0, nowMs - signedAtMs)));
+  for (const name of ["prefix", "delimiter", "max-keys"]) set(`s3:${name}`, query.get(name));
+  set("s3:versionid", subject.versionId);
+  for (const name of CONDITION_FIELDS) set(`s3:${name}`, fields.get(name));
+  const lock = {
+    mode: fields.get("x-amz-object-lock-mode"),
+    until: fields.get("x-amz-object-lock-retain-until-date"),
+    legalHold: fields.get("x-amz-object-lock-legal-hold"),
+  };
+  for (const [name, value] of toLockValues(lock, nowMs)) values.set(name, value);
+  set("s3:x-amz-copy-source", toPlainSource(fields.get("x-amz-copy-source")));
+  const tagging = fields.get("x-amz-tagging");
+  if (tagging !== undefined) {
+    for (const [name, value] of toTagValues(readTagging(tagging))) values.set(name, value);
+  }
+  await addExistingTags(context, subject, values);
+  return values;
+}
+
+/** What conditions see of tags that a request brings. */
+export function toTagValues(tags: Readonly<Record<string, string>>): Map<string, string[]> {
+  const values = new Map([["s3:requestobjecttagkeys", Object.keys(tags)]]);
+  for (const [name, value] of Object.entries(tags))
+    values.set(`s3:requestobjecttag/${name}`, [value]);
+  return values;
+}
+
+/** What conditions see of a retention and a legal hold that a request brings; times are in ISO 8601. */
+export function toLockValues(
+  lock: {
+    mode?: string | undefined;
+    until?: string | undefined;
+    legalHold?: string | undefined;
+  },
+  nowMs: number,
+): Map<string, string[]> {
+  const values = new Map<string, string[]>();
+  if (lock.mode !== undefined) values.set("s3:object-lock-mode", [lock.mode]);
+  if (lock.legalHold !== undefined) values.set("s3:object-lock-legal-hold", [lock.legalHold]);
+  if (lock.until !== undefined) {
+    const days = Math.ceil((Date.parse(lock.until) - nowMs) / DAY_MS);
+    values.set("s3:object-lock-retain-until-date", [lock.until]);
+    values.set("s3:object-lock-remaining-retention-days", [String(days)]);
+  }
+  return values;
+}
+
+const DAY_MS = 86_400_000;
+const PRINCIPAL_TYPES = { anonymous: "Anonymous", root: "Account", user: "User" } as const;
+
+/** Fields that are condition keys under their own name. */
+const CONDITION_FIELDS = [
+  "if-match",
+  "if-none-match",
+  "x-amz-acl",
+  "x-amz-content-sha256",
+  "x-amz-grant-full-control",
+  "x-amz-grant-read",
+  "x-amz-grant-read-acp",
+  "x-amz-grant-write",
+  "x-amz-grant-write-acp",
+  "x-amz-metadata-directive",
+  "x-amz-object-ownership",
+  "x-amz-server-side-encryption",
+  "x-amz-server-side-encryption-aws-kms-key-id",
+  "x-amz-server-side-encryption-customer-algorithm",
+  "x-amz-storage-class",
+  "x-amz-website-redirect-location",
+];
+
+// Policies name a source as bucket/key, however the field spells it.
+function toPlainSource(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  const source = parseCopySource(text);
+  return source === undefined ? undefined : `${source.bucketName}/${source.key}`;
+}
+
+async function addExistingTags(
+  context: OperationContext,
+  subject: Subject,
+  values: Map<string, string[]>,
+): Promise<void> {
+  const { caller, api } = context;
+  const { bucket, key } = subject;
+  if (key === "" || bucket === undefined) return;
+  const isAsked =
+    api.authorizer.getBucketPolicy(bucket)?.usesExistingTags === true ||
+    (caller.kind === "user" && caller.policies.some((policy) => policy.usesExistingTags));
+  if (!isAsked) return;
+  const found = await findObject(context, subject);
+  if (found instanceof StoreError) return;
+  for (const [name, value] of Object.entries(found.tags)) {
+    values.set(`s3:existingobjecttag/${name}`, [value]);
+  }
+}

@@ -1,0 +1,180 @@
+// Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
+import { StoreError } from "../../store.ts";
+import type { BucketSettingDocuments, CreateBucketRequest } from "../../store.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import {
+  XML_DECLARATION,
+  XML_NAMESPACE,
+  escapeXml,
+  parseXml,
+  tag,
+  wrap,
+  xmlDocument,
+} from "../wire/xml.ts";
+import { isOwnersAlone } from "../../access/acl.ts";
+import { readAclFields } from "../acl-document.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket, getOwner } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { authorize, requirePermission } from "../authorization.ts";
+import { formatToken, parseToken } from "../listing.ts";
+import { readInteger } from "../object/conditions.ts";
+import { receiveDocument } from "../payload.ts";
+import { BUCKET_TAGS_MAX, readTags } from "../tagging-document.ts";
+import { checkOwnership } from "./ownership.ts";
+
+const DEFAULT_REGION = "us-east-1";
+const BUCKETS_PAGE_MAX = 10_000;
+const CONFIGURATION_BYTES_MAX = 65_536;
+/** Names that constraints may have in place of a region's. */
+const REGION_NAMES: Readonly<Record<string, string>> = { EU: "eu-west-1" };
+
+/** ListBuckets */
+export const listBuckets: OperationHandler = (context) => {
+  const { api, query } = context;
+  const prefix = query.get("prefix") ?? "";
+  const region = query.get("bucket-region");
+  const token = query.get("continuation-token") ?? "";
+  const after = token === "" ? "" : parseToken(token).value;
+  const max =
+    readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
+  const found = api.store
+    .listBuckets()
+    .filter(
+      (bucket) =>
+        bucket.name.startsWith(prefix) &&
+        bucket.name > after &&
+        (region === undefined || bucket.region === region),
+    );
+  const page = found.slice(0, max);
+  const rows = page.map((bucket) =>
+    wrap(
+      "Bucket",
+      tag("Name", bucket.name) +
+        tag("CreationDate", new Date(bucket.createdMs).toISOString()) +
+        tag("BucketRegion", bucket.region),
+    ),
+  );
+  const owner = getOwner(api);
+  const inner =
+    wrap("Owner", tag("ID", owner.id) + tag("DisplayName", owner.displayName)) +
+    wrap("Buckets", rows.join("")) +
+    (found.length > page.length
+      ? tag("ContinuationToken", formatToken({ value: page.at(-1)!.name, isPrefix: false }))
+      : "") +
+    (prefix === "" ? "" : tag("Prefix", prefix));
+  return answerXml(xmlDocument("ListAllMyBucketsResult", inner));
+};
+
+/** CreateBucket: policies may look at the region, so the authorizer is asked when it has been read. */
+export const createBucket: OperationHandler = async (context) => {
+  const { api, fields, bucketName } = context;
+  const owner = getOwner(api);
+  const bytesMax = CONFIGURATION_BYTES_MAX;
+  const body = await receiveDocument(context, { bytesMax });
+  const { constraint, region, tags } = readConfiguration(body, api.region);
+  const isNamed = constraint !== "";
+  await authorize(context, new Map(isNamed ? [["s3:locationconstraint", [constraint]]] : []));
+  const settings: Partial<BucketSettingDocuments> = {};
+  if (tags !== undefined) {
+    await requireAlso(context, "s3:PutBucketTagging");
+    settings.tagging = tags;
+  }
+  const ownership = fields.get("x-amz-object-ownership");
+  if (ownership !== undefined) {
+    await requireAlso(context, "s3:PutBucketOwnershipControls");
+    settings.ownership = { objectOwnership: checkOwnership(ownership) };
+  }
+  const acl = readAclFields(fields, undefined, api);
+  if (acl !== undefined && ownership === "BucketOwnerEnforced" && !isOwnersAlone(acl, owner)) {
+    throw new S3Error("InvalidBucketAclWithObjectOwnership");
+  }
+  if (acl !== undefined) await requireAlso(context, "s3:PutBucketAcl");
+  if (acl !== undefined) settings.acl = { grants: acl.grants.map((grant) => ({ ...grant })) };
+  const objectLockEnabled = readLockField(fields.get("x-amz-bucket-object-lock-enabled"));
+  if (objectLockEnabled) {
+    await requireAlso(context, "s3:PutBucketObjectLockConfiguration");
+    await requireAlso(context, "s3:PutBucketVersioning");
+  }
+  const request: CreateBucketRequest = {
+    bucket: bucketName,
+    owner,
+    region,
+    settings,
+    objectLockEnabled,
+  };
+  try {
+    await api.store.createBucket(request);
+  } catch (error) {
+    const asksMore = Object.keys(settings).length > 0 || objectLockEnabled;
+    if (asksMore || !isOwnInDefaultRegion(context, error, region)) throw error;
+  }
+  return answerEmpty(200, [["Location", `/${bucketName}`]]);
+};
+
+// As in S3, making one's own bucket again succeeds in us-east-1, and only there. What it would not be given is refused.
+function isOwnInDefaultRegion(
+  { api, bucketName }: OperationContext,
+  error: unknown,
+  region: string,
+) {
+  if (!(error instanceof StoreError) || error.code !== "BucketAlreadyOwnedByYou") return false;
+  return region === DEFAULT_REGION && api.store.findBucket(bucketName)?.region === DEFAULT_REGION;
+}
+
+// Who means to lock must not get a bucket without.
+function readLockField(text: string | undefined): boolean {
+  const value = text?.toLowerCase() ?? "false";
+  if (value === "true" || value === "false") return value === "true";
+  throw new S3Error("InvalidArgument", {
+    message: "x-amz-bucket-object-lock-enabled is neither true nor false",
+    elements: [
+      ["ArgumentName", "x-amz-bucket-object-lock-enabled"],
+      ["ArgumentValue", value.slice(0, 64)],
+    ],
+  });
+}
+
+// What else a new bucket is given needs the permission to give it.
+function requireAlso(context: OperationContext, action: string): Promise<void> {
+  const { bucketName } = context;
+  return requirePermission(context, { action, bucket: undefined, bucketName, key: "" });
+}
+
+function readConfiguration(
+  body: Buffer,
+  region: string,
+): { constraint: string; region: string; tags?: Record<string, string> } {
+  if (body.length === 0) return { constraint: "", region };
+  const root = parseXml(body, "CreateBucketConfiguration");
+  if (root.find("Bucket") !== undefined || root.find("Location") !== undefined)
+    throw new S3Error("NotImplemented", "Directory buckets are not implemented.");
+  root.allow("LocationConstraint", "Tags");
+  const constraint = root.findText("LocationConstraint") ?? "";
+  if (!/^(?:[a-z0-9-]{1,64})?$/i.test(constraint)) throw new S3Error("InvalidLocationConstraint");
+  const tags = root.find("Tags");
+  return {
+    constraint,
+    region: REGION_NAMES[constraint] ?? (constraint === "" ? region : constraint),
+    ...(tags === undefined ? {} : { tags: readTags(tags, BUCKET_TAGS_MAX) }),
+  };
+}
+
+/** DeleteBucket */
+export const deleteBucket: OperationHandler = async (context) => {
+  await context.api.store.deleteBucket(context.bucketName);
+  return answerEmpty();
+};
+
+/** HeadBucket */
+export const headBucket: OperationHandler = () =>
+  answerEmpty(200, [["x-amz-access-point-alias", "false"]]);
+
+/** GetBucketLocation */
+export const getBucketLocation: OperationHandler = (context) => {
+  const { region } = getBucket(context);
+  const text = region === DEFAULT_REGION ? "" : escapeXml(region);
+  return answerXml(
+    `${XML_DECLARATION}<LocationConstraint xmlns="${XML_NAMESPACE}">${text}</LocationConstraint>`,
+  );
+};

@@ -1,0 +1,76 @@
+// Object lock of buckets.
+import type { ObjectLockConfiguration } from "../../store.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+const DAYS_MAX = 36_500;
+const YEARS_MAX = 100;
+
+/** GetObjectLockConfiguration */
+export const getObjectLockConfiguration: OperationHandler = (context) => {
+  const bucket = getBucket(context);
+  if (!bucket.objectLockEnabled) throw new S3Error("ObjectLockConfigurationNotFoundError");
+  const retention = bucket.settings.objectLock?.defaultRetention;
+  const period =
+    retention === undefined
+      ? ""
+      : "days" in retention
+        ? tag("Days", retention.days)
+        : tag("Years", retention.years);
+  const rule =
+    retention === undefined
+      ? ""
+      : wrap("Rule", wrap("DefaultRetention", tag("Mode", retention.mode) + period));
+  return answerXml(
+    xmlDocument("ObjectLockConfiguration", tag("ObjectLockEnabled", "Enabled") + rule),
+  );
+};
+
+/** PutObjectLockConfiguration */
+export const putObjectLockConfiguration: OperationHandler = async (context) => {
+  const root = parseXml(await receiveDocument(context), "ObjectLockConfiguration");
+  root.allow("ObjectLockEnabled", "Rule");
+  if (root.getText("ObjectLockEnabled") !== "Enabled") throw new S3Error("MalformedXML");
+  const bucket = getBucket(context);
+  if (bucket.versioning !== "Enabled") {
+    throw new S3Error(
+      "InvalidBucketState",
+      "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
+    );
+  }
+  const rule = root.find("Rule");
+  const document: ObjectLockConfiguration = {};
+  if (rule !== undefined) {
+    rule.allow("DefaultRetention");
+    const retention = rule.find("DefaultRetention");
+    if (retention === undefined) throw new S3Error("MalformedXML");
+    document.defaultRetention = readRetention(retention);
+  }
+  await context.api.store.setBucketSetting(context.bucketName, "objectLock", document);
+  return answerEmpty(200);
+};
+
+function readRetention(item: XmlElement): NonNullable<ObjectLockConfiguration["defaultRetention"]> {
+  item.allow("Mode", "Days", "Years");
+  const mode = item.getText("Mode");
+  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  const days = item.findText("Days");
+  const years = item.findText("Years");
+  if ((days === undefined) === (years === undefined)) throw new S3Error("MalformedXML");
+  const text = (days ?? years)!.trim();
+  const value = /^[+-]?\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
+  const max = days === undefined ? YEARS_MAX : DAYS_MAX;
+  if (!Number.isInteger(value) || value < 1) {
+    throw new S3Error(
+      "InvalidArgument",
+      "Default retention period must be a positive integer value.",
+    );
+  }
+  if (value > max) throw new S3Error("InvalidArgument", "Default retention period is too large.");
+  return days === undefined ? { mode, years: value } : { mode, days: value };
+}

@@ -1,0 +1,104 @@
+// Configurations that are not offered: read as S3 answers where nothing was put, and put where nothing changes by it.
+import { S3Error } from "../../model/s3-error.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+/** GetBucketReplication */
+export const getBucketReplication: OperationHandler = () => {
+  throw new S3Error("ReplicationConfigurationNotFoundError");
+};
+
+/** PutBucketReplication */
+export const putBucketReplication: OperationHandler = () => {
+  throw new S3Error("NotImplemented", "Replication is not implemented.");
+};
+
+/** DeleteBucketReplication */
+export const deleteBucketReplication: OperationHandler = () => answerEmpty();
+
+/** GetBucketLogging */
+export const getBucketLogging: OperationHandler = () =>
+  answerXml(xmlDocument("BucketLoggingStatus", ""));
+
+/** PutBucketLogging; logging can be switched off alone. */
+export const putBucketLogging: OperationHandler = async (context) => {
+  const body = await receiveDocument(context);
+  const root = parseXml(body, "BucketLoggingStatus");
+  root.allow("LoggingEnabled");
+  if (root.find("LoggingEnabled") !== undefined) {
+    throw new S3Error("NotImplemented", "Logging to buckets is not implemented.");
+  }
+  return answerEmpty(200);
+};
+
+/** GetBucketRequestPayment */
+export const getBucketRequestPayment: OperationHandler = () =>
+  answerXml(xmlDocument("RequestPaymentConfiguration", tag("Payer", "BucketOwner")));
+
+/** PutBucketRequestPayment; the owner pays. */
+export const putBucketRequestPayment: OperationHandler = async (context) => {
+  const body = await receiveDocument(context);
+  const payer = parseXml(body, "RequestPaymentConfiguration").getText("Payer");
+  if (payer === "BucketOwner") return answerEmpty(200);
+  if (payer !== "Requester") throw malformedXml("Payer is neither BucketOwner nor Requester");
+  throw new S3Error("NotImplemented", "Payment by who asks is not implemented.");
+};
+
+/** GetBucketAccelerateConfiguration */
+export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
+  const kept = getBucket(context).settings.accelerate as { status: string } | undefined;
+  return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));
+};
+
+/** PutBucketAccelerateConfiguration; acceleration can be switched off alone. */
+export const putBucketAccelerateConfiguration: OperationHandler = async (context) => {
+  const body = await receiveDocument(context);
+  const status = parseXml(body, "AccelerateConfiguration").getText("Status");
+  if (status === "Suspended") {
+    await context.api.store.setBucketSetting(context.bucketName, "accelerate", { status });
+    return answerEmpty(200);
+  }
+  if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");
+  throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
+};
+
+/** What a bucket may have several of, by their ids, and has none of here. */
+interface NamedConfigurations {
+  /** One by its id, all without. */
+  readonly get: OperationHandler;
+  readonly put: OperationHandler;
+  readonly delete: OperationHandler;
+}
+
+/** GetBucketAnalyticsConfiguration and its like. */
+export const analytics = createNamed("ListBucketAnalyticsConfigurationResult", "Analytics");
+/** GetBucketIntelligentTieringConfiguration and its like. */
+export const intelligentTiering = createNamed(
+  "ListBucketIntelligentTieringConfigurationsOutput",
+  "Intelligent tiering",
+);
+/** GetBucketInventoryConfiguration and its like. */
+export const inventory = createNamed("ListInventoryConfigurationsResult", "Inventory");
+/** GetBucketMetricsConfiguration and its like. */
+export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
+
+function createNamed(listRoot: string, what: string): NamedConfigurations {
+  const refuseId = ({ query }: OperationContext): never => {
+    if ((query.get("id") ?? "") === "")
+      throw new S3Error("InvalidArgument", "Missing required query parameter: id");
+    throw new S3Error("NoSuchConfiguration");
+  };
+  return {
+    get: (context) =>
+      context.query.has("id")
+        ? refuseId(context)
+        : answerXml(xmlDocument(listRoot, tag("IsTruncated", false))),
+    put: () => {
+      throw new S3Error("NotImplemented", `${what}: not implemented.`);
+    },
+    delete: refuseId,
+  };
+}

@@ -1,0 +1,31 @@
+// GetBucketVersioning and PutBucketVersioning
+import { S3Error } from "../../model/s3-error.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+/** GetBucketVersioning; without a Status until versioning was configured for the first time. */
+export const getBucketVersioning: OperationHandler = (context) => {
+  const { versioning } = getBucket(context);
+  const status = versioning === "Unset" ? undefined : versioning;
+  return answerXml(xmlDocument("VersioningConfiguration", tag("Status", status)));
+};
+
+/** PutBucketVersioning */
+export const putBucketVersioning: OperationHandler = async (context) => {
+  const root = parseXml(await receiveDocument(context), "VersioningConfiguration");
+  root.allow("Status", "MfaDelete");
+  const status = root.findText("Status");
+  const mfaDelete = root.findText("MfaDelete") ?? "Disabled";
+  if (mfaDelete === "Enabled") {
+    throw new S3Error("NotImplemented", "MFA delete is not implemented.");
+  }
+  if (mfaDelete !== "Disabled") throw malformedXml("MfaDelete is neither Enabled nor Disabled");
+  if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
+  if (status !== "Enabled" && status !== "Suspended")
+    throw malformedXml("Status is neither Enabled nor Suspended");
+  await context.api.store.setBucketVersioning(context.bucketName, status);
+  return answerEmpty(200);
+};

@@ -1,0 +1,183 @@
+// Website configurations.
+import { S3Error } from "../../model/s3-error.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { getBucket } from "../context.ts";
+import type { OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+
+const ROUTING_RULES_MAX = 50;
+
+/** Where a request is sent instead. */
+export type WebsiteRedirect = {
+  readonly host?: string;
+  readonly protocol?: string;
+  readonly status?: number;
+  readonly prefixWith?: string;
+  readonly keyWith?: string;
+};
+
+/** What is kept of a website configuration. */
+export type WebsiteConfiguration = {
+  readonly indexSuffix?: string;
+  readonly errorKey?: string;
+  readonly redirectAll?: { readonly host: string; readonly protocol?: string };
+  readonly rules: readonly {
+    readonly prefix?: string;
+    readonly errorStatus?: number;
+    readonly redirect: WebsiteRedirect;
+  }[];
+};
+
+/** GetBucketWebsite */
+export const getBucketWebsite: OperationHandler = (context) => {
+  const website = getBucket(context).settings.website as WebsiteConfiguration | undefined;
+  if (website === undefined) throw new S3Error("NoSuchWebsiteConfiguration");
+  const { redirectAll, indexSuffix, errorKey } = website;
+  const inner =
+    (redirectAll === undefined
+      ? ""
+      : wrap(
+          "RedirectAllRequestsTo",
+          tag("HostName", redirectAll.host) + tag("Protocol", redirectAll.protocol),
+        )) +
+    (indexSuffix === undefined ? "" : wrap("IndexDocument", tag("Suffix", indexSuffix))) +
+    (errorKey === undefined ? "" : wrap("ErrorDocument", tag("Key", errorKey))) +
+    (website.rules.length === 0
+      ? ""
+      : wrap("RoutingRules", website.rules.map(formatRule).join("")));
+  return answerXml(xmlDocument("WebsiteConfiguration", inner));
+};
+
+/** PutBucketWebsite */
+export const putBucketWebsite: OperationHandler = async (context) => {
+  const root = parseXml(await receiveDocument(context), "WebsiteConfiguration");
+  root.allow("RedirectAllRequestsTo", "IndexDocument", "ErrorDocument", "RoutingRules");
+  const all = root.find("RedirectAllRequestsTo");
+  all?.allow("HostName", "Protocol");
+  const index = root.find("IndexDocument");
+  index?.allow("Suffix");
+  const suffix = index?.getText("Suffix");
+  if (all !== undefined && root.children.length > 1)
+    throw malformedXml("RedirectAllRequestsTo stands alone");
+  if (all === undefined && suffix === undefined)
+    throw new S3Error(
+      "InvalidArgument",
+      "A value for IndexDocument Suffix must be provided if RedirectAllRequestsTo is empty",
+    );
+  if (suffix !== undefined && (suffix === "" || suffix.includes("/"))) {
+    throw new S3Error("InvalidArgument", "The IndexDocument Suffix is not well formed");
+  }
+  const routing = root.find("RoutingRules");
+  routing?.allow("RoutingRule");
+  const rules = routing?.list("RoutingRule") ?? [];
+  if (rules.length > ROUTING_RULES_MAX)
+    throw new S3Error(
+      "InvalidRequest",
+      `${ROUTING_RULES_MAX} routing rules are the most there may be`,
+    );
+  const errorDocument = root.find("ErrorDocument");
+  errorDocument?.allow("Key");
+  const errorKey = errorDocument?.getText("Key");
+  if (errorKey === "") throw malformedXml("the Key of the ErrorDocument is empty");
+  const document: WebsiteConfiguration = {
+    ...(suffix === undefined ? {} : { indexSuffix: suffix }),
+    ...(errorKey === undefined ? {} : { errorKey }),
+    ...(all === undefined
+      ? {}
+      : { redirectAll: { host: readHost(all.getText("HostName")), ...readProtocol(all) } }),
+    rules: rules.map(readRule),
+  };
+  await context.api.store.setBucketSetting(context.bucketName, "website", document);
+  return answerEmpty(200);
+};
+
+/** DeleteBucketWebsite */
+export const deleteBucketWebsite: OperationHandler = async (context) => {
+  await context.api.store.deleteBucketSetting(context.bucketName, "website");
+  return answerEmpty();
+};
+
+function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
+  item.allow("Condition", "Redirect");
+  const condition = item.find("Condition");
+  const redirect = item.find("Redirect");
+  if (redirect === undefined) throw malformedXml("a RoutingRule has no Redirect");
+  redirect.allow(
+    "HostName",
+    "Protocol",
+    "HttpRedirectCode",
+    "ReplaceKeyPrefixWith",
+    "ReplaceKeyWith",
+  );
+  if (redirect.children.length === 0) throw malformedXml("a Redirect says nothing");
+  condition?.allow("KeyPrefixEquals", "HttpErrorCodeReturnedEquals");
+  if (condition?.children.length === 0) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Condition cannot be empty. To redirect all requests without a condition, the condition element shouldn't be present.",
+    );
+  }
+  const prefix = condition?.findText("KeyPrefixEquals");
+  const error = condition?.findText("HttpErrorCodeReturnedEquals");
+  if (error !== undefined && !/^[45]\d\d$/.test(error))
+    throw malformedXml("an HttpErrorCodeReturnedEquals is no error");
+  const [host, code, prefixWith, keyWith] = [
+    "HostName",
+    "HttpRedirectCode",
+    "ReplaceKeyPrefixWith",
+    "ReplaceKeyWith",
+  ].map((name) => redirect.findText(name));
+  if (code !== undefined && !/^30[1-8]$/.test(code))
+    throw malformedXml("an HttpRedirectCode is no redirect");
+  if (prefixWith !== undefined && keyWith !== undefined) {
+    throw new S3Error(
+      "InvalidRequest",
+      "You can only define ReplaceKeyPrefix or ReplaceKey but not both.",
+    );
+  }
+  return {
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(error === undefined ? {} : { errorStatus: Number(error) }),
+    redirect: {
+      ...(host === undefined ? {} : { host: readHost(host) }),
+      ...readProtocol(redirect),
+      ...(code === undefined ? {} : { status: Number(code) }),
+      ...(prefixWith === undefined ? {} : { prefixWith }),
+      ...(keyWith === undefined ? {} : { keyWith }),
+    },
+  };
+}
+
+function readHost(text: string): string {
+  if (!/^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/.test(text))
+    throw malformedXml("a HostName is not valid");
+  return text;
+}
+
+function readProtocol(item: XmlElement): { protocol?: string } {
+  const protocol = item.findText("Protocol");
+  if (protocol === undefined) return {};
+  if (protocol !== "http" && protocol !== "https")
+    throw malformedXml("a Protocol is neither http nor https");
+  return { protocol };
+}
+
+function formatRule(rule: WebsiteConfiguration["rules"][number]): string {
+  const { redirect } = rule;
+  const condition =
+    tag("KeyPrefixEquals", rule.prefix) + tag("HttpErrorCodeReturnedEquals", rule.errorStatus);
+  return wrap(
+    "RoutingRule",
+    (condition === "" ? "" : wrap("Condition", condition)) +
+      wrap(
+        "Redirect",
+        tag("HostName", redirect.host) +
+          tag("Protocol", redirect.protocol) +
+          tag("HttpRedirectCode", redirect.status) +
+          tag("ReplaceKeyPrefixWith", redirect.prefixWith) +
+          tag("ReplaceKeyWith", redirect.keyWith),
+      ),
+  );
+}

@@ -1,0 +1,116 @@
+// What operations are given: the parts of the service, and one request with who sent it.
+import type { AddressPolicy } from "@platform/kernel/egress";
+import type { Logger } from "@platform/kernel/log";
+import type { AddressSet } from "@platform/kernel/network";
+import type { Clock } from "@platform/kernel/time";
+import type { Authorizer, Caller } from "../access/authorizer.ts";
+import type { TenantBudgets } from "../access/budget.ts";
+import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
+import type { Actor, Bucket, Owner, Store } from "../store.ts";
+import { S3Error } from "../model/s3-error.ts";
+import type { RequestFields } from "./wire/fields.ts";
+import type { OperationName, RequestQuery } from "./wire/operation.ts";
+import type { S3Answer } from "./answer.ts";
+import type { RequestMemory } from "./request-memory.ts";
+import type { S3Request } from "./request.ts";
+
+/** Parts that live as long as the service. */
+export interface ObjectApi {
+  readonly store: Store;
+  readonly authorizer: Authorizer;
+  readonly verifier: SignatureVerifier<Caller>;
+  readonly budgets: TenantBudgets;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly region: string;
+  /** Buckets are names below it, too; lower case. */
+  readonly domain: string | undefined;
+  /** Names below it are web sites. */
+  readonly websiteDomain: string | undefined;
+  /** Where events may be sent to. */
+  readonly eventPolicy: AddressPolicy;
+  /** Whether there is a user of this name. */
+  readonly isUser: (name: string) => boolean;
+  /** Who is believed about whom it speaks for. */
+  readonly trustedProxies: AddressSet;
+  /** For documents and forms. */
+  readonly memory: RequestMemory;
+}
+
+/** One operation to carry out. */
+export interface OperationContext {
+  readonly api: ObjectApi;
+  readonly request: S3Request;
+  readonly name: OperationName;
+  readonly caller: Caller;
+  /** Whose budget and memory the request uses. */
+  readonly tenant: string;
+  /** Undefined for anonymous requests. */
+  readonly signature: SignatureKind | undefined;
+  readonly payload: PayloadMode;
+  readonly bucketName: string;
+  /** "" on bucket level. */
+  readonly key: string;
+  readonly fields: RequestFields;
+  readonly query: RequestQuery;
+  /** The bucket asked for; undefined for ListBuckets and CreateBucket. */
+  readonly bucket: Bucket | undefined;
+}
+
+/** Carries an operation out. What it throws becomes the error's answer. */
+export type OperationHandler = (context: OperationContext) => Promise<S3Answer> | S3Answer;
+
+/** The bucket of an operation on one; the pipeline has made sure that there is one. */
+export function getBucket(context: OperationContext): Bucket {
+  return context.bucket ?? context.api.store.headBucket(context.bucketName);
+}
+
+/** The owner of everything: the account. */
+export function getOwner(api: ObjectApi): Owner {
+  const { canonicalId, displayName } = api.authorizer.account;
+  return { id: canonicalId, displayName };
+}
+
+/** Who acts, for events. */
+export function getActor({ caller, request }: OperationContext): Actor {
+  const sourceIp = request.clientAddress;
+  const requestId = request.id;
+  switch (caller.kind) {
+    case "anonymous":
+      return { principalId: "Anonymous", sourceIp, requestId };
+    case "root":
+      return { principalId: "root", sourceIp, requestId };
+    case "user":
+      return { principalId: caller.name, sourceIp, requestId };
+    default:
+      return caller satisfies never;
+  }
+}
+
+/** What a version's id looks like: 24 random bytes, or `null`. */
+const VERSION_ID = /^(?:null|[A-Za-z0-9_-]{32})$/;
+
+/** Whether a text can be a version's id. */
+export function isVersionId(text: string): boolean {
+  return VERSION_ID.test(text);
+}
+
+/** The version that a request names; undefined for the live one. Throws InvalidArgument for what cannot be an id. */
+export function readVersionId(query: RequestQuery): string | undefined {
+  const versionId = query.get("versionId");
+  if (versionId !== undefined) requireVersionId(versionId);
+  return versionId;
+}
+
+/** Throws InvalidArgument for what cannot be a version's id; `name` is that of the parameter. */
+export function requireVersionId(versionId: string, name = "versionId"): void {
+  if (isVersionId(versionId)) return;
+  throw new S3Error("InvalidArgument", {
+    message:
+      versionId === "" ? "Version id cannot be the empty string" : "Invalid version id specified",
+    elements: [
+      ["ArgumentName", name],
+      ["ArgumentValue", versionId.slice(0, 128)],
+    ],
+  });
+}

@@ -1,0 +1,85 @@
+// Cross-origin requests: preflights, and the fields of other answers.
+import type { Bucket } from "../store.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { matchesWildcard } from "../access/wildcard.ts";
+import type { Header, S3Answer } from "./answer.ts";
+import type { CorsRule } from "./bucket/cors.ts";
+import type { S3Request } from "./request.ts";
+
+const VARY: Header = [
+  "Vary",
+  "Origin, Access-Control-Request-Headers, Access-Control-Request-Method",
+];
+
+/** The answer to OPTIONS; AccessForbidden where no rule fits. */
+export function answerPreflight(request: S3Request, bucket: Bucket | undefined): S3Answer {
+  const { fields } = request;
+  const origin = fields.get("origin");
+  const method = fields.get("access-control-request-method");
+  if (origin === undefined)
+    throw new S3Error("BadRequest", "Insufficient information. Origin request header needed.");
+  if (method === undefined)
+    throw new S3Error("BadRequest", "Invalid Access-Control-Request-Method: null");
+  const wanted = (fields.get("access-control-request-headers") ?? "")
+    .split(",")
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => name !== "");
+  const rule = findRule(bucket, origin, method, wanted);
+  if (rule === undefined) {
+    throw new S3Error("AccessForbidden", {
+      message:
+        "CORSResponse: This CORS request is not allowed. This is usually because the evaluation of Origin, request method / Access-Control-Request-Method or Access-Control-Request-Headers are not whitelisted by the resource's CORS spec.",
+      headers: [VARY],
+      elements: [["Method", method]],
+    });
+  }
+  const headers: Header[] = getRuleHeaders(rule, origin);
+  if (wanted.length > 0) headers.push(["Access-Control-Allow-Headers", wanted.join(", ")]);
+  if (rule.maxAgeSeconds !== null)
+    headers.push(["Access-Control-Max-Age", String(rule.maxAgeSeconds)]);
+  return { status: 200, headers };
+}
+
+/** The fields that let a page of another origin read an answer to what is no preflight; none where no rule fits or nobody asks. */
+export function getCrossOriginHeaders(request: S3Request, bucket: Bucket | undefined): Header[] {
+  if (bucket?.settings.cors === undefined || request.method === "OPTIONS") return [];
+  const origin = request.fields.get("origin");
+  if (origin === undefined) return [];
+  // As S3: what a client says of the method counts, if it says anything outside of a preflight.
+  const method = request.fields.get("access-control-request-method") ?? request.method;
+  const rule = findRule(bucket, origin, method, []);
+  return rule === undefined ? [] : getRuleHeaders(rule, origin);
+}
+
+function getRuleHeaders(rule: CorsRule, origin: string): Header[] {
+  const isAny = rule.origins.includes("*");
+  const headers: Header[] = [["Access-Control-Allow-Origin", isAny ? "*" : origin]];
+  if (!isAny) headers.push(["Access-Control-Allow-Credentials", "true"]);
+  headers.push(["Access-Control-Allow-Methods", rule.methods.join(", ")]);
+  if (rule.exposed.length > 0)
+    headers.push(["Access-Control-Expose-Headers", rule.exposed.join(", ")]);
+  headers.push(VARY);
+  return headers;
+}
+
+function findRule(
+  bucket: Bucket | undefined,
+  origin: string,
+  method: string,
+  wanted: readonly string[],
+): CorsRule | undefined {
+  const cors = bucket?.settings.cors as unknown as { rules: CorsRule[] } | undefined;
+  return cors?.rules.find(
+    (rule) =>
+      rule.methods.includes(method) &&
+      rule.origins.some((pattern) => matchesOne(pattern, origin)) &&
+      wanted.every((name) =>
+        rule.headers.some((pattern) => matchesOne(pattern.toLowerCase(), name)),
+      ),
+  );
+}
+
+// Only `*` is special here.
+function matchesOne(pattern: string, text: string): boolean {
+  return pattern.includes("?") ? pattern === text : matchesWildcard(pattern, text);
+}

@@ -1,0 +1,288 @@
+// The object API's requests from the engine to their answers.
+import type { Exchange, Handler } from "@platform/http1";
+import type { Span, Tracer } from "@platform/kernel/trace";
+import type { Caller } from "../access/authorizer.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { addPresignedFields } from "./wire/fields.ts";
+import { readAddress, readHostedBucket, resolveOperation } from "./wire/operation.ts";
+import type { OperationName } from "./wire/operation.ts";
+import { answerError, completeHeaders, toS3Error } from "./answer.ts";
+import type { Header, S3Answer } from "./answer.ts";
+import { authorize } from "./authorization.ts";
+import type { ObjectApi, OperationContext } from "./context.ts";
+import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
+import { operations } from "./operations.ts";
+import { ClientGone } from "./request-body.ts";
+import type { RequestIds } from "./request-ids.ts";
+import { isFailure, startRequestSpan } from "./request-log.ts";
+import { S3Request } from "./request.ts";
+import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
+
+/** What is known of a request when it has been answered. */
+export interface FinishedRequest {
+  request: S3Request;
+  span: Span;
+  /** `Website`, `Preflight`, `Probe`, or `Unknown` where it was refused before that was clear. */
+  operation: OperationName | "Website" | "Preflight" | "Probe" | "Unknown";
+  bucketName: string;
+  key: string;
+  caller: Caller | undefined;
+  status: number;
+  errorCode: string | undefined;
+}
+
+/** What the server is made of. */
+export interface ObjectServerOptions {
+  api: ObjectApi;
+  ids: RequestIds;
+  tracer: Tracer;
+  /** Answers the probes `/healthz` and `/readyz`; undefined for other paths. */
+  answerProbe: (path: string) => S3Answer | Promise<S3Answer> | undefined;
+  onStarted: () => void;
+  onFinished: (finished: FinishedRequest) => void;
+}
+
+const ANONYMOUS: Caller = { kind: "anonymous" };
+/** Operations whose answers tell the bucket's region, refusals too: SDKs look for it without a signature. */
+const TELLING_REGION: ReadonlySet<FinishedRequest["operation"]> = new Set([
+  "HeadBucket",
+  "ListObjects",
+  "ListObjectsV2",
+] as const);
+/** Operations on what need not be there. */
+const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
+/** Operations whose bodies say who sends them, or what policies look at: they ask the authorizer themselves. */
+const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
+  "CreateBucket",
+  "PostObject",
+  "DeleteObjects",
+  "PutObjectLegalHold",
+  "PutObjectRetention",
+  "PutObjectTagging",
+]);
+
+/** Makes the engine's handler for the object API. */
+export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
+  return (exchange) => {
+    options.onStarted();
+    void serve(options, exchange, options.ids.next());
+  };
+}
+
+async function serve(options: ObjectServerOptions, exchange: Exchange, id: string): Promise<void> {
+  const { api } = options;
+  const request = new S3Request(exchange, id, api);
+  const span = startRequestSpan(options.tracer, request);
+  const finished: FinishedRequest = {
+    request,
+    span,
+    operation: "Unknown",
+    bucketName: "",
+    key: "",
+    caller: undefined,
+    status: 0,
+    errorCode: undefined,
+  };
+  let answer: S3Answer;
+  try {
+    answer = await answerRequest(options, request, finished);
+  } catch (thrown) {
+    if (thrown instanceof ClientGone) {
+      answer = { status: 499 };
+    } else {
+      const error = toS3Error(thrown);
+      if (isFailure(error.status)) {
+        const { traceId: trace_id, spanId: span_id } = span.context;
+        const { status, cause = error } = error;
+        api.log.error("request failed", {
+          trace_id,
+          span_id,
+          status,
+          request_id: id,
+          error: cause,
+        });
+      }
+      finished.errorCode = error.code;
+      const isBuckets = error.status === 404 && finished.key === "";
+      const bucketName = isBuckets ? finished.bucketName : undefined;
+      answer = answerError(error, request.rawPath, id, bucketName);
+    }
+  }
+  finished.status = answer.status;
+  const bucket = api.store.findBucket(finished.bucketName);
+  const added = getCrossOriginHeaders(request, bucket);
+  if (bucket !== undefined && TELLING_REGION.has(finished.operation)) {
+    added.push(["x-amz-bucket-region", bucket.region]);
+  }
+  try {
+    await sendAnswer(request, answer, added);
+  } catch (error) {
+    if (!(error instanceof ClientGone)) {
+      const { traceId: trace_id, spanId: span_id } = span.context;
+      api.log.error("an answer broke off", { trace_id, span_id, request_id: id, error });
+    }
+    if (request.isLive) exchange.destroy();
+  }
+  request.release();
+  options.onFinished(finished);
+}
+
+async function answerRequest(
+  options: ObjectServerOptions,
+  request: S3Request,
+  finished: FinishedRequest,
+): Promise<S3Answer> {
+  const { api } = options;
+  const { method, fields, rawPath, host } = request;
+  fields.requireConsistent();
+  const isRead = method === "GET" || method === "HEAD";
+  if (isRead && request.rawQuery === "" && !fields.has("authorization")) {
+    const probe = options.answerProbe(rawPath);
+    if (probe !== undefined) {
+      finished.operation = "Probe";
+      return probe;
+    }
+  }
+  const site = readWebsiteBucket(host, api.websiteDomain);
+  if (site !== undefined) {
+    finished.operation = "Website";
+    finished.bucketName = site;
+    finished.key = rawPath.slice(1);
+    finished.caller = ANONYMOUS;
+    takeBudget(api, request, ANONYMOUS);
+    return answerWebsite(api, request, site);
+  }
+  const address = readAddress(rawPath, host, api.domain);
+  finished.bucketName = address.bucket;
+  finished.key = address.key;
+  if (method === "OPTIONS") {
+    finished.operation = "Preflight";
+    return answerPreflight(request, api.store.findBucket(address.bucket));
+  }
+  addPresignedFields(fields, request.query.pairs);
+  const resolved = resolveOperation(method, address, request.query, fields);
+  finished.operation = resolved.name;
+  const { query, forwardedHost } = request;
+  const signed = api.verifier.verify({
+    method,
+    rawPath,
+    query: query.pairs,
+    fields,
+    ignoredParameters: resolved.ignored,
+    hostedBucket: readHostedBucket(host, api.domain),
+    forwardedHost,
+  });
+  const caller = signed.kind === "signed" ? signed.owner : ANONYMOUS;
+  finished.caller = caller;
+  const tenant = takeBudget(api, request, caller);
+  requireOwner(api, fields.get("x-amz-expected-bucket-owner"));
+  requireOwner(api, fields.get("x-amz-source-expected-bucket-owner"));
+  const context: OperationContext = {
+    api,
+    request,
+    name: resolved.name,
+    caller,
+    tenant,
+    signature: signed.kind === "signed" ? signed.signature : undefined,
+    payload: signed.payload,
+    bucketName: resolved.bucket,
+    key: resolved.key,
+    fields,
+    query,
+    bucket: WITHOUT_BUCKET.has(resolved.name) ? undefined : api.store.headBucket(resolved.bucket),
+  };
+  if (!ASKING_THEMSELVES.has(resolved.name)) await authorize(context);
+  return await operations[resolved.name](context);
+}
+
+// A client that names whose bucket it means must not reach another's; here all belong to the one account.
+function requireOwner(api: ObjectApi, accountId: string | undefined): void {
+  if (accountId === undefined || accountId === api.authorizer.account.accountId) return;
+  throw new S3Error(/^\d{12}$/.test(accountId) ? "AccessDenied" : "InvalidBucketOwnerAWSAccountID");
+}
+
+function takeBudget(api: ObjectApi, request: S3Request, caller: Caller): string {
+  const tenant = nameTenant(request, caller);
+  const waitSeconds = api.budgets.take(tenant);
+  if (waitSeconds > 0) {
+    throw new S3Error("SlowDown", { headers: [["Retry-After", String(waitSeconds)]] });
+  }
+  return tenant;
+}
+
+// The namespace alone is the caller's choice: it counts only where the key's user may use it.
+function nameTenant(request: S3Request, caller: Caller): string {
+  if (caller.kind === "anonymous") return `anonymous/${request.clientAddress}`;
+  const namespace = request.fields.get("x-platform-vault-namespace");
+  if (namespace === undefined || namespace === "") return caller.accessKey;
+  const isPermitted = caller.kind === "root" || caller.namespaces.includes(namespace);
+  if (!isPermitted) {
+    throw new S3Error(
+      "AccessDenied",
+      "X-Platform-Vault-Namespace names a namespace that is not permitted to this key.",
+    );
+  }
+  return `${caller.accessKey}/${namespace.slice(0, 128)}`;
+}
+
+async function sendAnswer(
+  request: S3Request,
+  answer: S3Answer,
+  added: readonly Header[],
+): Promise<void> {
+  const { exchange } = request;
+  const { reader } = answer;
+  if (!request.isLive || answer.status === 499) {
+    reader?.close();
+    return;
+  }
+  const headers = completeHeaders(request.id, answer.headers, added);
+  const isHead = request.method === "HEAD";
+  if (answer.contentLength !== undefined) {
+    exchange.startResponse({ status: answer.status, headers, contentLength: answer.contentLength });
+    exchange.end();
+    return;
+  }
+  if (reader === undefined) {
+    const body = isHead ? "" : (answer.body ?? "");
+    exchange.respond({ status: answer.status, headers, body });
+    return;
+  }
+  if (reader.whole !== undefined) {
+    const body = reader.whole;
+    reader.close();
+    exchange.respond({ status: answer.status, headers, body });
+    return;
+  }
+  exchange.startResponse({ status: answer.status, headers, contentLength: reader.contentLength });
+  await sendChunks(request, reader);
+}
+
+async function sendChunks(
+  request: S3Request,
+  reader: NonNullable<S3Answer["reader"]>,
+): Promise<void> {
+  const { exchange } = request;
+  let wake: (() => void) | undefined;
+  exchange.onDrain = () => wake?.();
+  exchange.onAborted = () => wake?.();
+  // Written to the socket, which may not have sent them yet.
+  const unsent: Buffer[] = [];
+  try {
+    for await (const chunk of reader.chunks()) {
+      if (!request.isLive) return;
+      unsent.push(chunk);
+      if (!exchange.write(chunk)) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        if (!request.isLive) return;
+      }
+      if (exchange.unsentBytes > 0) continue;
+      for (const sent of unsent.splice(0)) reader.recycle(sent);
+    }
+    exchange.end();
+  } finally {
+    reader.close();
+  }
+}

@@ -1,0 +1,30 @@
+// Which object version a request is about, and how answers name one.
+import type { ObjectAddress } from "../../store.ts";
+import { readHostedBucket } from "../wire/operation.ts";
+import type { Header } from "../answer.ts";
+import { getBucket, readVersionId } from "../context.ts";
+import type { OperationContext } from "../context.ts";
+
+/** The object, or the version of it, that a request names. */
+export function getAddress(context: OperationContext): ObjectAddress {
+  const versionId = readVersionId(context.query);
+  const address = { bucket: context.bucketName, key: context.key };
+  return versionId === undefined ? address : { ...address, versionId };
+}
+
+/** The URL of an object as the request addressed its bucket: in the host or in the path. */
+export function formatLocation({ api, request, bucketName, key }: OperationContext): string {
+  const isHosted = readHostedBucket(request.host, api.domain) !== undefined;
+  const path = key.split("/").map(encodeURIComponent).join("/");
+  const scheme = request.secure ? "https" : "http";
+  return `${scheme}://${request.host}/${isHosted ? "" : `${bucketName}/`}${path}`;
+}
+
+/** `x-amz-version-id`, where the bucket knows versions. */
+export function getVersionHeaders(
+  context: OperationContext,
+  versionId: string | undefined,
+): Header[] {
+  if (versionId === undefined || getBucket(context).versioning === "Unset") return [];
+  return [["x-amz-version-id", versionId]];
+}

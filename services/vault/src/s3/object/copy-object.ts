@@ -1,0 +1,100 @@
+// CopyObject
+import type { CopyRequest } from "../../store.ts";
+import { checksumAlgorithms, readChecksumAlgorithm } from "../wire/checksum.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { tag, xmlDocument } from "../wire/xml.ts";
+import { answerXml } from "../answer.ts";
+import type { Header } from "../answer.ts";
+import { requirePermission } from "../authorization.ts";
+import { getActor } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { getVersionHeaders } from "./address.ts";
+import { readAttributes } from "./attributes-in.ts";
+import { readWriteConditions } from "./conditions.ts";
+import { readCopySource, toCopyError } from "./copy-source.ts";
+import { getEncryptionHeaders } from "./encryption.ts";
+import { findExpirationHeaders } from "./object-headers.ts";
+
+/** CopyObject */
+export const copyObject: OperationHandler = async (context) => {
+  const { api, fields } = context;
+  const source = await readCopySource(context);
+  const metadataDirective = readDirective(fields.get("x-amz-metadata-directive"), "metadata");
+  const taggingDirective = readDirective(fields.get("x-amz-tagging-directive"), "tagging");
+  const attributes = await readAttributes(context);
+  if (taggingDirective === "COPY") await requireTagCopy(context, source);
+  const algorithm = fields.get("x-amz-checksum-algorithm");
+  const conditions = readWriteConditions(fields);
+  const copy: CopyRequest = {
+    source,
+    bucket: context.bucketName,
+    key: context.key,
+    metadataDirective,
+    taggingDirective,
+    attributes,
+    ...(algorithm === undefined ? {} : { checksum: readChecksumAlgorithm(algorithm) }),
+    ...(conditions === undefined ? {} : { conditions }),
+    actor: getActor(context),
+  };
+  const result = await api.store.copyObject(copy).catch(async (error: unknown) => {
+    throw await toCopyError(context, error);
+  });
+  const headers: Header[] = [
+    ...getVersionHeaders(context, result.versionId),
+    ...getEncryptionHeaders(result.encryption),
+    ...(await findExpirationHeaders(context, context.key, result.versionId)),
+  ];
+  if (api.store.headBucket(source.bucket).versioning !== "Unset") {
+    headers.push(["x-amz-copy-source-version-id", result.sourceVersionId]);
+  }
+  const { checksum } = result;
+  const inner =
+    tag("ETag", `"${result.etag}"`) +
+    tag("LastModified", new Date(result.modifiedMs).toISOString()) +
+    (checksum === undefined
+      ? ""
+      : tag(checksumAlgorithms[checksum.algorithm].element, checksum.value) +
+        tag("ChecksumType", checksum.type));
+  return answerXml(xmlDocument("CopyObjectResult", inner), headers);
+};
+
+// Tags that go along are read there and put here, which needs the permissions for both.
+async function requireTagCopy(
+  context: OperationContext,
+  source: CopyRequest["source"],
+): Promise<void> {
+  const { api, caller, bucketName, key } = context;
+  if (caller.kind === "root") return;
+  const { bucket, key: sourceKey, versionId } = source;
+  const object = await api.store
+    .describeObject({
+      bucket,
+      key: sourceKey,
+      ...(versionId === undefined ? {} : { versionId }),
+    })
+    .catch(async (error: unknown) => {
+      throw await toCopyError(context, error);
+    });
+  if (Object.keys(object.tags).length === 0) return;
+  await requirePermission(context, {
+    action: versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging",
+    bucket: api.store.headBucket(bucket),
+    bucketName: bucket,
+    key: sourceKey,
+    versionId,
+  });
+  const action = "s3:PutObjectTagging";
+  await requirePermission(context, { action, bucket: context.bucket, bucketName, key });
+}
+
+function readDirective(text: string | undefined, what: "metadata" | "tagging"): "COPY" | "REPLACE" {
+  if (text === undefined || text === "COPY") return "COPY";
+  if (text === "REPLACE") return "REPLACE";
+  throw new S3Error("InvalidArgument", {
+    message: `Unknown ${what} directive.`,
+    elements: [
+      ["ArgumentName", `x-amz-${what}-directive`],
+      ["ArgumentValue", text.slice(0, 64)],
+    ],
+  });
+}

@@ -1,0 +1,163 @@
+// DeleteObject and DeleteObjects
+import { setImmediate } from "node:timers/promises";
+import type { DeleteRequest, DeleteResult, StoreError } from "../../store.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
+import { answerEmpty, answerXml, toS3Error } from "../answer.ts";
+import type { Header } from "../answer.ts";
+import { isPermitted, requirePermission } from "../authorization.ts";
+import { getActor, getBucket, isVersionId } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+import { getAddress } from "./address.ts";
+import { readStrongEtags } from "./conditions.ts";
+
+const ASKED_AT_ONCE = 50;
+const KEYS_MAX = 1_000;
+const BODY_BYTES_MAX = 4 * 1024 ** 2;
+
+/** DeleteObject */
+export const deleteObject: OperationHandler = async (context) => {
+  const { fields } = context;
+  const request: DeleteRequest = {
+    ...getAddress(context),
+    bypassGovernance: await readBypass(context),
+    actor: getActor(context),
+  };
+  const conditions = readDeleteConditions({
+    ifMatch: fields.get("if-match"),
+    modified: fields.get("x-amz-if-match-last-modified-time"),
+    size: fields.get("x-amz-if-match-size"),
+  });
+  if (conditions !== undefined) request.conditions = conditions;
+  const result = await context.api.store.deleteObject(request);
+  const headers: Header[] = [];
+  if (result.deleteMarker) headers.push(["x-amz-delete-marker", "true"]);
+  if (result.versionId !== undefined && getBucket(context).versioning !== "Unset") {
+    headers.push(["x-amz-version-id", result.versionId]);
+  }
+  return answerEmpty(204, headers);
+};
+
+/** DeleteObjects: each key is a question of its own to the authorizer, there is none for the request as a whole. */
+export const deleteObjects: OperationHandler = async (context) => {
+  const { acl, policy } = getBucket(context).settings;
+  if (context.caller.kind === "anonymous" && acl === undefined && policy === undefined) {
+    throw new S3Error("AccessDenied");
+  }
+  const body = await receiveDocument(context, {
+    bytesMax: BODY_BYTES_MAX,
+  });
+  const root = parseXml(body, "Delete");
+  const isQuiet = root.findText("Quiet")?.toLowerCase() === "true";
+  const items = root.list("Object");
+  if (items.length === 0 || items.length > KEYS_MAX) throw new S3Error("MalformedXML");
+  const bypassGovernance = asksForBypass(context);
+  const actor = getActor(context);
+  const requests = items.map((item) => ({ ...readItem(item, context), bypassGovernance, actor }));
+  const refusals: (S3Error | undefined)[] = [];
+  for (const [index, request] of requests.entries()) {
+    // Asking a long policy about a thousand keys takes a while, in which others have their turn.
+    if (index % ASKED_AT_ONCE === ASKED_AT_ONCE - 1) await setImmediate();
+    refusals.push(await findRefusal(context, request));
+  }
+  const results = await context.api.store.deleteObjects(
+    requests.filter((_, index) => refusals[index] === undefined),
+  );
+  let at = 0;
+  const rows = requests.map((request, index) => {
+    const result = refusals[index] ?? results[at++]!;
+    return formatResult(context, request, result, isQuiet);
+  });
+  return answerXml(xmlDocument("DeleteResult", rows.join("")));
+};
+
+// Why a key of several is not even tried.
+async function findRefusal(
+  context: OperationContext,
+  request: DeleteRequest,
+): Promise<S3Error | undefined> {
+  if (!(await mayDelete(context, request))) return new S3Error("AccessDenied");
+  const { versionId } = request;
+  return versionId === undefined || isVersionId(versionId)
+    ? undefined
+    : new S3Error("NoSuchVersion");
+}
+
+async function mayDelete(context: OperationContext, request: DeleteRequest): Promise<boolean> {
+  const { bucket, bucketName } = context;
+  const { key, versionId } = request;
+  const subject = { bucket, bucketName, key, versionId };
+  const action = versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion";
+  const acl = { of: "bucket", permission: "WRITE" } as const;
+  if (!(await isPermitted(context, { ...subject, action, acl }))) return false;
+  if (request.bypassGovernance !== true) return true;
+  return isPermitted(context, { ...subject, action: "s3:BypassGovernanceRetention" });
+}
+
+function readItem(item: XmlElement, context: OperationContext): DeleteRequest {
+  const key = item.getText("Key");
+  if (key === "") throw new S3Error("MalformedXML");
+  const versionId = item.findText("VersionId");
+  const request: DeleteRequest = { bucket: context.bucketName, key };
+  if (versionId !== undefined && versionId !== "") request.versionId = versionId;
+  const conditions = readDeleteConditions({
+    ifMatch: item.findText("ETag"),
+    modified: item.findText("LastModifiedTime"),
+    size: item.findText("Size"),
+  });
+  if (conditions !== undefined) request.conditions = conditions;
+  return request;
+}
+
+function readDeleteConditions(given: {
+  ifMatch: string | undefined;
+  modified: string | undefined;
+  size: string | undefined;
+}): DeleteRequest["conditions"] {
+  const conditions: NonNullable<DeleteRequest["conditions"]> = {};
+  if (given.ifMatch !== undefined) conditions.ifMatch = readStrongEtags(given.ifMatch)[0] ?? "";
+  if (given.modified !== undefined) {
+    const ifModifiedMs = Date.parse(given.modified);
+    if (Number.isNaN(ifModifiedMs)) throw new S3Error("InvalidArgument");
+    conditions.ifModifiedMs = ifModifiedMs;
+  }
+  if (given.size !== undefined) {
+    if (!/^\d{1,15}$/.test(given.size)) throw new S3Error("InvalidArgument");
+    conditions.ifSizeBytes = Number(given.size);
+  }
+  return Object.keys(conditions).length === 0 ? undefined : conditions;
+}
+
+function formatResult(
+  context: OperationContext,
+  request: DeleteRequest,
+  result: DeleteResult | StoreError | S3Error,
+  isQuiet: boolean,
+): string {
+  const named = tag("Key", request.key) + tag("VersionId", request.versionId);
+  if (result instanceof Error) {
+    const error = toS3Error(result);
+    return wrap("Error", named + tag("Code", error.code) + tag("Message", error.message));
+  }
+  if (isQuiet) return "";
+  if (!result.deleteMarker || getBucket(context).versioning === "Unset")
+    return wrap("Deleted", named);
+  return wrap(
+    "Deleted",
+    named + tag("DeleteMarker", "true") + tag("DeleteMarkerVersionId", result.versionId),
+  );
+}
+
+async function readBypass(context: OperationContext): Promise<boolean> {
+  if (!asksForBypass(context)) return false;
+  const { bucket, bucketName, key } = context;
+  const action = "s3:BypassGovernanceRetention";
+  await requirePermission(context, { action, bucket, bucketName, key });
+  return true;
+}
+
+function asksForBypass({ fields }: OperationContext): boolean {
+  return fields.get("x-amz-bypass-governance-retention")?.toLowerCase() === "true";
+}

@@ -1,0 +1,103 @@
+// GetObject and HeadObject
+import type { GetRequest, HeadResult } from "../../store.ts";
+import { StoreError } from "../../store.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { toS3Error } from "../answer.ts";
+import type { Header, S3Answer } from "../answer.ts";
+import { hideMissing } from "../authorization.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { getAddress } from "./address.ts";
+import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
+import { AnswerWindow } from "../read-window.ts";
+import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
+import {
+  getChecksumHeaders,
+  getFreshnessHeaders,
+  getObjectHeaders,
+  hasOverrides,
+} from "./object-headers.ts";
+
+/** GetObject */
+export const getObject: OperationHandler = async (context) => {
+  try {
+    const request = await readGetRequest(context);
+    request.window = new AnswerWindow(context.request);
+    const reader = await context.api.store.getObject(request);
+    return { ...describe(context, reader, request), reader };
+  } catch (error) {
+    throw await explain(context, error);
+  }
+};
+
+/** HeadObject */
+export const headObject: OperationHandler = async (context) => {
+  try {
+    const request = await readGetRequest(context);
+    const found = await context.api.store.headObject(request);
+    return { ...describe(context, found, request), contentLength: found.contentLength };
+  } catch (error) {
+    throw await explain(context, error);
+  }
+};
+
+async function readGetRequest(context: OperationContext): Promise<GetRequest> {
+  const { fields, query, caller } = context;
+  if (caller.kind === "anonymous" && hasOverrides(context)) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Request specific response headers cannot be used for anonymous GET requests.",
+    );
+  }
+  refuseWriteEncryption(fields);
+  const request: GetRequest = getAddress(context);
+  const partNumber = readInteger(query.get("partNumber"), "partNumber", 1, 10_000);
+  const range = readRange(fields.get("range"));
+  if (partNumber !== undefined && fields.has("range")) {
+    throw new S3Error(
+      "InvalidRequest",
+      "Cannot specify both Range header and partNumber query parameter",
+    );
+  }
+  if (partNumber !== undefined) request.partNumber = partNumber;
+  const conditions = readConditions(fields);
+  if (conditions !== undefined) request.conditions = conditions;
+  const customerKey = readCustomerKey(fields);
+  if (customerKey !== undefined) request.customerKey = customerKey;
+  if (range !== undefined && (await isRangeWanted(context, request))) request.range = range;
+  return request;
+}
+
+// If-Range: the range is for this very object, else the whole is wanted (RFC 9110 section 13.1.5).
+async function isRangeWanted(context: OperationContext, request: GetRequest): Promise<boolean> {
+  const ifRange = context.fields.get("if-range");
+  if (ifRange === undefined) return true;
+  const { object } = await context.api.store.headObject({ ...request });
+  if (ifRange.startsWith("W/")) return false;
+  if (ifRange.startsWith('"')) return readEtags(ifRange).includes(object.etag);
+  return Date.parse(ifRange) === Math.floor(object.modifiedMs / 1000) * 1000;
+}
+
+function describe(context: OperationContext, found: HeadResult, request: GetRequest): S3Answer {
+  const { object, range } = found;
+  const headers: Header[] = getObjectHeaders(context, object);
+  if (range !== undefined) {
+    headers.push(["Content-Range", `bytes ${range.start}-${range.end}/${object.sizeBytes}`]);
+  }
+  if (context.fields.get("x-amz-checksum-mode")?.toUpperCase() === "ENABLED") {
+    headers.push(...getChecksumHeaders(object.checksum));
+  }
+  if (request.partNumber !== undefined && object.partsCount !== undefined) {
+    headers.push(["x-amz-mp-parts-count", String(object.partsCount)]);
+  }
+  return { status: range === undefined ? 200 : 206, headers };
+}
+
+// What has not changed is told how long it may be kept on, as 200 would (RFC 9110 section 15.4.5).
+async function explain(context: OperationContext, error: unknown): Promise<unknown> {
+  if (error instanceof StoreError && error.code === "NotModified") {
+    const { headers } = toS3Error(error);
+    const freshness = getFreshnessHeaders(context, error.details.freshness ?? {});
+    return new S3Error("NotModified", { headers: [...headers, ...freshness] });
+  }
+  return hideMissing(context, error);
+}

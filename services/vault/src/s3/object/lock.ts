@@ -1,0 +1,80 @@
+// Retention and legal hold of object versions.
+import { S3Error } from "../../model/s3-error.ts";
+import { parseXml, tag, xmlDocument } from "../wire/xml.ts";
+import type { XmlElement } from "../wire/xml.ts";
+import { answerEmpty, answerXml } from "../answer.ts";
+import { authorize, requirePermission, toLockValues } from "../authorization.ts";
+import { getBucket } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { receiveDocument } from "../payload.ts";
+import { getAddress } from "./address.ts";
+import { checkRetention, isTimestamp } from "./attributes-in.ts";
+import { describeObject } from "./describe.ts";
+
+const LOCK_BYTES_MAX = 65_536;
+
+/** GetObjectRetention */
+export const getObjectRetention: OperationHandler = async (context) => {
+  requireLock(context);
+  const object = await describeObject(context);
+  if (object.retention === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
+  const { mode, untilMs } = object.retention;
+  const inner = tag("Mode", mode) + tag("RetainUntilDate", new Date(untilMs).toISOString());
+  return answerXml(xmlDocument("Retention", inner));
+};
+
+/** PutObjectRetention: policies may look at the retention, so the authorizer is asked when it has been read. */
+export const putObjectRetention: OperationHandler = async (context) => {
+  const { api, fields, bucket, bucketName, key } = context;
+  const root = await receiveLock(context, "Retention");
+  const mode = root.findText("Mode");
+  const until = root.findText("RetainUntilDate");
+  await authorize(context, toLockValues({ mode, until }, api.clock.now()));
+  requireLock(context);
+  if ((mode === undefined) !== (until === undefined)) throw new S3Error("MalformedXML");
+  const retention = mode === undefined ? undefined : readRetention(mode, until!, api.clock.now());
+  const bypassGovernance =
+    fields.get("x-amz-bypass-governance-retention")?.toLowerCase() === "true";
+  if (bypassGovernance) {
+    const action = "s3:BypassGovernanceRetention";
+    await requirePermission(context, { action, bucket, bucketName, key });
+  }
+  await api.store.setObjectRetention(getAddress(context), retention, { bypassGovernance });
+  return answerEmpty(200);
+};
+
+/** GetObjectLegalHold */
+export const getObjectLegalHold: OperationHandler = async (context) => {
+  requireLock(context);
+  const object = await describeObject(context);
+  if (object.legalHold === undefined) throw new S3Error("NoSuchObjectLockConfiguration");
+  return answerXml(xmlDocument("LegalHold", tag("Status", object.legalHold ? "ON" : "OFF")));
+};
+
+/** PutObjectLegalHold: policies may look at the hold, as at a retention. */
+export const putObjectLegalHold: OperationHandler = async (context) => {
+  const root = await receiveLock(context, "LegalHold");
+  const status = root.getText("Status");
+  await authorize(context, toLockValues({ legalHold: status }, context.api.clock.now()));
+  requireLock(context);
+  if (status !== "ON" && status !== "OFF") throw new S3Error("MalformedXML");
+  await context.api.store.setObjectLegalHold(getAddress(context), status === "ON");
+  return answerEmpty(200);
+};
+
+async function receiveLock(context: OperationContext, root: string): Promise<XmlElement> {
+  const options = { bytesMax: LOCK_BYTES_MAX };
+  return parseXml(await receiveDocument(context, options), root);
+}
+
+function readRetention(mode: string, until: string, nowMs: number) {
+  if (mode !== "GOVERNANCE" && mode !== "COMPLIANCE") throw new S3Error("MalformedXML");
+  if (!isTimestamp(until)) throw new S3Error("MalformedXML");
+  return checkRetention(mode, until, nowMs);
+}
+
+function requireLock(context: OperationContext): void {
+  if (!getBucket(context).objectLockEnabled) {
+    throw new S3Error("InvalidRequest", "Bucket is missing Object Lock Configuration");
+  }
+}

@@ -1,0 +1,156 @@
+// What an answer tells of an object.
+import type { ContentHeaders, ObjectChecksum, ObjectInfo, UploadInfo } from "../../store.ts";
+import { checksumAlgorithms } from "../wire/checksum.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import type { Header } from "../answer.ts";
+import { getVersionHeaders } from "./address.ts";
+import { getEncryptionHeaders } from "./encryption.ts";
+import { getBucket } from "../context.ts";
+import type { OperationContext } from "../context.ts";
+import { StoreError, findExpiration, findUploadAbort } from "../../store.ts";
+
+/** What a field's value may be (RFC 9110 section 5.5). */
+const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;
+
+type ContentField = readonly [name: string, property: keyof ContentHeaders, parameter: string];
+
+const FRESHNESS_FIELDS: readonly ContentField[] = [
+  ["Expires", "expires", "response-expires"],
+  ["Cache-Control", "cacheControl", "response-cache-control"],
+];
+/** The fields that are kept with an object, and the parameters by which a signed GET may ask for others. */
+const CONTENT_FIELDS: readonly ContentField[] = [
+  ["Content-Type", "contentType", "response-content-type"],
+  ["Content-Language", "contentLanguage", "response-content-language"],
+  ["Content-Disposition", "contentDisposition", "response-content-disposition"],
+  ["Content-Encoding", "contentEncoding", "response-content-encoding"],
+  ...FRESHNESS_FIELDS,
+];
+/** What is told where nothing is kept. */
+const DEFAULTS: ContentHeaders = { contentType: "binary/octet-stream" };
+
+/** The fields that say how long an answer may be kept. */
+export function getFreshnessHeaders(
+  context: OperationContext,
+  kept: Pick<ContentHeaders, "cacheControl" | "expires">,
+): Header[] {
+  return chooseHeaders(context, kept, FRESHNESS_FIELDS);
+}
+
+// As kept, or as a signed request wants them.
+function chooseHeaders(
+  context: OperationContext,
+  kept: ContentHeaders,
+  fields: readonly ContentField[],
+): Header[] {
+  const headers: Header[] = [];
+  for (const [name, property, parameter] of fields) {
+    const shown = readOverride(context, parameter) ?? kept[property] ?? DEFAULTS[property];
+    if (shown !== undefined) headers.push([name, shown]);
+  }
+  return headers;
+}
+
+/** All fields of GET and HEAD but those of ranges and checksums. */
+export function getObjectHeaders(context: OperationContext, object: ObjectInfo): Header[] {
+  const headers: Header[] = [
+    ["Last-Modified", new Date(object.modifiedMs).toUTCString()],
+    ["ETag", `"${object.etag}"`],
+    ["Accept-Ranges", "bytes"],
+    ...getVersionHeaders(context, object.versionId),
+    ...chooseHeaders(context, object.headers, CONTENT_FIELDS),
+  ];
+  for (const [name, value] of Object.entries(object.metadata)) {
+    headers.push([`x-amz-meta-${name}`, value]);
+  }
+  const tagCount = Object.keys(object.tags).length;
+  if (tagCount > 0) headers.push(["x-amz-tagging-count", String(tagCount)]);
+  if (object.storageClass !== "STANDARD")
+    headers.push(["x-amz-storage-class", object.storageClass]);
+  if (object.websiteRedirect !== undefined) {
+    headers.push(["x-amz-website-redirect-location", object.websiteRedirect]);
+  }
+  if (object.retention !== undefined) {
+    headers.push(
+      ["x-amz-object-lock-mode", object.retention.mode],
+      ["x-amz-object-lock-retain-until-date", new Date(object.retention.untilMs).toISOString()],
+    );
+  }
+  if (object.legalHold !== undefined) {
+    headers.push(["x-amz-object-lock-legal-hold", object.legalHold ? "ON" : "OFF"]);
+  }
+  headers.push(...getEncryptionHeaders(object.encryption));
+  if (object.isLatest) headers.push(...getExpirationHeaders(context, object));
+  return headers;
+}
+
+function readOverride({ query }: OperationContext, parameter: string): string | undefined {
+  const text = query.get(parameter);
+  if (text === undefined || FIELD_VALUE.test(text)) return text;
+  throw new S3Error("InvalidArgument", {
+    message: "Header value cannot be represented using ISO-8859-1.",
+    elements: [["ArgumentName", parameter]],
+  });
+}
+
+/** Whether a request asks for overrides; anonymous ones may not. */
+export function hasOverrides(context: OperationContext): boolean {
+  return CONTENT_FIELDS.some(([, , parameter]) => context.query.has(parameter));
+}
+
+/** `x-amz-expiration`, where a lifecycle rule will remove the object. */
+export function getExpirationHeaders(
+  context: OperationContext,
+  object: Pick<ObjectInfo, "key" | "sizeBytes" | "tags" | "modifiedMs">,
+): Header[] {
+  const { lifecycle } = getBucket(context).settings;
+  if (lifecycle === undefined) return [];
+  const found = findExpiration(lifecycle.rules, object, object.modifiedMs);
+  if (found === undefined) return [];
+  const date = new Date(found.atMs).toUTCString();
+  return [
+    ["x-amz-expiration", `expiry-date="${date}", rule-id="${encodeURIComponent(found.ruleId)}"`],
+  ];
+}
+
+/** As `getExpirationHeaders`, of an object of which only key and version are known; it is looked at where there are rules. */
+export async function findExpirationHeaders(
+  context: OperationContext,
+  key: string,
+  versionId: string,
+): Promise<Header[]> {
+  if (getBucket(context).settings.lifecycle === undefined) return [];
+  try {
+    const address = { bucket: context.bucketName, key, versionId };
+    return getExpirationHeaders(context, await context.api.store.describeObject(address));
+  } catch (error) {
+    if (error instanceof StoreError) return [];
+    throw error;
+  }
+}
+
+/** `x-amz-abort-date` and the rule's id, where a lifecycle rule will end an upload that is not completed by then. */
+export function getAbortHeaders(
+  context: OperationContext,
+  upload: Pick<UploadInfo, "key" | "createdMs">,
+): Header[] {
+  const { lifecycle } = getBucket(context).settings;
+  const found =
+    lifecycle === undefined
+      ? undefined
+      : findUploadAbort(lifecycle.rules, upload.key, upload.createdMs);
+  if (found === undefined) return [];
+  return [
+    ["x-amz-abort-date", new Date(found.atMs).toUTCString()],
+    ["x-amz-abort-rule-id", encodeURIComponent(found.ruleId)],
+  ];
+}
+
+/** A checksum as a field, with its type. */
+export function getChecksumHeaders(checksum: ObjectChecksum | undefined): Header[] {
+  if (checksum === undefined) return [];
+  return [
+    [checksumAlgorithms[checksum.algorithm].field, checksum.value],
+    ["x-amz-checksum-type", checksum.type],
+  ];
+}

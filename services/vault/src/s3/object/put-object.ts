@@ -1,0 +1,53 @@
+// PutObject
+import type { PutRequest } from "../../store.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { answerEmpty } from "../answer.ts";
+import type { Header } from "../answer.ts";
+import { getActor } from "../context.ts";
+import type { OperationContext, OperationHandler } from "../context.ts";
+import { listDigests, planPayload, receiveUpload } from "../payload.ts";
+import type { PutResult } from "../../store.ts";
+import { getVersionHeaders } from "./address.ts";
+import { readAttributes } from "./attributes-in.ts";
+import { readWriteConditions } from "./conditions.ts";
+import { getEncryptionHeaders } from "./encryption.ts";
+import { getChecksumHeaders, getExpirationHeaders } from "./object-headers.ts";
+
+/** PutObject */
+export const putObject: OperationHandler = async (context) => {
+  const { api, request, fields } = context;
+  // It would append where this replaces.
+  if (fields.has("x-amz-write-offset-bytes")) throw new S3Error("NotImplemented");
+  const plan = planPayload(request, context.payload);
+  const conditions = readWriteConditions(fields);
+  const put: PutRequest = {
+    ...(await readAttributes(context)),
+    bucket: context.bucketName,
+    key: context.key,
+    contentLength: plan.contentLength,
+    // As AWS does where a client names none.
+    checksum: plan.checksum?.algorithm ?? "CRC64NVME",
+    digests: listDigests(plan),
+    ...(conditions === undefined ? {} : { conditions }),
+    actor: getActor(context),
+    tenant: context.tenant,
+  };
+  const upload = api.store.beginPut(put);
+  await receiveUpload(request, plan, upload);
+  const result = await upload.commit();
+  const subject = { ...result, key: context.key, tags: put.tags ?? {} };
+  return answerEmpty(200, [
+    ...getPutHeaders(context, result),
+    ...getExpirationHeaders(context, subject),
+  ]);
+};
+
+/** What an answer tells of what was put. */
+export function getPutHeaders(context: OperationContext, result: PutResult): Header[] {
+  return [
+    ["ETag", `"${result.etag}"`],
+    ...getVersionHeaders(context, result.versionId),
+    ...getChecksumHeaders(result.checksum),
+    ...getEncryptionHeaders(result.encryption),
+  ];
+}

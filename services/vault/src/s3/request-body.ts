@@ -1,0 +1,98 @@
+// A request's body as a stream with back-pressure towards the client.
+import { Framing } from "@platform/http1";
+import type { Exchange } from "@platform/http1";
+import { S3Error } from "../model/s3-error.ts";
+
+/** The client went away: there is nobody to answer. */
+export class ClientGone extends Error {
+  override readonly name = "ClientGone";
+  constructor() {
+    super("the client closed the connection");
+  }
+}
+
+/**
+ * Takes a piece of a body, which is good until this returns: what is needed later is to be copied. A promise holds the
+ * client back until it settles.
+ */
+export type TakeChunk = (chunk: Buffer) => Promise<void> | void | undefined;
+
+/** A body that has not been read yet. */
+export class RequestBody {
+  readonly #exchange: Exchange;
+  /** Bytes announced; undefined where the body is chunked. */
+  readonly contentLength: number | undefined;
+
+  constructor(exchange: Exchange) {
+    this.#exchange = exchange;
+    const { framing, contentLength } = exchange.head;
+    this.contentLength = framing === Framing.Chunked ? undefined : contentLength;
+  }
+
+  /** Reads the body to its end, one piece after another. Rejects with S3Error, ClientGone or what `take` threw. */
+  receive(take: TakeChunk, bytesMax: number): Promise<void> {
+    const exchange = this.#exchange;
+    exchange.bodyBytesMax = bytesMax;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let failed = false;
+    const fail = (error: unknown): void => {
+      failed = true;
+      exchange.pauseBody();
+      reject(error instanceof Error ? error : new Error("a body could not be taken"));
+    };
+    // A piece may come while the one before is still being taken: those wait, in order.
+    const waiting: { chunk: Buffer; isLast: boolean }[] = [];
+    let isBusy = false;
+    const passWaiting = (): void => {
+      for (let piece = waiting.shift(); piece !== undefined; piece = waiting.shift()) {
+        const { chunk, isLast } = piece;
+        const taken = chunk.length === 0 ? undefined : take(chunk);
+        if (taken === undefined) {
+          if (isLast) resolve();
+          continue;
+        }
+        isBusy = true;
+        if (!isLast) exchange.pauseBody();
+        taken.then(() => {
+          isBusy = false;
+          if (failed) return;
+          if (isLast) resolve();
+          pass();
+          if (!isLast && !isBusy && !failed) exchange.resumeBody();
+        }, fail);
+        return;
+      }
+    };
+    const pass = (): void => {
+      if (failed || isBusy) return;
+      try {
+        passWaiting();
+      } catch (error) {
+        fail(error);
+      }
+    };
+    exchange.onAborted = () => {
+      failed = true;
+      reject(new ClientGone());
+    };
+    exchange.streamBody({
+      keepsPieces: false,
+      onBody: (bytes, start, end, isLast) => {
+        const chunk = bytes.subarray(start, end);
+        waiting.push({ chunk: isBusy ? Buffer.from(chunk) : chunk, isLast });
+        pass();
+      },
+      onBodyRefused: ({ status }) => {
+        failed = true;
+        reject(toBodyError(status));
+      },
+    });
+    return promise;
+  }
+}
+
+function toBodyError(status: number): S3Error {
+  if (status === 413) return new S3Error("EntityTooLarge");
+  if (status === 408) return new S3Error("RequestTimeout");
+  return new S3Error("IncompleteBody", "The framing of the body is not valid.");
+}

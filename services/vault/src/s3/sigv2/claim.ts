@@ -1,0 +1,80 @@
+// What a request says of a signature of Version 2: the Authorization field, or the query of a presigned URL.
+import { S3Error } from "../../model/s3-error.ts";
+import type { RequestFields } from "../wire/fields.ts";
+
+type Query = readonly (readonly [name: string, value: string])[];
+
+/** A claim to a signature that has not been checked yet. */
+export interface OlderClaim {
+  kind: "header" | "query";
+  accessKey: string;
+  /** Base64. */
+  signature: string;
+  /** The line of the date as it is signed; "" where `x-amz-date` is signed in its stead. */
+  date: string;
+  /** When a header was signed, or when a presigned URL ends. */
+  timeMs: number;
+}
+
+/** The claim of a request; undefined where it makes none of this version. Throws the S3Error of one that is malformed. */
+export function readOlderClaim(fields: RequestFields, query: Query): OlderClaim | undefined {
+  const authorization = fields.get("authorization");
+  const isPresigned = query.some(([name]) => name === "AWSAccessKeyId" || name === "Signature");
+  if (!isPresigned) {
+    return authorization !== undefined && /^AWS\s/.test(authorization)
+      ? readAuthorization(authorization, fields)
+      : undefined;
+  }
+  if (authorization !== undefined) {
+    throw new S3Error("InvalidArgument", "Only one auth mechanism allowed");
+  }
+  return readPresignedQuery(query);
+}
+
+function readAuthorization(text: string, fields: RequestFields): OlderClaim {
+  const match = /^AWS\s+([^\s:]+):([^\s:]+)$/.exec(text);
+  if (match === null) {
+    throw new S3Error("InvalidArgument", {
+      message: "AWS authorization header is invalid. Expected AwsAccessKeyId:signature",
+      elements: [
+        ["ArgumentName", "Authorization"],
+        ["ArgumentValue", text.slice(0, 256)],
+      ],
+    });
+  }
+  const own = fields.get("x-amz-date");
+  const date = own ?? fields.get("date") ?? "";
+  const timeMs = Date.parse(date);
+  if (Number.isNaN(timeMs)) {
+    throw new S3Error(
+      "AccessDenied",
+      "AWS authentication requires a valid Date or x-amz-date header",
+    );
+  }
+  return {
+    kind: "header",
+    accessKey: match[1]!,
+    signature: match[2]!,
+    date: own === undefined ? date : "",
+    timeMs,
+  };
+}
+
+function readPresignedQuery(query: Query): OlderClaim {
+  const read = (wanted: string): string => {
+    const found = query.filter(([name]) => name === wanted);
+    if (found.length === 1 && found[0]![1] !== "") return found[0]![1];
+    throw new S3Error(
+      "AccessDenied",
+      "Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters",
+    );
+  };
+  const [accessKey, signature, date] = [read("AWSAccessKeyId"), read("Signature"), read("Expires")];
+  if (!/^\d{1,12}$/.test(date)) {
+    throw new S3Error(
+      "AccessDenied",
+      `Invalid date (should be seconds since epoch): ${date.slice(0, 64)}`,
+    );
+  }
+  return { kind: "query", accessKey, signature, date, timeMs: Number(date) * 1000 };
+}

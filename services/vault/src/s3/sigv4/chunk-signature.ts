@@ -1,0 +1,22 @@
+// Signatures of the chunks and trailers of a streamed body ("Signature calculations: transferring payload in chunks").
+import { hashHex } from "../wire/uri.ts";
+import type { ChunkSeed } from "./payload.ts";
+import { formatScope } from "./signing-key.ts";
+
+const EMPTY_SHA256 = hashHex("");
+
+/** The signature of a chunk whose SHA-256 is `hash`; `seed.signature` is the one before it. */
+export function signChunk(seed: ChunkSeed, hash: string): string {
+  const { timestamp, scope, signature } = seed;
+  return seed.key.sign(
+    `AWS4-HMAC-SHA256-PAYLOAD\n${timestamp}\n${formatScope(scope)}\n${signature}\n${EMPTY_SHA256}\n${hash}`,
+  );
+}
+
+/** The signature of the trailing fields, `name:value\n` for each, hashed; `seed.signature` is the last chunk's. */
+export function signTrailer(seed: ChunkSeed, hash: string): string {
+  const { timestamp, scope, signature } = seed;
+  return seed.key.sign(
+    `AWS4-HMAC-SHA256-TRAILER\n${timestamp}\n${formatScope(scope)}\n${signature}\n${hash}`,
+  );
+}

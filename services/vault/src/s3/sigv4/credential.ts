@@ -1,0 +1,250 @@
+// What a request says of its signature: the Authorization field or the query of a presigned URL, parsed and checked.
+import { S3Error } from "../../model/s3-error.ts";
+import type { RequestFields } from "../wire/fields.ts";
+import type { QueryPair } from "../wire/uri.ts";
+import type { SigningScope } from "./signing-key.ts";
+import { parseBasicTime } from "./timestamp.ts";
+
+const ALGORITHM = "AWS4-HMAC-SHA256";
+const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/;
+/** As many as the engine takes fields: SDKs sign each field of metadata. */
+const SIGNED_HEADERS_MAX = 512;
+/** Seven days, the longest life of a presigned URL. */
+const EXPIRES_SECONDS_MAX = 604_800;
+
+/** A claim to a signature that has not been checked yet. */
+export interface SignatureClaim {
+  kind: "header" | "query";
+  accessKey: string;
+  scope: SigningScope;
+  signedHeaders: string[];
+  signature: string;
+  /** As it came, `YYYYMMDDTHHMMSSZ`. */
+  timestamp: string;
+  timeMs: number;
+  /** What else a presigned URL says. */
+  presigned?: PresignedClaim;
+}
+
+/** What only presigned URLs say. */
+export interface PresignedClaim {
+  /** Life of the URL. */
+  expiresSeconds: number;
+  /** The parameter that holds the signature, as it was spelled. */
+  signatureName: string;
+  /** Hash of the body, where the URL names it. */
+  contentSha256: string | undefined;
+  /** Token of a session. */
+  token: string | undefined;
+}
+
+/** The claim of a request; undefined for an anonymous one. Throws the S3Error of a claim that is malformed. */
+export function readSignatureClaim(
+  fields: RequestFields,
+  query: readonly QueryPair[],
+): SignatureClaim | undefined {
+  // An empty field is none.
+  const authorization = fields.get("authorization") || undefined;
+  const presigned = findPresigned(query);
+  if (authorization !== undefined && presigned?.Signature !== undefined) {
+    throw new S3Error("InvalidArgument", "Only one auth mechanism allowed");
+  }
+  if (authorization !== undefined) return readAuthorization(authorization, fields);
+  const isClaimed = presigned?.Signature !== undefined || presigned?.Algorithm !== undefined;
+  return isClaimed ? readPresignedQuery(presigned) : undefined;
+}
+
+const PRESIGN_NAMES = [
+  "Algorithm",
+  "Content-Sha256",
+  "Credential",
+  "Date",
+  "Expires",
+  "Security-Token",
+  "SignedHeaders",
+  "Signature",
+] as const;
+type PresignName = (typeof PRESIGN_NAMES)[number];
+const PRESIGN_PARAMETERS: ReadonlyMap<string, PresignName> = new Map(
+  PRESIGN_NAMES.flatMap((name) => [
+    [`X-Amz-${name}`, name],
+    [`X-Store-${name}`, name],
+  ]),
+);
+
+/** The parameters of a presigned URL, under either spelling. */
+type PresignedParameters = Partial<Record<PresignName, { pair: QueryPair; isRepeated: boolean }>>;
+
+function findPresigned(query: readonly QueryPair[]): PresignedParameters | undefined {
+  let found: PresignedParameters | undefined;
+  for (const pair of query) {
+    const name = PRESIGN_PARAMETERS.get(pair[0]);
+    if (name === undefined) continue;
+    found ??= {};
+    const before = found[name];
+    if (before === undefined) found[name] = { pair, isRepeated: false };
+    else before.isRepeated = true;
+  }
+  return found;
+}
+
+function readAuthorization(text: string, fields: RequestFields): SignatureClaim {
+  if (!text.startsWith(`${ALGORITHM} `)) {
+    if (text === ALGORITHM) throw malformedHeader("Credential is required");
+    if (text.startsWith("AWS4-")) throw new S3Error("UnsupportedSignature");
+    throw new S3Error("InvalidArgument", {
+      message: "Unsupported Authorization Type",
+      elements: [["ArgumentName", "Authorization"]],
+    });
+  }
+  const parts = new Map<string, string>();
+  for (const part of text.slice(ALGORITHM.length + 1).split(",")) {
+    const at = part.indexOf("=");
+    if (at < 0) throw malformedHeader("a component has no value");
+    const name = part.slice(0, at).trim();
+    if (parts.has(name)) throw malformedHeader(`${name} came twice`);
+    parts.set(name, part.slice(at + 1).trim());
+  }
+  const credential = parts.get("Credential");
+  const signedHeaders = parts.get("SignedHeaders");
+  const signature = parts.get("Signature");
+  if (credential === undefined || signedHeaders === undefined || signature === undefined) {
+    throw malformedHeader("Credential, SignedHeaders and Signature are required");
+  }
+  const { accessKey, scope } = readCredential(credential, malformedHeader);
+  const { timestamp, timeMs } = readRequestTime(fields);
+  if (!timestamp.startsWith(scope.date)) {
+    throw malformedHeader(
+      `Invalid credential date "${scope.date}". This date is not the same as X-Amz-Date: "${timestamp.slice(0, 8)}".`,
+    );
+  }
+  return {
+    kind: "header",
+    accessKey,
+    scope,
+    signedHeaders: readSignedHeaders(signedHeaders, malformedHeader),
+    signature,
+    timestamp,
+    timeMs,
+  };
+}
+
+// A signed request may carry Date instead of X-Amz-Date; the string to sign then holds its basic form.
+function readRequestTime(fields: RequestFields): { timestamp: string; timeMs: number } {
+  const amzDate = fields.get("x-amz-date");
+  if (amzDate !== undefined) {
+    const timeMs = parseBasicTime(amzDate);
+    if (timeMs === undefined) {
+      throw new S3Error(
+        "AccessDenied",
+        "AWS authentication requires a valid Date or x-amz-date header",
+      );
+    }
+    return { timestamp: amzDate, timeMs };
+  }
+  const date = fields.get("date") ?? "";
+  const timeMs = parseBasicTime(date) ?? Date.parse(date);
+  if (Number.isNaN(timeMs)) {
+    throw new S3Error(
+      "AccessDenied",
+      "AWS authentication requires a valid Date or x-amz-date header",
+    );
+  }
+  const timestamp = new Date(timeMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, "");
+  return { timestamp, timeMs };
+}
+
+function readPresignedQuery(parameters: PresignedParameters): SignatureClaim {
+  const read = (which: PresignName): string => {
+    const found = parameters[which];
+    if (found === undefined || found.isRepeated) {
+      throw malformedQuery(
+        "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature, X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters, each of them once.",
+      );
+    }
+    return found.pair[1];
+  };
+  if (read("Algorithm") !== ALGORITHM) {
+    throw malformedQuery(`X-Amz-Algorithm only supports "${ALGORITHM}"`);
+  }
+  const { accessKey, scope } = readCredential(read("Credential"), malformedQuery);
+  const timestamp = read("Date");
+  const timeMs = parseBasicTime(timestamp);
+  if (timeMs === undefined) {
+    throw malformedQuery("X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\"");
+  }
+  if (!timestamp.startsWith(scope.date)) {
+    throw malformedQuery(
+      `Invalid credential date "${scope.date}". This date is not the same as X-Amz-Date: "${timestamp.slice(0, 8)}".`,
+    );
+  }
+  const expires = read("Expires");
+  if (/^-\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires must be non-negative");
+  if (!/^\d{1,9}$/.test(expires)) throw malformedQuery("X-Amz-Expires should be a number");
+  const expiresSeconds = Number(expires);
+  if (expiresSeconds > EXPIRES_SECONDS_MAX) {
+    throw malformedQuery(
+      "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds",
+    );
+  }
+  return {
+    kind: "query",
+    accessKey,
+    scope,
+    signedHeaders: readSignedHeaders(read("SignedHeaders"), malformedQuery),
+    signature: read("Signature"),
+    timestamp,
+    timeMs,
+    presigned: {
+      expiresSeconds,
+      signatureName: parameters.Signature!.pair[0],
+      contentSha256: parameters["Content-Sha256"]?.pair[1],
+      token: parameters["Security-Token"]?.pair[1],
+    },
+  };
+}
+
+type Complaint = (detail: string) => S3Error;
+
+/** Reads `AKID/20130524/us-east-1/s3/aws4_request`; an access key may contain slashes. */
+export function readCredential(
+  text: string,
+  complain: Complaint,
+): { accessKey: string; scope: SigningScope } {
+  const parts = text.split("/");
+  const [date, region, service, end] = parts.slice(-4);
+  const accessKey = parts.slice(0, -4).join("/");
+  if (accessKey === "" || end !== "aws4_request") {
+    throw complain(
+      'the Credential is malformed; expecting "<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request".',
+    );
+  }
+  if (!/^\d{8}$/.test(date!)) {
+    throw complain(
+      `incorrect date format "${date}". This date in the credential must be in the format "yyyyMMdd".`,
+    );
+  }
+  if (service !== "s3") {
+    throw complain(`incorrect service "${service}". This endpoint belongs to "s3".`);
+  }
+  return { accessKey, scope: { date: date!, region: region!, service } };
+}
+
+function readSignedHeaders(text: string, complain: Complaint): string[] {
+  const names = text.split(";");
+  if (names.length > SIGNED_HEADERS_MAX) throw complain("there are too many SignedHeaders.");
+  if (!names.every((name) => HEADER_NAME.test(name))) throw complain("SignedHeaders is malformed.");
+  if (!names.includes("host")) throw complain("SignedHeaders must contain host.");
+  return names;
+}
+
+function malformedHeader(detail: string): S3Error {
+  return new S3Error(
+    "AuthorizationHeaderMalformed",
+    `The authorization header is malformed; ${detail}`,
+  );
+}
+
+function malformedQuery(detail: string): S3Error {
+  return new S3Error("AuthorizationQueryParametersError", detail);
+}

@@ -1,0 +1,11 @@
+// Signature Version 4: checking and making signatures.
+export { decodeUri, encodeUri, hashHex, parseQuery } from "../wire/uri.ts";
+export type { QueryPair } from "../wire/uri.ts";
+export { signChunk, signTrailer } from "./chunk-signature.ts";
+export type { ChunkSeed, PayloadMode } from "./payload.ts";
+export { checkPostPolicy, parsePostPolicy, readFormClaim } from "./post-policy.ts";
+export type { PostPolicy } from "./post-policy.ts";
+export { encodeAwsChunked, presignTarget, signPolicy, signRequest } from "./sign.ts";
+export { isSameSignature } from "./signing-key.ts";
+export { SignatureVerifier } from "./verify.ts";
+export type { SignatureKind, SignedRequest } from "./verify.ts";

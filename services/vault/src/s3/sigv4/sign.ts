@@ -1,0 +1,165 @@
+// The signing side: what a client does. Used by tests, and wherever the store itself calls another S3 service.
+import { createHash } from "node:crypto";
+import {
+  buildCanonicalRequest,
+  buildStringToSign,
+  encodeUri,
+  hashHex,
+  parseQuery,
+} from "../wire/uri.ts";
+import { signChunk, signTrailer } from "./chunk-signature.ts";
+import { deriveSigningKey, formatScope } from "./signing-key.ts";
+import type { SigningKey, SigningScope } from "./signing-key.ts";
+import { formatBasicTime } from "./timestamp.ts";
+
+/** Whose signature it is. */
+export interface SigningIdentity {
+  accessKey: string;
+  secret: string;
+  region: string;
+}
+
+/** A request to sign. */
+export interface UnsignedRequest {
+  method: string;
+  /** Path and query as they will be sent. */
+  target: string;
+  /** Every field that is to be signed, `host` among them, names in any case. */
+  headers: Readonly<Record<string, string>>;
+  /** Value of `x-amz-content-sha256`. */
+  payloadHash: string;
+  timeMs: number;
+}
+
+/** A signed head. */
+export interface SignedHead {
+  /** The fields given, with `x-amz-date`, `x-amz-content-sha256` and `authorization`. Names in lower case. */
+  headers: Record<string, string>;
+  signature: string;
+  key: SigningKey;
+  scope: SigningScope;
+  timestamp: string;
+}
+
+/** Signs a request in its Authorization field. A `date` field, or an `x-store-` name of a field, stands as it is. */
+export function signRequest(identity: SigningIdentity, request: UnsignedRequest): SignedHead {
+  const timestamp = formatBasicTime(request.timeMs);
+  const scope = { date: timestamp.slice(0, 8), region: identity.region, service: "s3" };
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(request.headers)) headers[name.toLowerCase()] = value;
+  if (!("date" in headers) && !("x-store-date" in headers)) headers["x-amz-date"] ??= timestamp;
+  if (!("x-store-content-sha256" in headers))
+    headers["x-amz-content-sha256"] ??= request.payloadHash;
+  const signedHeaders = Object.keys(headers).sort();
+  const { path, query } = splitTarget(request.target);
+  const canonical = buildCanonicalRequest({
+    method: request.method,
+    rawPath: path,
+    query: parseQuery(query),
+    getField: (name) => headers[name],
+    signedHeaders,
+    payloadHash: request.payloadHash,
+  });
+  const key = deriveSigningKey(identity.secret, scope);
+  const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
+  headers["authorization"] =
+    `AWS4-HMAC-SHA256 Credential=${identity.accessKey}/${formatScope(scope)},SignedHeaders=${signedHeaders.join(";")},Signature=${signature}`;
+  return { headers, signature, key, scope, timestamp };
+}
+
+/** The target of a presigned URL: `target` with the signature's parameters. */
+export function presignTarget(
+  identity: SigningIdentity,
+  request: Omit<UnsignedRequest, "payloadHash"> & { expiresSeconds: number; payloadHash?: string },
+): string {
+  const timestamp = formatBasicTime(request.timeMs);
+  const scope = { date: timestamp.slice(0, 8), region: identity.region, service: "s3" };
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  const signedHeaders = Object.keys(headers).sort();
+  const parameters = [
+    ["X-Amz-Algorithm", "AWS4-HMAC-SHA256"],
+    ["X-Amz-Credential", `${identity.accessKey}/${formatScope(scope)}`],
+    ["X-Amz-Date", timestamp],
+    ["X-Amz-Expires", String(request.expiresSeconds)],
+    ["X-Amz-SignedHeaders", signedHeaders.join(";")],
+  ]
+    .map(([name, value]) => `${name}=${encodeUri(value!)}`)
+    .join("&");
+  const { path, query } = splitTarget(request.target);
+  const whole = query === "" ? parameters : `${query}&${parameters}`;
+  const canonical = buildCanonicalRequest({
+    method: request.method,
+    rawPath: path,
+    query: parseQuery(whole),
+    getField: (name) => headers[name],
+    signedHeaders,
+    payloadHash: request.payloadHash ?? "UNSIGNED-PAYLOAD",
+  });
+  const key = deriveSigningKey(identity.secret, scope);
+  const signature = key.sign(buildStringToSign(timestamp, formatScope(scope), canonical));
+  return `${path}?${whole}&X-Amz-Signature=${signature}`;
+}
+
+/**
+ * A body in aws-chunked coding: signed chunks where `head` is given, else unsigned ones; with `trailers` it ends in
+ * them (and their signature).
+ */
+export function encodeAwsChunked(
+  body: Buffer,
+  chunkBytes: number,
+  head: SignedHead | undefined,
+  trailers?: readonly (readonly [name: string, value: string])[],
+): Buffer {
+  const pieces: Buffer[] = [];
+  let previous = head?.signature ?? "";
+  for (let at = 0; ; at += chunkBytes) {
+    const chunk = body.subarray(at, at + chunkBytes);
+    let line = chunk.length.toString(16);
+    if (head !== undefined) {
+      const hash = createHash("sha256").update(chunk).digest("hex");
+      previous = signChunk({ ...head, signature: previous }, hash);
+      line += `;chunk-signature=${previous}`;
+    }
+    pieces.push(Buffer.from(`${line}\r\n`), chunk);
+    if (chunk.length === 0) break;
+    pieces.push(Buffer.from("\r\n"));
+  }
+  if (trailers !== undefined) {
+    const text = trailers.map(([name, value]) => `${name}:${value}`);
+    pieces.push(Buffer.from(text.map((line) => `${line}\r\n`).join("")));
+    if (head !== undefined) {
+      const hash = hashHex(text.map((line) => `${line}\n`).join(""));
+      const signature = signTrailer({ ...head, signature: previous }, hash);
+      pieces.push(Buffer.from(`x-amz-trailer-signature:${signature}\r\n`));
+    }
+  }
+  pieces.push(Buffer.from("\r\n"));
+  return Buffer.concat(pieces);
+}
+
+/** The fields of a form upload that sign `policy`, a JSON document. */
+export function signPolicy(
+  identity: SigningIdentity,
+  policy: string,
+  timeMs: number,
+): Record<string, string> {
+  const timestamp = formatBasicTime(timeMs);
+  const scope = { date: timestamp.slice(0, 8), region: identity.region, service: "s3" };
+  const encoded = Buffer.from(policy).toString("base64");
+  return {
+    policy: encoded,
+    "x-amz-algorithm": "AWS4-HMAC-SHA256",
+    "x-amz-credential": `${identity.accessKey}/${formatScope(scope)}`,
+    "x-amz-date": timestamp,
+    "x-amz-signature": deriveSigningKey(identity.secret, scope).sign(encoded),
+  };
+}
+
+function splitTarget(target: string): { path: string; query: string } {
+  const at = target.indexOf("?");
+  return at < 0
+    ? { path: target, query: "" }
+    : { path: target.slice(0, at), query: target.slice(at + 1) };
+}

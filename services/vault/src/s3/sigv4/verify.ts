@@ -1,0 +1,313 @@
+// Checks a request's signature, in its header, its query or its form; one of Version 2 by the rules of `../sigv2/`.
+import type { Clock } from "@platform/kernel/time";
+import { S3Error } from "../../model/s3-error.ts";
+import type { RequestFields } from "../wire/fields.ts";
+import { buildCanonicalRequest, buildStringToSign } from "../wire/uri.ts";
+import type { QueryPair } from "../wire/uri.ts";
+import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
+import type { OlderClaim } from "../sigv2/index.ts";
+import { readSignatureClaim } from "./credential.ts";
+import type { SignatureClaim } from "./credential.ts";
+import { readPayloadClaim } from "./payload.ts";
+import type { PayloadClaim, PayloadMode } from "./payload.ts";
+import type { FormClaim } from "./post-policy.ts";
+import { SigningKeyCache, formatScope, isSameSignature } from "./signing-key.ts";
+import type { SigningKey } from "./signing-key.ts";
+
+/** How far a signature's time may be from ours. */
+export const CLOCK_SKEW_MS_MAX = 900_000;
+
+/** What a signature covers. */
+export interface SignedRequest {
+  method: string;
+  /** Path of the target as it came. */
+  rawPath: string;
+  query: readonly QueryPair[];
+  fields: RequestFields;
+  /** Hash of the body, where a request need not name it in `x-amz-content-sha256`. */
+  payloadHash?: string | undefined;
+  /** Names of parameters that mean nothing to the operation: Version 2 does not sign them. */
+  ignoredParameters?: ReadonlySet<string> | undefined;
+  /** The bucket, where the Host names it. */
+  hostedBucket?: string | undefined;
+  /** The Host that a trusted proxy says the client used, where there is one. */
+  forwardedHost?: string | undefined;
+}
+
+/** Finds the secret of an access key and whom it belongs to; undefined where it is unknown or switched off. */
+export type FindKey<Owner> = (accessKey: string) => { secret: string; owner: Owner } | undefined;
+
+/** Who sent a request, and how its body is covered. */
+export type Authentication<Owner> =
+  | { kind: "anonymous"; payload: PayloadMode }
+  | {
+      kind: "signed";
+      accessKey: string;
+      owner: Owner;
+      signature: SignatureKind;
+      payload: PayloadMode;
+    };
+
+/** How a request is signed, as conditions of policies name it. */
+export interface SignatureKind {
+  version: "AWS" | "AWS4-HMAC-SHA256";
+  type: "REST-HEADER" | "REST-QUERY-STRING" | "POST";
+  /** When it was made, where it says so. */
+  signedAtMs?: number;
+}
+
+/** Checks signatures. One per process: it keeps derived keys. */
+export class SignatureVerifier<Owner> {
+  readonly #findKey: FindKey<Owner>;
+  readonly #clock: Clock;
+  readonly #keys = new SigningKeyCache();
+
+  constructor(options: { findKey: FindKey<Owner>; clock: Clock }) {
+    this.#findKey = options.findKey;
+    this.#clock = options.clock;
+  }
+
+  /** Throws the S3Error that the API answers where anything is wrong with the signature. */
+  verify(request: SignedRequest): Authentication<Owner> {
+    const older = readOlderClaim(request.fields, request.query);
+    if (older !== undefined) return this.#verifyOlder(older, request);
+    const claim = readSignatureClaim(request.fields, request.query);
+    const declared = request.fields.get("x-amz-content-sha256");
+    if (claim === undefined) {
+      return { kind: "anonymous", payload: toUnsignedPayload(declared) };
+    }
+    const payloadHash = this.#readPayloadHash(claim, request, declared);
+    const payload = readPayloadClaim(payloadHash);
+    const known = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.presigned?.token ?? request.fields.get("x-amz-security-token"));
+    this.#checkTime(claim);
+    checkSignedNames(claim, request.fields);
+    const key = this.#keys.get(claim.accessKey, known.secret, claim.scope);
+    let sent: SignedTexts | undefined;
+    const matches = listHosts(request).some((host) => {
+      const texts = buildTexts(claim, request, payloadHash, host);
+      sent ??= texts;
+      return isSameSignature(key.sign(texts.toSign), claim.signature);
+    });
+    if (!matches) throw doesNotMatch(claim, sent);
+    return {
+      kind: "signed",
+      accessKey: claim.accessKey,
+      owner: known.owner,
+      signature: {
+        version: "AWS4-HMAC-SHA256",
+        type: SIGNATURE_TYPES[claim.kind],
+        signedAtMs: claim.timeMs,
+      },
+      payload: toPayloadMode(payload, claim, key),
+    };
+  }
+
+  /** Checks a form upload's policy signature; throws as `verify`. */
+  verifyPolicy(claim: FormClaim): { owner: Owner; signature: SignatureKind } {
+    const { secret, owner } = this.#requireKey(claim.accessKey);
+    requireNoToken(claim.token);
+    const { scope, policy } = claim;
+    const expected =
+      scope === undefined
+        ? signOlder(secret, policy)
+        : this.#keys.get(claim.accessKey, secret, scope).sign(policy);
+    if (!isSameSignature(expected, claim.signature)) throw doesNotMatch(claim);
+    const version = scope === undefined ? "AWS" : "AWS4-HMAC-SHA256";
+    return { owner, signature: { version, type: "POST" } };
+  }
+
+  // Signature Version 2: nothing of the body is signed, and no time is too long for a presigned URL.
+  #verifyOlder(claim: OlderClaim, request: SignedRequest): Authentication<Owner> {
+    const { kind, accessKey, timeMs, date } = claim;
+    const { secret, owner } = this.#requireKey(accessKey);
+    requireNoToken(request.fields.get("x-amz-security-token"));
+    const nowMs = this.#clock.now();
+    if (kind === "query" && nowMs > timeMs) throw hasExpired(timeMs, nowMs);
+    if (kind === "header") requireNear(timeMs, date, nowMs);
+    const { method, rawPath, query, fields, hostedBucket, ignoredParameters } = request;
+    const texts = buildOlderStrings({
+      method,
+      rawPath,
+      query,
+      fields,
+      hostedBucket,
+      ignoredParameters,
+      date,
+    });
+    const matches = texts.some((text) => isSameSignature(signOlder(secret, text), claim.signature));
+    if (!matches) throw doesNotMatch(claim, { toSign: texts[0]! });
+    return {
+      kind: "signed",
+      accessKey,
+      owner,
+      signature: { version: "AWS", type: SIGNATURE_TYPES[kind] },
+      payload: toUnsignedPayload(fields.get("x-amz-content-sha256")),
+    };
+  }
+
+  #requireKey(accessKey: string): { secret: string; owner: Owner } {
+    const known = this.#findKey(accessKey);
+    if (known !== undefined) return known;
+    throw new S3Error("InvalidAccessKeyId", { elements: [["AWSAccessKeyId", accessKey]] });
+  }
+
+  #readPayloadHash(
+    claim: SignatureClaim,
+    request: SignedRequest,
+    declared: string | undefined,
+  ): string {
+    if (declared !== undefined) return declared;
+    if (claim.kind === "header" && request.payloadHash !== undefined) return request.payloadHash;
+    if (claim.presigned !== undefined) return claim.presigned.contentSha256 ?? "UNSIGNED-PAYLOAD";
+    throw new S3Error(
+      "InvalidRequest",
+      "Missing required header for this request: x-amz-content-sha256",
+    );
+  }
+
+  #checkTime(claim: SignatureClaim): void {
+    const nowMs = this.#clock.now();
+    if (claim.presigned !== undefined) {
+      const { expiresSeconds } = claim.presigned;
+      const endMs = claim.timeMs + expiresSeconds * 1000;
+      if (claim.timeMs > nowMs + CLOCK_SKEW_MS_MAX) {
+        throw new S3Error("AccessDenied", "Request is not yet valid");
+      }
+      if (nowMs > endMs) throw hasExpired(endMs, nowMs, expiresSeconds);
+      return;
+    }
+    requireNear(claim.timeMs, claim.timestamp, nowMs);
+  }
+}
+
+// The Host may have been signed as it came, as a trusted proxy got it, or (by git-annex and libcloud) without its port.
+function listHosts({ fields, forwardedHost }: SignedRequest): string[] {
+  const sent = fields.getRaw("host") ?? "";
+  const hosts = forwardedHost === undefined ? [sent] : [sent, forwardedHost];
+  const bare = sent.replace(/:\d+$/, "");
+  return bare === sent ? hosts : [...hosts, bare];
+}
+
+const SIGNATURE_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING" } as const;
+
+// What was signed here, so that whoever writes a client sees where it went another way. It holds nothing but the request.
+function doesNotMatch(
+  { accessKey, signature }: { accessKey: string; signature: string },
+  texts: Partial<SignedTexts> = {},
+): S3Error {
+  const told = (name: string, text: string | undefined): [string, string][] =>
+    text === undefined || SECRET_FIELD.test(text) ? [] : [[name, toUtf8(text)]];
+  const elements: [string, string][] = [
+    ["AWSAccessKeyId", accessKey],
+    ...told("StringToSign", texts.toSign),
+    ["SignatureProvided", signature.slice(0, 128)],
+    ...told("CanonicalRequest", texts.canonical),
+  ];
+  return new S3Error("SignatureDoesNotMatch", { elements });
+}
+
+/** A customer's key, as a field or a parameter, is told to nobody, not even to who sent it: answers end up in logs. */
+const SECRET_FIELD = /-server-side-encryption-customer-key[:=]/i;
+
+// Field values are bytes read as latin1.
+function toUtf8(text: string): string {
+  return Buffer.from(text, "latin1").toString("utf8");
+}
+
+// There are no temporary credentials, so no token is one of ours; an empty one is none.
+function requireNoToken(token: string | undefined): void {
+  if (token !== undefined && token !== "") throw new S3Error("InvalidToken");
+}
+
+function hasExpired(endMs: number, nowMs: number, expiresSeconds?: number): S3Error {
+  return new S3Error("AccessDenied", {
+    message: "Request has expired",
+    elements: [
+      ...(expiresSeconds === undefined ? [] : [["X-Amz-Expires", String(expiresSeconds)] as const]),
+      ["Expires", new Date(endMs).toISOString()],
+      ["ServerTime", new Date(nowMs).toISOString()],
+    ],
+  });
+}
+
+function requireNear(timeMs: number, given: string, nowMs: number): void {
+  if (Math.abs(nowMs - timeMs) <= CLOCK_SKEW_MS_MAX) return;
+  throw new S3Error("RequestTimeTooSkewed", {
+    elements: [
+      ["RequestTime", given],
+      ["ServerTime", new Date(nowMs).toISOString()],
+      ["MaxAllowedSkewMilliseconds", String(CLOCK_SKEW_MS_MAX)],
+    ],
+  });
+}
+
+function checkSignedNames(claim: SignatureClaim, fields: RequestFields): void {
+  if (fields.extensionNames.length === 0) return;
+  const signed = new Set(claim.signedHeaders);
+  const missing = fields.extensionNames.filter((name) => !signed.has(name));
+  if (missing.length > 0) {
+    throw new S3Error("AccessDenied", {
+      message: "There were headers present in the request which were not signed",
+      elements: [["HeadersNotSigned", missing.join(", ")]],
+    });
+  }
+}
+
+interface SignedTexts {
+  canonical: string;
+  toSign: string;
+}
+
+function buildTexts(
+  claim: SignatureClaim,
+  request: SignedRequest,
+  payloadHash: string,
+  host: string,
+): SignedTexts {
+  const { fields } = request;
+  const skipQuery = claim.presigned?.signatureName;
+  const canonical = buildCanonicalRequest({
+    method: request.method,
+    rawPath: request.rawPath,
+    query: request.query,
+    ...(skipQuery === undefined ? {} : { skipQuery }),
+    getField: (name) => {
+      if (name === "host") return host;
+      // The SDK for JavaScript of version 2 signs fields that its presigned URLs bring as parameters.
+      return fields.getRaw(name) ?? (claim.kind === "query" ? fields.get(name) : undefined);
+    },
+    signedHeaders: claim.signedHeaders,
+    payloadHash,
+  });
+  const toSign = buildStringToSign(claim.timestamp, formatScope(claim.scope), canonical);
+  return { canonical, toSign };
+}
+
+function toPayloadMode(payload: PayloadClaim, claim: SignatureClaim, key: SigningKey): PayloadMode {
+  switch (payload.kind) {
+    case "signed":
+    case "unsigned":
+      return payload;
+    case "unsigned-chunks":
+      return { kind: "unsigned-chunks", trailer: true };
+    case "signed-chunks": {
+      const { timestamp, scope, signature } = claim;
+      return { ...payload, seed: { key, timestamp, scope, signature } };
+    }
+    default:
+      return payload satisfies never;
+  }
+}
+
+function toUnsignedPayload(declared: string | undefined): PayloadMode {
+  if (declared === undefined) return { kind: "unsigned" };
+  const payload = readPayloadClaim(declared);
+  if (payload.kind === "signed-chunks") {
+    throw new S3Error(
+      "InvalidRequest",
+      "Signed chunks need a request that is signed with AWS4-HMAC-SHA256.",
+    );
+  }
+  return payload.kind === "unsigned-chunks" ? { kind: "unsigned-chunks", trailer: true } : payload;
+}

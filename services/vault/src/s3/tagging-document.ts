@@ -1,0 +1,94 @@
+// Tags in fields and documents.
+import { parseQuery } from "./sigv4/index.ts";
+import type { QueryPair } from "./sigv4/index.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { decodeFieldText } from "./wire/fields.ts";
+import { parseXml, tag, wrap, xmlDocument } from "./wire/xml.ts";
+import type { XmlElement } from "./wire/xml.ts";
+
+const KEY_CHARS_MAX = 128;
+const VALUE_CHARS_MAX = 256;
+/** Tags of an object. */
+export const OBJECT_TAGS_MAX = 10;
+/** Tags of a bucket. */
+export const BUCKET_TAGS_MAX = 50;
+
+/** Reads `x-amz-tagging`: tags as a query. Throws InvalidArgument for what is none, InvalidTag. */
+export function readTagging(text: string): Record<string, string> {
+  const pairs = parseTaggingQuery(decodeFieldText(text));
+  if (new Set(pairs.map(([name]) => name)).size < pairs.length) throw notEncoded(text);
+  return checkTags(pairs, OBJECT_TAGS_MAX);
+}
+
+function parseTaggingQuery(text: string): QueryPair[] {
+  try {
+    return parseQuery(text);
+  } catch (error) {
+    throw error instanceof S3Error ? notEncoded(text) : error;
+  }
+}
+
+function notEncoded(text: string): S3Error {
+  return new S3Error("InvalidArgument", {
+    message:
+      "The header 'x-amz-tagging' shall be encoded as UTF-8 then URLEncoded URL query parameters without tag name duplicates.",
+    elements: [
+      ["ArgumentName", "x-amz-tagging"],
+      ["ArgumentValue", text.slice(0, 256)],
+    ],
+  });
+}
+
+/** Reads a Tagging document. */
+export function parseTagging(body: Buffer, tagsMax: number): Record<string, string> {
+  const root = parseXml(body, "Tagging");
+  root.allow("TagSet");
+  const set = root.find("TagSet");
+  if (set === undefined) throw new S3Error("MalformedXML");
+  set.allow("Tag");
+  return readTags(set, tagsMax);
+}
+
+/** Reads the `Tag` elements of a document. Throws InvalidTag. */
+export function readTags(set: XmlElement, tagsMax: number): Record<string, string> {
+  const pairs = set.list("Tag").map((item) => {
+    item.allow("Key", "Value");
+    return [item.getText("Key"), item.getText("Value")] as const;
+  });
+  return checkTags(pairs, tagsMax);
+}
+
+/** A Tagging document. */
+export function formatTagging(tags: Readonly<Record<string, string>>): string {
+  const items = Object.entries(tags).map(([key, value]) =>
+    wrap("Tag", tag("Key", key) + tag("Value", value)),
+  );
+  return xmlDocument("Tagging", wrap("TagSet", items.join("")));
+}
+
+function checkTags(
+  pairs: readonly (readonly [string, string])[],
+  tagsMax: number,
+): Record<string, string> {
+  if (pairs.length > tagsMax) {
+    throw new S3Error(
+      tagsMax === OBJECT_TAGS_MAX ? "BadRequest" : "InvalidTag",
+      `Object tags cannot be greater than ${tagsMax}`,
+    );
+  }
+  // A tag may be named like a member that every object has.
+  const tags = Object.create(null) as Record<string, string>;
+  for (const [key, value] of pairs) {
+    if (key === "" || key.length > KEY_CHARS_MAX)
+      throw new S3Error("InvalidTag", "The TagKey you have provided is invalid");
+    if (value.length > VALUE_CHARS_MAX)
+      throw new S3Error("InvalidTag", "The TagValue you have provided is invalid");
+    if (!/^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u.test(key + value) || /^aws:/i.test(key)) {
+      throw new S3Error("InvalidTag", "The TagKey or TagValue you have provided is invalid");
+    }
+    if (key in tags)
+      throw new S3Error("InvalidTag", "Cannot provide multiple Tags with the same key");
+    tags[key] = value;
+  }
+  return { ...tags };
+}

@@ -1,0 +1,233 @@
+// Copies within the store: bytes are shared where they may stay as they are, and copied where they may not.
+import { requireCustomerKey } from "../blob/encryption.ts";
+import type { BlobRecord } from "../model/blob.ts";
+import { parseChecksum, parseOwner, type VersionRow } from "../index/records.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { OpenBody } from "./body.ts";
+import { checkReadConditions } from "./conditions.ts";
+import { buildAttributeColumns } from "./new-object.ts";
+import { parseDetail, type ObjectService, type ServiceEnvironment } from "./object-service.ts";
+import type {
+  CopyRequest,
+  CopyResult,
+  EncryptionRequest,
+  ObjectAddress,
+  ObjectAttributes,
+  ReadConditions,
+  Upload,
+} from "../model/object.ts";
+import { requireAttributes, requireKey } from "./validate.ts";
+
+/** Where a copy comes from. */
+export type CopySource = ObjectAddress & { conditions?: ReadConditions; customerKey?: Buffer };
+
+/** A source as found. */
+export interface FoundSource {
+  row: VersionRow;
+  blob: BlobRecord;
+}
+
+// A source that is overwritten while it is copied is looked up again.
+const ATTEMPTS_MAX = 5;
+
+/** Copies objects. */
+export class CopyService {
+  readonly #env: ServiceEnvironment;
+  readonly #objects: ObjectService;
+
+  constructor(environment: ServiceEnvironment, objects: ObjectService) {
+    this.#env = environment;
+    this.#objects = objects;
+  }
+
+  async copy(request: CopyRequest): Promise<CopyResult> {
+    requireKey(request.key);
+    requireAttributes(request.attributes);
+    this.#env.buckets.require(request.bucket);
+    requireChange(request);
+    for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt += 1) {
+      const source = this.find(request.source);
+      if (source === undefined) continue;
+      const attributes = chooseAttributes(request, source.row);
+      const result = mayShare(request, source)
+        ? await this.#share(request, source, attributes)
+        : await this.#copyBytes(request, source, attributes);
+      if (result !== undefined) return { ...result, sourceVersionId: source.row.version };
+    }
+    throw new StoreError("SlowDown", "The source changes faster than it can be copied");
+  }
+
+  /** The source, its conditions checked; undefined where it changed while it was looked at. */
+  find(address: CopySource): FoundSource | undefined {
+    const state = this.#env.buckets.require(address.bucket);
+    const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
+    requireCustomerKey(parseDetail(row).encryption, address.customerKey);
+    checkReadConditions(address.conditions, row, true);
+    return blob === undefined ? undefined : { row, blob };
+  }
+
+  /** Opens the bytes `start` up to `end` of a source. */
+  async open(
+    { blob }: FoundSource,
+    start: number,
+    end: number,
+    customerKey?: Buffer,
+  ): Promise<OpenBody | undefined> {
+    // It may have moved since it was found.
+    const { bodies, points } = this.#env;
+    return bodies.open(points.findBlob(blob.id), start, end, customerKey);
+  }
+
+  async #share(
+    request: CopyRequest,
+    { row }: FoundSource,
+    attributes: ObjectAttributes,
+  ): Promise<Omit<CopyResult, "sourceVersionId"> | undefined> {
+    const { writer, now, takeVersionId } = this.#env;
+    const nowMs = now();
+    const columns = buildAttributeColumns(attributes);
+    const source = parseDetail(row);
+    // The bytes stay as they are, encrypted ones and those of parts too, and the object says so.
+    const kept = {
+      ...(source.encryption === undefined ? {} : { encryption: source.encryption }),
+      ...(source.parts === undefined ? {} : { parts: source.parts }),
+    };
+    const detail = JSON.stringify({ ...(JSON.parse(columns.detail) as object), ...kept });
+    const outcome = await writer.submit({
+      type: "put",
+      object: {
+        ...columns,
+        detail,
+        bucket: request.bucket,
+        key: request.key,
+        nowMs,
+        versionId: takeVersionId(),
+        size: row.size,
+        etag: row.etag,
+        checksum: row.checksum,
+        event: "ObjectCreated:Copy",
+        ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
+        ...(request.actor === undefined ? {} : { actor: request.actor }),
+      },
+      content: { share: row.blob ?? 0 },
+    });
+    if (outcome.gone === true) return undefined;
+    return {
+      etag: row.etag,
+      versionId: outcome.versionId,
+      sizeBytes: row.size,
+      modifiedMs: nowMs,
+      ...(row.checksum === null ? {} : { checksum: parseChecksum(row.checksum) }),
+      ...(source.encryption === undefined ? {} : { encryption: source.encryption }),
+    };
+  }
+
+  async #copyBytes(
+    request: CopyRequest,
+    source: FoundSource,
+    attributes: ObjectAttributes,
+  ): Promise<Omit<CopyResult, "sourceVersionId"> | undefined> {
+    const body = await this.open(source, 0, source.row.size, request.source.customerKey);
+    if (body === undefined) return undefined;
+    const checksum =
+      request.checksum ??
+      (source.row.checksum === null ? undefined : parseChecksum(source.row.checksum).algorithm);
+    const upload = this.#beginPut(request, attributes, source.row.size, checksum, body);
+    return pump(body, upload);
+  }
+
+  #beginPut(
+    request: CopyRequest,
+    attributes: ObjectAttributes,
+    contentLength: number,
+    checksum: CopyRequest["checksum"],
+    body: OpenBody,
+  ) {
+    try {
+      return this.#objects.beginPut({
+        ...attributes,
+        bucket: request.bucket,
+        key: request.key,
+        contentLength,
+        event: "ObjectCreated:Copy",
+        ...(checksum === undefined ? {} : { checksum }),
+        ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
+        ...(request.actor === undefined ? {} : { actor: request.actor }),
+      });
+    } catch (error) {
+      body.close();
+      throw error;
+    }
+  }
+}
+
+/** Writes all of a body into an upload and commits it. */
+export async function pump<Result>(body: OpenBody, upload: Upload<Result>): Promise<Result> {
+  try {
+    for await (const chunk of body.chunks()) {
+      await upload.write(chunk);
+      body.recycle(chunk);
+    }
+    return await upload.commit();
+  } catch (error) {
+    await upload.abort();
+    throw error;
+  } finally {
+    body.close();
+  }
+}
+
+function requireChange(request: CopyRequest): void {
+  const { source, attributes } = request;
+  const isSelf =
+    source.bucket === request.bucket &&
+    source.key === request.key &&
+    source.versionId === undefined;
+  const changes =
+    request.metadataDirective === "REPLACE" ||
+    request.taggingDirective === "REPLACE" ||
+    attributes.storageClass !== undefined ||
+    attributes.websiteRedirect !== undefined ||
+    attributes.encryption !== undefined ||
+    request.checksum !== undefined;
+  if (!isSelf || changes) return;
+  throw new StoreError(
+    "InvalidRequest",
+    "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata, storage class, website redirect location or encryption attributes.",
+  );
+}
+
+function mayShare(request: CopyRequest, { row, blob }: FoundSource): boolean {
+  const { encryption } = request.attributes;
+  const wantsChecksum =
+    request.checksum !== undefined &&
+    (row.checksum === null || parseChecksum(row.checksum).algorithm !== request.checksum);
+  if (wantsChecksum) return false;
+  return isEncryptedAs(parseDetail(row).encryption?.type ?? blob.cipher?.type, encryption);
+}
+
+// Under a customer's key every copy has a key of its own; and what the store has encrypted stays so.
+function isEncryptedAs(
+  type: EncryptionRequest["type"] | undefined,
+  wanted: EncryptionRequest | undefined,
+): boolean {
+  if (type === "SSE-C" || wanted?.type === "SSE-C") return false;
+  return wanted === undefined || type === wanted.type;
+}
+
+function chooseAttributes(request: CopyRequest, row: VersionRow): ObjectAttributes {
+  const source = parseDetail(row);
+  const chosen: ObjectAttributes = { ...request.attributes };
+  if (request.metadataDirective !== "REPLACE") {
+    if (source.headers !== undefined) chosen.headers = source.headers;
+    else delete chosen.headers;
+    if (source.metadata !== undefined) chosen.metadata = source.metadata;
+    else delete chosen.metadata;
+  }
+  if (request.taggingDirective !== "REPLACE") {
+    if (row.tags === null) delete chosen.tags;
+    else chosen.tags = JSON.parse(row.tags) as Record<string, string>;
+  }
+  if (chosen.owner === undefined && row.owner !== null) chosen.owner = parseOwner(row.owner);
+  return chosen;
+}

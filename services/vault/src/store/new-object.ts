@@ -1,0 +1,31 @@
+// From what a caller wants an object to be to the rows of the index.
+import { describeEncryption } from "../blob/encryption.ts";
+import type { ObjectDetail } from "../index/records.ts";
+import type { NewObject } from "../transaction/put-operation.ts";
+import type { ObjectAttributes } from "../model/object.ts";
+
+/** The columns that come from attributes alone. */
+export type AttributeColumns = Pick<
+  NewObject,
+  "class" | "owner" | "tags" | "retention" | "hold" | "detail"
+>;
+
+/** Columns and detail of attributes. */
+export function buildAttributeColumns(attributes: ObjectAttributes): AttributeColumns {
+  const detail: ObjectDetail = {};
+  const { headers, metadata, websiteRedirect, acl, tags, owner, retention } = attributes;
+  if (headers !== undefined && Object.keys(headers).length > 0) detail.headers = headers;
+  if (metadata !== undefined && Object.keys(metadata).length > 0) detail.metadata = metadata;
+  if (websiteRedirect !== undefined) detail.redirect = websiteRedirect;
+  if (acl !== undefined) detail.acl = acl;
+  const encryption = describeEncryption(attributes.encryption);
+  if (encryption !== undefined) detail.encryption = encryption;
+  return {
+    class: attributes.storageClass ?? "STANDARD",
+    owner: owner === undefined ? null : JSON.stringify(owner),
+    tags: tags === undefined || Object.keys(tags).length === 0 ? null : JSON.stringify(tags),
+    hold: attributes.legalHold ?? null,
+    detail: JSON.stringify(detail),
+    ...(retention === undefined ? {} : { retention }),
+  };
+}

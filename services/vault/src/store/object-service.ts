@@ -1,0 +1,287 @@
+// Objects: put, read, deleted, changed. Copying stands in `copy-service.ts`.
+import { requireCustomerKey } from "../blob/encryption.ts";
+import type { ObjectDescription } from "./record-description.ts";
+import type { BucketCatalogue } from "./bucket-catalogue.ts";
+import type { Actor } from "../model/event.ts";
+import {
+  buildObjectInfo,
+  formatChecksum,
+  OwnerReader,
+  parsePartChecksums,
+  type ObjectDetail,
+  type VersionRow,
+} from "../index/records.ts";
+import type { ReaderPool } from "../query/reader-pool.ts";
+import type { IndexWriter } from "../transaction/writer.ts";
+import type { BucketState } from "../transaction/writer-context.ts";
+import type { ObjectPartsResult } from "../model/upload.ts";
+import { StoreError } from "../model/store-error.ts";
+import { requireQuota } from "../model/quota.ts";
+import type { AttributeChange } from "../transaction/attribute-operations.ts";
+import type { BodyOpener, OpenBody } from "./body.ts";
+import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
+import { checkReadConditions } from "./conditions.ts";
+import { buildAttributeColumns } from "./new-object.ts";
+import type { FoundVersion, PointReader, StoredVersion } from "../query/point-reader.ts";
+import { resolveRange } from "./range.ts";
+import type {
+  ByteRange,
+  DeleteRequest,
+  DeleteResult,
+  GetRequest,
+  HeadResult,
+  ObjectAddress,
+  ObjectChecksum,
+  ObjectInfo,
+  ObjectReader,
+  PutRequest,
+  PutResult,
+  Upload,
+} from "../model/object.ts";
+import { requireAttributes, requireContentLength, requireKey, requireTags } from "./validate.ts";
+
+/** What the services of objects and uploads work with. */
+export interface ServiceEnvironment extends UploadEnvironment {
+  buckets: BucketCatalogue;
+  writer: IndexWriter;
+  readers: ReaderPool;
+  points: PointReader;
+  bodies: BodyOpener;
+  /** Epoch ms. */
+  now: () => number;
+  /** An id that no version or upload has. */
+  takeVersionId: () => string;
+}
+
+const DELETES_MAX = 1000;
+
+/** Objects. */
+export class ObjectService {
+  readonly #env: ServiceEnvironment;
+  readonly #owners = new OwnerReader();
+
+  constructor(environment: ServiceEnvironment) {
+    this.#env = environment;
+  }
+
+  beginPut(request: PutRequest): Upload<PutResult> {
+    const { buckets, now, takeVersionId, writer } = this.#env;
+    const state = buckets.require(request.bucket);
+    const { bucket } = state;
+    requireKey(request.key);
+    requireContentLength(request.contentLength);
+    requireAttributes(request);
+    if (bucket.settings.quota !== undefined) this.#requireQuota(state, request);
+    const versionId = takeVersionId();
+    const columns = buildAttributeColumns(request);
+    const description: ObjectDescription = {
+      bucket: request.bucket,
+      key: request.key,
+      versionId,
+      versioned: bucket.versioning === "Enabled",
+      at: now(),
+      columns,
+    };
+    return new BodyUpload(
+      this.#env,
+      {
+        contentLength: request.contentLength,
+        checksum: request.checksum,
+        digests: request.digests,
+        encryption: request.encryption,
+        tenant: request.tenant,
+        description,
+      },
+      async ({ blob, etag, checksum, encryption }) => {
+        const nowMs = now();
+        const outcome = await writer.submit({
+          type: "put",
+          object: {
+            ...columns,
+            bucket: request.bucket,
+            key: request.key,
+            nowMs,
+            versionId,
+            size: blob.size,
+            etag,
+            checksum: formatChecksum(checksum),
+            event: request.event ?? "ObjectCreated:Put",
+            ...(request.conditions === undefined ? {} : { conditions: request.conditions }),
+            ...(request.actor === undefined ? {} : { actor: request.actor }),
+          },
+          content: { blob },
+        });
+        return {
+          etag,
+          versionId: outcome.versionId,
+          sizeBytes: blob.size,
+          modifiedMs: nowMs,
+          ...(checksum === undefined ? {} : { checksum }),
+          ...(encryption === undefined ? {} : { encryption }),
+        };
+      },
+    );
+  }
+
+  async head(request: GetRequest): Promise<HeadResult> {
+    return this.#resolve(request, this.#find(request));
+  }
+
+  async describe(address: ObjectAddress): Promise<ObjectInfo> {
+    const { row, isLatest } = this.#find(address);
+    return buildObjectInfo(address.bucket, row, isLatest, this.#owners);
+  }
+
+  async get(request: GetRequest): Promise<ObjectReader> {
+    // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
+    for (let attempt = 1; ; attempt += 1) {
+      const found = this.#findStored(request);
+      const head = this.#resolve(request, found);
+      const [start, end] = this.#chooseBytes(head);
+      const body = await this.#openBody(found, start, end, request);
+      if (body !== undefined) return buildReader(head, body);
+      if (attempt === 2) throw new StoreError("InternalError", "Stored data is missing");
+    }
+  }
+
+  async remove(request: DeleteRequest): Promise<DeleteResult> {
+    requireKey(request.key);
+    const { writer, now, takeVersionId } = this.#env;
+    return writer.submit({ type: "delete", request, nowMs: now(), markerId: takeVersionId() });
+  }
+
+  async removeMany(requests: readonly DeleteRequest[]): Promise<(DeleteResult | StoreError)[]> {
+    if (requests.length > DELETES_MAX) {
+      throw new StoreError(
+        "InvalidRequest",
+        `At most ${DELETES_MAX} objects can be deleted together`,
+      );
+    }
+    return Promise.all(
+      requests.map((request) =>
+        this.remove(request).catch((error: unknown) => {
+          if (error instanceof StoreError) return error;
+          throw error;
+        }),
+      ),
+    );
+  }
+
+  async change(
+    address: ObjectAddress,
+    change: AttributeChange,
+    actor?: Actor,
+  ): Promise<{ versionId: string }> {
+    requireKey(address.key);
+    if (change.kind === "tags") requireTags(change.tags);
+    const { writer, now } = this.#env;
+    return writer.submit({
+      type: "attribute",
+      address,
+      change,
+      nowMs: now(),
+      ...(actor === undefined ? {} : { actor }),
+    });
+  }
+
+  async listParts(
+    address: ObjectAddress,
+    page: { afterPartNumber?: number; maxParts?: number } = {},
+  ): Promise<ObjectPartsResult & { object: ObjectInfo }> {
+    const { row, isLatest } = this.#find(address);
+    const object = buildObjectInfo(address.bucket, row, isLatest, this.#owners);
+    if (object.partsCount === undefined || row.blob === null) {
+      return { object, parts: [], partsCount: 0, isTruncated: false };
+    }
+    return { object, ...(await this.#env.readers.query("listObjectParts", row.blob, page)) };
+  }
+
+  #find({ bucket, key, versionId }: ObjectAddress): FoundVersion {
+    const state = this.#env.buckets.require(bucket);
+    return this.#env.points.requireVersion(state, key, versionId);
+  }
+
+  #findStored({ bucket, key, versionId }: ObjectAddress): StoredVersion {
+    const state = this.#env.buckets.require(bucket);
+    return this.#env.points.requireStored(state, key, versionId);
+  }
+
+  // What is full now is refused before its bytes are sent; the writer decides.
+  #requireQuota({ id, bucket }: BucketState, { key, contentLength }: PutRequest): void {
+    const { points } = this.#env;
+    const replaced =
+      bucket.versioning === "Enabled" ? undefined : points.measureNullVersion(id, key);
+    const versions = replaced === undefined ? 1 : 0;
+    requireQuota(bucket, points.readUsage(id), contentLength - (replaced ?? 0), versions);
+  }
+
+  #resolve(request: GetRequest, { row, isLatest }: FoundVersion): HeadResult {
+    const object = buildObjectInfo(request.bucket, row, isLatest, this.#owners);
+    requireCustomerKey(object.encryption, request.customerKey);
+    checkReadConditions(request.conditions, row, false, object.headers);
+    if (request.partNumber !== undefined) {
+      return this.#resolvePart(object, row, request.partNumber);
+    }
+    if (request.range === undefined) return { object, contentLength: row.size };
+    const range = resolveRange(request.range, row.size);
+    const contentLength = range.end - range.start + 1;
+    // The checksum that is told is that of the bytes that are read; of most ranges nobody knows one.
+    if (contentLength < row.size) delete object.checksum;
+    return { object, range, contentLength };
+  }
+
+  #resolvePart(object: ObjectInfo, row: VersionRow, partNumber: number): HeadResult {
+    const whole = object.partsCount === undefined && partNumber === 1;
+    const part =
+      whole || row.blob === null
+        ? { start: 0, size: row.size }
+        : this.#env.points.findPart(row.blob, partNumber);
+    if (part === undefined || (object.partsCount === undefined && !whole)) {
+      throw new StoreError("InvalidPartNumber", "The requested partnumber is not satisfiable");
+    }
+    if ("checksum" in part) {
+      if (part.checksum === null) delete object.checksum;
+      else object.checksum = describePart(part.checksum, object.checksum);
+    }
+    // An empty part has no range that could name it.
+    if (part.size === 0) return { object, contentLength: 0 };
+    const range: ByteRange = { start: part.start, end: part.start + part.size - 1 };
+    return { object, range, contentLength: part.size };
+  }
+
+  #chooseBytes({ range, contentLength }: HeadResult): [start: number, end: number] {
+    if (range !== undefined) return [range.start, range.end + 1];
+    return [0, contentLength];
+  }
+
+  #openBody(
+    { row, blob }: StoredVersion,
+    start: number,
+    end: number,
+    { customerKey, window }: GetRequest,
+  ) {
+    if (row.blob === null) throw new StoreError("InternalError", "The object has no body");
+    return this.#env.bodies.open(blob, start, end, customerKey, window);
+  }
+}
+
+function buildReader(head: HeadResult, body: OpenBody): ObjectReader {
+  return {
+    ...head,
+    whole: body.whole,
+    chunks: () => body.chunks(),
+    recycle: (chunk) => body.recycle(chunk),
+    close: () => body.close(),
+  };
+}
+
+// With the type of the object's, as S3 tells it.
+function describePart(text: string, whole: ObjectChecksum | undefined): ObjectChecksum {
+  const [checksum] = parsePartChecksums(text);
+  return whole === undefined ? checksum : { ...checksum, type: whole.type };
+}
+
+/** The detail of a row. */
+export function parseDetail(row: VersionRow): ObjectDetail {
+  return JSON.parse(row.detail) as ObjectDetail;
+}

@@ -1,0 +1,59 @@
+// The outbox as its readers see it: events in order, until they are acknowledged.
+import type { IndexConnection } from "../index/schema.ts";
+import type { IndexWriter } from "../transaction/writer.ts";
+import type { EventOutbox, PendingEvent } from "../model/event.ts";
+
+const READ_MAX = 1000;
+const WATCH_EVERY_MS = 50;
+
+/** Events that wait for delivery. */
+export class StoredOutbox implements EventOutbox {
+  readonly #index: IndexConnection;
+  readonly #writer: IndexWriter;
+  readonly #listeners = new Set<() => void>();
+  #timer: NodeJS.Timeout | undefined;
+  #seen = 0;
+
+  constructor(index: IndexConnection, writer: IndexWriter) {
+    this.#index = index;
+    this.#writer = writer;
+  }
+
+  async read(max: number, afterId = 0): Promise<PendingEvent[]> {
+    return this.#index
+      .sql("select id, record from events where id > ? order by id limit ?")
+      .all(afterId, Math.min(max, READ_MAX))
+      .map((row) => ({
+        ...(JSON.parse(String(row["record"])) as Omit<PendingEvent, "id">),
+        id: Number(row["id"]),
+      }));
+  }
+
+  async acknowledge(ids: readonly number[]): Promise<void> {
+    if (ids.length === 0) return;
+    await this.#writer.submit({ type: "acknowledgeEvents", ids });
+  }
+
+  onEvents(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    this.#timer ??= setInterval(() => this.#watch(), WATCH_EVERY_MS).unref();
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size === 0) this.close();
+    };
+  }
+
+  /** Stops watching. */
+  close(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  // The writer's totals are in memory: a glance costs nothing.
+  #watch(): void {
+    const { commits, totals } = this.#writer;
+    if (totals.pendingEvents === 0 || commits === this.#seen) return;
+    this.#seen = commits;
+    for (const listener of this.#listeners) listener();
+  }
+}

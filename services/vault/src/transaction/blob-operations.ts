@@ -1,0 +1,60 @@
+// Housekeeping of blobs inside the writer: garbage that was collected, records that compaction has moved.
+import type { BlobRow } from "../index/records.ts";
+import { sealBlob } from "../index/seal.ts";
+import type { WriterContext } from "./writer-context.ts";
+import type { BlobId } from "../model/blob.ts";
+
+/** The files of these blobs are gone. */
+export interface ForgetGarbageOperation {
+  type: "forgetGarbage";
+  blobs: readonly BlobId[];
+  /** Segments whose files are gone. */
+  segments: readonly number[];
+}
+
+/** A record was copied elsewhere: the blob now lies there, provided that it still lay where it was copied from. */
+export interface MoveBlobOperation {
+  type: "moveBlob";
+  blob: BlobId;
+  from: { segment: number; position: number };
+  to: { segment: number; position: number };
+}
+
+/** Applies the forgetting of garbage. */
+export function applyForgetGarbage(
+  context: WriterContext,
+  { blobs, segments }: ForgetGarbageOperation,
+): null {
+  for (const id of blobs) context.sql("delete from garbage where blob = ?").run(id);
+  for (const id of segments) {
+    context.sql("delete from segments where id = ? and live = 0").run(id);
+  }
+  return null;
+}
+
+/** Applies a move. */
+export function applyMoveBlob(
+  context: WriterContext,
+  { blob, from, to }: MoveBlobOperation,
+): { moved: boolean } {
+  const row = context
+    .sql(
+      "update blobs set segment = ?, position = ? " +
+        "where id = ? and segment = ? and position = ? " +
+        "returning id, kind, size, stored, segment, position, extent, cipher, data",
+    )
+    .get(to.segment, to.position, blob, from.segment, from.position) as unknown as
+    | BlobRow
+    | undefined;
+  if (row === undefined) return { moved: false };
+  const { extent } = row;
+  context.sql("update blobs set seal = ? where id = ?").run(sealBlob(row), blob);
+  context.sql("update segments set live = live - ? where id = ?").run(extent, from.segment);
+  context
+    .sql(
+      "insert into segments values (?, ?, ?) on conflict (id) do update set " +
+        "bytes = max(bytes, excluded.bytes), live = live + excluded.live",
+    )
+    .run(to.segment, to.position + extent, extent);
+  return { moved: true };
+}

@@ -1,0 +1,89 @@
+// Rows of blobs inside the writer: added, shared, released; what nothing refers to becomes garbage.
+import type { WriterContext } from "./writer-context.ts";
+import type { BlobRow } from "../index/records.ts";
+import { sealBlob } from "../index/seal.ts";
+import type { BlobId, BlobPlace, BlobRecord } from "../model/blob.ts";
+
+/** Adds a blob with one reference. */
+export function insertBlob(context: WriterContext, blob: BlobRecord): void {
+  const { place } = blob;
+  const shared = findSharedPlace(place);
+  const position = place.kind === "file" ? place.position : shared?.position;
+  const row: BlobRow = {
+    id: blob.id,
+    kind: place.kind,
+    size: blob.size,
+    stored: blob.stored,
+    segment: shared?.segment ?? null,
+    position: position ?? null,
+    extent: blob.extent,
+    cipher: blob.cipher === undefined ? null : JSON.stringify(blob.cipher),
+    data: place.kind === "inline" ? place.data : null,
+  };
+  context
+    .sql(
+      "insert into blobs (id, refs, kind, size, stored, segment, position, extent, cipher, data, seal) " +
+        "values (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )
+    .run(
+      row.id,
+      row.kind,
+      row.size,
+      row.stored,
+      row.segment,
+      row.position,
+      row.extent,
+      row.cipher,
+      row.data,
+      sealBlob(row),
+    );
+  if (shared !== undefined) {
+    const end = shared.position + blob.extent;
+    context
+      .sql(
+        "insert into segments values (?, ?, ?) on conflict (id) do update set " +
+          "bytes = max(bytes, excluded.bytes), live = live + excluded.live",
+      )
+      .run(shared.segment, end, blob.extent);
+  }
+}
+
+function findSharedPlace(place: BlobPlace) {
+  if (place.kind === "segment") return place;
+  return place.kind === "parts" ? place.manifest : undefined;
+}
+
+/** Adds a reference; false where the blob is gone. */
+export function shareBlob(context: WriterContext, id: BlobId): boolean {
+  return context.sql("update blobs set refs = refs + 1 where id = ?").run(id).changes === 1;
+}
+
+/** Takes a reference away; the last one makes the bytes garbage. */
+export function releaseBlob(context: WriterContext, id: BlobId): void {
+  const row = context
+    .sql("delete from blobs where id = ? and refs = 1 returning kind, segment, extent")
+    .get(id) as Pick<BlobRow, "kind" | "segment" | "extent"> | undefined;
+  if (row === undefined) {
+    // Rare: to change a row is to write its bytes once more.
+    context.sql("update blobs set refs = refs - 1 where id = ?").run(id);
+    return;
+  }
+  if (row.segment !== null) {
+    context.sql("update segments set live = live - ? where id = ?").run(row.extent, row.segment);
+  }
+  switch (row.kind) {
+    case "inline":
+    case "segment":
+      return;
+    case "file":
+      context.sql("insert or ignore into garbage values (?)").run(id);
+      return;
+    case "parts": {
+      const parts = context.sql("delete from blob_parts where blob = ? returning part").all(id);
+      for (const part of parts) releaseBlob(context, Number(part["part"]));
+      return;
+    }
+    default:
+      row.kind satisfies never;
+  }
+}

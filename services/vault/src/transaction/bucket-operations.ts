@@ -1,0 +1,178 @@
+// Buckets inside the writer: made, configured, deleted.
+import type { NotificationRule } from "../model/event.ts";
+import { sealBucket } from "../index/seal.ts";
+import type { BucketState, WriterContext } from "./writer-context.ts";
+import { releaseUpload, type UploadRow } from "./upload-rows.ts";
+import { StoreError } from "../model/store-error.ts";
+import type {
+  Bucket,
+  BucketSettingDocuments,
+  BucketSettingKind,
+  CreateBucketRequest,
+} from "../model/bucket.ts";
+
+/** Makes a bucket. */
+export interface CreateBucketOperation {
+  type: "createBucket";
+  request: CreateBucketRequest;
+  nowMs: number;
+}
+
+/** Deletes an empty bucket, its open uploads with it. */
+export interface DeleteBucketOperation {
+  type: "deleteBucket";
+  bucket: string;
+}
+
+/** Changes versioning, one document (`undefined` removes it), or adds a subscription. */
+export interface ConfigureBucketOperation {
+  type: "configureBucket";
+  bucket: string;
+  versioning?: "Enabled" | "Suspended";
+  setting?: { kind: BucketSettingKind; document?: BucketSettingDocuments[BucketSettingKind] };
+  /** Added to the bucket's subscriptions, in place of one with the same id. */
+  subscription?: NotificationRule;
+}
+
+const SETTING_BYTES_MAX = 1024 * 1024;
+const SUBSCRIPTIONS_MAX = 100;
+
+/** Applies the making of a bucket. */
+export function applyCreateBucket(
+  context: WriterContext,
+  { request, nowMs }: CreateBucketOperation,
+): BucketState {
+  const existing = context.buckets.get(request.bucket);
+  if (existing !== undefined) {
+    const isOwn = existing.bucket.owner.id === request.owner.id;
+    throw isOwn
+      ? new StoreError(
+          "BucketAlreadyOwnedByYou",
+          "Your previous request to create the named bucket succeeded and you already own it.",
+          { bucket: request.bucket },
+        )
+      : new StoreError("BucketAlreadyExists", "The requested bucket name is not available.", {
+          bucket: request.bucket,
+        });
+  }
+  if (context.buckets.size >= context.limits.bucketsMax) {
+    throw new StoreError(
+      "TooManyBuckets",
+      `There are ${context.limits.bucketsMax} buckets already: no more are allowed`,
+    );
+  }
+  const isLocked = request.objectLockEnabled === true;
+  const bucket: Bucket = {
+    name: request.bucket,
+    createdMs: nowMs,
+    owner: request.owner,
+    region: request.region,
+    versioning: isLocked ? "Enabled" : "Unset",
+    objectLockEnabled: isLocked,
+    settings: request.settings ?? {},
+  };
+  const document = JSON.stringify(bucket);
+  const { lastInsertRowid } = context
+    .sql("insert into buckets (name, document, seal) values (?, ?, ?)")
+    .run(bucket.name, document, sealBucket(bucket.name, document));
+  const state = { id: Number(lastInsertRowid), bucket };
+  context.buckets.set(bucket.name, state);
+  return state;
+}
+
+/** Applies the deletion of a bucket. */
+export function applyDeleteBucket(
+  context: WriterContext,
+  { bucket: name }: DeleteBucketOperation,
+): null {
+  const { id } = context.requireBucket(name);
+  for (const table of ["current", "versions"]) {
+    if (context.sql(`select 1 from ${table} where bucket = ? limit 1`).get(id) !== undefined) {
+      throw new StoreError("BucketNotEmpty", "The bucket you tried to delete is not empty", {
+        bucket: name,
+      });
+    }
+  }
+  const uploads = context.sql("select id, bucket, completed from uploads where bucket = ?").all(id);
+  for (const upload of uploads as unknown as UploadRow[]) releaseUpload(context, upload);
+  context.sql("delete from buckets where id = ?").run(id);
+  context.buckets.delete(name);
+  return null;
+}
+
+/** Applies a change of configuration. */
+export function applyConfigureBucket(
+  context: WriterContext,
+  operation: ConfigureBucketOperation,
+): BucketState {
+  const { id, bucket: before } = context.requireBucket(operation.bucket);
+  let bucket = before;
+  if (operation.versioning !== undefined) {
+    bucket = setVersioning(bucket, operation.versioning);
+  }
+  if (operation.setting !== undefined) {
+    bucket = setDocument(bucket, operation.setting.kind, operation.setting.document);
+  }
+  if (operation.subscription !== undefined) {
+    bucket = addSubscription(bucket, operation.subscription);
+  }
+  const document = JSON.stringify(bucket);
+  context
+    .sql("update buckets set document = ?, seal = ? where id = ?")
+    .run(document, sealBucket(bucket.name, document), id);
+  const state = { id, bucket };
+  context.buckets.set(bucket.name, state);
+  return state;
+}
+
+function setVersioning(bucket: Bucket, versioning: "Enabled" | "Suspended"): Bucket {
+  if (bucket.objectLockEnabled && versioning === "Suspended") {
+    throw new StoreError(
+      "InvalidBucketState",
+      "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.",
+      { bucket: bucket.name },
+    );
+  }
+  return { ...bucket, versioning };
+}
+
+function addSubscription(bucket: Bucket, rule: NotificationRule): Bucket {
+  const before = bucket.settings.notification?.rules ?? [];
+  const rules = [...before.filter(({ id }) => id !== rule.id), rule];
+  if (rules.length > SUBSCRIPTIONS_MAX) {
+    throw new StoreError(
+      "InvalidBucketState",
+      `The bucket has ${SUBSCRIPTIONS_MAX} subscriptions already.`,
+      { bucket: bucket.name },
+    );
+  }
+  return setDocument(bucket, "notification", { rules });
+}
+
+function setDocument(
+  bucket: Bucket,
+  kind: BucketSettingKind,
+  document: BucketSettingDocuments[BucketSettingKind] | undefined,
+): Bucket {
+  const settings = { ...bucket.settings };
+  if (document === undefined) {
+    delete settings[kind];
+    return { ...bucket, settings };
+  }
+  if (JSON.stringify(document).length > SETTING_BYTES_MAX) {
+    throw new StoreError("EntityTooLarge", "The configuration is larger than 1 MiB");
+  }
+  if (kind === "objectLock" && bucket.versioning !== "Enabled") {
+    throw new StoreError(
+      "InvalidBucketState",
+      "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
+      { bucket: bucket.name },
+    );
+  }
+  Object.assign(settings, { [kind]: document });
+  return {
+    ...bucket,
+    settings,
+    objectLockEnabled: bucket.objectLockEnabled || kind === "objectLock",
+  };
+}

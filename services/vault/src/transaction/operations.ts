@@ -1,0 +1,61 @@
+// Everything that the writer can be asked to do, in one table: type, handler, result.
+import { applyConfigureBucket, applyCreateBucket, applyDeleteBucket } from "./bucket-operations.ts";
+import { applyForgetGarbage, applyMoveBlob } from "./blob-operations.ts";
+import { applyMarkDrive } from "./drive-operations.ts";
+import { applyAcknowledgeEvents } from "./acknowledge-operation.ts";
+import { applyCompleteUpload } from "./complete-operation.ts";
+import {
+  applyAbortUpload,
+  applyCreateUpload,
+  applyForgetUploads,
+  applyPutPart,
+} from "./upload-operations.ts";
+import { applyAttribute } from "./attribute-operations.ts";
+import { applyDelete } from "./delete-operation.ts";
+import { applyPut } from "./put-operation.ts";
+import type { WriterContext } from "./writer-context.ts";
+
+interface ConfirmOperation {
+  type: "confirm";
+}
+
+/** The handlers by the type of what they apply. */
+export const operationHandlers = {
+  createBucket: applyCreateBucket,
+  deleteBucket: applyDeleteBucket,
+  configureBucket: applyConfigureBucket,
+  put: applyPut,
+  delete: applyDelete,
+  attribute: applyAttribute,
+  createUpload: applyCreateUpload,
+  putPart: applyPutPart,
+  completeUpload: applyCompleteUpload,
+  abortUpload: applyAbortUpload,
+  forgetUploads: applyForgetUploads,
+  acknowledgeEvents: applyAcknowledgeEvents,
+  forgetGarbage: applyForgetGarbage,
+  moveBlob: applyMoveBlob,
+  markDrive: applyMarkDrive,
+  /** Changes nothing: when it is committed, everything before it is on as many drives as there must be. */
+  confirm: (_context: WriterContext, _operation: ConfirmOperation) => null,
+};
+
+type Handlers = typeof operationHandlers;
+
+/** The names of operations. */
+export type OperationType = keyof Handlers;
+
+/** One operation. */
+export type Operation = { [Type in OperationType]: Parameters<Handlers[Type]>[1] }[OperationType];
+
+/** What an operation results in. */
+export type OperationResult<T extends Operation> = ReturnType<Handlers[T["type"]]>;
+
+/** Runs the handler of an operation. */
+export function applyOperation(context: WriterContext, operation: Operation): unknown {
+  const handler = operationHandlers[operation.type] as (
+    context: WriterContext,
+    operation: Operation,
+  ) => unknown;
+  return handler(context, operation);
+}

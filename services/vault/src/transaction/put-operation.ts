@@ -1,0 +1,182 @@
+// Putting an object, inside the writer: conditions, lock and versioning are decided here, where nothing else can come between.
+import { insertBlob, shareBlob } from "./blob-rows.ts";
+import type { BlobId, BlobRecord } from "../model/blob.ts";
+import { emitEvent } from "./emit.ts";
+import type { Actor, ObjectEventName } from "../model/event.ts";
+import { encodeHold, encodeKey, type VersionRow } from "../index/records.ts";
+import type { BucketState, WriterContext } from "./writer-context.ts";
+import { computeDefaultRetention } from "./lock-guard.ts";
+import type { Retention } from "../model/lock.ts";
+import { StoreError } from "../model/store-error.ts";
+import { requireQuota } from "../model/quota.ts";
+import {
+  findCurrent,
+  findOlder,
+  insertCurrent,
+  removeCurrent,
+  removeOlder,
+  retireNewest,
+} from "./version-rows.ts";
+import type { WriteConditions } from "../model/object.ts";
+
+/** An object that is to be made: everything but its place among versions. */
+export interface NewObject {
+  bucket: string;
+  key: string;
+  nowMs: number;
+  /** The id that it gets where versioning is enabled. */
+  versionId: string;
+  size: number;
+  etag: string;
+  class: string;
+  checksum: string | null;
+  owner: string | null;
+  tags: string | null;
+  retention?: Retention;
+  /** Null where nothing was said. */
+  hold: boolean | null;
+  detail: string;
+  conditions?: WriteConditions;
+  event: ObjectEventName;
+  actor?: Actor;
+}
+
+/** `share` refers to a blob that is there already; it answers `gone` where that is no longer so. */
+export interface PutOperation {
+  type: "put";
+  object: NewObject;
+  content: { blob: BlobRecord } | { share: BlobId };
+}
+
+/** What was made. */
+export interface PutOutcome {
+  versionId: string;
+  gone?: boolean;
+}
+
+/** Applies a put. */
+export function applyPut(context: WriterContext, operation: PutOperation): PutOutcome {
+  const { object, content } = operation;
+  const state = context.requireBucket(object.bucket);
+  const key = encodeKey(object.key);
+  const current = findCurrent(context, state.id, key);
+  checkWriteConditions(object, current);
+  if (state.bucket.settings.quota !== undefined) {
+    requirePutQuota(context, state, key, current, object.size);
+  }
+  let blob: BlobId;
+  if ("share" in content) {
+    if (!shareBlob(context, content.share)) return { versionId: "null", gone: true };
+    blob = content.share;
+  } else {
+    insertBlob(context, content.blob);
+    blob = content.blob.id;
+  }
+  return { versionId: placeObject(context, state, key, current, object, blob) };
+}
+
+/** Throws what the conditions on the live object demand; `current` is that object. */
+export function checkWriteConditions(
+  { bucket, key, conditions }: NewObject,
+  current: VersionRow | undefined,
+): void {
+  if (conditions?.ifMatch !== undefined) {
+    if (current === undefined) {
+      throw new StoreError("NoSuchKey", "The specified key does not exist.", { bucket, key });
+    }
+    if (conditions.ifMatch !== "*" && conditions.ifMatch !== current.etag) throw failed("If-Match");
+  }
+  if (conditions?.ifNoneMatch === undefined || current === undefined) return;
+  if (conditions.ifNoneMatch === "*" || conditions.ifNoneMatch === current.etag) {
+    throw failed("If-None-Match");
+  }
+}
+
+/** Throws `QuotaExceeded` where the bucket has no room for a new version of `size` bytes; before anything is changed. */
+export function requirePutQuota(
+  context: WriterContext,
+  state: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+  size: number,
+): void {
+  const replaced = findReplaced(context, state, key, current);
+  const usage = context.usage.read(state.id);
+  requireQuota(state.bucket, usage, size - (replaced?.size ?? 0), replaced === undefined ? 1 : 0);
+}
+
+function findReplaced(
+  context: WriterContext,
+  { id, bucket: { versioning } }: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+): VersionRow | undefined {
+  if (versioning === "Enabled") return undefined;
+  if (current?.version === "null") return current;
+  const older = versioning === "Unset" ? undefined : findOlder(context, id, key, "null");
+  return older?.marker === 1 ? undefined : older;
+}
+
+/** Makes the object the newest version of its key, over or beside what is there. Returns its version id. */
+export function placeObject(
+  context: WriterContext,
+  state: BucketState,
+  key: Uint8Array,
+  current: VersionRow | undefined,
+  object: NewObject,
+  blob: BlobId,
+): string {
+  const isVersioned = state.bucket.versioning === "Enabled";
+  const version = isVersioned ? object.versionId : "null";
+  const retention = chooseRetention(state, object);
+  if (current !== undefined && current.version === version) {
+    removeCurrent(context, current);
+  } else if (state.bucket.versioning !== "Unset") {
+    retireNewest(context, state.id, key, object.nowMs);
+    const replaced = isVersioned ? undefined : findOlder(context, state.id, key, "null");
+    if (replaced !== undefined) removeOlder(context, replaced);
+  }
+  const seq = context.nextSequence();
+  insertCurrent(context, {
+    bucket: state.id,
+    key,
+    seq,
+    version,
+    size: object.size,
+    etag: object.etag,
+    modified: object.nowMs,
+    blob,
+    class: object.class,
+    checksum: object.checksum,
+    owner: object.owner,
+    tags: object.tags,
+    retain_mode: retention?.mode ?? null,
+    retain_until: retention?.untilMs ?? null,
+    hold: encodeHold(object.hold),
+    detail: object.detail,
+  });
+  const subject = {
+    key: object.key,
+    versionId: version,
+    sizeBytes: object.size,
+    etag: object.etag,
+    seq,
+  };
+  emitEvent(context, state, object.event, subject, object.actor, object.nowMs);
+  return version;
+}
+
+function chooseRetention(state: BucketState, object: NewObject): Retention | undefined {
+  if (!state.bucket.objectLockEnabled) {
+    if (object.retention === undefined && object.hold === null) return undefined;
+    throw new StoreError("InvalidRequest", "Bucket is missing Object Lock Configuration");
+  }
+  return (
+    object.retention ?? computeDefaultRetention(state.bucket.settings.objectLock, object.nowMs)
+  );
+}
+
+function failed(condition: string): StoreError {
+  const message = "At least one of the pre-conditions you specified did not hold";
+  return new StoreError("PreconditionFailed", message, { condition });
+}

@@ -1,0 +1,147 @@
+// Multipart uploads inside the writer: begun, given parts, aborted. Completing stands in `complete-operation.ts`.
+import { insertBlob, releaseBlob, shareBlob } from "./blob-rows.ts";
+import type { BlobId, BlobRecord } from "../model/blob.ts";
+import { encodeKey } from "../index/records.ts";
+import { sealPart } from "../index/seal.ts";
+import type { WriterContext } from "./writer-context.ts";
+import { StoreError } from "../model/store-error.ts";
+import { requireQuota } from "../model/quota.ts";
+import type { UploadAddress } from "../model/upload.ts";
+import { releaseUpload, type UploadDetail, type UploadRow } from "./upload-rows.ts";
+
+/** Begins an upload. */
+export interface CreateUploadOperation {
+  type: "createUpload";
+  address: UploadAddress;
+  detail: UploadDetail;
+  nowMs: number;
+}
+
+/** Adds a part, or replaces it. `share` answers `gone` where the blob is not there any more. */
+export interface PutPartOperation {
+  type: "putPart";
+  address: UploadAddress;
+  partNumber: number;
+  size: number;
+  etag: string;
+  checksum: string | null;
+  content: { blob: BlobRecord } | { share: BlobId };
+  nowMs: number;
+}
+
+/** Ends an upload without an object. */
+export interface AbortUploadOperation {
+  type: "abortUpload";
+  address: UploadAddress;
+}
+
+/** Forgets the answers of uploads that were completed before `beforeMs`. */
+export interface ForgetUploadsOperation {
+  type: "forgetUploads";
+  beforeMs: number;
+}
+
+/** Applies the beginning of an upload. */
+export function applyCreateUpload(context: WriterContext, operation: CreateUploadOperation): null {
+  const { address, detail, nowMs } = operation;
+  const state = context.requireBucket(address.bucket);
+  context
+    .sql("insert into uploads (upload_id, bucket, key, created, detail) values (?, ?, ?, ?, ?)")
+    .run(address.uploadId, state.id, encodeKey(address.key), nowMs, JSON.stringify(detail));
+  context.usage.edit(state.id).uploads += 1;
+  return null;
+}
+
+/** Applies a part. */
+export function applyPutPart(
+  context: WriterContext,
+  operation: PutPartOperation,
+): { gone?: boolean } {
+  const upload = requireUpload(context, operation.address);
+  if (upload.completed !== null) throw noSuchUpload(operation.address);
+  const { content, partNumber } = operation;
+  const { bucket } = context.requireBucket(operation.address.bucket);
+  if (bucket.settings.quota !== undefined) {
+    const before = findPartBytes(context, upload.id, partNumber);
+    requireQuota(bucket, context.usage.read(upload.bucket), operation.size - before, 0);
+  }
+  if ("share" in content && !shareBlob(context, content.share)) return { gone: true };
+  if ("blob" in content) insertBlob(context, content.blob);
+  const replaced = context
+    .sql("delete from parts where upload = ? and number = ? returning blob, size")
+    .get(upload.id, partNumber);
+  if (replaced !== undefined) {
+    releaseBlob(context, Number(replaced["blob"]));
+    context.usage.edit(upload.bucket).uploadBytes -= Number(replaced["size"]);
+  }
+  const blob = "blob" in content ? content.blob.id : content.share;
+  context.sql("insert into parts values (?, ?, ?, ?, ?, ?, ?, ?)").run(
+    upload.id,
+    partNumber,
+    blob,
+    operation.size,
+    operation.etag,
+    operation.nowMs,
+    operation.checksum,
+    sealPart({
+      owner: upload.id,
+      start: 0,
+      number: partNumber,
+      blob,
+      size: operation.size,
+      etag: operation.etag,
+      modified: operation.nowMs,
+      checksum: operation.checksum,
+    }),
+  );
+  context.usage.edit(upload.bucket).uploadBytes += operation.size;
+  return {};
+}
+
+function findPartBytes(context: WriterContext, upload: number, partNumber: number): number {
+  const row = context
+    .sql("select size from parts where upload = ? and number = ?")
+    .get(upload, partNumber);
+  return Number(row?.["size"] ?? 0);
+}
+
+/** Applies an abort. */
+export function applyAbortUpload(context: WriterContext, operation: AbortUploadOperation): null {
+  const upload = requireUpload(context, operation.address);
+  if (upload.completed !== null) throw noSuchUpload(operation.address);
+  releaseUpload(context, upload);
+  return null;
+}
+
+/** Applies the forgetting of answers. */
+export function applyForgetUploads(
+  context: WriterContext,
+  { beforeMs }: ForgetUploadsOperation,
+): { forgotten: number } {
+  const { changes } = context
+    .sql(
+      "delete from uploads where id in " +
+        "(select id from uploads where completed is not null and completed < ? limit 1000)",
+    )
+    .run(beforeMs);
+  return { forgotten: Number(changes) };
+}
+
+/** The upload, open or completed, or `NoSuchUpload`. */
+export function requireUpload(context: WriterContext, address: UploadAddress): UploadRow {
+  const state = context.requireBucket(address.bucket);
+  const row = context
+    .sql("select * from uploads where upload_id = ? and bucket = ? and key = ?")
+    .get(address.uploadId, state.id, encodeKey(address.key)) as unknown as UploadRow | undefined;
+  if (row === undefined) throw noSuchUpload(address);
+  return row;
+}
+
+/** The error for an upload that is not there, or no longer. */
+export function noSuchUpload({ bucket, key }: UploadAddress): StoreError {
+  return new StoreError(
+    "NoSuchUpload",
+    "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed.",
+    { bucket, key },
+  );
+}

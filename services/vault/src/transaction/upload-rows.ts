@@ -1,0 +1,61 @@
+// Uploads and their parts inside the writer.
+import { releaseBlob } from "./blob-rows.ts";
+import type { WriterContext } from "./writer-context.ts";
+import type { NewObject } from "./put-operation.ts";
+import type { Owner } from "../model/bucket.ts";
+import type { UploadChecksum } from "../model/upload.ts";
+
+/** What an upload remembers for the object that it is to become, as JSON. */
+export interface UploadDetail {
+  object: Pick<NewObject, "class" | "owner" | "tags" | "retention" | "hold" | "detail">;
+  initiator?: Owner;
+  checksum?: UploadChecksum;
+}
+
+/** A row of `uploads`. */
+export interface UploadRow {
+  id: number;
+  upload_id: string;
+  bucket: number;
+  key: Uint8Array;
+  created: number;
+  detail: string;
+  completed: number | null;
+  result: string | null;
+}
+
+/** A row of `parts`. */
+export interface PartRow {
+  number: number;
+  blob: number;
+  size: number;
+  etag: string;
+  modified: number;
+  checksum: string | null;
+}
+
+/** What a manifest says of a part. */
+export type ManifestPart = PartRow;
+
+/** Removes an upload, open or completed, with the parts that are left of it. */
+export function releaseUpload(
+  context: WriterContext,
+  upload: Pick<UploadRow, "id" | "bucket" | "completed">,
+): void {
+  releaseParts(context, upload);
+  context.sql("delete from uploads where id = ?").run(upload.id);
+  if (upload.completed === null) context.usage.edit(upload.bucket).uploads -= 1;
+}
+
+/** Removes the parts that are left of an upload, and their bytes. */
+export function releaseParts(
+  context: WriterContext,
+  { id, bucket }: Pick<UploadRow, "id" | "bucket">,
+): void {
+  for (const part of context
+    .sql("delete from parts where upload = ? returning blob, size")
+    .all(id)) {
+    context.usage.edit(bucket).uploadBytes -= Number(part["size"]);
+    releaseBlob(context, Number(part["blob"]));
+  }
+}

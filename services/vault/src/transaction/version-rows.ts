@@ -1,0 +1,185 @@
+// How versions of a key follow each other inside the writer.
+//
+//   current   at most one row a key: the live object, and always the newest version of its key
+//   versions  everything older, and delete markers; where a key has no row in `current`, its newest row here is a marker
+import { releaseBlob } from "./blob-rows.ts";
+import { VERSION_COLUMNS } from "../index/schema.ts";
+import type { VersionRow } from "../index/records.ts";
+import { damagedRow, matchesSeal, sealVersion } from "../index/seal.ts";
+import type { WriterContext } from "./writer-context.ts";
+
+/** The live object. */
+export function findCurrent(
+  context: WriterContext,
+  bucket: number,
+  key: Uint8Array,
+): VersionRow | undefined {
+  const row = context
+    .sql(`select ${VERSION_COLUMNS} from current where bucket = ? and key = ?`)
+    .get(bucket, key) as unknown as VersionRow | undefined;
+  return row === undefined ? undefined : requireSealed(row);
+}
+
+/** An older version or a delete marker by its id. */
+export function findOlder(
+  context: WriterContext,
+  bucket: number,
+  key: Uint8Array,
+  version: string,
+): VersionRow | undefined {
+  const row = context
+    .sql(
+      `select ${VERSION_COLUMNS}, marker from versions where bucket = ? and key = ? and version = ?`,
+    )
+    .get(bucket, key, version) as unknown as VersionRow | undefined;
+  return row === undefined ? undefined : requireSealed(row);
+}
+
+// A damaged row may name another object's bytes: nothing is decided by it, and nothing released.
+function requireSealed(row: VersionRow): VersionRow {
+  if (matchesSeal(row.seal, sealVersion(row))) return row;
+  throw damagedRow(`version ${row.version} of a key in bucket ${row.bucket}`);
+}
+
+/** Makes a row the live object; there must be none. */
+export function insertCurrent(context: WriterContext, row: VersionRow): void {
+  const marks = "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?";
+  context
+    .sql(`insert into current (${VERSION_COLUMNS}) values (${marks})`)
+    .run(
+      row.bucket,
+      row.key,
+      row.seq,
+      row.version,
+      row.size,
+      row.etag,
+      row.modified,
+      row.blob,
+      row.class,
+      row.checksum,
+      row.owner,
+      row.tags,
+      row.retain_mode,
+      row.retain_until,
+      row.hold,
+      row.detail,
+      sealVersion(row),
+    );
+  const usage = context.usage.edit(row.bucket);
+  usage.objects += 1;
+  usage.versions += 1;
+  usage.bytes += row.size;
+}
+
+const MARKER_COLUMNS = {
+  size: 0,
+  etag: "",
+  blob: null,
+  class: "STANDARD",
+  checksum: null,
+  owner: null,
+  tags: null,
+  retain_mode: null,
+  retain_until: null,
+  hold: 0,
+  detail: "{}",
+} as const;
+
+/** Adds a delete marker as the newest version; there must be no live object. */
+export function insertMarker(
+  context: WriterContext,
+  bucket: number,
+  key: Uint8Array,
+  version: string,
+  nowMs: number,
+): number {
+  const seq = context.nextSequence();
+  const seal = sealVersion({
+    ...MARKER_COLUMNS,
+    bucket,
+    key,
+    seq,
+    version,
+    modified: nowMs,
+  });
+  context
+    .sql(
+      "insert into versions (bucket, key, seq, version, size, etag, modified, class, detail, seal, marker) " +
+        "values (?, ?, ?, ?, 0, '', ?, 'STANDARD', '{}', ?, 1)",
+    )
+    .run(bucket, key, seq, version, nowMs, seal);
+  context.usage.edit(bucket).deleteMarkers += 1;
+  return seq;
+}
+
+/** Makes room for a new newest version: the live object becomes an older one, a marker on top is one no longer. */
+export function retireNewest(
+  context: WriterContext,
+  bucket: number,
+  key: Uint8Array,
+  nowMs: number,
+): void {
+  const moved = context
+    .sql(
+      `insert into versions (${VERSION_COLUMNS}, marker, noncurrent_since) ` +
+        `select ${VERSION_COLUMNS}, 0, ? from current where bucket = ? and key = ?`,
+    )
+    .run(nowMs, bucket, key);
+  if (moved.changes === 1) {
+    context.sql("delete from current where bucket = ? and key = ?").run(bucket, key);
+    context.usage.edit(bucket).objects -= 1;
+    return;
+  }
+  context
+    .sql(
+      "update versions set noncurrent_since = ? " +
+        "where bucket = ? and key = ? and noncurrent_since is null",
+    )
+    .run(nowMs, bucket, key);
+}
+
+/** Removes the live object for good. */
+export function removeCurrent(context: WriterContext, row: VersionRow): void {
+  context.sql("delete from current where bucket = ? and key = ?").run(row.bucket, row.key);
+  const usage = context.usage.edit(row.bucket);
+  usage.objects -= 1;
+  usage.versions -= 1;
+  usage.bytes -= row.size;
+  if (row.blob !== null) releaseBlob(context, row.blob);
+}
+
+/** Removes an older version or a marker for good. */
+export function removeOlder(context: WriterContext, row: VersionRow): void {
+  context
+    .sql("delete from versions where bucket = ? and key = ? and seq = ?")
+    .run(row.bucket, row.key, row.seq);
+  const usage = context.usage.edit(row.bucket);
+  if (row.marker === 1) usage.deleteMarkers -= 1;
+  else usage.versions -= 1;
+  usage.bytes -= row.size;
+  if (row.blob !== null) releaseBlob(context, row.blob);
+}
+
+/** After the newest version of a key was removed: the next one takes its place, live if it is an object. */
+export function promoteNewest(context: WriterContext, bucket: number, key: Uint8Array): void {
+  const next = context
+    .sql("select seq, marker from versions where bucket = ? and key = ? order by seq desc limit 1")
+    .get(bucket, key) as { seq: number; marker: number } | undefined;
+  if (next === undefined) return;
+  if (next.marker === 1) {
+    context
+      .sql("update versions set noncurrent_since = null where bucket = ? and key = ? and seq = ?")
+      .run(bucket, key, next.seq);
+    return;
+  }
+  context
+    .sql(
+      `insert into current (${VERSION_COLUMNS}) select ${VERSION_COLUMNS} from versions ` +
+        "where bucket = ? and key = ? and seq = ?",
+    )
+    .run(bucket, key, next.seq);
+  context
+    .sql("delete from versions where bucket = ? and key = ? and seq = ?")
+    .run(bucket, key, next.seq);
+  context.usage.edit(bucket).objects += 1;
+}

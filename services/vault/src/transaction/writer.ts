@@ -1,0 +1,307 @@
+// The main thread's end of the writers: while one group is committed on all copies of the index, the next one gathers.
+import { StoreError } from "../model/store-error.ts";
+import type { Operation, OperationResult } from "./operations.ts";
+import { Replica, type ReplicaResult } from "./replica.ts";
+import { copyIndex } from "../index/snapshot.ts";
+import type { IndexTotals, WriterLimits } from "./writer-context.ts";
+import type { GroupRequest, GroupResponse, Outcome, WriterReady } from "./writer-messages.ts";
+
+interface Waiter {
+  operation: Operation;
+  resolve: (value: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Operations that one transaction covers at most. */
+const GROUP_MAX = 1_000;
+
+/** Operations that are kept for a copy of the index that is being made; past them it is given up. */
+const CAPTURED_MAX = 200_000;
+
+/** How the writer is opened. */
+export interface IndexWriterOptions {
+  /** The copies of the index, which must be at the same group. One on a single drive. */
+  replicas: readonly { slot: number; path: string }[];
+  /** What resolves is on so many copies at least. */
+  replicasMin?: number;
+  limits: WriterLimits;
+  /** Operations that may wait; one more is refused with `SlowDown`. */
+  waitingMax: number;
+}
+
+interface Capture {
+  groups: GroupRequest[];
+  operations: number;
+}
+
+/**
+ * Hands operations to the writer threads, in order, the same to each copy of the index. What resolves is on the disks. A
+ * copy that fails is left out as long as others have committed.
+ */
+export class IndexWriter {
+  readonly ready: WriterReady;
+  /** Drives of which some copy of the index said at the start that they lack something. */
+  readonly drivesBehind: readonly number[];
+  totals: IndexTotals;
+  commits = 0;
+  committedOperations = 0;
+  commitMs = 0;
+  /** Why the writer has stopped for good, if it has. */
+  stopped: string | undefined;
+  /** A copy was left out. */
+  onLost: (slot: number, reason: string) => void = () => undefined;
+  readonly #limits: WriterLimits;
+  readonly #waitingMax: number;
+  readonly #replicasMin: number;
+  readonly #isAlone: boolean;
+  #replicas: Replica[];
+  #commit: number;
+  #sequence: number;
+  #waiting: Waiter[] = [];
+  #running: Waiter[] = [];
+  #scheduled = false;
+  // A copy of the index that is being made gets what comes meanwhile.
+  #capture: Capture | undefined;
+  #isHeld = false;
+  #idle: (() => void)[] = [];
+  #closed = false;
+
+  private constructor(replicas: Replica[], options: IndexWriterOptions) {
+    this.#replicas = replicas;
+    this.#isAlone = replicas.length === 1 && options.replicasMin === undefined;
+    this.#replicasMin = options.replicasMin ?? 1;
+    this.#limits = options.limits;
+    this.#waitingMax = options.waitingMax;
+    this.ready = replicas[0]!.ready;
+    this.drivesBehind = [...new Set(replicas.flatMap(({ ready }) => ready.drivesBehind))];
+    this.totals = this.ready.totals;
+    this.#commit = this.ready.commit;
+    this.#sequence = Math.max(...replicas.map(({ ready }) => ready.sequence));
+  }
+
+  /** Starts the threads. A copy of the index that cannot be opened is left out; rejects where there is no other. */
+  static async open(options: IndexWriterOptions): Promise<IndexWriter> {
+    const { limits } = options;
+    const opened: Replica[] = [];
+    let failure: unknown = new TypeError("an index has at least one copy");
+    for (const replica of options.replicas) {
+      const generation = opened[0]?.ready.generation;
+      try {
+        opened.push(await Replica.open({ ...replica, limits, ...(generation && { generation }) }));
+      } catch (error) {
+        failure = error;
+      }
+    }
+    if (opened.length === 0) throw failure;
+    return new IndexWriter(opened, options);
+  }
+
+  /** The slots of the copies that are written. */
+  get slots(): number[] {
+    return this.#replicas.map(({ slot }) => slot);
+  }
+
+  /** Leaves a copy out: its drive is gone. */
+  drop(slot: number, reason: string): void {
+    const replica = this.#replicas.find((one) => one.slot === slot);
+    if (replica === undefined) return;
+    this.#replicas = this.#replicas.filter((one) => one !== replica);
+    void replica.abandon(reason);
+    this.onLost(slot, reason);
+  }
+
+  /**
+   * Makes a copy of the index at `path` and writes it from then on; it says of its drive that it lacks something. What is
+   * committed while the copy is made is kept for it; writing waits only until that is caught up.
+   */
+  async add(slot: number, path: string): Promise<void> {
+    const [source] = this.#replicas;
+    if (source === undefined || this.#capture !== undefined) {
+      throw new StoreError("ServiceUnavailable", "The index cannot be copied now");
+    }
+    const capture: Capture = { groups: [], operations: 0 };
+    this.#capture = capture;
+    let replica: Replica | undefined;
+    try {
+      await copyIndex(source.path, path, slot);
+      const { generation } = this.ready;
+      replica = await Replica.open({ slot, path, limits: this.#limits, generation });
+      this.#isHeld = true;
+      while (this.#running.length > 0) await new Promise(setImmediate);
+      for (const group of capture.groups) {
+        if (group.commit <= replica.ready.commit) continue;
+        const result = await replica.run(group);
+        if ("lost" in result || !result.isCommitted) {
+          throw new StoreError("ServiceUnavailable", "The copy of the index cannot be written");
+        }
+      }
+      if (this.#capture !== capture) {
+        throw new StoreError("ServiceUnavailable", "Too much was written meanwhile");
+      }
+      this.#replicas.push(replica);
+    } catch (error) {
+      void replica?.abandon("it was not completed");
+      throw error;
+    } finally {
+      if (this.#capture === capture) this.#capture = undefined;
+      this.#isHeld = false;
+      this.#send();
+    }
+  }
+
+  get waiting(): number {
+    return this.#waiting.length + this.#running.length;
+  }
+
+  /** Applies an operation; resolves when it is committed, rejects with what refused it. */
+  submit<T extends Operation>(operation: T): Promise<OperationResult<T>> {
+    if (this.#closed || this.stopped !== undefined) {
+      return Promise.reject(
+        new StoreError("ServiceUnavailable", this.stopped ?? "The store is closed"),
+      );
+    }
+    if (this.#waiting.length >= this.#waitingMax) {
+      return Promise.reject(new StoreError("SlowDown", "Too many writes wait for the disk"));
+    }
+    return new Promise<OperationResult<T>>((resolve, reject) => {
+      this.#waiting.push({ operation, resolve: resolve as (value: unknown) => void, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Resolves when everything submitted has been settled, and ends the threads. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.waiting > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    await Promise.all(this.#replicas.map((replica) => replica.close()));
+  }
+
+  // What is submitted at one stroke goes together; what comes while it is committed goes with the next group, so that
+  // requests are read and groups are committed side by side.
+  #schedule(): void {
+    if (this.#scheduled || this.#running.length > 0) return;
+    this.#scheduled = true;
+    queueMicrotask(() => {
+      this.#scheduled = false;
+      this.#send();
+    });
+  }
+
+  #send(): void {
+    if (this.#isHeld || this.#running.length > 0 || this.#waiting.length === 0) return;
+    const replicas = this.#replicas;
+    if (replicas.length < this.#replicasMin) {
+      this.#refuse("Too few drives are there to write");
+      return;
+    }
+    this.#running = this.#waiting.splice(0, GROUP_MAX);
+    this.#commit += 1;
+    const request: GroupRequest = {
+      operations: this.#running.map(({ operation }) => operation),
+      commit: this.#commit,
+      sequence: this.#sequence,
+    };
+    this.#keep(request);
+    void Promise.all(replicas.map((replica) => replica.run(request))).then((results) =>
+      this.#settle(replicas, results),
+    );
+  }
+
+  #keep(request: GroupRequest): void {
+    const capture = this.#capture;
+    if (capture === undefined) return;
+    capture.groups.push(request);
+    capture.operations += request.operations.length;
+    // The copy fails when it sees that this is no longer its own.
+    if (capture.operations > CAPTURED_MAX) this.#capture = undefined;
+  }
+
+  #settle(replicas: readonly Replica[], results: readonly ReplicaResult[]): void {
+    const answers = results.filter((result): result is GroupResponse => "outcomes" in result);
+    const committed = answers.filter(({ isCommitted }) => isCommitted);
+    const response = committed[0] ?? answers.find(({ stopped }) => stopped === undefined);
+    if (this.#isAlone || response === undefined) {
+      this.#settleAlone(answers[0], results[0]);
+      return;
+    }
+    for (const [index, result] of results.entries()) {
+      const isInStep =
+        "outcomes" in result &&
+        result.stopped === undefined &&
+        result.isCommitted === response.isCommitted;
+      if (!isInStep) this.drop(replicas[index]!.slot, describeLoss(result));
+    }
+    if (response.isCommitted && committed.length < this.#replicasMin) {
+      this.#failRunning("too few drives have it");
+      this.#sequence = response.sequence;
+      this.#send();
+      return;
+    }
+    this.#finish(response);
+  }
+
+  // Where there is no other copy, what has stopped it stops everything.
+  #settleAlone(answer: GroupResponse | undefined, result: ReplicaResult | undefined): void {
+    if (answer === undefined) {
+      const reason = result === undefined ? "no drive is left" : describeLoss(result);
+      this.#failRunning(reason);
+      this.#stop(reason);
+      return;
+    }
+    if (answer.stopped !== undefined) this.#stop(answer.stopped);
+    this.#finish(answer);
+  }
+
+  #finish(response: GroupResponse): void {
+    const settled = this.#running;
+    this.#running = [];
+    this.totals = response.totals;
+    this.#sequence = response.sequence;
+    this.commits += 1;
+    this.committedOperations += settled.length;
+    this.commitMs += response.commitMs;
+    this.#send();
+    for (const [index, waiter] of settled.entries()) {
+      settleWaiter(waiter, response.outcomes[index]);
+    }
+    this.#tellIdle();
+  }
+
+  #failRunning(reason: string): void {
+    const error = new StoreError("InternalError", `The index cannot be written: ${reason}`);
+    for (const waiter of this.#running.splice(0)) waiter.reject(error);
+    this.#tellIdle();
+  }
+
+  #refuse(reason: string): void {
+    const error = new StoreError("ServiceUnavailable", reason);
+    for (const waiter of this.#waiting.splice(0)) waiter.reject(error);
+    this.#tellIdle();
+  }
+
+  #stop(reason: string): void {
+    this.stopped ??= reason;
+    this.#refuse(reason);
+  }
+
+  #tellIdle(): void {
+    if (this.waiting > 0) return;
+    for (const resolve of this.#idle.splice(0)) resolve();
+  }
+}
+
+function settleWaiter(waiter: Waiter, outcome: Outcome | undefined): void {
+  if (outcome === undefined) {
+    waiter.reject(new StoreError("InternalError", "the writer gave no answer"));
+  } else if ("value" in outcome) {
+    waiter.resolve(outcome.value);
+  } else {
+    waiter.reject(new StoreError(outcome.code, outcome.message, outcome.details));
+  }
+}
+
+function describeLoss(result: ReplicaResult): string {
+  if ("lost" in result) return result.lost;
+  return result.stopped ?? "it did not commit what the others have committed";
+}

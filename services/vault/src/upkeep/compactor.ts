@@ -1,0 +1,98 @@
+// Gives back the room of deleted bodies in segments: what is still alive moves to the open segment, the old one goes.
+import type { FileLease } from "@platform/kernel/files";
+import type { IndexConnection } from "../index/schema.ts";
+import type { CollectorEnvironment } from "./garbage-collector.ts";
+import { scanRecords } from "../blob/record-scan.ts";
+
+/** A segment is compacted when less than this share of it is alive. */
+const LIVE_SHARE_MAX = 0.5;
+/** Bytes that are copied before others have their turn at the disk. */
+const PAUSE_EVERY_BYTES = 8 * 1024 * 1024;
+
+/** Compacts one segment at a time. */
+export class Compactor {
+  readonly #env: CollectorEnvironment;
+  readonly #index: IndexConnection;
+
+  constructor(environment: CollectorEnvironment, index: IndexConnection) {
+    this.#env = environment;
+    this.#index = index;
+  }
+
+  /** Compacts the segment with the most garbage, if one is worth it; returns how many bodies it moved. */
+  async run(): Promise<number> {
+    const segment = this.#choose();
+    return segment === undefined ? 0 : this.#compact(segment);
+  }
+
+  #choose(): number | undefined {
+    return this.#index
+      .sql(
+        "select id from segments where live > 0 and live < bytes * ? order by bytes - live desc limit 10",
+      )
+      .all(LIVE_SHARE_MAX)
+      .map((row) => Number(row["id"]))
+      .find((id) => !this.#env.blobs.segments.isPinned(id));
+  }
+
+  // Copied, synced, then moved in the index only if the body still lies where it was read. When nothing is left alive the
+  // garbage collector removes the file, after those who read it.
+  async #compact(segment: number): Promise<number> {
+    const { blobs, writer } = this.#env;
+    const lease = await this.#open(segment);
+    if (lease === undefined) return 0;
+    let moved = 0;
+    let copied = 0;
+    try {
+      for await (const record of scanRecords(lease.file)) {
+        if (!this.#isAlive(record.id, segment, record.framesAt)) continue;
+        const bytes = await record.read();
+        if (bytes === undefined) continue;
+        const endWrite = blobs.writes.begin();
+        let pinned: number | undefined;
+        try {
+          const at = await blobs.segments.append([bytes]);
+          pinned = at.segment;
+          const result = await writer.submit({
+            type: "moveBlob",
+            blob: record.id,
+            from: { segment, position: record.framesAt },
+            to: { segment: at.segment, position: at.position + record.headBytes },
+          });
+          if (result.moved) moved += 1;
+        } finally {
+          if (pinned !== undefined) blobs.segments.unpin(pinned);
+          endWrite();
+        }
+        copied += bytes.length;
+        if (copied < PAUSE_EVERY_BYTES) continue;
+        copied = 0;
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+    } finally {
+      lease.release();
+    }
+    return moved;
+  }
+
+  // With several drives the first copy; what is damaged in it is left where it is, for the scrubber to heal.
+  async #open(segment: number): Promise<FileLease<number> | undefined> {
+    for (const drive of this.#env.blobs.drives.rank(segment)) {
+      if (!drive.isPresent) continue;
+      try {
+        return await drive.files.use(drive.folders.segment(segment));
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      }
+    }
+    return undefined;
+  }
+
+  #isAlive(blob: number, segment: number, position: number): boolean {
+    return (
+      this.#index
+        .sql("select 1 from blobs where id = ? and segment = ? and position = ?")
+        .get(blob, segment, position) !== undefined
+    );
+  }
+}

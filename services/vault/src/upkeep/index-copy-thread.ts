@@ -1,0 +1,38 @@
+// The thread of a copy of the index: copies it as of one moment, then reads the copy row by row.
+import { closeSync, fsyncSync, openSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { inspectIndex } from "../index/inspect.ts";
+import { openIndexReader } from "../index/schema.ts";
+
+/** What the thread is started with. */
+export interface CopyData {
+  from: string;
+  to: string;
+}
+
+/** Its one message: what is wrong with the index. */
+export type CopyFindings = readonly string[];
+
+const port = parentPort;
+if (port !== null) {
+  const { from, to } = workerData as CopyData;
+  const findings: string[] = [];
+  try {
+    const index = openIndexReader(from);
+    try {
+      index.sql("vacuum into ?").run(to);
+    } finally {
+      index.close();
+    }
+    findings.push(...inspectIndex(to).findings);
+    const fd = openSync(to, "r+");
+    fsyncSync(fd);
+    closeSync(fd);
+  } catch (error) {
+    const code = (error as { errcode?: number }).errcode ?? 0;
+    // SQLITE_CORRUPT; anything else, a full disk above all, says nothing of the index.
+    if (code % 256 !== 11) throw error;
+    findings.push((error as Error).message);
+  }
+  port.postMessage(findings satisfies CopyFindings);
+}

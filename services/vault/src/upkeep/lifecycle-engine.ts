@@ -1,0 +1,189 @@
+// Carries out lifecycle rules: looks along the indexes of time, so that what is not due costs nothing.
+import type { BucketCatalogue } from "../store/bucket-catalogue.ts";
+import type { ReaderPool } from "../query/reader-pool.ts";
+import type { IndexWriter } from "../transaction/writer.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { Candidate, CandidateKind, CandidatePosition } from "../query/lifecycle-candidates.ts";
+import { findDueBefore, matchesFilter } from "../model/lifecycle-rule.ts";
+import type { LifecycleRule } from "../model/lifecycle.ts";
+
+/** What the engine works with. */
+export interface LifecycleEnvironment {
+  buckets: BucketCatalogue;
+  readers: ReaderPool;
+  writer: IndexWriter;
+  now: () => number;
+  takeVersionId: () => string;
+}
+
+/** What a round has done. */
+export interface LifecycleReport {
+  expired: number;
+  aborted: number;
+}
+
+/** One kind of thing that a rule removes. */
+interface Action {
+  kind: CandidateKind;
+  beforeMs: number;
+  isDue: (candidate: Candidate) => boolean;
+}
+
+const PAGE = 500;
+const ANSWER_KEPT_MS = 24 * 3_600_000;
+
+/** Runs rounds over all buckets; between pages it lets others have their turn. */
+export class LifecycleEngine {
+  readonly #env: LifecycleEnvironment;
+  readonly #everyMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<LifecycleReport> | undefined;
+  #isStopped = false;
+
+  constructor(environment: LifecycleEnvironment, everyMs: number) {
+    this.#env = environment;
+    this.#everyMs = everyMs;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      // What a round could not do is still due in the next one.
+      this.run().catch(() => undefined);
+    }, this.#everyMs).unref();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearInterval(this.#timer);
+    await this.#running?.catch(() => undefined);
+  }
+
+  /** One round; joins the one under way. */
+  run(): Promise<LifecycleReport> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  async #run(): Promise<LifecycleReport> {
+    const report = { expired: 0, aborted: 0 };
+    await this.#forgetAnswers();
+    for (const bucket of this.#env.buckets.list()) {
+      for (const rule of bucket.settings.lifecycle?.rules ?? []) {
+        if (!rule.enabled) continue;
+        for (const action of buildActions(rule, this.#env.now())) {
+          await this.#perform(bucket.name, action, report);
+        }
+      }
+    }
+    return report;
+  }
+
+  async #forgetAnswers(): Promise<void> {
+    const beforeMs = this.#env.now() - ANSWER_KEPT_MS;
+    let forgotten = 1;
+    while (forgotten > 0 && !this.#isStopped) {
+      ({ forgotten } = await this.#env.writer.submit({ type: "forgetUploads", beforeMs }));
+    }
+  }
+
+  async #perform(bucket: string, action: Action, report: LifecycleReport): Promise<void> {
+    let after: CandidatePosition | undefined;
+    for (;;) {
+      const state = this.#env.buckets.find(bucket);
+      if (state === undefined || this.#isStopped) return;
+      const page = await this.#env.readers.query("listCandidates", {
+        kind: action.kind,
+        bucketId: state.id,
+        beforeMs: action.beforeMs,
+        max: PAGE,
+        ...(after === undefined ? {} : { after }),
+      });
+      const due = page.filter(action.isDue);
+      const done = await Promise.all(
+        due.map((candidate) => this.#remove(bucket, action, candidate)),
+      );
+      const count = done.filter(Boolean).length;
+      if (action.kind === "upload") report.aborted += count;
+      else report.expired += count;
+      after = page.at(-1);
+      if (page.length < PAGE) return;
+    }
+  }
+
+  // Each removal names what was judged: whatever changed since is left alone.
+  async #remove(bucket: string, { kind }: Action, candidate: Candidate): Promise<boolean> {
+    const { key, versionId, seq } = candidate;
+    const { writer, now, takeVersionId } = this.#env;
+    try {
+      if (kind === "upload") {
+        const address = { bucket, key, uploadId: versionId };
+        await writer.submit({ type: "abortUpload", address });
+        return true;
+      }
+      await writer.submit({
+        type: "delete",
+        request: kind === "current" ? { bucket, key } : { bucket, key, versionId },
+        nowMs: now(),
+        markerId: takeVersionId(),
+        expectSeq: seq,
+        byLifecycle: true,
+      });
+      return true;
+    } catch (error) {
+      // Locked, gone meanwhile, or the disk is full: the next round comes by again.
+      if (error instanceof StoreError) return false;
+      throw error;
+    }
+  }
+}
+
+function buildActions(rule: LifecycleRule, nowMs: number): Action[] {
+  const actions: Action[] = [];
+  const { expiration, noncurrentVersionExpiration: noncurrent, abortIncompleteUpload } = rule;
+  if (expiration !== undefined && "days" in expiration) {
+    actions.push({
+      kind: "current",
+      beforeMs: findDueBefore(expiration.days, nowMs),
+      isDue: (candidate) => matchesFilter(rule, candidate),
+    });
+    actions.push(removeBareMarkers(rule, findDueBefore(expiration.days, nowMs)));
+  } else if (expiration !== undefined && "atMs" in expiration && nowMs >= expiration.atMs) {
+    actions.push({
+      kind: "current",
+      beforeMs: nowMs,
+      isDue: (candidate) => matchesFilter(rule, candidate),
+    });
+  } else if (expiration !== undefined && "expiredObjectDeleteMarker" in expiration) {
+    if (expiration.expiredObjectDeleteMarker) actions.push(removeBareMarkers(rule, nowMs));
+  }
+  if (noncurrent !== undefined) {
+    actions.push({
+      kind: "noncurrent",
+      beforeMs: findDueBefore(noncurrent.days, nowMs),
+      isDue: (candidate) =>
+        matchesFilter(rule, candidate) &&
+        candidate.newerVersions >= (noncurrent.newerVersionsKept ?? 0),
+    });
+  }
+  if (abortIncompleteUpload !== undefined) {
+    const prefix = rule.filter.prefix ?? "";
+    actions.push({
+      kind: "upload",
+      beforeMs: findDueBefore(abortIncompleteUpload.days, nowMs),
+      isDue: ({ key }) => key.startsWith(prefix),
+    });
+  }
+  return actions;
+}
+
+// A delete marker that hides nothing any more goes by a rule for markers, and by one for objects once it is as old
+// (https://docs.aws.amazon.com/AmazonS3/latest/userguide/intro-lifecycle-rules.html, "Expiration").
+function removeBareMarkers(rule: LifecycleRule, beforeMs: number): Action {
+  return {
+    kind: "marker",
+    beforeMs,
+    isDue: (candidate) => matchesFilter(rule, candidate) && candidate.newerVersions === 0,
+  };
+}

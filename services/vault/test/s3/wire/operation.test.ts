@@ -1,0 +1,106 @@
+// Requests of the API reference, and what they ask for.
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RequestFields } from "../../../src/s3/wire/fields.ts";
+import {
+  operationNames,
+  readAddress,
+  readQuery,
+  resolveOperation,
+} from "../../../src/s3/wire/operation.ts";
+
+function resolve(line: string, headers: Record<string, string> = {}, host = "localhost") {
+  const [method, target] = line.split(" ") as [string, string];
+  const [path, query = ""] = target.split("?");
+  const address = readAddress(path!, host, "vault.example");
+  return resolveOperation(
+    method,
+    address,
+    readQuery(query),
+    new RequestFields(Object.entries(headers)),
+  );
+}
+
+const EXAMPLES: [line: string, name: string][] = [
+  ["GET /", "ListBuckets"],
+  ["GET /?x-id=ListBuckets", "ListBuckets"],
+  ["PUT /b", "CreateBucket"],
+  ["PUT /b/", "CreateBucket"],
+  ["GET /b?list-type=2&prefix=a&delimiter=%2F", "ListObjectsV2"],
+  ["GET /b?prefix=&marker=", "ListObjects"],
+  ["GET /b?versions&prefix=x", "ListObjectVersions"],
+  ["GET /b?uploads", "ListMultipartUploads"],
+  ["POST /b?delete", "DeleteObjects"],
+  ["POST /b", "PostObject"],
+  ["GET /b?object-lock=", "GetObjectLockConfiguration"],
+  ["GET /b?policyStatus", "GetBucketPolicyStatus"],
+  ["PUT /b/k?x-id=PutObject", "PutObject"],
+  ["GET /b/k?versionId=1&response-content-type=a%2Fb", "GetObject"],
+  ["GET /b/k?partNumber=2", "GetObject"],
+  ["GET /b/page.css?v=3", "GetObject"],
+  ["HEAD /b/k?partNumber=2", "HeadObject"],
+  ["PUT /b/k?partNumber=1&uploadId=u", "UploadPart"],
+  ["POST /b/k?uploads", "CreateMultipartUpload"],
+  ["POST /b/k?uploadId=u", "CompleteMultipartUpload"],
+  ["DELETE /b/k?uploadId=u", "AbortMultipartUpload"],
+  ["GET /b/k?uploadId=u&max-parts=1", "ListParts"],
+  ["PUT /b/k?lock", "PutObjectRetention"],
+  ["GET /b/k?attributes", "GetObjectAttributes"],
+];
+
+describe("a request asks for one operation", () => {
+  for (const [line, name] of EXAMPLES) {
+    test(`${line} is ${name}`, () => assert.equal(resolve(line).name, name));
+  }
+
+  test("a copy source makes a copy of a put, under either name", () => {
+    assert.equal(resolve("PUT /b/k", { "x-amz-copy-source": "a/b" }).name, "CopyObject");
+    assert.equal(resolve("PUT /b/k", { "x-store-copy-source": "a/b" }).name, "CopyObject");
+    const part = resolve("PUT /b/k?partNumber=1&uploadId=u", { "x-amz-copy-source": "a/b" });
+    assert.equal(part.name, "UploadPartCopy");
+  });
+
+  test("a name below the domain is a bucket, another name is none", () => {
+    const hosted = resolve("GET /a/b%20c", {}, "photos.vault.example:9000");
+    assert.deepEqual([hosted.name, hosted.bucket, hosted.key], ["GetObject", "photos", "a/b c"]);
+    assert.equal(resolve("PUT /", {}, "photos.vault.example").name, "CreateBucket");
+    assert.equal(resolve("GET /", {}, "vault.example").name, "ListBuckets");
+    assert.equal(resolve("GET /b/k", {}, "other.example").bucket, "b");
+  });
+
+  test("keys keep their dots, slashes and characters", () => {
+    assert.equal(resolve("GET /b/../x//y/").key, "../x//y/");
+    assert.equal(resolve("GET /b//").key, "/");
+    assert.equal(resolve("GET /b/%C3%A4%2F+").key, "ä/+");
+    assert.throws(() => resolve("GET /b/%ff"), { code: "InvalidURI" });
+  });
+});
+
+describe("what is not offered is said to be so, and nothing else is done instead", () => {
+  const REFUSALS: [line: string, code: string][] = [
+    ["PUT /b?metadataTable", "NotImplemented"],
+    ["PUT /b/k?analytics&id=1", "NotImplemented"],
+    ["PUT /b/k?id=1", "NotImplemented"],
+    ["DELETE /b?something", "NotImplemented"],
+    ["PUT /b/k?something=1", "NotImplemented"],
+    ["PUT /b/k?torrent", "NotImplemented"],
+    ["POST /b/k?select&select-type=2", "NotImplemented"],
+    ["POST /b/k?restore", "NotImplemented"],
+    ["GET /b?sql=SELECT", "NotImplemented"],
+    ["GET /b/k?torrent", "NotImplemented"],
+    ["DELETE /b?location", "MethodNotAllowed"],
+    ["PUT /b/k?partNumber=1", "InvalidArgument"],
+    ["PUT /b/k?uploads", "MethodNotAllowed"],
+    ["POST /", "MethodNotAllowed"],
+    ["PATCH /b/k", "MethodNotAllowed"],
+    ["GET /b?acl&cors", "InvalidArgument"],
+    ["DELETE /b?tagging&cors", "InvalidArgument"],
+  ];
+  for (const [line, code] of REFUSALS) {
+    test(`${line} is ${code}`, () => assert.throws(() => resolve(line), { code }));
+  }
+});
+
+test("every operation has one row", () => {
+  assert.equal(new Set(operationNames).size, operationNames.length);
+});

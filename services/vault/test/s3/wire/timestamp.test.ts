@@ -1,0 +1,17 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import fc from "fast-check";
+import { TimestampFormatter } from "../../../src/s3/wire/timestamp.ts";
+
+test("a timestamp of a listing is the one that Date writes, whatever came before it", () => {
+  const time = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31, 23, 59, 59, 999) });
+  const neighbours = fc.tuple(time, fc.integer({ min: 0, max: 90_000_000 }));
+  fc.assert(
+    fc.property(fc.array(neighbours, { maxLength: 20 }), (pairs) => {
+      const timestamps = new TimestampFormatter();
+      for (const timeMs of pairs.flatMap(([first, later]) => [first, first + later, first])) {
+        assert.equal(timestamps.format(timeMs), new Date(timeMs).toISOString());
+      }
+    }),
+  );
+});
