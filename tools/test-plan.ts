@@ -23,7 +23,7 @@ const SLOW_FILES: readonly string[] = [
   "services/runtime/test/command/up.test.ts",
   "services/vault/test/crash/crash-states.test.ts",
   "tests/clients/s3/s3-clients.test.ts",
-  "services/vault/test/drive/drives.test.ts",
+  "services/vault/test/upkeep/drives.test.ts",
   "services/vault/test/crash/kill.test.ts",
   "services/gate/test/process/start.test.ts",
   "services/auth/test/api/bad-input.test.ts",

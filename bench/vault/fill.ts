@@ -1,5 +1,5 @@
 // Fills a store with a million small objects, in this process: what is measured is the store that they lie in.
-import { openStore } from "../../services/vault/src/store.ts";
+import { openStore } from "../../services/vault/src/open-store.ts";
 
 /** Folders, and keys in each. */
 export const FOLDERS = 1_000;

@@ -13,7 +13,7 @@ import { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { Drive } from "./blob/drive/drive.ts";
 import { DriveSet } from "./blob/drive/drive-set.ts";
 import { Healer } from "./upkeep/healer.ts";
-import { DriveKeeper } from "./upkeep/drive-monitor.ts";
+import { DriveKeeper, type DriveState } from "./upkeep/drive-monitor.ts";
 import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/open-drives.ts";
 import { StoredOutbox } from "./store/outbox.ts";
 import { BodyHashers } from "./hash/body-hashers.ts";
@@ -23,14 +23,14 @@ import { openIndexReader, type IndexConnection } from "./index/schema.ts";
 import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./transaction/writer.ts";
-import { StoreMaintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
+import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
 import { MultipartService } from "./store/multipart-service.ts";
 import { BodyOpener } from "./store/body.ts";
 import { CopyService } from "./store/copy-service.ts";
 import { buildListResult } from "./query/list-objects.ts";
 import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
-import type { DriveState, Store, StoreStats } from "./store.ts";
+import type { Store, StoreStats } from "./store.ts";
 
 /** How a store is opened; everything but the folder has a default. */
 export interface StoreOptions {
@@ -256,7 +256,7 @@ interface LocalStoreParts {
 
 class LocalStore implements Store {
   readonly events: StoredOutbox;
-  readonly maintenance: StoreMaintenance;
+  readonly maintenance: Maintenance;
   readonly #env: ServiceEnvironment;
   readonly #objects: ObjectService;
   readonly #copies: CopyService;
@@ -277,7 +277,7 @@ class LocalStore implements Store {
     this.#objects = new ObjectService(environment);
     this.#copies = new CopyService(environment, this.#objects);
     this.#uploads = new MultipartService(environment, this.#copies, index);
-    this.maintenance = new StoreMaintenance(environment, index, maintenance, keeper);
+    this.maintenance = new Maintenance(environment, index, maintenance, keeper);
     this.maintenance.start();
   }
 

@@ -1,25 +1,13 @@
 // The store: buckets, objects, versions and uploads, without a word of HTTP. This is all that the rest of the service sees.
+import type { QuarantineTotals } from "./blob/quarantine.ts";
 import type {
   Bucket,
   BucketSettingDocuments,
   BucketSettingKind,
   CreateBucketRequest,
 } from "./model/bucket.ts";
-import type { Actor, EventOutbox } from "./model/event.ts";
+import type { Actor, EventOutbox, NotificationRule } from "./model/event.ts";
 import type { Retention } from "./model/lock.ts";
-import type {
-  CompleteUploadRequest,
-  CopyPartRequest,
-  CreateUploadRequest,
-  ListPartsResult,
-  ListUploadsRequest,
-  ListUploadsResult,
-  ObjectPartsResult,
-  PartResult,
-  PutPartRequest,
-  UploadAddress,
-  UploadInfo,
-} from "./model/upload.ts";
 import type {
   CopyRequest,
   CopyResult,
@@ -36,26 +24,25 @@ import type {
   PutResult,
   Upload,
 } from "./model/object.ts";
-import type { CompleteScrub } from "./upkeep/last-scrub.ts";
-import type { QuarantineTotals } from "./blob/quarantine.ts";
-import type { IndexCopyState } from "./upkeep/index-copier.ts";
-import type { ScrubProgress, ScrubReport } from "./upkeep/scrubber.ts";
-import type { DriveState } from "./upkeep/drive-monitor.ts";
-import type { NotificationRule } from "./model/event.ts";
-import type { LifecycleReport } from "./upkeep/lifecycle-engine.ts";
 import type { StoreError } from "./model/store-error.ts";
+import type {
+  CompleteUploadRequest,
+  CopyPartRequest,
+  CreateUploadRequest,
+  ListPartsResult,
+  ListUploadsRequest,
+  ListUploadsResult,
+  ObjectPartsResult,
+  PartResult,
+  PutPartRequest,
+  UploadAddress,
+  UploadInfo,
+} from "./model/upload.ts";
 import type { BucketUsage } from "./model/usage.ts";
 import type { ListVersionsRequest, ListVersionsResult } from "./model/version.ts";
-
-export type * from "./model/bucket.ts";
-export type * from "./model/event.ts";
-export type * from "./model/lifecycle.ts";
-export type * from "./model/lock.ts";
-export type * from "./model/upload.ts";
-export type * from "./model/object.ts";
-export type * from "./model/usage.ts";
-export type * from "./model/version.ts";
-export { StoreError, type StoreErrorCode, type StoreErrorDetails } from "./model/store-error.ts";
+import type { DriveState } from "./upkeep/drive-monitor.ts";
+import type { IndexCopyState } from "./upkeep/index-copier.ts";
+import type { Maintenance } from "./upkeep/maintenance.ts";
 
 /**
  * An object store on local disks, with the semantics of the object API. Everything that resolves is durable; everything
@@ -152,31 +139,6 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Rounds of upkeep. Each joins the one of its kind that is under way. */
-export interface Maintenance {
-  /** Carries out lifecycle rules. */
-  expire(): Promise<LifecycleReport>;
-  /** Notes files that nothing refers to, and removes those noted before. */
-  collect(): Promise<void>;
-  /** Moves what is alive out of the segment with the most garbage; resolves to the number of bodies moved. */
-  compact(): Promise<number>;
-  /** Reads everything against its checksums and moves files that nothing refers to into quarantine. */
-  scrub(): Promise<ScrubReport>;
-  /** The scrub that is under way, and the last one that came to its end. */
-  readScrub(): ScrubState;
-  /** Checks the index of a single drive and copies it; resolves to what is wrong with it. */
-  copyIndex(): Promise<readonly string[]>;
-  /** Looks at each of several drives: leaves out what is gone, takes back what has returned, heals what lacks something. */
-  checkDrives(): Promise<void>;
-}
-
-/** Scrubbing as it is. */
-export interface ScrubState {
-  running?: ScrubProgress & { startedMs: number };
-  /** Kept over restarts. */
-  last?: CompleteScrub;
-}
-
 /** What the store counts. Totals are since the start, the rest is of now. */
 export interface StoreStats {
   buckets: number;
@@ -208,7 +170,3 @@ export interface StoreStats {
   indexCopy: IndexCopyState;
   freeBytes: number;
 }
-export { findExpiration, findUploadAbort } from "./model/lifecycle-rule.ts";
-export type { CompleteScrub, DriveState, LifecycleReport, ScrubReport };
-export { checkStore, type FsckReport } from "./fsck/check-store.ts";
-export { openStore, type StoreOptions } from "./open-store.ts";

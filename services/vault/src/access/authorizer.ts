@@ -1,10 +1,8 @@
 // May this caller do this? Root keys, users' policies, bucket policies and ACLs, an explicit deny above all.
-import type { Bucket } from "../store.ts";
-import { isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
-import type { Acl, AclPermission } from "./acl.ts";
-import type { ConditionValues } from "./condition.ts";
-import { compilePolicy } from "./policy.ts";
-import type { Policy, PolicyAnswer } from "./policy.ts";
+import type { Bucket } from "../model/bucket.ts";
+import { type Acl, type AclPermission, isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
+import type { ConditionValues } from "./condition-keys.ts";
+import { compilePolicy, type Policy, type PolicyAnswer } from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
 import { readOwnership, readPublicAccessBlock } from "./public-access.ts";
 

@@ -1,6 +1,9 @@
 // The names of condition keys ("Actions, resources, and condition keys for Amazon S3", "AWS global condition context keys").
 import { malformedPolicy } from "./malformed.ts";
 
+/** The values of a request's condition keys, names in lower case; a key that does not apply is not there. */
+export type ConditionValues = ReadonlyMap<string, readonly string[]>;
+
 /** Keys that requests have values for. */
 const ANSWERED = [
   "aws:currenttime",

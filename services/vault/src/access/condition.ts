@@ -1,13 +1,9 @@
 // Conditions of policies: compiled when a policy is put, refused there where anything about them is not known.
 import { AddressSet, isNetwork } from "@platform/kernel/network";
-import { readConditionKey } from "./condition-keys.ts";
+import { type ConditionValues, readConditionKey } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
-import { expandVariables } from "./variable.ts";
-import type { TextRules } from "./variable.ts";
+import { expandVariables, type TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
-
-/** The values of a request's condition keys, names in lower case; a key that does not apply is not there. */
-export type ConditionValues = ReadonlyMap<string, readonly string[]>;
 
 /** A condition that is ready to be asked. */
 export type Condition = (values: ConditionValues) => boolean;

@@ -14,8 +14,7 @@ import { dirname } from "node:path";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { z } from "zod";
-import { checkPolicyActions, compilePolicy } from "./policy.ts";
-import type { Policy } from "./policy.ts";
+import { checkPolicyActions, compilePolicy, type Policy } from "./policy.ts";
 import type { SecretBox } from "./secret-box.ts";
 
 const FORMAT_VERSION = 1;

@@ -1,14 +1,11 @@
 // Policies of buckets and users: AWS's JSON form, compiled once, asked for each request.
-import { compileConditions } from "./condition.ts";
-import type { CompiledConditions, Condition, ConditionValues } from "./condition.ts";
+import type { ConditionValues } from "./condition-keys.ts";
+import { compileConditions, type CompiledConditions, type Condition } from "./condition.ts";
 import { malformedPolicy } from "./malformed.ts";
-import { s3Actions } from "./s3-actions.ts";
-import type { ActionLevel } from "./s3-actions.ts";
 import { allowNames, asObject, pickOne, readTexts } from "./policy-document.ts";
-import { compilePrincipal } from "./principal.ts";
-import type { PolicyPrincipal } from "./principal.ts";
-import { expandVariables, hasVariable } from "./variable.ts";
-import type { TextRules } from "./variable.ts";
+import { compilePrincipal, type PolicyPrincipal } from "./principal.ts";
+import { type ActionLevel, s3Actions } from "./s3-actions.ts";
+import { expandVariables, hasVariable, type TextRules } from "./variable.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
 const POLICY_BYTES_MAX = 20_480;

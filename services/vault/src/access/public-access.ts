@@ -1,5 +1,5 @@
 // What a bucket's public-access block and ownership make of lists and policies.
-import type { Bucket } from "../store.ts";
+import type { Bucket } from "../model/bucket.ts";
 
 /** The four switches; all off where nothing was put. */
 export interface PublicAccessBlock {

@@ -1,6 +1,5 @@
 // Variables of policies: `${aws:username}` and `${aws:username, 'default'}` in resources and in conditions on text.
-import type { ConditionValues } from "./condition.ts";
-import { findConditionKey } from "./condition-keys.ts";
+import { findConditionKey, type ConditionValues } from "./condition-keys.ts";
 import { malformedPolicy } from "./malformed.ts";
 import { escapeWildcards } from "./wildcard.ts";
 

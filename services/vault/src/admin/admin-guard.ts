@@ -5,10 +5,9 @@ import type { Guard, HeaderReader } from "@platform/kernel/http";
 import { hasAccess } from "@platform/kernel/identity";
 import type { TokenVerifier } from "@platform/kernel/identity";
 import type { Caller } from "../access/authorizer.ts";
-import { hashHex, parseQuery } from "../s3/sigv4/index.ts";
-import type { SignatureVerifier } from "../s3/sigv4/index.ts";
-import { RequestFields } from "../s3/wire/fields.ts";
 import { S3Error } from "../model/s3-error.ts";
+import { hashHex, parseQuery, type SignatureVerifier } from "../s3/sigv4/index.ts";
+import { RequestFields } from "../s3/wire/fields.ts";
 import type { ConsoleSessions } from "./sessions.ts";
 
 const BODY_BYTES_MAX = 1_048_576;

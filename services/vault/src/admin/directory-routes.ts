@@ -2,8 +2,14 @@
 import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
-import { accessKeySchema, secretKeySchema, userNameSchema } from "../access/directory.ts";
-import type { Directory, KeyRecord, UserRecord } from "../access/directory.ts";
+import {
+  accessKeySchema,
+  type Directory,
+  type KeyRecord,
+  secretKeySchema,
+  userNameSchema,
+  type UserRecord,
+} from "../access/directory.ts";
 import { asProblem } from "./problem.ts";
 
 const keyBody = z.strictObject({

@@ -3,13 +3,14 @@ import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import { deriveWebhookSecret } from "../delivery/webhook.ts";
+import type { NotificationRule } from "../model/event.ts";
 import {
   subscriptionSchema,
   toNotificationRule,
   toSubscription,
 } from "../s3/bucket/notification.ts";
 import type { ObjectApi } from "../s3/context.ts";
-import type { NotificationRule, Store } from "../store.ts";
+import type { Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 
 /** What the routes need; webhooks' secrets are made from the key. */

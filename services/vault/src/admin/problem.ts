@@ -1,8 +1,8 @@
 // What the store and policies refuse, as the admin API says it.
 import { PlatformError } from "@platform/kernel/errors";
-import { StoreError } from "../store.ts";
-import { toS3Error } from "../s3/answer.ts";
 import { S3Error } from "../model/s3-error.ts";
+import { StoreError } from "../model/store-error.ts";
+import { toS3Error } from "../s3/answer.ts";
 
 /** The result, or what was refused as a PlatformError. */
 export async function asProblem<T>(work: Promise<T>): Promise<T> {

@@ -1,7 +1,9 @@
 // Scrubbing in the admin API: start a round, follow it, read the result of the last complete one.
 import { defineRoute } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
-import type { CompleteScrub, ScrubState, Store } from "../store.ts";
+import type { Store } from "../store.ts";
+import type { CompleteScrub } from "../upkeep/last-scrub.ts";
+import type { ScrubState } from "../upkeep/maintenance.ts";
 
 const SCRUB_PATH = "/api/v1/scrub";
 /** Damaged bodies that an answer names. */

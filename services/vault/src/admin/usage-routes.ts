@@ -3,7 +3,8 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, pageQuery, readPage } from "@platform/kernel/http";
 import type { ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
-import type { BucketQuota, Store } from "../store.ts";
+import type { BucketQuota } from "../model/usage.ts";
+import type { Store } from "../store.ts";
 import { asProblem } from "./problem.ts";
 
 const tag = "Usage";

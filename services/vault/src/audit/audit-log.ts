@@ -2,8 +2,9 @@
 import type { Clock } from "@platform/kernel/time";
 import type { Logger } from "@platform/kernel/log";
 import { LineBuffer } from "../log/line-buffer.ts";
-import { StoreError } from "../store.ts";
-import type { Owner, Store } from "../store.ts";
+import type { Owner } from "../model/bucket.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { Store } from "../store.ts";
 
 /** The bucket that the log is written to. */
 export const AUDIT_BUCKET = "system-access-logs";

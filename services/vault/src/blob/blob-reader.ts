@@ -1,8 +1,10 @@
 // Reads stored bytes back, block by block against their checksums, one frame ahead of the consumer.
 import { fstatSync } from "node:fs";
 import type { FileLease, OpenFiles } from "@platform/kernel/files";
-import { StoreError } from "../model/store-error.ts";
 import { readAll, type StoreFolders } from "../disk/files.ts";
+import type { BlobRecord } from "../model/blob.ts";
+import type { ReadWindow } from "../model/read-window.ts";
+import { StoreError } from "../model/store-error.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 import {
   BLOCK_BYTES,
@@ -11,8 +13,7 @@ import {
   locateFrame,
   measureFrames,
 } from "./layout.ts";
-import { limitRead, type ReadWindow } from "./read-window.ts";
-import type { BlobRecord } from "../model/blob.ts";
+import { limitRead } from "./read-window.ts";
 
 /** A blob opened for reading: its file stays readable until `close`, whatever becomes of its name. */
 export interface OpenBlob {

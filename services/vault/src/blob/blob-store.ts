@@ -6,13 +6,8 @@ import type { DriveSet } from "./drive/drive-set.ts";
 import type { Drive } from "./drive/drive.ts";
 import { ReedSolomon } from "./erasure/reed-solomon.ts";
 import type { OpenBlob } from "./blob-reader.ts";
-import {
-  createBlobWriter,
-  translateDiskError,
-  type BlobWriter,
-  type NewBlob,
-  type WriterEnvironment,
-} from "./blob-writer.ts";
+import { createBlobWriter, type WriterEnvironment } from "./blob-writer.ts";
+import { translateDiskError, type BlobWriter, type NewBlob } from "./staged-writer.ts";
 import { openCopy, type DamageListener } from "./copy-reader.ts";
 import type { FrameMemory } from "./frame-memory.ts";
 import { Leases } from "./leases.ts";

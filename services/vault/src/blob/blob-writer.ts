@@ -20,8 +20,14 @@ import {
 } from "./layout.ts";
 import type { SegmentWriter } from "./segment-writer.ts";
 import type { ShardEnvironment } from "./shard-writer.ts";
-import { StagedWriter, type StagedWriterOptions } from "./staged-writer.ts";
-import type { BlobId, BlobPlace } from "../model/blob.ts";
+import {
+  StagedWriter,
+  translateDiskError,
+  type BlobWriter,
+  type NewBlob,
+  type StagedWriterOptions,
+} from "./staged-writer.ts";
+import type { BlobPlace } from "../model/blob.ts";
 
 /** What writers share. */
 export interface WriterEnvironment extends ShardEnvironment {
@@ -30,26 +36,6 @@ export interface WriterEnvironment extends ShardEnvironment {
   segments: SegmentWriter;
   inlineBytesMax: number;
   segmentRecordBytesMax: number;
-}
-
-/** What is known of a blob before its first byte. */
-export interface NewBlob {
-  id: BlobId;
-  /** Bytes that will be written. */
-  stored: number;
-  description: unknown;
-  /** Whose memory it takes. */
-  tenant: string;
-}
-
-/** Takes the bytes of one blob. */
-export interface BlobWriter {
-  /** As `Upload.write`. */
-  write(chunk: Uint8Array): Promise<void> | undefined;
-  /** All bytes were written: makes them durable. */
-  seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }>;
-  /** Forgets them. Harmless after `seal` has failed; after it has succeeded it removes what was stored. */
-  discard(): Promise<void>;
 }
 
 const FRAME_BUFFER_BYTES = FRAME_BYTES + 4 * (FRAME_BYTES / BLOCK_BYTES);
@@ -64,16 +50,6 @@ export function createBlobWriter(environment: WriterEnvironment, blob: NewBlob):
   if (blob.stored <= environment.inlineBytesMax) return new InlineWriter(environment, blob);
   if (blob.stored <= environment.segmentRecordBytesMax) return new RecordWriter(environment, blob);
   return new FileWriter(environment, blob);
-}
-
-/** What an error of the disk is to the caller. */
-export function translateDiskError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === "ENOSPC" || code === "EDQUOT") {
-    return new StoreError("InsufficientStorage", "There is not enough space left to store this");
-  }
-  return new StoreError("InternalError", `The disk cannot be written (${code ?? "unknown"})`);
 }
 
 // Collects a whole body in one buffer.
@@ -330,5 +306,5 @@ class FileWriter extends StagedWriter implements BlobWriter {
 
 function chooseStaging({ budget, folders }: WriterEnvironment, blob: NewBlob): StagedWriterOptions {
   const { id, tenant } = blob;
-  return { budget, tenant, spillPath: () => folders.spilled(id), translate: translateDiskError };
+  return { budget, tenant, spillPath: () => folders.spilled(id) };
 }

@@ -1,9 +1,9 @@
 // Reads what lies on several drives as it is: from the first drive that gives it whole.
-import type { Drive } from "./drive/drive.ts";
-import type { DriveSet } from "./drive/drive-set.ts";
-import type { OpenBlob } from "./blob-reader.ts";
-import type { ReadWindow } from "./read-window.ts";
 import type { BlobRecord } from "../model/blob.ts";
+import type { ReadWindow } from "../model/read-window.ts";
+import type { OpenBlob } from "./blob-reader.ts";
+import type { DriveSet } from "./drive/drive-set.ts";
+import type { Drive } from "./drive/drive.ts";
 
 /** Hears of copies and shards that are damaged or not where they should be. */
 export type DamageListener = (damage: { blob: BlobRecord; slot: number }) => void;

@@ -1,14 +1,15 @@
 // Reads a body out of its shards: from those of data where they are whole, from any k otherwise.
-import type { Drive } from "./drive/drive.ts";
-import type { DriveSet } from "./drive/drive-set.ts";
-import type { ReedSolomon } from "./erasure/reed-solomon.ts";
+import type { BlobRecord } from "../model/blob.ts";
+import type { ReadWindow } from "../model/read-window.ts";
 import { StoreError } from "../model/store-error.ts";
 import type { OpenBlob } from "./blob-reader.ts";
 import type { DamageListener } from "./copy-reader.ts";
+import type { DriveSet } from "./drive/drive-set.ts";
+import type { Drive } from "./drive/drive.ts";
+import type { ReedSolomon } from "./erasure/reed-solomon.ts";
 import { FRAME_BYTES } from "./layout.ts";
-import { limitRead, ROOM_TAKEN, type ReadWindow } from "./read-window.ts";
+import { limitRead, ROOM_TAKEN } from "./read-window.ts";
 import { locateStripe, measureShard, type Stripe } from "./shard-layout.ts";
-import type { BlobRecord } from "../model/blob.ts";
 
 /** A read up to `stop` that is under way, one buffer a unit. */
 interface StripeRead {

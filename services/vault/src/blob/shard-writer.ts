@@ -2,11 +2,15 @@
 import { isFull, type DriveSet } from "./drive/drive-set.ts";
 import type { ReedSolomon } from "./erasure/reed-solomon.ts";
 import { StoreError } from "../model/store-error.ts";
-import { translateDiskError, type BlobWriter, type NewBlob } from "./blob-writer.ts";
 import { BLOCK_BYTES, FRAME_BYTES } from "./layout.ts";
 import { ShardFile } from "./shard-file.ts";
 import { locateStripe, measureShard, type ShardDescription, type Stripe } from "./shard-layout.ts";
-import { StagedWriter } from "./staged-writer.ts";
+import {
+  StagedWriter,
+  translateDiskError,
+  type BlobWriter,
+  type NewBlob,
+} from "./staged-writer.ts";
 import type { StagingBudget } from "./staging-budget.ts";
 import type { BlobPlace } from "../model/blob.ts";
 
@@ -41,7 +45,6 @@ export class ShardWriter extends StagedWriter implements BlobWriter {
       budget,
       tenant: blob.tenant,
       spillPath: () => present[blob.id % present.length]!.folders.spilled(blob.id),
-      translate: translateDiskError,
     });
     this.#env = environment;
     this.#blob = blob;

@@ -5,20 +5,39 @@
 //             ┌──(a large piece, or more than fits)──► batch in memory ──(full)──► flush, next batch
 //   chunks ──►│                                            ▲    │
 //             └──► small buffer ──(others need memory)──►  spill file
-import type { StoreError } from "../model/store-error.ts";
+import type { BlobId, BlobPlace } from "../model/blob.ts";
+import { StoreError } from "../model/store-error.ts";
 import { SpillFile } from "./spill-file.ts";
 import { SMALL_BYTES_MAX, type MemoryHolder, type StagingBudget } from "./staging-budget.ts";
 
 const SMALL_BYTES_MIN = 4 * 1024;
 
+/** What is known of a blob before its first byte. */
+export interface NewBlob {
+  id: BlobId;
+  /** Bytes that will be written. */
+  stored: number;
+  description: unknown;
+  /** Whose memory it takes. */
+  tenant: string;
+}
+
+/** Takes the bytes of one blob. */
+export interface BlobWriter {
+  /** As `Upload.write`. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** All bytes were written: makes them durable. */
+  seal(summary: unknown): Promise<{ place: BlobPlace; extent: number }>;
+  /** Forgets them. Harmless after `seal` has failed; after it has succeeded it removes what was stored. */
+  discard(): Promise<void>;
+}
+
 /** What `StagedWriter` is made of. */
 export interface StagedWriterOptions {
   budget: StagingBudget;
   tenant: string;
-  /** The path of the spill file; asked for when there is one, as few bodies have any. */
+  /** The path of the spill file; called only when a spill file is created. */
   spillPath: () => string;
-  /** What an error of the disk is to the caller. */
-  translate: (error: unknown) => StoreError;
 }
 
 /** Collects batches for a writer, which implements what is abstract here. */
@@ -27,7 +46,6 @@ export abstract class StagedWriter implements MemoryHolder {
   heldBytes = 0;
   progressBytes = 0;
   readonly #budget: StagingBudget;
-  readonly #translate: (error: unknown) => StoreError;
   readonly #spill: SpillFile;
   /** Bytes of the batch that have arrived: those in the spill file, and behind them those in memory. */
   #filled = 0;
@@ -44,10 +62,9 @@ export abstract class StagedWriter implements MemoryHolder {
   #isEnded = false;
   #failure: StoreError | undefined;
 
-  constructor({ budget, tenant, spillPath, translate }: StagedWriterOptions) {
+  constructor({ budget, tenant, spillPath }: StagedWriterOptions) {
     this.#budget = budget;
     this.tenant = tenant;
-    this.#translate = translate;
     this.#spill = new SpillFile(spillPath);
   }
 
@@ -269,7 +286,7 @@ export abstract class StagedWriter implements MemoryHolder {
   }
 
   #fail(error: unknown): StoreError {
-    this.#failure ??= this.#translate(error);
+    this.#failure ??= translateDiskError(error);
     return this.#failure;
   }
 
@@ -317,4 +334,14 @@ function chooseCapacity(bytes: number): number {
   let capacity = SMALL_BYTES_MIN;
   while (capacity < bytes) capacity *= 2;
   return capacity;
+}
+
+/** What an error of the disk is to the caller. */
+export function translateDiskError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === "ENOSPC" || code === "EDQUOT") {
+    return new StoreError("InsufficientStorage", "There is not enough space left to store this");
+  }
+  return new StoreError("InternalError", `The disk cannot be written (${code ?? "unknown"})`);
 }

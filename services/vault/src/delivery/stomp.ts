@@ -4,10 +4,9 @@ import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import type { AddressPolicy } from "@platform/kernel/egress";
 import type { PendingEvent } from "../model/event.ts";
-import { formatEvent } from "./event-record.ts";
-import type { EventOrigin } from "./event-record.ts";
+import { type EventOrigin, formatEvent } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
-import { StompFrameReader, encodeFrame, type StompFrame } from "./stomp-frame.ts";
+import { encodeFrame, type StompFrame, StompFrameReader } from "./stomp-frame.ts";
 import type { DeliveryTarget, StompTarget } from "./target.ts";
 
 const FRAME_BYTES_MAX = 65_536;

@@ -3,8 +3,7 @@ import { createHmac } from "node:crypto";
 import { EgressError } from "@platform/kernel/egress";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { PendingEvent } from "../model/event.ts";
-import { formatEvent } from "./event-record.ts";
-import type { EventOrigin } from "./event-record.ts";
+import { type EventOrigin, formatEvent } from "./event-record.ts";
 import type { Sender, SendOutcome } from "./sender.ts";
 import type { DeliveryTarget, WebhookTarget } from "./target.ts";
 

@@ -3,8 +3,19 @@
 //
 // Each step of MD5 waits for the one before, so that a core is idle most of the time: four bodies side by side in the lanes
 // of a vector take little longer than one, and the table look-ups of the CRC fit into the gaps.
-import { encodeModule, FunctionBuilder, get, i32, i64, set, tee, v128 } from "./assembler.ts";
-import type { Code, Local, ValueType } from "./assembler.ts";
+import {
+  type Code,
+  encodeModule,
+  FunctionBuilder,
+  get,
+  i32,
+  i64,
+  type Local,
+  set,
+  tee,
+  v128,
+  type ValueType,
+} from "./assembler.ts";
 
 /** Bytes of a block of MD5. */
 export const BLOCK_BYTES = 64;

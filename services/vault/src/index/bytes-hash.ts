@@ -1,8 +1,16 @@
 // The hash of the bodies that rows of the index hold: over words of 64 bits, in four lanes that do not wait for each other.
 // A change escapes it once in 2^32. Rows are hashed each time they are read: a CRC, which works through the bytes in one
 // chain, takes three times as long.
-import { encodeModule, FunctionBuilder, get, i32, i64, set, tee } from "../hash/assembler.ts";
-import type { Code } from "../hash/assembler.ts";
+import {
+  type Code,
+  encodeModule,
+  FunctionBuilder,
+  get,
+  i32,
+  i64,
+  set,
+  tee,
+} from "../hash/assembler.ts";
 
 const PAGE_BYTES = 65_536;
 /** Odd, with half of its bits set (the second prime of xxHash64). */

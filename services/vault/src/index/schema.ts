@@ -213,3 +213,8 @@ function countBuckets(database: DatabaseSync): void {
   recountUsage(database);
   database.exec("delete from meta where name in ('objects', 'storage_bytes')");
 }
+
+/** The name in the index under which it stands whether a drive lacks something. */
+export function nameDriveMark(slot: number | ""): string {
+  return `drive_behind_${slot}`;
+}

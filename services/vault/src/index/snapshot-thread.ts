@@ -2,8 +2,7 @@
 import { closeSync, fsyncSync, openSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { workerData } from "node:worker_threads";
-import { openIndexReader } from "./schema.ts";
-import { nameDriveMark } from "../transaction/writer-context.ts";
+import { nameDriveMark, openIndexReader } from "./schema.ts";
 
 /** What the thread is started with. `slot` is the drive of the copy. */
 export interface SnapshotData {

@@ -1,8 +1,8 @@
 // Objects as the store's callers see them: requests, bodies, what is known of an object.
-import type { ReadWindow } from "../blob/read-window.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor, ObjectEventName } from "./event.ts";
 import type { Retention } from "./lock.ts";
+import type { ReadWindow } from "./read-window.ts";
 
 /** Additional checksums of the object API. */
 export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";

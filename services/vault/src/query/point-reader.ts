@@ -1,27 +1,26 @@
 // Lookups of single objects, on the event loop: a few pages out of the cache cost less than a message to a thread.
 import type { SQLInputValue } from "node:sqlite";
 import {
+  type BlobRow,
   buildBlobRecord,
   decodeKey,
   encodeKey,
-  type BlobRow,
   type VersionRow,
 } from "../index/records.ts";
-import type { IndexConnection } from "../index/schema.ts";
-import { VERSION_COLUMNS } from "../index/schema.ts";
+import { type IndexConnection, VERSION_COLUMNS } from "../index/schema.ts";
 import {
-  DamagedRowError,
   damagedRow,
+  DamagedRowError,
   matchesSeal,
   sealBlob,
   sealPart,
   sealVersion,
 } from "../index/seal.ts";
+import { readUsage } from "../index/usage-rows.ts";
 import type { BlobPart, BlobRecord } from "../model/blob.ts";
 import { StoreError } from "../model/store-error.ts";
-import type { BucketState } from "../transaction/writer-context.ts";
 import type { BucketUsage } from "../model/usage.ts";
-import { readUsage } from "../index/usage-rows.ts";
+import type { BucketState } from "../transaction/writer-context.ts";
 
 /** A version as found. */
 export interface FoundVersion {

@@ -1,21 +1,22 @@
 // ACLs in fields and documents.
 import {
+  type Acl,
+  type AclGrant,
+  type AclGrantee,
+  type AclPermission,
   checkAcl,
   expandCannedAcl,
   isOwnersAlone,
   isPublicAcl,
   readKeptAcl,
 } from "../access/acl.ts";
-import type { Acl, AclGrant, AclGrantee, AclPermission } from "../access/acl.ts";
 import { readOwnership, readPublicAccessBlock } from "../access/public-access.ts";
-import type { Bucket, Owner } from "../store.ts";
+import type { Bucket, Owner } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
-import type { RequestFields } from "./wire/fields.ts";
-import { parseXml, tag, wrap, xmlDocument } from "./wire/xml.ts";
-import type { XmlElement } from "./wire/xml.ts";
-import { getBucket, getOwner } from "./context.ts";
-import type { ObjectApi, OperationContext } from "./context.ts";
+import { getBucket, getOwner, type ObjectApi, type OperationContext } from "./context.ts";
 import { receiveDocument } from "./payload.ts";
+import type { RequestFields } from "./wire/fields.ts";
+import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
 
 const GRANT_FIELDS: readonly (readonly [string, AclPermission])[] = [
   ["x-amz-grant-read", "READ"],

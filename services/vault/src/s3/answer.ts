@@ -1,11 +1,9 @@
 // Answers of the object API, and how errors become theirs.
-import type { ObjectReader } from "../store.ts";
-import { StoreError } from "../store.ts";
-import type { StoreErrorCode, StoreErrorDetails } from "../store.ts";
-import { S3Error } from "../model/s3-error.ts";
-import type { S3ErrorCode } from "../model/s3-error.ts";
+import type { ObjectReader } from "../model/object.ts";
+import { S3Error, type S3ErrorCode } from "../model/s3-error.ts";
+import { StoreError, type StoreErrorCode, type StoreErrorDetails } from "../model/store-error.ts";
 import { toStoreName } from "./wire/fields.ts";
-import { XML_DECLARATION, tag, wrap } from "./wire/xml.ts";
+import { tag, wrap, XML_DECLARATION } from "./wire/xml.ts";
 
 /** A field of an answer. */
 export type Header = readonly [name: string, value: string];

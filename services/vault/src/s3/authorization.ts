@@ -1,14 +1,13 @@
 // Asks the authorizer about a request: the values that conditions of policies look at, and the object's own list.
-import { actionTable } from "./action.ts";
 import type { AccessQuestion } from "../access/authorizer.ts";
-import { StoreError } from "../store.ts";
-import type { Bucket } from "../store.ts";
-import { parseCopySource } from "./wire/copy-source.ts";
+import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
-import type { OperationName } from "./wire/operation.ts";
-import type { OperationContext } from "./context.ts";
-import { readVersionId } from "./context.ts";
+import { StoreError } from "../model/store-error.ts";
+import { actionTable } from "./action.ts";
+import { type OperationContext, readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
+import { parseCopySource } from "./wire/copy-source.ts";
+import type { OperationName } from "./wire/operation.ts";
 
 /** What a permission is for. */
 interface Subject {

@@ -5,14 +5,16 @@ import type { AddressSet } from "@platform/kernel/network";
 import type { Clock } from "@platform/kernel/time";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
-import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
-import type { Actor, Bucket, Owner, Store } from "../store.ts";
+import type { Bucket, Owner } from "../model/bucket.ts";
+import type { Actor } from "../model/event.ts";
 import { S3Error } from "../model/s3-error.ts";
-import type { RequestFields } from "./wire/fields.ts";
-import type { OperationName, RequestQuery } from "./wire/operation.ts";
+import type { Store } from "../store.ts";
 import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { S3Request } from "./request.ts";
+import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
+import type { RequestFields } from "./wire/fields.ts";
+import type { OperationName, RequestQuery } from "./wire/operation.ts";
 
 /** Parts that live as long as the service. */
 export interface ObjectApi {

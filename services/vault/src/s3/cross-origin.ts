@@ -1,7 +1,7 @@
 // Cross-origin requests: preflights, and the fields of other answers.
-import type { Bucket } from "../store.ts";
-import { S3Error } from "../model/s3-error.ts";
 import { matchesWildcard } from "../access/wildcard.ts";
+import type { Bucket } from "../model/bucket.ts";
+import { S3Error } from "../model/s3-error.ts";
 import type { Header, S3Answer } from "./answer.ts";
 import type { CorsRule } from "./bucket/cors.ts";
 import type { S3Request } from "./request.ts";

@@ -1,5 +1,5 @@
 // What lifecycle rules must not say together, though each part is right on its own.
-import type { LifecycleRule } from "../store.ts";
+import type { LifecycleRule } from "../model/lifecycle.ts";
 import { S3Error } from "../model/s3-error.ts";
 
 type Time = { readonly days: number } | { readonly atMs: number };

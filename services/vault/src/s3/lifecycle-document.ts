@@ -1,11 +1,10 @@
 // Lifecycle configurations as documents: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html
 import { randomBytes } from "node:crypto";
-import type { LifecycleFilter, LifecycleRule } from "../store.ts";
+import type { LifecycleFilter, LifecycleRule } from "../model/lifecycle.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { malformedXml, parseXml, tag, wrap, xmlDocument } from "./wire/xml.ts";
-import type { XmlElement } from "./wire/xml.ts";
 import { checkLifecycleRule } from "./lifecycle-check.ts";
 import { readTags } from "./tagging-document.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
 
 const RULES_MAX = 1_000;
 const DAYS_MAX = 2_147_483_647;

@@ -1,7 +1,7 @@
 // What all listings share: encoding of keys, markers, continuation tokens.
-import type { ListPosition } from "../store.ts";
-import { encodeUri } from "./sigv4/index.ts";
+import type { ListPosition } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
+import { encodeUri } from "./sigv4/index.ts";
 import type { RequestQuery } from "./wire/operation.ts";
 import { tag, wrap } from "./wire/xml.ts";
 

@@ -2,8 +2,9 @@
 import type { ServerFault } from "@platform/http1";
 import type { HttpSeries, MetricFamily, MetricRegistry } from "@platform/kernel/metrics";
 import { foldMethod } from "@platform/kernel/metrics";
-import type { ScrubState, Store } from "../store.ts";
-import type { FinishedRequest } from "./object-server.ts";
+import type { Store } from "../store.ts";
+import type { ScrubState } from "../upkeep/maintenance.ts";
+import type { FinishedRequest } from "./finished-request.ts";
 
 /** The metrics of one vault. */
 export interface ObjectMetrics {

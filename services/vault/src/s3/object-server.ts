@@ -1,35 +1,26 @@
 // The object API's requests from the engine to their answers.
 import type { Exchange, Handler } from "@platform/http1";
-import type { Span, Tracer } from "@platform/kernel/trace";
+import type { Tracer } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { addPresignedFields } from "./wire/fields.ts";
-import { readAddress, readHostedBucket, resolveOperation } from "./wire/operation.ts";
-import type { OperationName } from "./wire/operation.ts";
-import { answerError, completeHeaders, toS3Error } from "./answer.ts";
-import type { Header, S3Answer } from "./answer.ts";
+import { answerError, completeHeaders, type Header, type S3Answer, toS3Error } from "./answer.ts";
 import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
+import type { FinishedRequest } from "./finished-request.ts";
 import { operations } from "./operations.ts";
 import { ClientGone } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
 import { isFailure, startRequestSpan } from "./request-log.ts";
 import { S3Request } from "./request.ts";
 import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
-
-/** What is known of a request when it has been answered. */
-export interface FinishedRequest {
-  request: S3Request;
-  span: Span;
-  /** `Website`, `Preflight`, `Probe`, or `Unknown` where it was refused before that was clear. */
-  operation: OperationName | "Website" | "Preflight" | "Probe" | "Unknown";
-  bucketName: string;
-  key: string;
-  caller: Caller | undefined;
-  status: number;
-  errorCode: string | undefined;
-}
+import { addPresignedFields } from "./wire/fields.ts";
+import {
+  type OperationName,
+  readAddress,
+  readHostedBucket,
+  resolveOperation,
+} from "./wire/operation.ts";
 
 /** What the server is made of. */
 export interface ObjectServerOptions {

@@ -1,17 +1,14 @@
 // From a request's body to the object's bytes: coding taken off, length, signature and checksums checked.
 import { computeChecksum } from "../hash/checksum.ts";
-import type { BodyDigests, ChecksumAlgorithm, Upload } from "../store.ts";
-import type { PayloadMode } from "./sigv4/index.ts";
-import { hashHex } from "./sigv4/index.ts";
-import { AwsChunkedDecoder } from "./sigv4/aws-chunked.ts";
-import { readChecksumClaim } from "./wire/checksum.ts";
-import type { ChecksumClaim } from "./wire/checksum.ts";
+import type { BodyDigests, ChecksumAlgorithm, Upload } from "../model/object.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { foldName } from "./wire/fields.ts";
-import type { RequestFields } from "./wire/fields.ts";
-import { createHash } from "node:crypto";
 import type { OperationContext } from "./context.ts";
 import type { S3Request } from "./request.ts";
+import { AwsChunkedDecoder } from "./sigv4/aws-chunked.ts";
+import { hashHex, type PayloadMode } from "./sigv4/index.ts";
+import { type ChecksumClaim, readChecksumClaim } from "./wire/checksum.ts";
+import { foldName, type RequestFields } from "./wire/fields.ts";
+import { createHash } from "node:crypto";
 
 /** The largest object in one piece, as S3 has it. */
 export const OBJECT_BYTES_MAX = 5 * 1024 ** 3;

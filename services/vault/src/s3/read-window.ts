@@ -1,5 +1,5 @@
 // The request's share of the memory for answers that clients have not read yet.
-import type { ReadWindow } from "../blob/read-window.ts";
+import type { ReadWindow } from "../model/read-window.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { ClientGone } from "./request-body.ts";
 import type { S3Request } from "./request.ts";

@@ -1,7 +1,6 @@
 // What the HTTP engine refuses before an operation is chosen, as the object API's clients read errors.
 import type { Answer, Refused } from "@platform/http1";
-import { S3Error } from "../model/s3-error.ts";
-import type { S3ErrorCode } from "../model/s3-error.ts";
+import { S3Error, type S3ErrorCode } from "../model/s3-error.ts";
 import { answerError, completeHeaders } from "./answer.ts";
 import type { RequestIds } from "./request-ids.ts";
 

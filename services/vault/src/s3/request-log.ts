@@ -3,7 +3,7 @@ import { redactText, type Logger } from "@platform/kernel/log";
 import { parseTraceContext } from "@platform/kernel/trace";
 import type { Span, Tracer } from "@platform/kernel/trace";
 import type { LogOutput } from "../log/log-output.ts";
-import type { FinishedRequest } from "./object-server.ts";
+import type { FinishedRequest } from "./finished-request.ts";
 import type { S3Request } from "./request.ts";
 
 /** A text of a request as far as its line holds it. */

@@ -1,11 +1,10 @@
 // One request to the object API, read off the engine's exchange once.
 import type { Exchange } from "@platform/http1";
 import { findClientAddress, type AddressSet } from "@platform/kernel/network";
-import { RequestFields } from "./wire/fields.ts";
-import { readQuery } from "./wire/operation.ts";
-import type { RequestQuery } from "./wire/operation.ts";
 import { RequestBody } from "./request-body.ts";
 import type { RequestMemory } from "./request-memory.ts";
+import { RequestFields } from "./wire/fields.ts";
+import { readQuery, type RequestQuery } from "./wire/operation.ts";
 
 /** What requests are read with. */
 export interface RequestOptions {

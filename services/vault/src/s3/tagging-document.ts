@@ -1,10 +1,8 @@
 // Tags in fields and documents.
-import { parseQuery } from "./sigv4/index.ts";
-import type { QueryPair } from "./sigv4/index.ts";
 import { S3Error } from "../model/s3-error.ts";
+import { parseQuery, type QueryPair } from "./sigv4/index.ts";
 import { decodeFieldText } from "./wire/fields.ts";
-import { parseXml, tag, wrap, xmlDocument } from "./wire/xml.ts";
-import type { XmlElement } from "./wire/xml.ts";
+import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "./wire/xml.ts";
 
 const KEY_CHARS_MAX = 128;
 const VALUE_CHARS_MAX = 256;

@@ -1,18 +1,17 @@
 // Buckets as web sites: index documents, error documents, redirects, errors in HTML.
 import { STATUS_CODES } from "node:http";
-import { StoreError } from "../store.ts";
-import type { Bucket } from "../store.ts";
+import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
-import { decodeUri, encodeUri } from "./sigv4/index.ts";
-import { RequestQuery } from "./wire/operation.ts";
-import { escapeXml } from "./wire/xml.ts";
-import { HOST_ID, toS3Error } from "./answer.ts";
-import type { Header, S3Answer } from "./answer.ts";
+import { StoreError } from "../model/store-error.ts";
+import { type Header, HOST_ID, type S3Answer, toS3Error } from "./answer.ts";
 import { authorize } from "./authorization.ts";
 import type { WebsiteConfiguration, WebsiteRedirect } from "./bucket/website.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { getObject, headObject } from "./object/get-object.ts";
 import type { S3Request } from "./request.ts";
+import { decodeUri, encodeUri } from "./sigv4/index.ts";
+import { RequestQuery } from "./wire/operation.ts";
+import { escapeXml } from "./wire/xml.ts";
 
 /** The bucket whose site a Host names; undefined where it names none. */
 export function readWebsiteBucket(host: string, domain: string | undefined): string | undefined {

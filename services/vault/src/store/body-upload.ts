@@ -1,7 +1,7 @@
 // A body on its way in, from its first byte to its row in the index: hashed, encrypted, stored, committed.
 import { createHash } from "node:crypto";
 import type { BlobStore } from "../blob/blob-store.ts";
-import type { BlobWriter } from "../blob/blob-writer.ts";
+import type { BlobWriter } from "../blob/staged-writer.ts";
 import {
   BodyEncryptor,
   createBlobKey,

@@ -1,12 +1,12 @@
 // A stored body as its owner put it in: parts one after another, decrypted, any range of it.
-import type { BlobStore } from "../blob/blob-store.ts";
 import type { OpenBlob } from "../blob/blob-reader.ts";
-import { openBlobKey, type KeyProvider } from "../blob/encryption.ts";
+import type { BlobStore } from "../blob/blob-store.ts";
+import { type KeyProvider, openBlobKey } from "../blob/encryption.ts";
 import { Leases } from "../blob/leases.ts";
-import type { ReadWindow } from "../blob/read-window.ts";
 import type { BlobRecord } from "../model/blob.ts";
-import { DecryptedReader } from "./decrypted-reader.ts";
+import type { ReadWindow } from "../model/read-window.ts";
 import type { PointReader } from "../query/point-reader.ts";
+import { DecryptedReader } from "./decrypted-reader.ts";
 
 /** A stretch of one blob. */
 interface Piece {

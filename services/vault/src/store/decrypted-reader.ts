@@ -1,7 +1,8 @@
 // Reads an encrypted blob: as a stream while there is memory, frame by frame where it has to be waited for.
 import type { OpenBlob } from "../blob/blob-reader.ts";
 import { BodyDecryptor, locateCiphertext, STORED_FRAME_BYTES } from "../blob/encryption.ts";
-import { ROOM_TAKEN, type ReadWindow } from "../blob/read-window.ts";
+import { ROOM_TAKEN } from "../blob/read-window.ts";
+import type { ReadWindow } from "../model/read-window.ts";
 
 /** Options of {@link DecryptedReader}. */
 export interface DecryptedReaderOptions {

@@ -5,7 +5,7 @@ import { StoreError } from "../model/store-error.ts";
 import { readAllUsage, writeUsage } from "../index/usage-rows.ts";
 import { UsageBook } from "./usage-book.ts";
 import type { IndexMark } from "../index/mark.ts";
-import type { IndexConnection } from "../index/schema.ts";
+import { nameDriveMark, type IndexConnection } from "../index/schema.ts";
 import { damagedRow, matchesSeal, sealBucket } from "../index/seal.ts";
 
 /** A bucket with the number that rows refer to it by. */
@@ -190,9 +190,4 @@ export class WriterContext {
       value,
     );
   }
-}
-
-/** The name in the index under which it stands whether a drive lacks something. */
-export function nameDriveMark(slot: number | ""): string {
-  return `drive_behind_${slot}`;
 }

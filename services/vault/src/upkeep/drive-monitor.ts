@@ -1,15 +1,14 @@
 // Watches the drives: leaves out what is gone, takes back what returns, and has it healed.
 import type { Logger } from "@platform/kernel/log";
-import type { BlobStore } from "../blob/blob-store.ts";
-import { clearStaging } from "../blob/blob-store.ts";
+import { type BlobStore, clearStaging } from "../blob/blob-store.ts";
+import type { DriveSetListener } from "../blob/drive/drive-set.ts";
+import type { Drive } from "../blob/drive/drive.ts";
+import type { DriveIdentity } from "../blob/drive/identity.ts";
+import { judgeIdentity, takeDrive, tryReadIdentity } from "../blob/drive/open-drives.ts";
 import type { FailoverIndex } from "../index/failover-index.ts";
 import type { ReaderPool } from "../query/reader-pool.ts";
 import type { IndexWriter } from "../transaction/writer.ts";
-import type { Drive } from "../blob/drive/drive.ts";
-import type { DriveSetListener } from "../blob/drive/drive-set.ts";
 import type { Healer } from "./healer.ts";
-import type { DriveIdentity } from "../blob/drive/identity.ts";
-import { judgeIdentity, takeDrive, tryReadIdentity } from "../blob/drive/open-drives.ts";
 
 /** What is known of one drive. */
 export interface DriveState {

@@ -3,16 +3,15 @@ import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { StoreFolders } from "../disk/files.ts";
 import type { FreeSpace } from "../disk/free-space.ts";
-import { LastScrub } from "./last-scrub.ts";
+import { LastScrub, type CompleteScrub } from "./last-scrub.ts";
 import { Compactor } from "./compactor.ts";
 import { GarbageCollector } from "./garbage-collector.ts";
-import { Scrubber, type ScrubReport } from "./scrubber.ts";
+import { Scrubber, type ScrubProgress, type ScrubReport } from "./scrubber.ts";
 import type { DriveKeeper } from "./drive-monitor.ts";
 import { IndexCopier, type IndexCopyState } from "./index-copier.ts";
 import type { IndexConnection } from "../index/schema.ts";
 import { LifecycleEngine, type LifecycleReport } from "./lifecycle-engine.ts";
 import type { ServiceEnvironment } from "../store/object-service.ts";
-import type { Maintenance, ScrubState } from "../store.ts";
 
 /** How often, and how fast. */
 export interface MaintenanceOptions {
@@ -40,8 +39,15 @@ const COPY_SHARE_MAX = 0.02;
 /** Damaged bodies that are named in a line of the log. */
 const LOGGED_MAX = 20;
 
-/** Runs the rounds, each kind one at a time. */
-export class StoreMaintenance implements Maintenance {
+/** Scrubbing as it is. */
+export interface ScrubState {
+  running?: ScrubProgress & { startedMs: number };
+  /** Kept over restarts. */
+  last?: CompleteScrub;
+}
+
+/** Runs the rounds of upkeep. A call joins the round of its kind that is in progress. */
+export class Maintenance {
   readonly #lifecycle: LifecycleEngine;
   readonly #collector: GarbageCollector;
   readonly #compactor: Compactor;
@@ -105,14 +111,17 @@ export class StoreMaintenance implements Maintenance {
     ]);
   }
 
+  /** Applies the lifecycle rules. */
   expire(): Promise<LifecycleReport> {
     return this.#lifecycle.run();
   }
 
+  /** Notes files that nothing refers to, and removes those noted before. */
   collect(): Promise<void> {
     return this.#collector.collect();
   }
 
+  /** Moves what is alive out of the segment with the most garbage. Resolves to the number of bodies moved. */
   compact(): Promise<number> {
     this.#compacting ??= this.#compactor.run().finally(() => {
       this.#compacting = undefined;
@@ -120,6 +129,7 @@ export class StoreMaintenance implements Maintenance {
     return this.#compacting;
   }
 
+  /** Reads everything against its checksums and moves files that nothing refers to into quarantine. */
   scrub(): Promise<ScrubReport> {
     this.#scrubbing ??= this.#scrub().finally(() => {
       this.#scrubbing = undefined;
@@ -127,6 +137,7 @@ export class StoreMaintenance implements Maintenance {
     return this.#scrubbing;
   }
 
+  /** Checks the index of a single drive and copies it. Resolves to the damage that it found. */
   copyIndex(): Promise<readonly string[]> {
     return this.#copier.run().then((findings) => {
       const { log } = this.#options;
@@ -196,6 +207,7 @@ export class StoreMaintenance implements Maintenance {
     return report;
   }
 
+  /** Checks each of several drives: drops those that have gone, takes back those that have returned, heals what they lack. */
   checkDrives(): Promise<void> {
     return this.#keeper?.check() ?? Promise.resolve();
   }

@@ -6,13 +6,12 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
 import { expandCannedAcl } from "../../src/access/acl.ts";
-import { Authorizer } from "../../src/access/authorizer.ts";
-import type { AccessQuestion, Caller } from "../../src/access/authorizer.ts";
+import { type AccessQuestion, Authorizer, type Caller } from "../../src/access/authorizer.ts";
 import { TenantBudgets } from "../../src/access/budget.ts";
 import { Directory } from "../../src/access/directory.ts";
 import { compilePolicy } from "../../src/access/policy.ts";
-import { SecretBox, loadMasterKey } from "../../src/access/secret-box.ts";
-import type { Bucket, BucketSettingDocuments } from "../../src/store.ts";
+import { loadMasterKey, SecretBox } from "../../src/access/secret-box.ts";
+import type { Bucket, BucketSettingDocuments } from "../../src/model/bucket.ts";
 
 const account = { canonicalId: "c".repeat(64), displayName: "platform", accountId: "000000000001" };
 const authorizer = new Authorizer(account);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openStore } from "../../src/store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { makeFolder } from "../store/fixture.ts";
 import { FULL, judge, parseHistory } from "./history.ts";
 

@@ -1,5 +1,6 @@
 // What was asked and answered, and whether what a store holds can have come of it.
-import { StoreError, type Store } from "../../src/store.ts";
+import { StoreError } from "../../src/model/store-error.ts";
+import type { Store } from "../../src/store.ts";
 import { makeBytes } from "../store/fixture.ts";
 
 export type OperationKind =

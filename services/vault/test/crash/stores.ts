@@ -1,7 +1,8 @@
 // The stores of crash tests: in one folder, or over several drives in it.
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openStore, type Store, type StoreOptions } from "../../src/store.ts";
+import { openStore, type StoreOptions } from "../../src/open-store.ts";
+import type { Store } from "../../src/store.ts";
 
 const MIB = 1024 * 1024;
 const WAIT_MS = 60_000;

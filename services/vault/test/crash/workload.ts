@@ -1,8 +1,9 @@
 // Random work on a store, for as long as it is let live. Before and after each operation a line says so on stdout.
 import { writeSync } from "node:fs";
 import { createLogger } from "@platform/kernel/log";
-import { StoreError, type Store } from "../../src/store.ts";
-import { makeBody, type HistoryLine, type OperationKind } from "./history.ts";
+import { StoreError } from "../../src/model/store-error.ts";
+import type { Store } from "../../src/store.ts";
+import { type HistoryLine, makeBody, type OperationKind } from "./history.ts";
 import { openTestStore } from "./stores.ts";
 
 const [root = "", drivesText = "1", seedText = "1", operationsText = "1000000"] =

@@ -4,7 +4,8 @@ import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { checkStore, openStore } from "../../src/store.ts";
+import { checkStore } from "../../src/fsck/check-store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, owner, put, read } from "../store/fixture.ts";
 
 test("an index that was lost is rebuilt from segments and files", async (context) => {

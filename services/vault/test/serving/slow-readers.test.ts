@@ -8,8 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { signRequest } from "../../src/s3/sigv4/index.ts";
-import type { Serving } from "./serving.ts";
-import { serve, waitFor } from "./serving.ts";
+import { serve, type Serving, waitFor } from "./serving.ts";
 import { vaultRoot } from "./staged-vault.ts";
 
 const MIB = 1024 * 1024;

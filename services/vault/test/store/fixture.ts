@@ -3,14 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
-import {
-  openStore,
-  type GetRequest,
-  type PutRequest,
-  type PutResult,
-  type Store,
-  type StoreOptions,
-} from "../../src/store.ts";
+import type { GetRequest, PutRequest, PutResult } from "../../src/model/object.ts";
+import { openStore, type StoreOptions } from "../../src/open-store.ts";
+import type { Store } from "../../src/store.ts";
 
 export const owner = { id: "owner-id", displayName: "owner" };
 

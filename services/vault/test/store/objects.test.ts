@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openIndexReader } from "../../src/index/schema.ts";
-import { openStore } from "../../src/store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, makeStore, owner, put, read } from "./fixture.ts";
 
 const KIB = 1024;

@@ -1,7 +1,7 @@
 // The outbox: an event for each change that a rule wants, there until it is acknowledged.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { openStore } from "../../src/store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { defer, makeFolder, makeStore, owner, put } from "./fixture.ts";
 
 const rule = { id: "r", events: ["ObjectCreated:*", "ObjectRemoved:Delete"], target: { url: "u" } };

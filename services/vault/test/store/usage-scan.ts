@@ -1,6 +1,7 @@
 // Counts what a bucket holds by listing all of it, and compares that with the usage that the store reports.
 import assert from "node:assert/strict";
-import type { BucketUsage, Store } from "../../src/store.ts";
+import type { BucketUsage } from "../../src/model/usage.ts";
+import type { Store } from "../../src/store.ts";
 
 /** The usage of a bucket, by its listings. */
 export async function scanUsage(store: Store, bucket: string): Promise<BucketUsage> {

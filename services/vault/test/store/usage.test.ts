@@ -5,14 +5,11 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import fc from "fast-check";
-import {
-  checkStore,
-  openStore,
-  StoreError,
-  type PartResult,
-  type Store,
-  type UploadAddress,
-} from "../../src/store.ts";
+import { checkStore } from "../../src/fsck/check-store.ts";
+import { StoreError } from "../../src/model/store-error.ts";
+import type { PartResult, UploadAddress } from "../../src/model/upload.ts";
+import { openStore } from "../../src/open-store.ts";
+import type { Store } from "../../src/store.ts";
 import { defer, makeBytes, makeFolder, owner, put } from "./fixture.ts";
 import { requireRightUsage } from "./usage-scan.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
 import { findDueDate } from "../../src/model/lifecycle-rule.ts";
-import type { LifecycleRule } from "../../src/store.ts";
+import type { LifecycleRule } from "../../src/model/lifecycle.ts";
 import { makeStore, put } from "../store/fixture.ts";
 
 const DAY = 86_400_000;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { openStore } from "../../src/store.ts";
+import { openStore } from "../../src/open-store.ts";
 import { defer, makeBytes, makeFolder, makeStore, owner, put, read } from "../store/fixture.ts";
 
 function listFiles(dataDir: string, folder: string): string[] {

@@ -1,8 +1,7 @@
 // GetBucketAcl and PutBucketAcl
 import { formatAcl, receiveAcl } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket, getOwner } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, getOwner, type OperationHandler } from "../context.ts";
 
 /** GetBucketAcl */
 export const getBucketAcl: OperationHandler = (context) => {

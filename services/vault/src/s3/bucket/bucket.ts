@@ -1,26 +1,25 @@
 // Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
-import { StoreError } from "../../store.ts";
-import type { BucketSettingDocuments, CreateBucketRequest } from "../../store.ts";
-import { S3Error } from "../../model/s3-error.ts";
-import {
-  XML_DECLARATION,
-  XML_NAMESPACE,
-  escapeXml,
-  parseXml,
-  tag,
-  wrap,
-  xmlDocument,
-} from "../wire/xml.ts";
 import { isOwnersAlone } from "../../access/acl.ts";
+import type { BucketSettingDocuments, CreateBucketRequest } from "../../model/bucket.ts";
+import { S3Error } from "../../model/s3-error.ts";
+import { StoreError } from "../../model/store-error.ts";
 import { readAclFields } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket, getOwner } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
 import { authorize, requirePermission } from "../authorization.ts";
+import { getBucket, getOwner, type OperationContext, type OperationHandler } from "../context.ts";
 import { formatToken, parseToken } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
 import { receiveDocument } from "../payload.ts";
 import { BUCKET_TAGS_MAX, readTags } from "../tagging-document.ts";
+import {
+  escapeXml,
+  parseXml,
+  tag,
+  wrap,
+  XML_DECLARATION,
+  XML_NAMESPACE,
+  xmlDocument,
+} from "../wire/xml.ts";
 import { checkOwnership } from "./ownership.ts";
 
 const DEFAULT_REGION = "us-east-1";

@@ -1,12 +1,10 @@
 // CORS configurations.
-import type { OpaqueDocument } from "../../store.ts";
+import type { OpaqueDocument } from "../../model/bucket.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const RULES_MAX = 100;
 const LIST_MAX = 200;

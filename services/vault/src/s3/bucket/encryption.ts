@@ -1,11 +1,9 @@
 // Default encryption of buckets.
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 /** GetBucketEncryption */
 export const getBucketEncryption: OperationHandler = (context) => {

@@ -1,13 +1,11 @@
 // Lifecycle configurations.
-import type { LifecycleConfiguration, TransitionMinimum } from "../../store.ts";
+import type { LifecycleConfiguration, TransitionMinimum } from "../../model/lifecycle.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import type { RequestFields } from "../wire/fields.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
-import type { Header } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { answerEmpty, answerXml, type Header } from "../answer.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { formatLifecycle, parseLifecycle } from "../lifecycle-document.ts";
 import { receiveDocument } from "../payload.ts";
+import type { RequestFields } from "../wire/fields.ts";
 
 const MINIMUM_FIELD = "x-amz-transition-default-minimum-object-size";
 const MINIMUMS: readonly TransitionMinimum[] = [

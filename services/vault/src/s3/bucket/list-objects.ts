@@ -1,17 +1,14 @@
 // ListObjects, ListObjectsV2 and ListObjectVersions
-import type {
-  ListPosition,
-  ListRequest,
-  ListResult,
-  ListVersionsRequest,
-  ListedObject,
-} from "../../store.ts";
+import type { ListedObject, ListPosition, ListRequest, ListResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { TimestampFormatter } from "../wire/timestamp.ts";
-import { escapeXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { ListVersionsRequest } from "../../model/version.ts";
 import { answerXml } from "../answer.ts";
-import { getOwner, requireVersionId } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import {
+  getOwner,
+  type OperationContext,
+  type OperationHandler,
+  requireVersionId,
+} from "../context.ts";
 import {
   createKeyEncoder,
   formatPrefixes,
@@ -21,6 +18,8 @@ import {
   toPosition,
 } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
+import { TimestampFormatter } from "../wire/timestamp.ts";
+import { escapeXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 
 const INTEGER_MAX = 2_147_483_647;
 const PAGE_MAX = 1_000;

@@ -3,16 +3,18 @@
 import { randomBytes } from "node:crypto";
 import type { AddressPolicy } from "@platform/kernel/egress";
 import { z } from "zod";
-import { TargetError, checkStomp, checkWebhook } from "../../delivery/target.ts";
-import type { EventNameForm } from "../../delivery/target.ts";
-import type { NotificationRule } from "../../store.ts";
+import {
+  checkStomp,
+  checkWebhook,
+  type EventNameForm,
+  TargetError,
+} from "../../delivery/target.ts";
+import type { NotificationRule } from "../../model/event.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const RULES_MAX = 100;
 /** S3's forms of a configuration: the element, that of the target in it, and how rules keep it. */

@@ -1,12 +1,10 @@
 // Object lock of buckets.
-import type { ObjectLockConfiguration } from "../../store.ts";
+import type { ObjectLockConfiguration } from "../../model/lock.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const DAYS_MAX = 36_500;
 const YEARS_MAX = 100;

@@ -2,11 +2,10 @@
 import { isOwnersAlone, readKeptAcl } from "../../access/acl.ts";
 import type { ObjectOwnership } from "../../access/public-access.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket, getOwner } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, getOwner, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
 
 const VALUES: ReadonlySet<string> = new Set([
   "BucketOwnerEnforced",

@@ -1,13 +1,12 @@
 // Bucket policies.
 import { checkPolicyActions, compilePolicy } from "../../access/policy.ts";
 import { readPublicAccessBlock } from "../../access/public-access.ts";
-import type { OpaqueDocument } from "../../store.ts";
+import type { OpaqueDocument } from "../../model/bucket.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { tag, xmlDocument } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { tag, xmlDocument } from "../wire/xml.ts";
 
 /** GetBucketPolicy */
 export const getBucketPolicy: OperationHandler = (context) => {

@@ -1,11 +1,10 @@
 // Public-access blocks.
 import type { PublicAccessBlock } from "../../access/public-access.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
 const SWITCHES = [
   ["BlockPublicAcls", "blockPublicAcls"],

@@ -1,10 +1,9 @@
 // Tags of buckets.
 import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
-import { BUCKET_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { BUCKET_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
 
 /** GetBucketTagging */
 export const getBucketTagging: OperationHandler = (context) => {

@@ -1,10 +1,9 @@
 // Configurations that are not offered: read as S3 answers where nothing was put, and put where nothing changes by it.
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
 /** GetBucketReplication */
 export const getBucketReplication: OperationHandler = () => {

@@ -1,10 +1,9 @@
 // GetBucketVersioning and PutBucketVersioning
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getBucket, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
 /** GetBucketVersioning; without a Status until versioning was configured for the first time. */
 export const getBucketVersioning: OperationHandler = (context) => {

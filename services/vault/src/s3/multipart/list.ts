@@ -1,13 +1,13 @@
 // ListParts and ListMultipartUploads
-import { checksumAlgorithms } from "../wire/checksum.ts";
-import type { ListUploadsRequest, Owner } from "../../store.ts";
-import { tag, wrap, xmlDocument } from "../wire/xml.ts";
+import type { Owner } from "../../model/bucket.ts";
+import type { ListUploadsRequest } from "../../model/upload.ts";
 import { answerXml } from "../answer.ts";
-import { getOwner } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getOwner, type OperationHandler } from "../context.ts";
+import { createKeyEncoder, formatPrefixes, readEncodingType, toPosition } from "../listing.ts";
 import { readInteger } from "../object/conditions.ts";
 import { getAbortHeaders } from "../object/object-headers.ts";
-import { createKeyEncoder, formatPrefixes, readEncodingType, toPosition } from "../listing.ts";
+import { checksumAlgorithms } from "../wire/checksum.ts";
+import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getUploadAddress } from "./upload.ts";
 
 const INTEGER_MAX = 2_147_483_647;

@@ -1,14 +1,13 @@
 // UploadPart and UploadPartCopy
-import type { CopyPartRequest, PutPartRequest } from "../../store.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { tag, xmlDocument } from "../wire/xml.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
-import type { Header } from "../answer.ts";
+import type { CopyPartRequest, PutPartRequest } from "../../model/upload.ts";
+import { answerEmpty, answerXml, type Header } from "../answer.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
 import { readCopySource, toCopyError } from "../object/copy-source.ts";
 import { getEncryptionHeaders, readPartEncryption } from "../object/encryption.ts";
 import { listDigests, planPayload, receiveUpload } from "../payload.ts";
+import { checksumAlgorithms } from "../wire/checksum.ts";
+import { tag, xmlDocument } from "../wire/xml.ts";
 import { getUploadAddress } from "./upload.ts";
 
 /** UploadPart */

@@ -1,24 +1,17 @@
 // CreateMultipartUpload, CompleteMultipartUpload and AbortMultipartUpload
-import type {
-  ChecksumAlgorithm,
-  CompleteUploadRequest,
-  CreateUploadRequest,
-  ObjectChecksum,
-} from "../../store.ts";
-import { checksumAlgorithms, readChecksumAlgorithm, readCompositeClaim } from "../wire/checksum.ts";
+import type { ChecksumAlgorithm, ObjectChecksum } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
-import type { Header } from "../answer.ts";
-import { getActor, getOwner } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import type { CompleteUploadRequest, CreateUploadRequest } from "../../model/upload.ts";
+import { answerEmpty, answerXml, type Header } from "../answer.ts";
+import { getActor, getOwner, type OperationContext, type OperationHandler } from "../context.ts";
 import { formatLocation, getVersionHeaders } from "../object/address.ts";
 import { readAttributes } from "../object/attributes-in.ts";
 import { readEtags, readWriteConditions } from "../object/conditions.ts";
 import { getEncryptionHeaders } from "../object/encryption.ts";
 import { findExpirationHeaders, getAbortHeaders } from "../object/object-headers.ts";
 import { receiveDocument } from "../payload.ts";
+import { checksumAlgorithms, readChecksumAlgorithm, readCompositeClaim } from "../wire/checksum.ts";
+import { malformedXml, parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const PARTS_MAX = 10_000;
 const BODY_BYTES_MAX = 4 * 1024 ** 2;

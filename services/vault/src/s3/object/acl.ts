@@ -1,8 +1,7 @@
 // GetObjectAcl and PutObjectAcl
 import { formatAcl, receiveAcl } from "../acl-document.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
-import { getActor, getBucket, getOwner } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getActor, getBucket, getOwner, type OperationHandler } from "../context.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { describeObject } from "./describe.ts";
 

@@ -1,9 +1,8 @@
 // Which object version a request is about, and how answers name one.
-import type { ObjectAddress } from "../../store.ts";
-import { readHostedBucket } from "../wire/operation.ts";
+import type { ObjectAddress } from "../../model/object.ts";
 import type { Header } from "../answer.ts";
-import { getBucket, readVersionId } from "../context.ts";
-import type { OperationContext } from "../context.ts";
+import { getBucket, type OperationContext, readVersionId } from "../context.ts";
+import { readHostedBucket } from "../wire/operation.ts";
 
 /** The object, or the version of it, that a request names. */
 export function getAddress(context: OperationContext): ObjectAddress {

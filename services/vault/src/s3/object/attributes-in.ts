@@ -1,14 +1,14 @@
 // What a request gives a new object beside its bytes: headers, metadata, tags, list, lock, encryption.
 import type { Acl } from "../../access/acl.ts";
-import type { ContentHeaders, ObjectAttributes, Retention } from "../../store.ts";
+import type { Retention } from "../../model/lock.ts";
+import type { ContentHeaders, ObjectAttributes } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import type { RequestFields } from "../wire/fields.ts";
 import { readAclFields } from "../acl-document.ts";
-import { getBucket, getOwner } from "../context.ts";
-import type { OperationContext } from "../context.ts";
 import { requirePermission } from "../authorization.ts";
-import { readEncryption } from "./encryption.ts";
+import { getBucket, getOwner, type OperationContext } from "../context.ts";
 import { readTagging } from "../tagging-document.ts";
+import type { RequestFields } from "../wire/fields.ts";
+import { readEncryption } from "./encryption.ts";
 
 const METADATA_PREFIX = "x-amz-meta-";
 /** Names without their prefix, and values, in bytes ("Working with object metadata"). */

@@ -1,5 +1,5 @@
 // Conditional requests and ranges, as fields have them (RFC 9110 sections 13 and 14).
-import type { RangeRequest, ReadConditions, WriteConditions } from "../../store.ts";
+import type { RangeRequest, ReadConditions, WriteConditions } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import type { RequestFields } from "../wire/fields.ts";
 

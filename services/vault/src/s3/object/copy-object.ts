@@ -1,13 +1,11 @@
 // CopyObject
-import type { CopyRequest } from "../../store.ts";
-import { checksumAlgorithms, readChecksumAlgorithm } from "../wire/checksum.ts";
+import type { CopyRequest } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { tag, xmlDocument } from "../wire/xml.ts";
-import { answerXml } from "../answer.ts";
-import type { Header } from "../answer.ts";
+import { answerXml, type Header } from "../answer.ts";
 import { requirePermission } from "../authorization.ts";
-import { getActor } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
+import { checksumAlgorithms, readChecksumAlgorithm } from "../wire/checksum.ts";
+import { tag, xmlDocument } from "../wire/xml.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";

@@ -1,11 +1,10 @@
 // The source of a copy: `x-amz-copy-source`, with its own conditions, key and permission.
-import { StoreError } from "../../store.ts";
-import type { CopyRequest } from "../../store.ts";
-import { parseCopySource } from "../wire/copy-source.ts";
+import type { CopyRequest } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
+import { StoreError } from "../../model/store-error.ts";
 import { hideMissing, requireSourceRead } from "../authorization.ts";
-import { requireVersionId } from "../context.ts";
-import type { OperationContext } from "../context.ts";
+import { type OperationContext, requireVersionId } from "../context.ts";
+import { parseCopySource } from "../wire/copy-source.ts";
 import { readConditions } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";
 

@@ -1,15 +1,19 @@
 // DeleteObject and DeleteObjects
 import { setImmediate } from "node:timers/promises";
-import type { DeleteRequest, DeleteResult, StoreError } from "../../store.ts";
+import type { DeleteRequest, DeleteResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { parseXml, tag, wrap, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
-import { answerEmpty, answerXml, toS3Error } from "../answer.ts";
-import type { Header } from "../answer.ts";
+import type { StoreError } from "../../model/store-error.ts";
+import { answerEmpty, answerXml, type Header, toS3Error } from "../answer.ts";
 import { isPermitted, requirePermission } from "../authorization.ts";
-import { getActor, getBucket, isVersionId } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import {
+  getActor,
+  getBucket,
+  isVersionId,
+  type OperationContext,
+  type OperationHandler,
+} from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 import { getAddress } from "./address.ts";
 import { readStrongEtags } from "./conditions.ts";
 

@@ -1,5 +1,5 @@
 // What is known of an object, its bytes apart.
-import type { ObjectInfo } from "../../store.ts";
+import type { ObjectInfo } from "../../model/object.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext } from "../context.ts";
 import { getAddress } from "./address.ts";

@@ -1,9 +1,10 @@
 // Server-side encryption in fields: SSE-S3, and SSE-C with the customer's key.
 import { createHash } from "node:crypto";
-import type { Bucket, EncryptionRequest, ObjectEncryption } from "../../store.ts";
+import type { Bucket } from "../../model/bucket.ts";
+import type { EncryptionRequest, ObjectEncryption } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import type { RequestFields } from "../wire/fields.ts";
 import type { Header } from "../answer.ts";
+import type { RequestFields } from "../wire/fields.ts";
 
 const SSE = "x-amz-server-side-encryption";
 const SSE_KEY_ID = "x-amz-server-side-encryption-aws-kms-key-id";

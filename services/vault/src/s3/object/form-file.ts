@@ -1,5 +1,5 @@
 // The file of a form on its way into the store, which wants to know a body's length before its first byte.
-import type { BodyDigests, PutResult, Upload } from "../../store.ts";
+import type { BodyDigests, PutResult, Upload } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
 
 /** Bytes of a file that are held until its end has come. */

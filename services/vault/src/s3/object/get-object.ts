@@ -1,14 +1,13 @@
 // GetObject and HeadObject
-import type { GetRequest, HeadResult } from "../../store.ts";
-import { StoreError } from "../../store.ts";
+import type { GetRequest, HeadResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { toS3Error } from "../answer.ts";
-import type { Header, S3Answer } from "../answer.ts";
+import { StoreError } from "../../model/store-error.ts";
+import { type Header, type S3Answer, toS3Error } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
+import { AnswerWindow } from "../read-window.ts";
 import { getAddress } from "./address.ts";
 import { readConditions, readEtags, readInteger, readRange } from "./conditions.ts";
-import { AnswerWindow } from "../read-window.ts";
 import { readCustomerKey, refuseWriteEncryption } from "./encryption.ts";
 import {
   getChecksumHeaders,

@@ -1,12 +1,10 @@
 // Retention and legal hold of object versions.
 import { S3Error } from "../../model/s3-error.ts";
-import { parseXml, tag, xmlDocument } from "../wire/xml.ts";
-import type { XmlElement } from "../wire/xml.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { authorize, requirePermission, toLockValues } from "../authorization.ts";
-import { getBucket } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import { parseXml, tag, xmlDocument, type XmlElement } from "../wire/xml.ts";
 import { getAddress } from "./address.ts";
 import { checkRetention, isTimestamp } from "./attributes-in.ts";
 import { describeObject } from "./describe.ts";

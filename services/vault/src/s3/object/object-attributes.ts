@@ -1,11 +1,11 @@
 // GetObjectAttributes
-import { checksumAlgorithms } from "../wire/checksum.ts";
-import type { ObjectChecksum } from "../../store.ts";
+import type { ObjectChecksum } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { answerXml } from "../answer.ts";
 import { hideMissing } from "../authorization.ts";
 import type { OperationContext, OperationHandler } from "../context.ts";
+import { checksumAlgorithms } from "../wire/checksum.ts";
+import { tag, wrap, xmlDocument } from "../wire/xml.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { readInteger } from "./conditions.ts";
 import { readCustomerKey } from "./encryption.ts";

@@ -1,13 +1,14 @@
 // What an answer tells of an object.
-import type { ContentHeaders, ObjectChecksum, ObjectInfo, UploadInfo } from "../../store.ts";
-import { checksumAlgorithms } from "../wire/checksum.ts";
+import { findExpiration, findUploadAbort } from "../../model/lifecycle-rule.ts";
+import type { ContentHeaders, ObjectChecksum, ObjectInfo } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
+import { StoreError } from "../../model/store-error.ts";
+import type { UploadInfo } from "../../model/upload.ts";
 import type { Header } from "../answer.ts";
+import { getBucket, type OperationContext } from "../context.ts";
+import { checksumAlgorithms } from "../wire/checksum.ts";
 import { getVersionHeaders } from "./address.ts";
 import { getEncryptionHeaders } from "./encryption.ts";
-import { getBucket } from "../context.ts";
-import type { OperationContext } from "../context.ts";
-import { StoreError, findExpiration, findUploadAbort } from "../../store.ts";
 
 /** What a field's value may be (RFC 9110 section 5.5). */
 const FIELD_VALUE = /^[\t\x20-\x7e\xa0-\xff]*$/;

@@ -1,25 +1,26 @@
 // PostObject: uploads from browsers' forms, signed by a policy.
 import type { Caller } from "../../access/authorizer.ts";
-import { checkPostPolicy, parsePostPolicy, readFormClaim } from "../sigv4/index.ts";
-import type { PostPolicy } from "../sigv4/index.ts";
-import type { ObjectAttributes } from "../../store.ts";
+import type { ObjectAttributes } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { RequestFields, foldName } from "../wire/fields.ts";
-import { FormReader, readBoundary } from "../wire/form-data.ts";
-import { XML_DECLARATION, tag, wrap } from "../wire/xml.ts";
-import { answerEmpty } from "../answer.ts";
-import type { Header, S3Answer } from "../answer.ts";
+import { answerEmpty, type Header, type S3Answer } from "../answer.ts";
 import { authorize } from "../authorization.ts";
-import { getActor } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
-import { OBJECT_BYTES_MAX, checkDigests, planForm } from "../payload.ts";
+import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
+import { checkDigests, OBJECT_BYTES_MAX, planForm } from "../payload.ts";
+import {
+  checkPostPolicy,
+  parsePostPolicy,
+  type PostPolicy,
+  readFormClaim,
+} from "../sigv4/index.ts";
+import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
+import { foldName, RequestFields } from "../wire/fields.ts";
+import { FormReader, readBoundary } from "../wire/form-data.ts";
+import { tag, wrap, XML_DECLARATION } from "../wire/xml.ts";
 import { formatLocation } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
-import { FormFile } from "./form-file.ts";
-import type { FormFileOptions } from "./form-file.ts";
+import { FormFile, type FormFileOptions } from "./form-file.ts";
 import { findExpirationHeaders } from "./object-headers.ts";
 import { getPutHeaders } from "./put-object.ts";
-import { OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 
 /** What a form may have beside its file. */
 const FIELDS_BYTES_MAX = 1024 ** 2;

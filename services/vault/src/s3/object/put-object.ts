@@ -1,12 +1,9 @@
 // PutObject
-import type { PutRequest } from "../../store.ts";
+import type { PutRequest, PutResult } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { answerEmpty } from "../answer.ts";
-import type { Header } from "../answer.ts";
-import { getActor } from "../context.ts";
-import type { OperationContext, OperationHandler } from "../context.ts";
+import { answerEmpty, type Header } from "../answer.ts";
+import { getActor, type OperationContext, type OperationHandler } from "../context.ts";
 import { listDigests, planPayload, receiveUpload } from "../payload.ts";
-import type { PutResult } from "../../store.ts";
 import { getVersionHeaders } from "./address.ts";
 import { readAttributes } from "./attributes-in.ts";
 import { readWriteConditions } from "./conditions.ts";

@@ -1,10 +1,9 @@
 // GetObjectTagging, PutObjectTagging and DeleteObjectTagging
 import { answerEmpty, answerXml } from "../answer.ts";
 import { authorize, toTagValues } from "../authorization.ts";
-import { getActor } from "../context.ts";
-import type { OperationHandler } from "../context.ts";
+import { getActor, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
-import { OBJECT_TAGS_MAX, formatTagging, parseTagging } from "../tagging-document.ts";
+import { formatTagging, OBJECT_TAGS_MAX, parseTagging } from "../tagging-document.ts";
 import { getAddress, getVersionHeaders } from "./address.ts";
 import { describeObject } from "./describe.ts";
 

@@ -1,8 +1,7 @@
 // What Signature Version 2 signs ("Signing and authenticating REST requests" in the developer guide).
 import { createHmac } from "node:crypto";
 import { S3Error } from "../../model/s3-error.ts";
-import { toPresignedField } from "../wire/fields.ts";
-import type { RequestFields } from "../wire/fields.ts";
+import { type RequestFields, toPresignedField } from "../wire/fields.ts";
 
 /** Parameters that are signed: subresources, and what refines them. */
 const SIGNED: ReadonlySet<string> = new Set([

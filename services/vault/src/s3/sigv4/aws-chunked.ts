@@ -1,9 +1,8 @@
 // The aws-chunked coding of request bodies: data out, signatures and trailers checked, framing never passed on.
 import { createHash } from "node:crypto";
 import type { Hash } from "node:crypto";
-import { hashHex, isSameSignature, signChunk, signTrailer } from "./index.ts";
-import type { ChunkSeed } from "./index.ts";
 import { S3Error } from "../../model/s3-error.ts";
+import { type ChunkSeed, hashHex, isSameSignature, signChunk, signTrailer } from "./index.ts";
 
 /** Longest `size;chunk-signature=…` line. */
 const CHUNK_HEAD_BYTES_MAX = 256;

@@ -8,8 +8,12 @@ import {
   parseQuery,
 } from "../wire/uri.ts";
 import { signChunk, signTrailer } from "./chunk-signature.ts";
-import { deriveSigningKey, formatScope } from "./signing-key.ts";
-import type { SigningKey, SigningScope } from "./signing-key.ts";
+import {
+  deriveSigningKey,
+  formatScope,
+  type SigningKey,
+  type SigningScope,
+} from "./signing-key.ts";
 import { formatBasicTime } from "./timestamp.ts";
 
 /** Whose signature it is. */

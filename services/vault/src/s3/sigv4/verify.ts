@@ -1,18 +1,13 @@
 // Checks a request's signature, in its header, its query or its form; one of Version 2 by the rules of `../sigv2/`.
 import type { Clock } from "@platform/kernel/time";
 import { S3Error } from "../../model/s3-error.ts";
+import { buildOlderStrings, type OlderClaim, readOlderClaim, signOlder } from "../sigv2/index.ts";
 import type { RequestFields } from "../wire/fields.ts";
-import { buildCanonicalRequest, buildStringToSign } from "../wire/uri.ts";
-import type { QueryPair } from "../wire/uri.ts";
-import { readOlderClaim, buildOlderStrings, signOlder } from "../sigv2/index.ts";
-import type { OlderClaim } from "../sigv2/index.ts";
-import { readSignatureClaim } from "./credential.ts";
-import type { SignatureClaim } from "./credential.ts";
-import { readPayloadClaim } from "./payload.ts";
-import type { PayloadClaim, PayloadMode } from "./payload.ts";
+import { buildCanonicalRequest, buildStringToSign, type QueryPair } from "../wire/uri.ts";
+import { readSignatureClaim, type SignatureClaim } from "./credential.ts";
+import { type PayloadClaim, type PayloadMode, readPayloadClaim } from "./payload.ts";
 import type { FormClaim } from "./post-policy.ts";
-import { SigningKeyCache, formatScope, isSameSignature } from "./signing-key.ts";
-import type { SigningKey } from "./signing-key.ts";
+import { formatScope, isSameSignature, type SigningKey, SigningKeyCache } from "./signing-key.ts";
 
 /** How far a signature's time may be from ours. */
 export const CLOCK_SKEW_MS_MAX = 900_000;

@@ -1,9 +1,7 @@
 // Which operation a request asks for: one table of method, level and subresource.
-import { decodeUri, parseQuery } from "../sigv4/index.ts";
-import type { QueryPair } from "../sigv4/index.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { isPresigned, toPresignedField } from "./fields.ts";
-import type { RequestFields } from "./fields.ts";
+import { decodeUri, parseQuery, type QueryPair } from "../sigv4/index.ts";
+import { isPresigned, type RequestFields, toPresignedField } from "./fields.ts";
 
 type Level = "service" | "bucket" | "object";
 

@@ -2,18 +2,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createManualClock } from "@platform/kernel/time";
+import { AwsChunkedDecoder } from "../../../src/s3/sigv4/aws-chunked.ts";
 import {
-  SignatureVerifier,
   encodeAwsChunked,
   hashHex,
   parseQuery,
   presignTarget,
   readFormClaim,
+  SignatureVerifier,
+  type SignedRequest,
   signPolicy,
   signRequest,
 } from "../../../src/s3/sigv4/index.ts";
-import type { SignedRequest } from "../../../src/s3/sigv4/index.ts";
-import { AwsChunkedDecoder } from "../../../src/s3/sigv4/aws-chunked.ts";
 import { RequestFields } from "../../../src/s3/wire/fields.ts";
 
 const accessKey = "AKIAIOSFODNN7EXAMPLE";
