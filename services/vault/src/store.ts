@@ -1,11 +1,8 @@
 // The store: buckets, objects, versions and uploads, without a word of HTTP. This is all that the rest of the service sees.
+import type { Acl } from "./model/acl.ts";
 import type { QuarantineTotals } from "./blob/quarantine.ts";
-import type {
-  Bucket,
-  BucketSettingDocuments,
-  BucketSettingKind,
-  CreateBucketRequest,
-} from "./model/bucket.ts";
+import type { BucketSettingKind, BucketSettings } from "./model/bucket-settings.ts";
+import type { Bucket, CreateBucketRequest } from "./model/bucket.ts";
 import type { Actor, EventOutbox, NotificationRule } from "./model/event.ts";
 import type { Retention } from "./model/lock.ts";
 import type {
@@ -67,7 +64,7 @@ export interface Store {
   setBucketSetting<Kind extends BucketSettingKind>(
     bucket: string,
     kind: Kind,
-    document: BucketSettingDocuments[Kind],
+    document: BucketSettings[Kind],
   ): Promise<void>;
   /** Adds to the bucket's `notification`, in place of a rule with the same id. `InvalidBucketState` beyond 100 of them. */
   addSubscription(bucket: string, rule: NotificationRule): Promise<void>;
@@ -94,7 +91,7 @@ export interface Store {
     tags: Readonly<Record<string, string>>,
     actor?: Actor,
   ): Promise<{ versionId: string }>;
-  setObjectAcl(address: ObjectAddress, acl: unknown, actor?: Actor): Promise<{ versionId: string }>;
+  setObjectAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }>;
   /** `undefined` removes it. `AccessDenied` where it would weaken what protects the version. */
   setObjectRetention(
     address: ObjectAddress,

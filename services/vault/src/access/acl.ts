@@ -1,4 +1,5 @@
 // Access control lists: canned ones and grants, as documents and as answers to "may they?".
+import type { Acl, AclGrant, AclPermission } from "../model/acl.ts";
 import { S3Error } from "../model/s3-error.ts";
 
 /** The groups that grants may name. */
@@ -7,25 +8,6 @@ export const aclGroups = {
   authenticatedUsers: "http://acs.amazonaws.com/groups/global/AuthenticatedUsers",
   logDelivery: "http://acs.amazonaws.com/groups/s3/LogDelivery",
 } as const;
-
-/** What a grant permits. */
-export type AclPermission = "READ" | "WRITE" | "READ_ACP" | "WRITE_ACP" | "FULL_CONTROL";
-
-/** Whom a grant is for. */
-export type AclGrantee =
-  | { readonly kind: "user"; readonly id: string; readonly displayName: string }
-  | { readonly kind: "group"; readonly uri: string };
-
-/** One grant. */
-export interface AclGrant {
-  readonly grantee: AclGrantee;
-  readonly permission: AclPermission;
-}
-
-/** A list; that of the owner alone where none was put. */
-export interface Acl {
-  readonly grants: readonly AclGrant[];
-}
 
 /** An owner, as lists name it. */
 export interface AclOwner {
@@ -133,9 +115,4 @@ export function isGranted(acl: Acl, id: string | undefined, wanted: AclPermissio
     if (grantee.uri === aclGroups.allUsers) return true;
     return grantee.uri === aclGroups.authenticatedUsers && id !== undefined;
   });
-}
-
-/** A list as it was kept; undefined where there is none. */
-export function readKeptAcl(kept: unknown): Acl | undefined {
-  return typeof kept === "object" && kept !== null && "grants" in kept ? (kept as Acl) : undefined;
 }

@@ -1,6 +1,7 @@
 // May this caller do this? Root keys, users' policies, bucket policies and ACLs, an explicit deny above all.
+import type { Acl, AclPermission } from "../model/acl.ts";
 import type { Bucket } from "../model/bucket.ts";
-import { type Acl, type AclPermission, isGranted, isPublicAcl, readKeptAcl } from "./acl.ts";
+import { isGranted, isPublicAcl } from "./acl.ts";
 import type { ConditionValues } from "./condition-keys.ts";
 import { compilePolicy, type Policy, type PolicyAnswer } from "./policy.ts";
 import type { PolicyPrincipal } from "./principal.ts";
@@ -40,7 +41,9 @@ export interface AccessQuestion {
   key: string;
   values: ConditionValues;
   /** The permission of an ACL that is enough, with the object's list where it is the object's that counts. */
-  acl?: { of: "bucket" | "object"; permission: AclPermission; objectAcl?: unknown } | undefined;
+  acl?:
+    | { of: "bucket" | "object"; permission: AclPermission; objectAcl?: Acl | undefined }
+    | undefined;
 }
 
 /** Policy operations that root can always do: a bucket policy must not lock its owner out for good. */
@@ -130,9 +133,7 @@ export class Authorizer {
   #isGrantedByAcl(question: AccessQuestion, bucket: Bucket): boolean {
     const { acl, caller } = question;
     if (acl === undefined || readOwnership(bucket) === "BucketOwnerEnforced") return false;
-    const kept: Acl | undefined = readKeptAcl(
-      acl.of === "bucket" ? bucket.settings.acl : acl.objectAcl,
-    );
+    const kept = acl.of === "bucket" ? bucket.settings.acl : acl.objectAcl;
     if (kept === undefined) return false;
     if (readPublicAccessBlock(bucket).ignorePublicAcls && isPublicAcl(kept)) return false;
     // Users are not the account: grants to its id are the root's, groups are everyone's.

@@ -1,16 +1,6 @@
 // What a bucket's public-access block and ownership make of lists and policies.
 import type { Bucket } from "../model/bucket.ts";
-
-/** The four switches; all off where nothing was put. */
-export interface PublicAccessBlock {
-  readonly blockPublicAcls: boolean;
-  readonly ignorePublicAcls: boolean;
-  readonly blockPublicPolicy: boolean;
-  readonly restrictPublicBuckets: boolean;
-}
-
-/** Who owns what is put into a bucket; ACLs do not count with `BucketOwnerEnforced`. */
-export type ObjectOwnership = "BucketOwnerEnforced" | "BucketOwnerPreferred" | "ObjectWriter";
+import type { ObjectOwnership, PublicAccessBlock } from "../model/bucket-settings.ts";
 
 const OPEN: PublicAccessBlock = {
   blockPublicAcls: false,
@@ -21,11 +11,10 @@ const OPEN: PublicAccessBlock = {
 
 /** The block of a bucket. */
 export function readPublicAccessBlock(bucket: Bucket): PublicAccessBlock {
-  return (bucket.settings.publicAccessBlock as PublicAccessBlock | undefined) ?? OPEN;
+  return bucket.settings.publicAccessBlock ?? OPEN;
 }
 
 /** The ownership of a bucket; `ObjectWriter` where nothing was put. */
 export function readOwnership(bucket: Bucket): ObjectOwnership {
-  const kept = bucket.settings.ownership as { objectOwnership: ObjectOwnership } | undefined;
-  return kept?.objectOwnership ?? "ObjectWriter";
+  return bucket.settings.ownership?.objectOwnership ?? "ObjectWriter";
 }

@@ -1,4 +1,5 @@
 // Rows of the index as objects, and back.
+import type { Acl } from "../model/acl.ts";
 import type { Owner } from "../model/bucket.ts";
 import type { BlobCipher, BlobRecord } from "../model/blob.ts";
 import type { RetentionMode } from "../model/lock.ts";
@@ -15,7 +16,7 @@ export interface ObjectDetail {
   headers?: ContentHeaders;
   metadata?: Readonly<Record<string, string>>;
   redirect?: string;
-  acl?: unknown;
+  acl?: Acl;
   encryption?: ObjectEncryption;
   parts?: number;
 }

@@ -1,4 +1,5 @@
 // Objects as the store's callers see them: requests, bodies, what is known of an object.
+import type { Acl } from "./acl.ts";
 import type { Owner } from "./bucket.ts";
 import type { Actor, ObjectEventName } from "./event.ts";
 import type { Retention } from "./lock.ts";
@@ -45,8 +46,7 @@ export interface ObjectAttributes {
   tags?: Readonly<Record<string, string>>;
   storageClass?: string;
   websiteRedirect?: string;
-  /** Kept and given back; the store does not look inside. */
-  acl?: unknown;
+  acl?: Acl;
   owner?: Owner;
   retention?: Retention;
   legalHold?: boolean;

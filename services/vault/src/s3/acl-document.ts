@@ -1,16 +1,7 @@
 // ACLs in fields and documents.
-import {
-  type Acl,
-  type AclGrant,
-  type AclGrantee,
-  type AclPermission,
-  checkAcl,
-  expandCannedAcl,
-  isOwnersAlone,
-  isPublicAcl,
-  readKeptAcl,
-} from "../access/acl.ts";
+import { checkAcl, expandCannedAcl, isOwnersAlone, isPublicAcl } from "../access/acl.ts";
 import { readOwnership, readPublicAccessBlock } from "../access/public-access.ts";
+import type { Acl, AclGrant, AclGrantee, AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { getBucket, getOwner, type ObjectApi, type OperationContext } from "./context.ts";
@@ -100,9 +91,9 @@ function parseAcl(body: Buffer, bucket: Bucket, api: ObjectApi): Acl {
 }
 
 /** An AccessControlPolicy document; the owner's full control where nothing was put, and where the bucket has no lists. */
-export function formatAcl(kept: unknown, owner: Owner, bucket: Bucket): string {
+export function formatAcl(kept: Acl | undefined, owner: Owner, bucket: Bucket): string {
   const isEnforced = readOwnership(bucket) === "BucketOwnerEnforced";
-  const acl = (isEnforced ? undefined : readKeptAcl(kept)) ?? expandCannedAcl("private", owner);
+  const acl = (isEnforced ? undefined : kept) ?? expandCannedAcl("private", owner);
   const grants = acl.grants.map(({ grantee, permission }) => {
     const inner =
       grantee.kind === "group"

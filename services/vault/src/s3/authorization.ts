@@ -3,11 +3,9 @@ import type { AccessQuestion } from "../access/authorizer.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
-import { actionTable } from "./action.ts";
 import { type OperationContext, readVersionId } from "./context.ts";
 import { readTagging } from "./tagging-document.ts";
 import { parseCopySource } from "./wire/copy-source.ts";
-import type { OperationName } from "./wire/operation.ts";
 
 /** What a permission is for. */
 interface Subject {
@@ -28,25 +26,19 @@ export interface ExtraQuestion extends Subject {
 /** Values of condition keys that a request's body brings, for operations that ask when they have read it. */
 export type BodyValues = ReadonlyMap<string, readonly string[]>;
 
-/** Operations that tell who may list a bucket that an object is not there, though they may not read it. */
-const TELLING_MISSING: ReadonlySet<OperationName> = new Set([
-  "GetObject",
-  "HeadObject",
-  "GetObjectAttributes",
-]);
-
 /** Throws AccessDenied unless the caller may carry the operation out. */
 export async function authorize(context: OperationContext, body?: BodyValues): Promise<void> {
-  const { caller, bucket } = context;
+  const { caller, bucket, operation } = context;
   // What most requests are: nothing of the following can matter.
   if (caller.kind === "root" && bucket?.settings.policy === undefined) return;
-  const rule = actionTable[context.name];
   const versionId = readVersionId(context.query);
   const { bucketName, key } = context;
   const subject: Subject = { bucket, bucketName, key, versionId };
   const values = await readConditionValues(context, subject);
   for (const [name, value] of body ?? []) values.set(name, [...value]);
-  for (const { action, versionAction } of rule.also === undefined ? [rule] : [rule, rule.also]) {
+  for (const { action, versionAction } of operation.also === undefined
+    ? [operation]
+    : [operation, operation.also]) {
     const named = versionId === undefined ? action : (versionAction ?? action);
     await requireAction(context, subject, {
       caller,
@@ -64,8 +56,9 @@ async function requireAction(
   subject: Subject,
   question: AccessQuestion,
 ): Promise<void> {
+  const { operation } = context;
   const { authorizer } = context.api;
-  const [of, permission] = actionTable[context.name].acl ?? [];
+  const [of, permission] = operation.acl ?? [];
   if (of === "bucket") question.acl = { of, permission: permission! };
   const answer = authorizer.decide(question);
   if (answer === "allow") return;
@@ -74,7 +67,7 @@ async function requireAction(
     if (!(found instanceof StoreError)) {
       question.acl = { of, permission: permission!, objectAcl: found.acl };
       if (authorizer.isAllowed(question)) return;
-    } else if (found.code === "NoSuchKey" && TELLING_MISSING.has(context.name)) {
+    } else if (found.code === "NoSuchKey" && operation.revealsMissing) {
       if (await mayListBucket(context)) throw found;
     }
   }

@@ -5,6 +5,7 @@ import type { AddressSet } from "@platform/kernel/network";
 import type { Clock } from "@platform/kernel/time";
 import type { Authorizer, Caller } from "../access/authorizer.ts";
 import type { TenantBudgets } from "../access/budget.ts";
+import type { AclPermission } from "../model/acl.ts";
 import type { Bucket, Owner } from "../model/bucket.ts";
 import type { Actor } from "../model/event.ts";
 import { S3Error } from "../model/s3-error.ts";
@@ -13,8 +14,8 @@ import type { S3Answer } from "./answer.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import type { S3Request } from "./request.ts";
 import type { PayloadMode, SignatureKind, SignatureVerifier } from "./sigv4/index.ts";
+import type { Level, RequestQuery } from "./wire/address.ts";
 import type { RequestFields } from "./wire/fields.ts";
-import type { OperationName, RequestQuery } from "./wire/operation.ts";
 
 /** Parts that live as long as the service. */
 export interface ObjectApi {
@@ -43,7 +44,7 @@ export interface ObjectApi {
 export interface OperationContext {
   readonly api: ObjectApi;
   readonly request: S3Request;
-  readonly name: OperationName;
+  readonly operation: Operation;
   readonly caller: Caller;
   /** Whose budget and memory the request uses. */
   readonly tenant: string;
@@ -59,8 +60,36 @@ export interface OperationContext {
   readonly bucket: Bucket | undefined;
 }
 
-/** Carries an operation out. What it throws becomes the error's answer. */
+/** Runs an operation. A thrown error becomes the response. */
 export type OperationHandler = (context: OperationContext) => Promise<S3Answer> | S3Answer;
+
+/** A row of the table of operations. */
+export interface Operation {
+  /** As the API reference names it. */
+  readonly name: string;
+  readonly level: Level;
+  readonly method: string;
+  /** Query parameters that must all be present; `copy` stands for a header `x-amz-copy-source`. */
+  readonly parameters: readonly string[];
+  /** The action that policies must allow; `versionAction` replaces it if the request has a `versionId`. */
+  readonly action: string;
+  readonly versionAction: string | undefined;
+  /** A second action that policies must allow, too. */
+  readonly also: { readonly action: string; readonly versionAction: string } | undefined;
+  /** The ACL that can allow the operation instead, and the permission that it must grant. */
+  readonly acl: readonly [of: "bucket" | "object", permission: AclPermission] | undefined;
+  /** The handler authorizes the request, because the decision depends on the body. */
+  readonly authorizesItself: boolean;
+  /** The bucket need not exist. */
+  readonly isBucketOptional: boolean;
+  /** All answers name the region of the bucket, refusals too: SDKs look for it with unsigned requests. */
+  readonly answersRegion: boolean;
+  /** Callers that may list the bucket learn that an object is missing, even if they may not read it. */
+  readonly revealsMissing: boolean;
+  /** The operation creates a version, so it cannot address an existing one. */
+  readonly createsVersion: boolean;
+  readonly handler: OperationHandler;
+}
 
 /** The bucket of an operation on one; the pipeline has made sure that there is one. */
 export function getBucket(context: OperationContext): Bucket {

@@ -1,9 +1,9 @@
 // Cross-origin requests: preflights, and the fields of other answers.
 import { matchesWildcard } from "../access/wildcard.ts";
+import type { CorsRule } from "../model/bucket-settings.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import type { Header, S3Answer } from "./answer.ts";
-import type { CorsRule } from "./bucket/cors.ts";
 import type { S3Request } from "./request.ts";
 
 const VARY: Header = [
@@ -68,8 +68,7 @@ function findRule(
   method: string,
   wanted: readonly string[],
 ): CorsRule | undefined {
-  const cors = bucket?.settings.cors as unknown as { rules: CorsRule[] } | undefined;
-  return cors?.rules.find(
+  return bucket?.settings.cors?.rules.find(
     (rule) =>
       rule.methods.includes(method) &&
       rule.origins.some((pattern) => matchesOne(pattern, origin)) &&

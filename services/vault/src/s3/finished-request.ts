@@ -2,14 +2,15 @@
 import type { Span } from "@platform/kernel/trace";
 import type { Caller } from "../access/authorizer.ts";
 import type { S3Request } from "./request.ts";
-import type { OperationName } from "./wire/operation.ts";
 
-/** What is known of a request when it has been answered. */
+/** A request and its outcome. */
 export interface FinishedRequest {
   request: S3Request;
   span: Span;
-  /** `Website`, `Preflight`, `Probe`, or `Unknown` where it was refused before that was clear. */
-  operation: OperationName | "Website" | "Preflight" | "Probe" | "Unknown";
+  /** Name of the operation; `Website`, `Preflight`, `Probe`, or `Unknown` for requests refused before it was known. */
+  operation: string;
+  /** See `Operation`. */
+  answersRegion: boolean;
   bucketName: string;
   key: string;
   caller: Caller | undefined;

@@ -8,19 +8,14 @@ import { authorize } from "./authorization.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { answerPreflight, getCrossOriginHeaders } from "./cross-origin.ts";
 import type { FinishedRequest } from "./finished-request.ts";
-import { operations } from "./operations.ts";
 import { ClientGone } from "./request-body.ts";
 import type { RequestIds } from "./request-ids.ts";
 import { isFailure, startRequestSpan } from "./request-log.ts";
 import { S3Request } from "./request.ts";
+import { resolveOperation } from "./resolve-operation.ts";
 import { answerWebsite, readWebsiteBucket } from "./website-answer.ts";
 import { addPresignedFields } from "./wire/fields.ts";
-import {
-  type OperationName,
-  readAddress,
-  readHostedBucket,
-  resolveOperation,
-} from "./wire/operation.ts";
+import { readAddress, readHostedBucket } from "./wire/address.ts";
 
 /** What the server is made of. */
 export interface ObjectServerOptions {
@@ -34,23 +29,6 @@ export interface ObjectServerOptions {
 }
 
 const ANONYMOUS: Caller = { kind: "anonymous" };
-/** Operations whose answers tell the bucket's region, refusals too: SDKs look for it without a signature. */
-const TELLING_REGION: ReadonlySet<FinishedRequest["operation"]> = new Set([
-  "HeadBucket",
-  "ListObjects",
-  "ListObjectsV2",
-] as const);
-/** Operations on what need not be there. */
-const WITHOUT_BUCKET: ReadonlySet<OperationName> = new Set(["ListBuckets", "CreateBucket"]);
-/** Operations whose bodies say who sends them, or what policies look at: they ask the authorizer themselves. */
-const ASKING_THEMSELVES: ReadonlySet<OperationName> = new Set([
-  "CreateBucket",
-  "PostObject",
-  "DeleteObjects",
-  "PutObjectLegalHold",
-  "PutObjectRetention",
-  "PutObjectTagging",
-]);
 
 /** Makes the engine's handler for the object API. */
 export function createObjectHandler(options: ObjectServerOptions): Handler<unknown> {
@@ -68,6 +46,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
     request,
     span,
     operation: "Unknown",
+    answersRegion: false,
     bucketName: "",
     key: "",
     caller: undefined,
@@ -102,7 +81,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
   finished.status = answer.status;
   const bucket = api.store.findBucket(finished.bucketName);
   const added = getCrossOriginHeaders(request, bucket);
-  if (bucket !== undefined && TELLING_REGION.has(finished.operation)) {
+  if (bucket !== undefined && finished.answersRegion) {
     added.push(["x-amz-bucket-region", bucket.region]);
   }
   try {
@@ -151,15 +130,16 @@ async function answerRequest(
     return answerPreflight(request, api.store.findBucket(address.bucket));
   }
   addPresignedFields(fields, request.query.pairs);
-  const resolved = resolveOperation(method, address, request.query, fields);
-  finished.operation = resolved.name;
+  const { operation, ignored } = resolveOperation(method, address, request.query, fields);
+  finished.operation = operation.name;
+  finished.answersRegion = operation.answersRegion;
   const { query, forwardedHost } = request;
   const signed = api.verifier.verify({
     method,
     rawPath,
     query: query.pairs,
     fields,
-    ignoredParameters: resolved.ignored,
+    ignoredParameters: ignored,
     hostedBucket: readHostedBucket(host, api.domain),
     forwardedHost,
   });
@@ -171,19 +151,19 @@ async function answerRequest(
   const context: OperationContext = {
     api,
     request,
-    name: resolved.name,
+    operation,
     caller,
     tenant,
     signature: signed.kind === "signed" ? signed.signature : undefined,
     payload: signed.payload,
-    bucketName: resolved.bucket,
-    key: resolved.key,
+    bucketName: address.bucket,
+    key: address.key,
     fields,
     query,
-    bucket: WITHOUT_BUCKET.has(resolved.name) ? undefined : api.store.headBucket(resolved.bucket),
+    bucket: operation.isBucketOptional ? undefined : api.store.headBucket(address.bucket),
   };
-  if (!ASKING_THEMSELVES.has(resolved.name)) await authorize(context);
-  return await operations[resolved.name](context);
+  if (!operation.authorizesItself) await authorize(context);
+  return await operation.handler(context);
 }
 
 // A client that names whose bucket it means must not reach another's; here all belong to the one account.

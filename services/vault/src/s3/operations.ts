@@ -1,5 +1,5 @@
-// Which function carries out which operation: exhaustive, so that a row of the wire's table without one does not compile.
-import type { OperationName } from "./wire/operation.ts";
+// The operations of the object API: one row each, with its request, its permission and its handler.
+import type { Operation, OperationHandler } from "./context.ts";
 import { getBucketAcl, putBucketAcl } from "./bucket/acl.ts";
 import {
   createBucket,
@@ -8,37 +8,16 @@ import {
   headBucket,
   listBuckets,
 } from "./bucket/bucket.ts";
-import { deleteBucketCors, getBucketCors, putBucketCors } from "./bucket/cors.ts";
-import {
-  deleteBucketEncryption,
-  getBucketEncryption,
-  putBucketEncryption,
-} from "./bucket/encryption.ts";
-import {
-  deleteBucketLifecycle,
-  getBucketLifecycle,
-  putBucketLifecycle,
-} from "./bucket/lifecycle.ts";
+import { corsSetting } from "./bucket/cors.ts";
+import { encryptionSetting } from "./bucket/encryption.ts";
+import { lifecycleSetting } from "./bucket/lifecycle.ts";
 import { listObjectVersions, listObjects, listObjectsV2 } from "./bucket/list-objects.ts";
 import { getBucketNotification, putBucketNotification } from "./bucket/notification.ts";
 import { getObjectLockConfiguration, putObjectLockConfiguration } from "./bucket/object-lock.ts";
-import {
-  deleteBucketOwnershipControls,
-  getBucketOwnershipControls,
-  putBucketOwnershipControls,
-} from "./bucket/ownership.ts";
-import {
-  deleteBucketPolicy,
-  getBucketPolicy,
-  getBucketPolicyStatus,
-  putBucketPolicy,
-} from "./bucket/policy.ts";
-import {
-  deletePublicAccessBlock,
-  getPublicAccessBlock,
-  putPublicAccessBlock,
-} from "./bucket/public-access-block.ts";
-import { deleteBucketTagging, getBucketTagging, putBucketTagging } from "./bucket/tagging.ts";
+import { ownershipSetting } from "./bucket/ownership.ts";
+import { getBucketPolicyStatus, policySetting } from "./bucket/policy.ts";
+import { publicAccessBlockSetting } from "./bucket/public-access-block.ts";
+import { taggingSetting } from "./bucket/tagging.ts";
 import {
   analytics,
   deleteBucketReplication,
@@ -55,8 +34,7 @@ import {
   putBucketRequestPayment,
 } from "./bucket/unset.ts";
 import { getBucketVersioning, putBucketVersioning } from "./bucket/versioning.ts";
-import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./bucket/website.ts";
-import type { OperationHandler } from "./context.ts";
+import { websiteSetting } from "./bucket/website.ts";
 import { listMultipartUploads, listParts } from "./multipart/list.ts";
 import { uploadPart, uploadPartCopy } from "./multipart/part.ts";
 import {
@@ -79,92 +57,254 @@ import { postObject } from "./object/post-object.ts";
 import { putObject } from "./object/put-object.ts";
 import { deleteObjectTagging, getObjectTagging, putObjectTagging } from "./object/tagging.ts";
 
-/** All operations. */
-export const operations: Readonly<Record<OperationName, OperationHandler>> = {
-  ListBuckets: listBuckets,
-  CreateBucket: createBucket,
-  DeleteBucket: deleteBucket,
-  HeadBucket: headBucket,
-  ListObjects: listObjects,
-  ListObjectsV2: listObjectsV2,
-  ListObjectVersions: listObjectVersions,
-  ListMultipartUploads: listMultipartUploads,
-  DeleteObjects: deleteObjects,
-  PostObject: postObject,
-  GetBucketLocation: getBucketLocation,
-  GetBucketVersioning: getBucketVersioning,
-  PutBucketVersioning: putBucketVersioning,
-  GetBucketTagging: getBucketTagging,
-  PutBucketTagging: putBucketTagging,
-  DeleteBucketTagging: deleteBucketTagging,
-  GetBucketAcl: getBucketAcl,
-  PutBucketAcl: putBucketAcl,
-  GetBucketPolicy: getBucketPolicy,
-  PutBucketPolicy: putBucketPolicy,
-  DeleteBucketPolicy: deleteBucketPolicy,
-  GetBucketPolicyStatus: getBucketPolicyStatus,
-  GetBucketCors: getBucketCors,
-  PutBucketCors: putBucketCors,
-  DeleteBucketCors: deleteBucketCors,
-  GetBucketLifecycle: getBucketLifecycle,
-  PutBucketLifecycle: putBucketLifecycle,
-  DeleteBucketLifecycle: deleteBucketLifecycle,
-  GetObjectLockConfiguration: getObjectLockConfiguration,
-  PutObjectLockConfiguration: putObjectLockConfiguration,
-  GetBucketNotification: getBucketNotification,
-  PutBucketNotification: putBucketNotification,
-  GetBucketWebsite: getBucketWebsite,
-  PutBucketWebsite: putBucketWebsite,
-  DeleteBucketWebsite: deleteBucketWebsite,
-  GetBucketEncryption: getBucketEncryption,
-  PutBucketEncryption: putBucketEncryption,
-  DeleteBucketEncryption: deleteBucketEncryption,
-  GetPublicAccessBlock: getPublicAccessBlock,
-  PutPublicAccessBlock: putPublicAccessBlock,
-  DeletePublicAccessBlock: deletePublicAccessBlock,
-  GetBucketOwnershipControls: getBucketOwnershipControls,
-  PutBucketOwnershipControls: putBucketOwnershipControls,
-  DeleteBucketOwnershipControls: deleteBucketOwnershipControls,
-  GetBucketReplication: getBucketReplication,
-  PutBucketReplication: putBucketReplication,
-  DeleteBucketReplication: deleteBucketReplication,
-  GetBucketLogging: getBucketLogging,
-  PutBucketLogging: putBucketLogging,
-  GetBucketRequestPayment: getBucketRequestPayment,
-  PutBucketRequestPayment: putBucketRequestPayment,
-  GetBucketAccelerateConfiguration: getBucketAccelerateConfiguration,
-  PutBucketAccelerateConfiguration: putBucketAccelerateConfiguration,
-  GetBucketAnalyticsConfiguration: analytics.get,
-  PutBucketAnalyticsConfiguration: analytics.put,
-  DeleteBucketAnalyticsConfiguration: analytics.delete,
-  GetBucketIntelligentTieringConfiguration: intelligentTiering.get,
-  PutBucketIntelligentTieringConfiguration: intelligentTiering.put,
-  DeleteBucketIntelligentTieringConfiguration: intelligentTiering.delete,
-  GetBucketInventoryConfiguration: inventory.get,
-  PutBucketInventoryConfiguration: inventory.put,
-  DeleteBucketInventoryConfiguration: inventory.delete,
-  GetBucketMetricsConfiguration: metrics.get,
-  PutBucketMetricsConfiguration: metrics.put,
-  DeleteBucketMetricsConfiguration: metrics.delete,
-  PutObject: putObject,
-  CopyObject: copyObject,
-  GetObject: getObject,
-  HeadObject: headObject,
-  DeleteObject: deleteObject,
-  GetObjectAttributes: getObjectAttributes,
-  GetObjectTagging: getObjectTagging,
-  PutObjectTagging: putObjectTagging,
-  DeleteObjectTagging: deleteObjectTagging,
-  GetObjectAcl: getObjectAcl,
-  PutObjectAcl: putObjectAcl,
-  GetObjectRetention: getObjectRetention,
-  PutObjectRetention: putObjectRetention,
-  GetObjectLegalHold: getObjectLegalHold,
-  PutObjectLegalHold: putObjectLegalHold,
-  CreateMultipartUpload: createMultipartUpload,
-  UploadPart: uploadPart,
-  UploadPartCopy: uploadPartCopy,
-  CompleteMultipartUpload: completeMultipartUpload,
-  AbortMultipartUpload: abortMultipartUpload,
-  ListParts: listParts,
+const BUCKET_READ = ["bucket", "READ"] as const;
+const BUCKET_WRITE = ["bucket", "WRITE"] as const;
+const BUCKET_LISTING = { action: "s3:ListBucket", acl: BUCKET_READ, answersRegion: true };
+const NEW_VERSION = { action: "s3:PutObject", acl: BUCKET_WRITE, createsVersion: true };
+const OBJECT_READING = {
+  action: "s3:GetObject",
+  versionAction: "s3:GetObjectVersion",
+  acl: ["object", "READ"] as const,
+  revealsMissing: true,
 };
+
+/**
+ * All operations: name, request, handler, and the fields that differ from the defaults. A request is a method, a level and
+ * query parameters that must all be present; `copy` stands for a header `x-amz-copy-source`. The row with the most
+ * parameters wins, so the order of rows does not matter. The action is the name of the operation by default. Names follow
+ * "Actions, resources, and condition keys for Amazon S3".
+ */
+export const OPERATIONS: readonly Operation[] = [
+  row("ListBuckets", "GET service", listBuckets, {
+    action: "s3:ListAllMyBuckets",
+    isBucketOptional: true,
+  }),
+  row("CreateBucket", "PUT bucket", createBucket, {
+    authorizesItself: true,
+    isBucketOptional: true,
+  }),
+  row("DeleteBucket", "DELETE bucket", deleteBucket),
+  row("HeadBucket", "HEAD bucket", headBucket, BUCKET_LISTING),
+  row("ListObjects", "GET bucket", listObjects, BUCKET_LISTING),
+  row("ListObjectsV2", "GET bucket?list-type", listObjectsV2, BUCKET_LISTING),
+  row("ListObjectVersions", "GET bucket?versions", listObjectVersions, {
+    action: "s3:ListBucketVersions",
+    acl: BUCKET_READ,
+  }),
+  row("ListMultipartUploads", "GET bucket?uploads", listMultipartUploads, {
+    action: "s3:ListBucketMultipartUploads",
+    acl: BUCKET_READ,
+  }),
+  row("DeleteObjects", "POST bucket?delete", deleteObjects, {
+    action: "s3:DeleteObject",
+    acl: BUCKET_WRITE,
+    authorizesItself: true,
+  }),
+  row("PostObject", "POST bucket", postObject, {
+    action: "s3:PutObject",
+    acl: BUCKET_WRITE,
+    authorizesItself: true,
+  }),
+  row("GetBucketLocation", "GET bucket?location", getBucketLocation),
+  row("GetBucketVersioning", "GET bucket?versioning", getBucketVersioning),
+  row("PutBucketVersioning", "PUT bucket?versioning", putBucketVersioning),
+  row("GetBucketTagging", "GET bucket?tagging", taggingSetting.get),
+  row("PutBucketTagging", "PUT bucket?tagging", taggingSetting.put),
+  row("DeleteBucketTagging", "DELETE bucket?tagging", taggingSetting.delete, {
+    action: "s3:PutBucketTagging",
+  }),
+  row("GetBucketAcl", "GET bucket?acl", getBucketAcl, { acl: ["bucket", "READ_ACP"] }),
+  row("PutBucketAcl", "PUT bucket?acl", putBucketAcl, { acl: ["bucket", "WRITE_ACP"] }),
+  row("GetBucketPolicy", "GET bucket?policy", policySetting.get),
+  row("PutBucketPolicy", "PUT bucket?policy", policySetting.put),
+  row("DeleteBucketPolicy", "DELETE bucket?policy", policySetting.delete),
+  row("GetBucketPolicyStatus", "GET bucket?policyStatus", getBucketPolicyStatus),
+  row("GetBucketCors", "GET bucket?cors", corsSetting.get, { action: "s3:GetBucketCORS" }),
+  row("PutBucketCors", "PUT bucket?cors", corsSetting.put, { action: "s3:PutBucketCORS" }),
+  row("DeleteBucketCors", "DELETE bucket?cors", corsSetting.delete, { action: "s3:PutBucketCORS" }),
+  row("GetBucketLifecycle", "GET bucket?lifecycle", lifecycleSetting.get, {
+    action: "s3:GetLifecycleConfiguration",
+  }),
+  row("PutBucketLifecycle", "PUT bucket?lifecycle", lifecycleSetting.put, {
+    action: "s3:PutLifecycleConfiguration",
+  }),
+  row("DeleteBucketLifecycle", "DELETE bucket?lifecycle", lifecycleSetting.delete, {
+    action: "s3:PutLifecycleConfiguration",
+  }),
+  row("GetObjectLockConfiguration", "GET bucket?object-lock", getObjectLockConfiguration, {
+    action: "s3:GetBucketObjectLockConfiguration",
+  }),
+  row("PutObjectLockConfiguration", "PUT bucket?object-lock", putObjectLockConfiguration, {
+    action: "s3:PutBucketObjectLockConfiguration",
+  }),
+  row("GetBucketNotification", "GET bucket?notification", getBucketNotification),
+  row("PutBucketNotification", "PUT bucket?notification", putBucketNotification),
+  row("GetBucketWebsite", "GET bucket?website", websiteSetting.get),
+  row("PutBucketWebsite", "PUT bucket?website", websiteSetting.put),
+  row("DeleteBucketWebsite", "DELETE bucket?website", websiteSetting.delete),
+  row("GetBucketEncryption", "GET bucket?encryption", encryptionSetting.get, {
+    action: "s3:GetEncryptionConfiguration",
+  }),
+  row("PutBucketEncryption", "PUT bucket?encryption", encryptionSetting.put, {
+    action: "s3:PutEncryptionConfiguration",
+  }),
+  row("DeleteBucketEncryption", "DELETE bucket?encryption", encryptionSetting.delete, {
+    action: "s3:PutEncryptionConfiguration",
+  }),
+  row("GetPublicAccessBlock", "GET bucket?publicAccessBlock", publicAccessBlockSetting.get, {
+    action: "s3:GetBucketPublicAccessBlock",
+  }),
+  row("PutPublicAccessBlock", "PUT bucket?publicAccessBlock", publicAccessBlockSetting.put, {
+    action: "s3:PutBucketPublicAccessBlock",
+  }),
+  row(
+    "DeletePublicAccessBlock",
+    "DELETE bucket?publicAccessBlock",
+    publicAccessBlockSetting.delete,
+    { action: "s3:PutBucketPublicAccessBlock" },
+  ),
+  row("GetBucketOwnershipControls", "GET bucket?ownershipControls", ownershipSetting.get),
+  row("PutBucketOwnershipControls", "PUT bucket?ownershipControls", ownershipSetting.put),
+  row("DeleteBucketOwnershipControls", "DELETE bucket?ownershipControls", ownershipSetting.delete, {
+    action: "s3:PutBucketOwnershipControls",
+  }),
+  row("GetBucketReplication", "GET bucket?replication", getBucketReplication, {
+    action: "s3:GetReplicationConfiguration",
+  }),
+  row("PutBucketReplication", "PUT bucket?replication", putBucketReplication, {
+    action: "s3:PutReplicationConfiguration",
+  }),
+  row("DeleteBucketReplication", "DELETE bucket?replication", deleteBucketReplication, {
+    action: "s3:PutReplicationConfiguration",
+  }),
+  row("GetBucketLogging", "GET bucket?logging", getBucketLogging),
+  row("PutBucketLogging", "PUT bucket?logging", putBucketLogging),
+  row("GetBucketRequestPayment", "GET bucket?requestPayment", getBucketRequestPayment),
+  row("PutBucketRequestPayment", "PUT bucket?requestPayment", putBucketRequestPayment),
+  row(
+    "GetBucketAccelerateConfiguration",
+    "GET bucket?accelerate",
+    getBucketAccelerateConfiguration,
+    { action: "s3:GetAccelerateConfiguration" },
+  ),
+  row(
+    "PutBucketAccelerateConfiguration",
+    "PUT bucket?accelerate",
+    putBucketAccelerateConfiguration,
+    { action: "s3:PutAccelerateConfiguration" },
+  ),
+  row("GetBucketAnalyticsConfiguration", "GET bucket?analytics", analytics.get, {
+    action: "s3:GetAnalyticsConfiguration",
+  }),
+  row("PutBucketAnalyticsConfiguration", "PUT bucket?analytics", analytics.put, {
+    action: "s3:PutAnalyticsConfiguration",
+  }),
+  row("DeleteBucketAnalyticsConfiguration", "DELETE bucket?analytics", analytics.delete, {
+    action: "s3:PutAnalyticsConfiguration",
+  }),
+  row(
+    "GetBucketIntelligentTieringConfiguration",
+    "GET bucket?intelligent-tiering",
+    intelligentTiering.get,
+    { action: "s3:GetIntelligentTieringConfiguration" },
+  ),
+  row(
+    "PutBucketIntelligentTieringConfiguration",
+    "PUT bucket?intelligent-tiering",
+    intelligentTiering.put,
+    { action: "s3:PutIntelligentTieringConfiguration" },
+  ),
+  row(
+    "DeleteBucketIntelligentTieringConfiguration",
+    "DELETE bucket?intelligent-tiering",
+    intelligentTiering.delete,
+    { action: "s3:PutIntelligentTieringConfiguration" },
+  ),
+  row("GetBucketInventoryConfiguration", "GET bucket?inventory", inventory.get, {
+    action: "s3:GetInventoryConfiguration",
+  }),
+  row("PutBucketInventoryConfiguration", "PUT bucket?inventory", inventory.put, {
+    action: "s3:PutInventoryConfiguration",
+  }),
+  row("DeleteBucketInventoryConfiguration", "DELETE bucket?inventory", inventory.delete, {
+    action: "s3:PutInventoryConfiguration",
+  }),
+  row("GetBucketMetricsConfiguration", "GET bucket?metrics", metrics.get, {
+    action: "s3:GetMetricsConfiguration",
+  }),
+  row("PutBucketMetricsConfiguration", "PUT bucket?metrics", metrics.put, {
+    action: "s3:PutMetricsConfiguration",
+  }),
+  row("DeleteBucketMetricsConfiguration", "DELETE bucket?metrics", metrics.delete, {
+    action: "s3:PutMetricsConfiguration",
+  }),
+  row("PutObject", "PUT object", putObject, NEW_VERSION),
+  row("CopyObject", "PUT object?copy", copyObject, NEW_VERSION),
+  row("GetObject", "GET object", getObject, OBJECT_READING),
+  row("HeadObject", "HEAD object", headObject, OBJECT_READING),
+  row("DeleteObject", "DELETE object", deleteObject, {
+    versionAction: "s3:DeleteObjectVersion",
+    acl: BUCKET_WRITE,
+  }),
+  row("GetObjectAttributes", "GET object?attributes", getObjectAttributes, {
+    ...OBJECT_READING,
+    also: { action: "s3:GetObjectAttributes", versionAction: "s3:GetObjectVersionAttributes" },
+  }),
+  row("GetObjectTagging", "GET object?tagging", getObjectTagging, {
+    versionAction: "s3:GetObjectVersionTagging",
+  }),
+  row("PutObjectTagging", "PUT object?tagging", putObjectTagging, {
+    versionAction: "s3:PutObjectVersionTagging",
+    authorizesItself: true,
+  }),
+  row("DeleteObjectTagging", "DELETE object?tagging", deleteObjectTagging, {
+    versionAction: "s3:DeleteObjectVersionTagging",
+  }),
+  row("GetObjectAcl", "GET object?acl", getObjectAcl, {
+    versionAction: "s3:GetObjectVersionAcl",
+    acl: ["object", "READ_ACP"],
+  }),
+  row("PutObjectAcl", "PUT object?acl", putObjectAcl, {
+    versionAction: "s3:PutObjectVersionAcl",
+    acl: ["object", "WRITE_ACP"],
+  }),
+  row("GetObjectRetention", "GET object?retention", getObjectRetention),
+  row("PutObjectRetention", "PUT object?retention", putObjectRetention, { authorizesItself: true }),
+  row("GetObjectLegalHold", "GET object?legal-hold", getObjectLegalHold),
+  row("PutObjectLegalHold", "PUT object?legal-hold", putObjectLegalHold, {
+    authorizesItself: true,
+  }),
+  row("CreateMultipartUpload", "POST object?uploads", createMultipartUpload, NEW_VERSION),
+  row("UploadPart", "PUT object?uploadId&partNumber", uploadPart, NEW_VERSION),
+  row("UploadPartCopy", "PUT object?uploadId&partNumber&copy", uploadPartCopy, NEW_VERSION),
+  row("CompleteMultipartUpload", "POST object?uploadId", completeMultipartUpload, NEW_VERSION),
+  row("AbortMultipartUpload", "DELETE object?uploadId", abortMultipartUpload),
+  row("ListParts", "GET object?uploadId", listParts, { action: "s3:ListMultipartUploadParts" }),
+];
+
+function row(
+  name: string,
+  request: string,
+  handler: OperationHandler,
+  more: Partial<Operation> = {},
+): Operation {
+  const [method, target] = request.split(" ") as [string, string];
+  const [level, parameters] = target.split("?") as [Operation["level"], string | undefined];
+  return {
+    name,
+    level,
+    method,
+    parameters: parameters?.split("&") ?? [],
+    action: `s3:${name}`,
+    versionAction: undefined,
+    also: undefined,
+    acl: undefined,
+    authorizesItself: false,
+    isBucketOptional: false,
+    answersRegion: false,
+    revealsMissing: false,
+    createsVersion: false,
+    handler,
+    ...more,
+  };
+}

@@ -4,7 +4,7 @@ import { findClientAddress, type AddressSet } from "@platform/kernel/network";
 import { RequestBody } from "./request-body.ts";
 import type { RequestMemory } from "./request-memory.ts";
 import { RequestFields } from "./wire/fields.ts";
-import { readQuery, type RequestQuery } from "./wire/operation.ts";
+import { readQuery, type RequestQuery } from "./wire/address.ts";
 
 /** What requests are read with. */
 export interface RequestOptions {

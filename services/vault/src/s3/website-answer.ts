@@ -1,17 +1,20 @@
 // Buckets as web sites: index documents, error documents, redirects, errors in HTML.
 import { STATUS_CODES } from "node:http";
+import type { WebsiteConfiguration, WebsiteRedirect } from "../model/bucket-settings.ts";
 import type { Bucket } from "../model/bucket.ts";
 import { S3Error } from "../model/s3-error.ts";
 import { StoreError } from "../model/store-error.ts";
 import { type Header, HOST_ID, type S3Answer, toS3Error } from "./answer.ts";
 import { authorize } from "./authorization.ts";
-import type { WebsiteConfiguration, WebsiteRedirect } from "./bucket/website.ts";
 import type { ObjectApi, OperationContext } from "./context.ts";
 import { getObject, headObject } from "./object/get-object.ts";
+import { OPERATIONS } from "./operations.ts";
 import type { S3Request } from "./request.ts";
 import { decodeUri, encodeUri } from "./sigv4/index.ts";
-import { RequestQuery } from "./wire/operation.ts";
+import { RequestQuery } from "./wire/address.ts";
 import { escapeXml } from "./wire/xml.ts";
+
+const GET_OBJECT = OPERATIONS.find(({ name }) => name === "GetObject")!;
 
 /** The bucket whose site a Host names; undefined where it names none. */
 export function readWebsiteBucket(host: string, domain: string | undefined): string | undefined {
@@ -31,7 +34,7 @@ export async function answerWebsite(
     if (request.method !== "GET" && request.method !== "HEAD")
       throw new S3Error("MethodNotAllowed", { headers: [["Allow", "GET, HEAD"]] });
     if (bucket === undefined) throw new S3Error("NoSuchBucket");
-    const website = bucket.settings.website as WebsiteConfiguration | undefined;
+    const website = bucket.settings.website;
     if (website === undefined) throw new S3Error("NoSuchWebsiteConfiguration");
     return await answerPage(api, request, bucket, website);
   } catch (error) {
@@ -141,7 +144,7 @@ function createContext(
   return {
     api,
     request,
-    name: "GetObject",
+    operation: GET_OBJECT,
     caller: { kind: "anonymous" },
     tenant: "",
     signature: undefined,

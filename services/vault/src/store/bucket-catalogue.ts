@@ -1,15 +1,11 @@
 // Buckets in memory: what every request looks up, replaced whenever a change of one was committed.
-import type { BucketsFile } from "./buckets-file.ts";
+import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
+import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
 import type { NotificationRule } from "../model/event.ts";
-import type { IndexWriter } from "../transaction/writer.ts";
-import type { BucketState } from "../transaction/writer-context.ts";
 import { StoreError } from "../model/store-error.ts";
-import type {
-  Bucket,
-  BucketSettingDocuments,
-  BucketSettingKind,
-  CreateBucketRequest,
-} from "../model/bucket.ts";
+import type { BucketState } from "../transaction/writer-context.ts";
+import type { IndexWriter } from "../transaction/writer.ts";
+import type { BucketsFile } from "./buckets-file.ts";
 
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 const NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
@@ -86,7 +82,7 @@ export class BucketCatalogue {
   async setSetting<Kind extends BucketSettingKind>(
     bucket: string,
     kind: Kind,
-    document: BucketSettingDocuments[Kind] | undefined,
+    document: BucketSettings[Kind] | undefined,
   ): Promise<void> {
     const setting = { kind, ...(document === undefined ? {} : { document }) };
     this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));

@@ -1,4 +1,5 @@
 // Changes to a version that leave its bytes alone, inside the writer: tags, ACL, retention, legal hold.
+import type { Acl } from "../model/acl.ts";
 import { emitEvent } from "./emit.ts";
 import type { Actor, ObjectEventName } from "../model/event.ts";
 import { encodeHold, encodeKey, type ObjectDetail, type VersionRow } from "../index/records.ts";
@@ -13,7 +14,7 @@ import type { ObjectAddress } from "../model/object.ts";
 /** What is to change of a version. */
 export type AttributeChange =
   | { kind: "tags"; tags: Readonly<Record<string, string>> }
-  | { kind: "acl"; acl: unknown }
+  | { kind: "acl"; acl: Acl }
   | { kind: "retention"; retention?: Retention; bypassGovernance: boolean }
   | { kind: "legalHold"; on: boolean };
 

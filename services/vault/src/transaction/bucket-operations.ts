@@ -1,15 +1,11 @@
 // Buckets inside the writer: made, configured, deleted.
-import type { NotificationRule } from "../model/event.ts";
 import { sealBucket } from "../index/seal.ts";
-import type { BucketState, WriterContext } from "./writer-context.ts";
-import { releaseUpload, type UploadRow } from "./upload-rows.ts";
+import type { BucketSettingKind, BucketSettings } from "../model/bucket-settings.ts";
+import type { Bucket, CreateBucketRequest } from "../model/bucket.ts";
+import type { NotificationRule } from "../model/event.ts";
 import { StoreError } from "../model/store-error.ts";
-import type {
-  Bucket,
-  BucketSettingDocuments,
-  BucketSettingKind,
-  CreateBucketRequest,
-} from "../model/bucket.ts";
+import { releaseUpload, type UploadRow } from "./upload-rows.ts";
+import type { BucketState, WriterContext } from "./writer-context.ts";
 
 /** Makes a bucket. */
 export interface CreateBucketOperation {
@@ -29,7 +25,7 @@ export interface ConfigureBucketOperation {
   type: "configureBucket";
   bucket: string;
   versioning?: "Enabled" | "Suspended";
-  setting?: { kind: BucketSettingKind; document?: BucketSettingDocuments[BucketSettingKind] };
+  setting?: { kind: BucketSettingKind; document?: BucketSettings[BucketSettingKind] };
   /** Added to the bucket's subscriptions, in place of one with the same id. */
   subscription?: NotificationRule;
 }
@@ -152,7 +148,7 @@ function addSubscription(bucket: Bucket, rule: NotificationRule): Bucket {
 function setDocument(
   bucket: Bucket,
   kind: BucketSettingKind,
-  document: BucketSettingDocuments[BucketSettingKind] | undefined,
+  document: BucketSettings[BucketSettingKind] | undefined,
 ): Bucket {
   const settings = { ...bucket.settings };
   if (document === undefined) {

@@ -11,7 +11,8 @@ import { TenantBudgets } from "../../src/access/budget.ts";
 import { Directory } from "../../src/access/directory.ts";
 import { compilePolicy } from "../../src/access/policy.ts";
 import { loadMasterKey, SecretBox } from "../../src/access/secret-box.ts";
-import type { Bucket, BucketSettingDocuments } from "../../src/model/bucket.ts";
+import type { Bucket } from "../../src/model/bucket.ts";
+import type { BucketSettings } from "../../src/model/bucket-settings.ts";
 
 const account = { canonicalId: "c".repeat(64), displayName: "platform", accountId: "000000000001" };
 const authorizer = new Authorizer(account);
@@ -19,7 +20,7 @@ const root: Caller = { kind: "root", accessKey: "R" };
 const anonymous: Caller = { kind: "anonymous" };
 const everyone = { Principal: "*", Resource: ["arn:aws:s3:::b", "arn:aws:s3:::b/*"] };
 
-function createBucket(settings: Partial<BucketSettingDocuments> = {}): Bucket {
+function createBucket(settings: Partial<BucketSettings> = {}): Bucket {
   return {
     name: "b",
     createdMs: 0,
@@ -98,7 +99,7 @@ describe("who may", () => {
     } as const;
     assert.ok(may(anonymous, createBucket(), { acl }));
     assert.ok(!may(anonymous, createBucket({ publicAccessBlock: restricted }), { acl }));
-    const enforced = { ownership: { objectOwnership: "BucketOwnerEnforced" } };
+    const enforced = { ownership: { objectOwnership: "BucketOwnerEnforced" } } as const;
     assert.ok(!may(anonymous, createBucket(enforced), { acl }));
     assert.ok(!may(anonymous, createBucket(), { acl: { ...acl, permission: "WRITE" } }));
   });

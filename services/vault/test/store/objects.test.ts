@@ -95,7 +95,7 @@ test("headers, metadata, tags, class and checksum come back with the object", as
     storageClass: "STANDARD_IA",
     owner,
     websiteRedirect: "/there",
-    acl: { canned: "public-read" },
+    acl: { grants: [] },
   };
   const result = await put(store, "key", "hello", { ...attributes, checksum: "CRC32C" });
   const expected = { algorithm: "CRC32C", value: "mnG7TA==", type: "FULL_OBJECT" };

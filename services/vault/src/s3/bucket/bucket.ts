@@ -1,6 +1,7 @@
 // Buckets themselves: ListBuckets, CreateBucket, DeleteBucket, HeadBucket, GetBucketLocation
 import { isOwnersAlone } from "../../access/acl.ts";
-import type { BucketSettingDocuments, CreateBucketRequest } from "../../model/bucket.ts";
+import type { BucketSettings } from "../../model/bucket-settings.ts";
+import type { CreateBucketRequest } from "../../model/bucket.ts";
 import { S3Error } from "../../model/s3-error.ts";
 import { StoreError } from "../../model/store-error.ts";
 import { readAclFields } from "../acl-document.ts";
@@ -74,7 +75,7 @@ export const createBucket: OperationHandler = async (context) => {
   const { constraint, region, tags } = readConfiguration(body, api.region);
   const isNamed = constraint !== "";
   await authorize(context, new Map(isNamed ? [["s3:locationconstraint", [constraint]]] : []));
-  const settings: Partial<BucketSettingDocuments> = {};
+  const settings: Partial<BucketSettings> = {};
   if (tags !== undefined) {
     await requireAlso(context, "s3:PutBucketTagging");
     settings.tagging = tags;

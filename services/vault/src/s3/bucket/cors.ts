@@ -1,9 +1,9 @@
 // CORS configurations.
-import type { OpaqueDocument } from "../../model/bucket.ts";
+import type { CorsRule } from "../../model/bucket-settings.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket, type OperationHandler } from "../context.ts";
+import { answerXml } from "../answer.ts";
 import { receiveDocument } from "../payload.ts";
+import { defineSetting } from "./setting.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const RULES_MAX = 100;
@@ -12,44 +12,21 @@ const LIST_MAX = 200;
 const HEADER_NAME = /^[!#$%&'+.^_`|~0-9A-Za-z-]{1,256}$/;
 const METHODS: ReadonlySet<string> = new Set(["GET", "PUT", "POST", "DELETE", "HEAD"]);
 
-/** One rule, as it is kept. */
-export type CorsRule = {
-  readonly id: string;
-  /** At most one `*` in each. */
-  readonly origins: readonly string[];
-  readonly methods: readonly string[];
-  /** In any case, at most one `*` in each. */
-  readonly headers: readonly string[];
-  readonly exposed: readonly string[];
-  readonly maxAgeSeconds: number | null;
-};
-
-/** GetBucketCors */
-export const getBucketCors: OperationHandler = (context) => {
-  const { cors } = getBucket(context).settings;
-  if (cors === undefined) throw new S3Error("NoSuchCORSConfiguration");
-  const rules = (cors as unknown as { rules: CorsRule[] }).rules.map(formatRule);
-  return answerXml(xmlDocument("CORSConfiguration", rules.join("")));
-};
-
-/** PutBucketCors */
-export const putBucketCors: OperationHandler = async (context) => {
-  const root = parseXml(await receiveDocument(context), "CORSConfiguration");
-  root.allow("CORSRule");
-  const rules = root.list("CORSRule").map(readRule);
-  if (rules.length === 0 || rules.length > RULES_MAX)
-    throw malformedXml("it has no rules, or too many");
-  await context.api.store.setBucketSetting(context.bucketName, "cors", {
-    rules: rules as unknown as OpaqueDocument[],
-  });
-  return answerEmpty(200);
-};
-
-/** DeleteBucketCors */
-export const deleteBucketCors: OperationHandler = async (context) => {
-  await context.api.store.deleteBucketSetting(context.bucketName, "cors");
-  return answerEmpty();
-};
+/** The operations of the CORS configuration. */
+export const corsSetting = defineSetting({
+  kind: "cors",
+  missing: "NoSuchCORSConfiguration",
+  receive: async (context) => {
+    const root = parseXml(await receiveDocument(context), "CORSConfiguration");
+    root.allow("CORSRule");
+    const rules = root.list("CORSRule").map(readRule);
+    if (rules.length === 0 || rules.length > RULES_MAX)
+      throw malformedXml("it has no rules, or too many");
+    return { rules };
+  },
+  answer: ({ rules }) =>
+    answerXml(xmlDocument("CORSConfiguration", rules.map(formatRule).join(""))),
+});
 
 function readRule(item: XmlElement): CorsRule {
   item.allow(

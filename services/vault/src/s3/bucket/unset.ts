@@ -3,6 +3,7 @@ import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, answerXml } from "../answer.ts";
 import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 import { receiveDocument } from "../payload.ts";
+import type { SettingHandlers } from "./setting.ts";
 import { malformedXml, parseXml, tag, xmlDocument } from "../wire/xml.ts";
 
 /** GetBucketReplication */
@@ -48,7 +49,7 @@ export const putBucketRequestPayment: OperationHandler = async (context) => {
 
 /** GetBucketAccelerateConfiguration */
 export const getBucketAccelerateConfiguration: OperationHandler = (context) => {
-  const kept = getBucket(context).settings.accelerate as { status: string } | undefined;
+  const kept = getBucket(context).settings.accelerate;
   return answerXml(xmlDocument("AccelerateConfiguration", tag("Status", kept?.status)));
 };
 
@@ -64,14 +65,6 @@ export const putBucketAccelerateConfiguration: OperationHandler = async (context
   throw new S3Error("NotImplemented", "Transfer acceleration is not implemented.");
 };
 
-/** What a bucket may have several of, by their ids, and has none of here. */
-interface NamedConfigurations {
-  /** One by its id, all without. */
-  readonly get: OperationHandler;
-  readonly put: OperationHandler;
-  readonly delete: OperationHandler;
-}
-
 /** GetBucketAnalyticsConfiguration and its like. */
 export const analytics = createNamed("ListBucketAnalyticsConfigurationResult", "Analytics");
 /** GetBucketIntelligentTieringConfiguration and its like. */
@@ -84,7 +77,7 @@ export const inventory = createNamed("ListInventoryConfigurationsResult", "Inven
 /** GetBucketMetricsConfiguration and its like. */
 export const metrics = createNamed("ListMetricsConfigurationsResult", "Request metrics");
 
-function createNamed(listRoot: string, what: string): NamedConfigurations {
+function createNamed(listRoot: string, what: string): SettingHandlers {
   const refuseId = ({ query }: OperationContext): never => {
     if ((query.get("id") ?? "") === "")
       throw new S3Error("InvalidArgument", "Missing required query parameter: id");

@@ -1,39 +1,62 @@
 // Website configurations.
+import type { WebsiteConfiguration } from "../../model/bucket-settings.ts";
 import { S3Error } from "../../model/s3-error.ts";
-import { answerEmpty, answerXml } from "../answer.ts";
-import { getBucket, type OperationHandler } from "../context.ts";
+import { answerXml } from "../answer.ts";
 import { receiveDocument } from "../payload.ts";
+import { defineSetting } from "./setting.ts";
 import { malformedXml, parseXml, tag, wrap, xmlDocument, type XmlElement } from "../wire/xml.ts";
 
 const ROUTING_RULES_MAX = 50;
 
-/** Where a request is sent instead. */
-export type WebsiteRedirect = {
-  readonly host?: string;
-  readonly protocol?: string;
-  readonly status?: number;
-  readonly prefixWith?: string;
-  readonly keyWith?: string;
-};
+/** The operations of the website configuration. */
+export const websiteSetting = defineSetting({
+  kind: "website",
+  missing: "NoSuchWebsiteConfiguration",
+  receive: async (context) => {
+    const root = parseXml(await receiveDocument(context), "WebsiteConfiguration");
+    root.allow("RedirectAllRequestsTo", "IndexDocument", "ErrorDocument", "RoutingRules");
+    const all = root.find("RedirectAllRequestsTo");
+    all?.allow("HostName", "Protocol");
+    const index = root.find("IndexDocument");
+    index?.allow("Suffix");
+    const suffix = index?.getText("Suffix");
+    if (all !== undefined && root.children.length > 1)
+      throw malformedXml("RedirectAllRequestsTo stands alone");
+    if (all === undefined && suffix === undefined)
+      throw new S3Error(
+        "InvalidArgument",
+        "A value for IndexDocument Suffix must be provided if RedirectAllRequestsTo is empty",
+      );
+    if (suffix !== undefined && (suffix === "" || suffix.includes("/"))) {
+      throw new S3Error("InvalidArgument", "The IndexDocument Suffix is not well formed");
+    }
+    const routing = root.find("RoutingRules");
+    routing?.allow("RoutingRule");
+    const rules = routing?.list("RoutingRule") ?? [];
+    if (rules.length > ROUTING_RULES_MAX)
+      throw new S3Error(
+        "InvalidRequest",
+        `${ROUTING_RULES_MAX} routing rules are the most there may be`,
+      );
+    const errorDocument = root.find("ErrorDocument");
+    errorDocument?.allow("Key");
+    const errorKey = errorDocument?.getText("Key");
+    if (errorKey === "") throw malformedXml("the Key of the ErrorDocument is empty");
+    return {
+      ...(suffix === undefined ? {} : { indexSuffix: suffix }),
+      ...(errorKey === undefined ? {} : { errorKey }),
+      ...(all === undefined
+        ? {}
+        : { redirectAll: { host: readHost(all.getText("HostName")), ...readProtocol(all) } }),
+      rules: rules.map(readRule),
+    };
+  },
+  answer: (website) => answerXml(xmlDocument("WebsiteConfiguration", formatWebsite(website))),
+});
 
-/** What is kept of a website configuration. */
-export type WebsiteConfiguration = {
-  readonly indexSuffix?: string;
-  readonly errorKey?: string;
-  readonly redirectAll?: { readonly host: string; readonly protocol?: string };
-  readonly rules: readonly {
-    readonly prefix?: string;
-    readonly errorStatus?: number;
-    readonly redirect: WebsiteRedirect;
-  }[];
-};
-
-/** GetBucketWebsite */
-export const getBucketWebsite: OperationHandler = (context) => {
-  const website = getBucket(context).settings.website as WebsiteConfiguration | undefined;
-  if (website === undefined) throw new S3Error("NoSuchWebsiteConfiguration");
-  const { redirectAll, indexSuffix, errorKey } = website;
-  const inner =
+function formatWebsite(website: WebsiteConfiguration): string {
+  const { redirectAll, indexSuffix, errorKey, rules } = website;
+  return (
     (redirectAll === undefined
       ? ""
       : wrap(
@@ -42,60 +65,9 @@ export const getBucketWebsite: OperationHandler = (context) => {
         )) +
     (indexSuffix === undefined ? "" : wrap("IndexDocument", tag("Suffix", indexSuffix))) +
     (errorKey === undefined ? "" : wrap("ErrorDocument", tag("Key", errorKey))) +
-    (website.rules.length === 0
-      ? ""
-      : wrap("RoutingRules", website.rules.map(formatRule).join("")));
-  return answerXml(xmlDocument("WebsiteConfiguration", inner));
-};
-
-/** PutBucketWebsite */
-export const putBucketWebsite: OperationHandler = async (context) => {
-  const root = parseXml(await receiveDocument(context), "WebsiteConfiguration");
-  root.allow("RedirectAllRequestsTo", "IndexDocument", "ErrorDocument", "RoutingRules");
-  const all = root.find("RedirectAllRequestsTo");
-  all?.allow("HostName", "Protocol");
-  const index = root.find("IndexDocument");
-  index?.allow("Suffix");
-  const suffix = index?.getText("Suffix");
-  if (all !== undefined && root.children.length > 1)
-    throw malformedXml("RedirectAllRequestsTo stands alone");
-  if (all === undefined && suffix === undefined)
-    throw new S3Error(
-      "InvalidArgument",
-      "A value for IndexDocument Suffix must be provided if RedirectAllRequestsTo is empty",
-    );
-  if (suffix !== undefined && (suffix === "" || suffix.includes("/"))) {
-    throw new S3Error("InvalidArgument", "The IndexDocument Suffix is not well formed");
-  }
-  const routing = root.find("RoutingRules");
-  routing?.allow("RoutingRule");
-  const rules = routing?.list("RoutingRule") ?? [];
-  if (rules.length > ROUTING_RULES_MAX)
-    throw new S3Error(
-      "InvalidRequest",
-      `${ROUTING_RULES_MAX} routing rules are the most there may be`,
-    );
-  const errorDocument = root.find("ErrorDocument");
-  errorDocument?.allow("Key");
-  const errorKey = errorDocument?.getText("Key");
-  if (errorKey === "") throw malformedXml("the Key of the ErrorDocument is empty");
-  const document: WebsiteConfiguration = {
-    ...(suffix === undefined ? {} : { indexSuffix: suffix }),
-    ...(errorKey === undefined ? {} : { errorKey }),
-    ...(all === undefined
-      ? {}
-      : { redirectAll: { host: readHost(all.getText("HostName")), ...readProtocol(all) } }),
-    rules: rules.map(readRule),
-  };
-  await context.api.store.setBucketSetting(context.bucketName, "website", document);
-  return answerEmpty(200);
-};
-
-/** DeleteBucketWebsite */
-export const deleteBucketWebsite: OperationHandler = async (context) => {
-  await context.api.store.deleteBucketSetting(context.bucketName, "website");
-  return answerEmpty();
-};
+    (rules.length === 0 ? "" : wrap("RoutingRules", rules.map(formatRule).join("")))
+  );
+}
 
 function readRule(item: XmlElement): WebsiteConfiguration["rules"][number] {
   item.allow("Condition", "Redirect");

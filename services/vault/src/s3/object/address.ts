@@ -2,7 +2,7 @@
 import type { ObjectAddress } from "../../model/object.ts";
 import type { Header } from "../answer.ts";
 import { getBucket, type OperationContext, readVersionId } from "../context.ts";
-import { readHostedBucket } from "../wire/operation.ts";
+import { readHostedBucket } from "../wire/address.ts";
 
 /** The object, or the version of it, that a request names. */
 export function getAddress(context: OperationContext): ObjectAddress {

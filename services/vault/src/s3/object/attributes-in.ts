@@ -1,5 +1,5 @@
 // What a request gives a new object beside its bytes: headers, metadata, tags, list, lock, encryption.
-import type { Acl } from "../../access/acl.ts";
+import type { Acl } from "../../model/acl.ts";
 import type { Retention } from "../../model/lock.ts";
 import type { ContentHeaders, ObjectAttributes } from "../../model/object.ts";
 import { S3Error } from "../../model/s3-error.ts";

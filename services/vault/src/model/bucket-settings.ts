@@ -1,0 +1,80 @@
+// The settings of a bucket, one type for each.
+import type { Acl } from "./acl.ts";
+import type { NotificationRule } from "./event.ts";
+import type { LifecycleConfiguration } from "./lifecycle.ts";
+import type { ObjectLockConfiguration } from "./lock.ts";
+import type { BucketQuota } from "./usage.ts";
+
+/**
+ * The settings by kind. Callers validate them. The store acts on `lifecycle`, `notification`, `objectLock` and `quota`
+ * itself and only keeps the others. As JSON each is at most 1 MiB.
+ */
+export interface BucketSettings {
+  lifecycle: LifecycleConfiguration;
+  notification: { rules: readonly NotificationRule[] };
+  objectLock: ObjectLockConfiguration;
+  quota: BucketQuota;
+  /** The JSON document as it was put. */
+  policy: object;
+  cors: { rules: readonly CorsRule[] };
+  website: WebsiteConfiguration;
+  encryption: BucketEncryption;
+  publicAccessBlock: PublicAccessBlock;
+  ownership: { objectOwnership: ObjectOwnership };
+  tagging: Readonly<Record<string, string>>;
+  acl: Acl;
+  accelerate: { status: "Suspended" };
+}
+
+/** The kinds of settings. */
+export type BucketSettingKind = keyof BucketSettings;
+
+/** A CORS rule. */
+export interface CorsRule {
+  readonly id: string;
+  /** At most one `*` in each. */
+  readonly origins: readonly string[];
+  readonly methods: readonly string[];
+  /** Case-insensitive; at most one `*` in each. */
+  readonly headers: readonly string[];
+  readonly exposed: readonly string[];
+  readonly maxAgeSeconds: number | null;
+}
+
+/** The target of a redirect; missing parts are those of the request. */
+export interface WebsiteRedirect {
+  readonly host?: string;
+  readonly protocol?: string;
+  readonly status?: number;
+  readonly prefixWith?: string;
+  readonly keyWith?: string;
+}
+
+/** The static website of a bucket. */
+export interface WebsiteConfiguration {
+  readonly indexSuffix?: string;
+  readonly errorKey?: string;
+  readonly redirectAll?: { readonly host: string; readonly protocol?: string };
+  readonly rules: readonly {
+    readonly prefix?: string;
+    readonly errorStatus?: number;
+    readonly redirect: WebsiteRedirect;
+  }[];
+}
+
+/** Default encryption. Buckets of older versions may lack `bucketKeyEnabled`. */
+export interface BucketEncryption {
+  algorithm: "AES256";
+  bucketKeyEnabled?: boolean;
+}
+
+/** The four switches of a public access block. */
+export interface PublicAccessBlock {
+  readonly blockPublicAcls: boolean;
+  readonly ignorePublicAcls: boolean;
+  readonly blockPublicPolicy: boolean;
+  readonly restrictPublicBuckets: boolean;
+}
+
+/** The ownership of new objects. `BucketOwnerEnforced` disables ACLs. */
+export type ObjectOwnership = "BucketOwnerEnforced" | "BucketOwnerPreferred" | "ObjectWriter";

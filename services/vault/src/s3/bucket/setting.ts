@@ -1,0 +1,54 @@
+// GET, PUT and DELETE of a bucket setting.
+import type { BucketSettingKind, BucketSettings } from "../../model/bucket-settings.ts";
+import { S3Error, type S3ErrorCode } from "../../model/s3-error.ts";
+import { answerEmpty, type Header, type S3Answer } from "../answer.ts";
+import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
+
+/** A setting that has all three operations. */
+export interface SettingDefinition<Kind extends BucketSettingKind> {
+  kind: Kind;
+  /** The error of a GET if the setting is missing. */
+  missing: S3ErrorCode;
+  /** Receives and validates the setting of a PUT. */
+  receive: (context: OperationContext) => Promise<BucketSettings[Kind]>;
+  /** The answer of a GET. */
+  answer: (setting: BucketSettings[Kind]) => S3Answer;
+  /** Headers of the answer to a PUT. */
+  putHeaders?: (setting: BucketSettings[Kind]) => readonly Header[];
+  /** Default 200. */
+  putStatus?: number;
+}
+
+/** The handlers of a setting. */
+export interface SettingHandlers {
+  readonly get: OperationHandler;
+  readonly put: OperationHandler;
+  readonly delete: OperationHandler;
+}
+
+/** Makes the handlers of a setting. */
+export function defineSetting<Kind extends BucketSettingKind>({
+  kind,
+  missing,
+  receive,
+  answer,
+  putHeaders,
+  putStatus = 200,
+}: SettingDefinition<Kind>): SettingHandlers {
+  return {
+    get: (context) => {
+      const setting: BucketSettings[Kind] | undefined = getBucket(context).settings[kind];
+      if (setting === undefined) throw new S3Error(missing);
+      return answer(setting);
+    },
+    put: async (context) => {
+      const setting = await receive(context);
+      await context.api.store.setBucketSetting(context.bucketName, kind, setting);
+      return answerEmpty(putStatus, putHeaders?.(setting));
+    },
+    delete: async (context) => {
+      await context.api.store.deleteBucketSetting(context.bucketName, kind);
+      return answerEmpty();
+    },
+  };
+}
