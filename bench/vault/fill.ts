@@ -15,14 +15,19 @@ export function nameKey(folder: number, key: number): string {
 export async function fillMillion(dataDir: string): Promise<number> {
   const store = await openStore({ dataDir });
   const owner = { id: "bench", displayName: "bench" };
-  await store.createBucket({ bucket: "bench", owner, region: "us-east-1" });
+  await store.buckets.create({ bucket: "bench", owner, region: "us-east-1" });
   const body = Buffer.from("sixteen bytes...");
   let next = 0;
   const lane = async () => {
     while (next < FOLDERS * KEYS_PER_FOLDER) {
       const number = next++;
       const key = nameKey(Math.floor(number / KEYS_PER_FOLDER), number % KEYS_PER_FOLDER);
-      const upload = store.beginPut({ bucket: "bench", key, contentLength: body.length, owner });
+      const upload = store.objects.beginPut({
+        bucket: "bench",
+        key,
+        contentLength: body.length,
+        owner,
+      });
       await upload.write(body);
       await upload.commit();
     }

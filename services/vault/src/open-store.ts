@@ -13,24 +13,19 @@ import { BucketCatalogue } from "./store/bucket-catalogue.ts";
 import { Drive } from "./blob/drive/drive.ts";
 import { DriveSet } from "./blob/drive/drive-set.ts";
 import { Healer } from "./upkeep/healer.ts";
-import { DriveKeeper, type DriveState } from "./upkeep/drive-monitor.ts";
+import { DriveKeeper } from "./upkeep/drive-monitor.ts";
 import { openDrives, type DriveOptions, type OpenedDrives } from "./blob/drive/open-drives.ts";
-import { StoredOutbox } from "./store/outbox.ts";
 import { BodyHashers } from "./hash/body-hashers.ts";
 import { FailoverIndex } from "./index/failover-index.ts";
 import { ReaderPool } from "./query/reader-pool.ts";
-import { openIndexReader, type IndexConnection } from "./index/schema.ts";
+import { openIndexReader } from "./index/schema.ts";
 import { findLastGeneration, requireWholeIndex } from "./index/start-check.ts";
 import { lockStore } from "./index/store-lock.ts";
 import { IndexWriter } from "./transaction/writer.ts";
-import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
-import { MultipartService } from "./store/multipart-service.ts";
 import { BodyOpener } from "./store/body.ts";
-import { CopyService } from "./store/copy-service.ts";
-import { buildListResult } from "./query/list-objects.ts";
-import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
+import { type ServiceEnvironment } from "./store/object-service.ts";
 import { PointReader } from "./query/point-reader.ts";
-import type { Store, StoreStats } from "./store.ts";
+import { Store } from "./store.ts";
 
 /** How a store is opened; everything but the folder has a default. */
 export interface StoreOptions {
@@ -159,7 +154,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       now: () => clock.now(),
       takeVersionId: () => ids.token(24),
     };
-    const keeper =
+    const monitor =
       index instanceof FailoverIndex
         ? new DriveKeeper({
             blobs,
@@ -173,7 +168,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
             log: options.log,
           })
         : undefined;
-    await keeper?.start();
+    await monitor?.start();
     const maintenance = {
       lifecycleEveryMs: options.lifecycleEveryMs ?? 3_600_000,
       compactEveryMs: options.compactEveryMs ?? 60_000,
@@ -188,7 +183,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const unlock = () => {
       for (const release of locks.values()) release();
     };
-    return new LocalStore({ environment, index, freeSpace, unlock, maintenance, keeper });
+    return new Store({ environment, index, freeSpace, unlock, maintenance, monitor });
   } catch (error) {
     for (const release of locks.values()) release();
     throw error;
@@ -243,155 +238,4 @@ function readSpaceOfDrives(drives: DriveSet): DiskSpace {
     (least, space) => (space.freeBytes < least.freeBytes ? space : least),
     spaces[0] ?? none,
   );
-}
-
-interface LocalStoreParts {
-  environment: ServiceEnvironment;
-  index: IndexConnection;
-  freeSpace: FreeSpace;
-  unlock: () => void;
-  maintenance: MaintenanceOptions;
-  keeper: DriveKeeper | undefined;
-}
-
-class LocalStore implements Store {
-  readonly events: StoredOutbox;
-  readonly maintenance: Maintenance;
-  readonly #env: ServiceEnvironment;
-  readonly #objects: ObjectService;
-  readonly #copies: CopyService;
-  readonly #uploads: MultipartService;
-  readonly #keeper: DriveKeeper | undefined;
-  readonly #index: IndexConnection;
-  readonly #freeSpace: FreeSpace;
-  readonly #unlock: () => void;
-  #closing: Promise<void> | undefined;
-
-  constructor({ environment, index, freeSpace, unlock, maintenance, keeper }: LocalStoreParts) {
-    this.#keeper = keeper;
-    this.#env = environment;
-    this.#index = index;
-    this.#freeSpace = freeSpace;
-    this.#unlock = unlock;
-    this.events = new StoredOutbox(index, environment.writer);
-    this.#objects = new ObjectService(environment);
-    this.#copies = new CopyService(environment, this.#objects);
-    this.#uploads = new MultipartService(environment, this.#copies, index);
-    this.maintenance = new Maintenance(environment, index, maintenance, keeper);
-    this.maintenance.start();
-  }
-
-  createBucket: Store["createBucket"] = (request) => this.#env.buckets.create(request);
-  deleteBucket: Store["deleteBucket"] = (bucket) => this.#env.buckets.remove(bucket);
-  findBucket: Store["findBucket"] = (bucket) => this.#env.buckets.find(bucket)?.bucket;
-  headBucket: Store["headBucket"] = (bucket) => this.#env.buckets.require(bucket).bucket;
-  listBuckets: Store["listBuckets"] = () => this.#env.buckets.list();
-  setBucketVersioning: Store["setBucketVersioning"] = (bucket, state) =>
-    this.#env.buckets.setVersioning(bucket, state);
-  setBucketSetting: Store["setBucketSetting"] = (bucket, kind, document) =>
-    this.#env.buckets.setSetting(bucket, kind, document);
-  addSubscription: Store["addSubscription"] = (bucket, rule) =>
-    this.#env.buckets.addSubscription(bucket, rule);
-  deleteBucketSetting: Store["deleteBucketSetting"] = (bucket, kind) =>
-    this.#env.buckets.setSetting(bucket, kind, undefined);
-
-  beginPut: Store["beginPut"] = (request) => this.#objects.beginPut(request);
-  getObject: Store["getObject"] = (request) => this.#objects.get(request);
-  headObject: Store["headObject"] = (request) => this.#objects.head(request);
-  describeObject: Store["describeObject"] = (address) => this.#objects.describe(address);
-  deleteObject: Store["deleteObject"] = (request) => this.#objects.remove(request);
-  deleteObjects: Store["deleteObjects"] = (requests) => this.#objects.removeMany(requests);
-  copyObject: Store["copyObject"] = (request) => this.#copies.copy(request);
-  listObjects: Store["listObjects"] = async (request) => {
-    const { id } = this.#env.buckets.require(request.bucket);
-    const page = await this.#env.readers.query("listObjects", { ...request, bucketId: id });
-    return buildListResult(page, request.maxKeys);
-  };
-  listVersions: Store["listVersions"] = async (request) => {
-    const { id } = this.#env.buckets.require(request.bucket);
-    return this.#env.readers.query("listVersions", { ...request, bucketId: id });
-  };
-
-  setObjectTags: Store["setObjectTags"] = (address, tags, actor) =>
-    this.#objects.change(address, { kind: "tags", tags }, actor);
-  setObjectAcl: Store["setObjectAcl"] = (address, acl, actor) =>
-    this.#objects.change(address, { kind: "acl", acl }, actor);
-  setObjectRetention: Store["setObjectRetention"] = (address, retention, options) =>
-    this.#objects.change(address, {
-      kind: "retention",
-      bypassGovernance: options?.bypassGovernance === true,
-      ...(retention === undefined ? {} : { retention }),
-    });
-  setObjectLegalHold: Store["setObjectLegalHold"] = (address, on) =>
-    this.#objects.change(address, { kind: "legalHold", on });
-  listObjectParts: Store["listObjectParts"] = (address, page) =>
-    this.#objects.listParts(address, page);
-
-  createUpload: Store["createUpload"] = (request) => this.#uploads.create(request);
-  beginPart: Store["beginPart"] = (request) => this.#uploads.beginPart(request);
-  copyPart: Store["copyPart"] = (request) => this.#uploads.copyPart(request);
-  completeUpload: Store["completeUpload"] = (request) => this.#uploads.complete(request);
-  abortUpload: Store["abortUpload"] = (address) => this.#uploads.abort(address);
-  getUpload: Store["getUpload"] = (address) => this.#uploads.get(address);
-  listParts: Store["listParts"] = (address, page) => this.#uploads.listParts(address, page);
-  listUploads: Store["listUploads"] = (request) => this.#uploads.list(request);
-
-  readUsage: Store["readUsage"] = (bucket) =>
-    this.#env.points.readUsage(this.#env.buckets.require(bucket).id);
-
-  readStats(): StoreStats {
-    const { writer, blobs, buckets } = this.#env;
-    const { totals } = writer;
-    return {
-      buckets: buckets.count,
-      objects: totals.objects,
-      storageBytes: totals.storageBytes,
-      commits: writer.commits,
-      committedOperations: writer.committedOperations,
-      commitSeconds: writer.commitMs / 1000,
-      stagingBytes: blobs.budget.taken,
-      waitingUploads: blobs.budget.waiting,
-      waitingWriters: writer.waiting,
-      openFiles: blobs.openFiles,
-      pendingEvents: totals.pendingEvents,
-      droppedEvents: totals.droppedEvents,
-      corruptBlocks: blobs.corruptBlocks,
-      garbageBytes: this.maintenance.readGarbageBytes(),
-      quarantine: blobs.quarantine.totals,
-      damagedRows: this.#env.points.damagedRows,
-      indexCopy: this.maintenance.readIndexCopy(),
-      freeBytes: this.#freeSpace.freeBytes,
-    };
-  }
-
-  listDrives(): DriveState[] {
-    return this.#keeper?.list() ?? [];
-  }
-
-  check(): string | undefined {
-    if (this.#closing !== undefined) return "the store is closed";
-    if (this.#env.writer.stopped !== undefined) return this.#env.writer.stopped;
-    if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
-    const [finding] = this.maintenance.readIndexCopy().findings;
-    if (finding !== undefined) return `the index is damaged: ${finding}`;
-    return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async #close(): Promise<void> {
-    this.events.close();
-    await this.#keeper?.stop();
-    await this.maintenance.stop();
-    await this.#env.buckets.close();
-    await this.#env.blobs.close();
-    await this.#env.hashers.close();
-    await this.#env.writer.close();
-    await this.#env.readers.close();
-    this.#index.close();
-    this.#unlock();
-  }
 }

@@ -347,9 +347,9 @@ function createKeyFinder(config: VaultConfig, directory: Directory) {
 
 async function makeDefaultBuckets(config: VaultConfig, store: Store, owner: Owner): Promise<void> {
   for (const bucket of config.default_buckets) {
-    if (store.findBucket(bucket) !== undefined) continue;
+    if (store.buckets.find(bucket) !== undefined) continue;
     try {
-      await store.createBucket({ bucket, owner, region: config.region });
+      await store.buckets.create({ bucket, owner, region: config.region });
     } catch (error) {
       if (!(error instanceof StoreError)) throw error;
       throw new Error(`default_buckets: ${bucket}: ${error.message}`, { cause: error });

@@ -1,155 +1,32 @@
-// The store: buckets, objects, versions and uploads, without a word of HTTP. This is all that the rest of the service sees.
-import type { Acl } from "./model/acl.ts";
-import type { QuarantineTotals } from "./blob/quarantine.ts";
-import type { BucketSettingKind, BucketSettings } from "./model/bucket-settings.ts";
-import type { Bucket, CreateBucketRequest } from "./model/bucket.ts";
-import type { Actor, EventOutbox, NotificationRule } from "./model/event.ts";
-import type { Retention } from "./model/lock.ts";
-import type {
-  CopyRequest,
-  CopyResult,
-  DeleteRequest,
-  DeleteResult,
-  GetRequest,
-  HeadResult,
-  ListRequest,
-  ListResult,
-  ObjectAddress,
-  ObjectInfo,
-  ObjectReader,
-  PutRequest,
-  PutResult,
-  Upload,
-} from "./model/object.ts";
-import type { StoreError } from "./model/store-error.ts";
-import type {
-  CompleteUploadRequest,
-  CopyPartRequest,
-  CreateUploadRequest,
-  ListPartsResult,
-  ListUploadsRequest,
-  ListUploadsResult,
-  ObjectPartsResult,
-  PartResult,
-  PutPartRequest,
-  UploadAddress,
-  UploadInfo,
-} from "./model/upload.ts";
+// The store: buckets, objects, uploads, events and upkeep, independent of HTTP.
+import type { FreeSpace } from "./disk/free-space.ts";
+import type { IndexConnection } from "./index/schema.ts";
+import type { EventOutbox } from "./model/event.ts";
 import type { BucketUsage } from "./model/usage.ts";
-import type { ListVersionsRequest, ListVersionsResult } from "./model/version.ts";
-import type { DriveState } from "./upkeep/drive-monitor.ts";
+import type { DriveKeeper, DriveState } from "./upkeep/drive-monitor.ts";
 import type { IndexCopyState } from "./upkeep/index-copier.ts";
-import type { Maintenance } from "./upkeep/maintenance.ts";
+import { Maintenance, type MaintenanceOptions } from "./upkeep/maintenance.ts";
+import type { QuarantineTotals } from "./blob/quarantine.ts";
+import type { BucketCatalogue } from "./store/bucket-catalogue.ts";
+import { CopyService } from "./store/copy-service.ts";
+import { MultipartService } from "./store/multipart-service.ts";
+import { ObjectService, type ServiceEnvironment } from "./store/object-service.ts";
+import { StoredOutbox } from "./store/outbox.ts";
 
-/**
- * An object store on local disks, with the semantics of the object API. Everything that resolves is durable; everything
- * refused rejects (or, where a method is not asynchronous, throws) with a `StoreError`.
- *
- * Keys are text of 1 to 1 024 bytes in UTF-8 and opaque: `..`, `//` and a trailing `/` mean nothing.
- */
-export interface Store {
-  /** `BucketAlreadyOwnedByYou` and `BucketAlreadyExists` by the owner's id. */
-  createBucket(request: CreateBucketRequest): Promise<Bucket>;
-  /** `BucketNotEmpty` while there is an object, a version or a delete marker. Open uploads are aborted. */
-  deleteBucket(bucket: string): Promise<void>;
-  /** From memory: cheap enough for each request. */
-  findBucket(bucket: string): Bucket | undefined;
-  /** As `findBucket`, but throws `NoSuchBucket`. */
-  headBucket(bucket: string): Bucket;
-  /** From memory, by name. */
-  listBuckets(): readonly Bucket[];
-  /** `InvalidBucketState` for suspending it in a bucket with object lock. */
-  setBucketVersioning(bucket: string, state: "Enabled" | "Suspended"): Promise<void>;
-  /** Replaces a document. `objectLock` switches object lock on and wants versioning to be enabled. */
-  setBucketSetting<Kind extends BucketSettingKind>(
-    bucket: string,
-    kind: Kind,
-    document: BucketSettings[Kind],
-  ): Promise<void>;
-  /** Adds to the bucket's `notification`, in place of a rule with the same id. `InvalidBucketState` beyond 100 of them. */
-  addSubscription(bucket: string, rule: NotificationRule): Promise<void>;
-  /** Removes a document; one that is not there is fine. */
-  deleteBucketSetting(bucket: string, kind: BucketSettingKind): Promise<void>;
-
-  /** Begins a put. Throws at once what can be known at once (`NoSuchBucket`, `KeyTooLongError`, `InsufficientStorage`, …). */
-  beginPut(request: PutRequest): Upload<PutResult>;
-  /** Opens an object, or a part of it, for reading. */
-  getObject(request: GetRequest): Promise<ObjectReader>;
-  headObject(request: GetRequest): Promise<HeadResult>;
-  /** What is known of an object beside its bytes, which no customer's key is needed for: its tags, list, lock and owner. */
-  describeObject(address: ObjectAddress): Promise<ObjectInfo>;
-  deleteObject(request: DeleteRequest): Promise<DeleteResult>;
-  /** Deletes up to 1 000 together; what one of them cannot does not keep the others. Results stand in the same order. */
-  deleteObjects(requests: readonly DeleteRequest[]): Promise<(DeleteResult | StoreError)[]>;
-  copyObject(request: CopyRequest): Promise<CopyResult>;
-  listObjects(request: ListRequest): Promise<ListResult>;
-  listVersions(request: ListVersionsRequest): Promise<ListVersionsResult>;
-
-  /** Replaces the tags (at most 10) of a version; `{}` deletes them. */
-  setObjectTags(
-    address: ObjectAddress,
-    tags: Readonly<Record<string, string>>,
-    actor?: Actor,
-  ): Promise<{ versionId: string }>;
-  setObjectAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }>;
-  /** `undefined` removes it. `AccessDenied` where it would weaken what protects the version. */
-  setObjectRetention(
-    address: ObjectAddress,
-    retention: Retention | undefined,
-    options?: { bypassGovernance?: boolean },
-  ): Promise<{ versionId: string }>;
-  setObjectLegalHold(address: ObjectAddress, on: boolean): Promise<{ versionId: string }>;
-  /** The parts that an object was completed from; none for what was put in one piece. At most 1 000 a page. */
-  listObjectParts(
-    object: ObjectAddress,
-    options?: { afterPartNumber?: number; maxParts?: number },
-  ): Promise<ObjectPartsResult & { object: ObjectInfo }>;
-
-  createUpload(request: CreateUploadRequest): Promise<UploadInfo>;
-  /** Throws at once what can be known at once; that the upload exists is checked again at commit. */
-  beginPart(request: PutPartRequest): Upload<PartResult>;
-  copyPart(request: CopyPartRequest): Promise<PartResult & { sourceVersionId: string }>;
-  /** Asked again after success, it gives the same answer for 24 h. */
-  completeUpload(request: CompleteUploadRequest): Promise<PutResult>;
-  /** `NoSuchUpload` for what was completed or aborted. */
-  abortUpload(address: UploadAddress): Promise<void>;
-  getUpload(address: UploadAddress): Promise<UploadInfo>;
-  listParts(
-    address: UploadAddress,
-    options?: { afterPartNumber?: number; maxParts?: number },
-  ): Promise<ListPartsResult>;
-  listUploads(request: ListUploadsRequest): Promise<ListUploadsResult>;
-
-  /** What is stored in a bucket, as of the last commit. A single row: cheap enough for the event loop. */
-  readUsage(bucket: string): BucketUsage;
-  /** What the store does for itself now and then, to be asked for at once. */
-  readonly maintenance: Maintenance;
-  /** Events of buckets with a `notification` document. */
-  readonly events: EventOutbox;
-  /** Totals and gauges of now, for metrics. */
-  readStats(): StoreStats;
-  /** Several drives as they are, by slot; empty where everything lies in one folder. */
-  listDrives(): readonly DriveState[];
-  /** A health check: what is wrong in a few words, or undefined. */
-  check(): string | undefined;
-  /** Waits for what is under way and closes; further calls reject with `ServiceUnavailable`. */
-  close(): Promise<void>;
-}
-
-/** What the store counts. Totals are since the start, the rest is of now. */
+/** Totals since the start, and current values. */
 export interface StoreStats {
   buckets: number;
   /** Live objects, without noncurrent versions. */
   objects: number;
   /** Bytes of all versions and parts, as their owners count them. */
   storageBytes: number;
-  /** Group commits, the operations in them, and the seconds they took. */
+  /** Group commits, their operations, and the seconds that they took. */
   commits: number;
   committedOperations: number;
   commitSeconds: number;
-  /** Bodies in memory on their way in. */
+  /** Memory of incoming bodies. */
   stagingBytes: number;
-  /** Bodies that wait for memory, and writes that wait for their commit. */
+  /** Bodies waiting for memory, and writes waiting for their commit. */
   waitingUploads: number;
   waitingWriters: number;
   openFiles: number;
@@ -157,13 +34,127 @@ export interface StoreStats {
   droppedEvents: number;
   /** Blocks that did not match their checksum. */
   corruptBlocks: number;
-  /** Bytes in segments that nothing refers to any more. */
+  /** Unreferenced bytes in segments. */
   garbageBytes: number;
-  /** Files that nothing refers to, kept until somebody has looked at them. */
+  /** Unreferenced files, kept for inspection. */
   quarantine: QuarantineTotals;
-  /** Rows of the index that did not match their checksum when they were read. */
+  /** Index rows that did not match their checksum when they were read. */
   damagedRows: number;
   /** The copy of the index of a single drive. */
   indexCopy: IndexCopyState;
   freeBytes: number;
+}
+
+/** The parts that a store is made of. */
+export interface StoreParts {
+  environment: ServiceEnvironment;
+  index: IndexConnection;
+  freeSpace: FreeSpace;
+  unlock: () => void;
+  maintenance: MaintenanceOptions;
+  monitor: DriveKeeper | undefined;
+}
+
+/**
+ * An object store on local disks with the semantics of the object API. A resolved promise means that the data is on disk;
+ * refused calls reject, or throw if they are synchronous, with a `StoreError`.
+ *
+ * Keys are text of 1 to 1 024 bytes in UTF-8 and opaque: `..`, `//` and a trailing `/` have no meaning.
+ */
+export class Store {
+  readonly buckets: BucketCatalogue;
+  readonly objects: ObjectService;
+  readonly copies: CopyService;
+  readonly uploads: MultipartService;
+  /** Events of buckets with a `notification` setting. */
+  readonly events: EventOutbox;
+  readonly maintenance: Maintenance;
+  readonly #env: ServiceEnvironment;
+  readonly #outbox: StoredOutbox;
+  readonly #monitor: DriveKeeper | undefined;
+  readonly #index: IndexConnection;
+  readonly #freeSpace: FreeSpace;
+  readonly #unlock: () => void;
+  #closing: Promise<void> | undefined;
+
+  constructor({ environment, index, freeSpace, unlock, maintenance, monitor }: StoreParts) {
+    this.#monitor = monitor;
+    this.#env = environment;
+    this.#index = index;
+    this.#freeSpace = freeSpace;
+    this.#unlock = unlock;
+    this.#outbox = new StoredOutbox(index, environment.writer);
+    this.events = this.#outbox;
+    this.buckets = environment.buckets;
+    this.objects = new ObjectService(environment);
+    this.copies = new CopyService(environment, this.objects);
+    this.uploads = new MultipartService(environment, this.copies, index);
+    this.maintenance = new Maintenance(environment, index, maintenance, monitor);
+    this.maintenance.start();
+  }
+
+  /** The usage of a bucket as of the last commit. Reads a single row: cheap enough for the event loop. */
+  readUsage(bucket: string): BucketUsage {
+    return this.#env.points.readUsage(this.buckets.requireState(bucket).id);
+  }
+
+  /** Totals and gauges for metrics. */
+  readStats(): StoreStats {
+    const { writer, blobs } = this.#env;
+    const { totals } = writer;
+    return {
+      buckets: this.buckets.count,
+      objects: totals.objects,
+      storageBytes: totals.storageBytes,
+      commits: writer.commits,
+      committedOperations: writer.committedOperations,
+      commitSeconds: writer.commitMs / 1000,
+      stagingBytes: blobs.budget.taken,
+      waitingUploads: blobs.budget.waiting,
+      waitingWriters: writer.waiting,
+      openFiles: blobs.openFiles,
+      pendingEvents: totals.pendingEvents,
+      droppedEvents: totals.droppedEvents,
+      corruptBlocks: blobs.corruptBlocks,
+      garbageBytes: this.maintenance.readGarbageBytes(),
+      quarantine: blobs.quarantine.totals,
+      damagedRows: this.#env.points.damagedRows,
+      indexCopy: this.maintenance.readIndexCopy(),
+      freeBytes: this.#freeSpace.freeBytes,
+    };
+  }
+
+  /** The state of each drive, by slot; empty if the store is a single folder. */
+  listDrives(): DriveState[] {
+    return this.#monitor?.list() ?? [];
+  }
+
+  /** A health check: the fault in a few words, `undefined` if the store is healthy. */
+  check(): string | undefined {
+    if (this.#closing !== undefined) return "the store is closed";
+    if (this.#env.writer.stopped !== undefined) return this.#env.writer.stopped;
+    if (this.#env.blobs.segments.stopped !== undefined) return "the disk failed to sync";
+    const [finding] = this.maintenance.readIndexCopy().findings;
+    if (finding !== undefined) return `the index is damaged: ${finding}`;
+    return this.#freeSpace.isFull ? "the disk is full: writing is refused" : undefined;
+  }
+
+  /** Waits for running calls and closes. Later calls reject with `ServiceUnavailable`. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#outbox.close();
+    await this.#monitor?.stop();
+    await this.maintenance.stop();
+    await this.buckets.close();
+    await this.#env.blobs.close();
+    await this.#env.hashers.close();
+    await this.#env.writer.close();
+    await this.#env.readers.close();
+    this.#index.close();
+    this.#unlock();
+  }
 }

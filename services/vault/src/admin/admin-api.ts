@@ -105,7 +105,7 @@ function createHealthRoute({ api, clock, startedMs }: AdminOptions): ApiRoute {
       status: "UP",
       version: VERSION,
       uptime_sec: Math.floor((clock.monotonicMs() - startedMs) / 1000),
-      bucket_count: api.store.listBuckets().length,
+      bucket_count: api.store.buckets.list().length,
       daemon: "platform-vaultd",
     }),
   });
@@ -118,7 +118,7 @@ function createBucketRoutes({ api, owner }: AdminOptions): ApiRoute[] {
       method: "GET",
       path: "/api/v1/buckets",
       summary: "Names of all buckets",
-      handle: () => store.listBuckets().map((bucket) => bucket.name),
+      handle: () => store.buckets.list().map((bucket) => bucket.name),
     }),
     defineRoute({
       method: "POST",
@@ -127,7 +127,7 @@ function createBucketRoutes({ api, owner }: AdminOptions): ApiRoute[] {
       body: bucketNameBody,
       status: 201,
       handle: async ({ body }) => {
-        await asProblem(store.createBucket({ bucket: body.name, owner, region }));
+        await asProblem(store.buckets.create({ bucket: body.name, owner, region }));
         return { name: body.name };
       },
     }),

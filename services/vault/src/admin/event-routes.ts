@@ -37,7 +37,7 @@ function createSubscribeRoute({ api, masterKey }: EventRouteOptions): ApiRoute {
       const rule = await asProblem(
         Promise.resolve().then(() => toNotificationRule(body, "objstore", api.eventPolicy)),
       );
-      await asProblem(api.store.addSubscription(bucket, rule));
+      await asProblem(api.store.buckets.addSubscription(bucket, rule));
       return showSubscription(masterKey, bucket, rule);
     },
   });
@@ -64,5 +64,5 @@ function showSubscription(masterKey: Buffer, bucket: string, rule: NotificationR
 }
 
 async function readRules(store: Store, bucket: string) {
-  return store.headBucket(bucket).settings.notification?.rules ?? [];
+  return store.buckets.require(bucket).settings.notification?.rules ?? [];
 }

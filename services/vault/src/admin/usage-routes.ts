@@ -109,7 +109,7 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
           ...(body.max_bytes === undefined ? {} : { bytesMax: body.max_bytes }),
           ...(body.max_objects === undefined ? {} : { objectsMax: body.max_objects }),
         };
-        await asProblem(store.setBucketSetting(bucket, "quota", quota));
+        await asProblem(store.buckets.setSetting(bucket, "quota", quota));
         return toDocument(quota);
       },
     }),
@@ -121,14 +121,14 @@ export function createUsageRoutes(store: Store): ApiRoute[] {
       tag,
       params,
       problems,
-      handle: ({ params: { bucket } }) => asProblem(store.deleteBucketSetting(bucket, "quota")),
+      handle: ({ params: { bucket } }) => asProblem(store.buckets.deleteSetting(bucket, "quota")),
     }),
   ];
 }
 
 function describePage(store: Store, length: number, after = ""): z.input<typeof usageAnswer>[] {
-  return store
-    .listBuckets()
+  return store.buckets
+    .list()
     .filter(({ name }) => name > after)
     .slice(0, length)
     .map(({ name }) => describeUsage(store, name));
@@ -144,7 +144,7 @@ function describeUsage(store: Store, bucket: string): z.input<typeof usageAnswer
     bytes,
     uploads,
     upload_bytes: uploadBytes,
-    quota: describeQuota(store.headBucket(bucket).settings.quota),
+    quota: describeQuota(store.buckets.require(bucket).settings.quota),
   };
 }
 
@@ -160,5 +160,5 @@ function toDocument({
 }
 
 async function readQuota(store: Store, bucket: string): Promise<BucketQuota | undefined> {
-  return asProblem(Promise.resolve().then(() => store.headBucket(bucket).settings.quota));
+  return asProblem(Promise.resolve().then(() => store.buckets.require(bucket).settings.quota));
 }

@@ -119,7 +119,7 @@ export class AuditLog {
     const [day, time] = now.split("T") as [string, string];
     this.#sequence += 1;
     const name = `${time.slice(0, 12).replaceAll(/[:.]/g, "")}-${process.pid}-${this.#sequence}.jsonl`;
-    const upload = store.beginPut({
+    const upload = store.objects.beginPut({
       bucket: AUDIT_BUCKET,
       key: `${day.replaceAll("-", "/")}/${name}`,
       contentLength: body.length,
@@ -138,11 +138,11 @@ export class AuditLog {
 
   async #makeBucket(): Promise<void> {
     const { store, owner, region } = this.#options;
-    if (store.findBucket(AUDIT_BUCKET) !== undefined) return;
+    if (store.buckets.find(AUDIT_BUCKET) !== undefined) return;
     const rule = { id: "expire", enabled: true, filter: {}, expiration: { days: EXPIRY_DAYS } };
     try {
       const settings = { lifecycle: { rules: [rule] } };
-      await store.createBucket({ bucket: AUDIT_BUCKET, owner, region, settings });
+      await store.buckets.create({ bucket: AUDIT_BUCKET, owner, region, settings });
     } catch (error) {
       if (!(error instanceof StoreError && error.code.startsWith("BucketAlready"))) throw error;
     }

@@ -85,7 +85,7 @@ function mayListBucket(
   context: OperationContext,
   bucketName: string = context.bucketName,
 ): Promise<boolean> {
-  const bucket = context.api.store.findBucket(bucketName);
+  const bucket = context.api.store.buckets.find(bucketName);
   const acl = { of: "bucket", permission: "READ" } as const;
   return isPermitted(context, { action: "s3:ListBucket", bucket, bucketName, key: "", acl });
 }
@@ -133,7 +133,7 @@ export async function requirePermission(
 // The object, or why there is none.
 async function findObject({ api }: OperationContext, { bucketName, key, versionId }: Subject) {
   try {
-    return await api.store.describeObject({
+    return await api.store.objects.describe({
       bucket: bucketName,
       key,
       ...(versionId === undefined ? {} : { versionId }),

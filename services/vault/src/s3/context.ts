@@ -93,7 +93,7 @@ export interface Operation {
 
 /** The bucket of an operation on one; the pipeline has made sure that there is one. */
 export function getBucket(context: OperationContext): Bucket {
-  return context.bucket ?? context.api.store.headBucket(context.bucketName);
+  return context.bucket ?? context.api.store.buckets.require(context.bucketName);
 }
 
 /** The owner of everything: the account. */

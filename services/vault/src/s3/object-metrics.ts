@@ -81,8 +81,8 @@ export function createObjectMetrics(registry: MetricRegistry, store: Store): Obj
 const QUOTA_SERIES_MAX = 100;
 
 function collectQuotas(store: Store): MetricFamily[] {
-  const limited = store
-    .listBuckets()
+  const limited = store.buckets
+    .list()
     .filter(({ settings }) => settings.quota !== undefined)
     .slice(0, QUOTA_SERIES_MAX)
     .map(({ name, settings }) => ({ name, quota: settings.quota, usage: store.readUsage(name) }));

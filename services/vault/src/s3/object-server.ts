@@ -79,7 +79,7 @@ async function serve(options: ObjectServerOptions, exchange: Exchange, id: strin
     }
   }
   finished.status = answer.status;
-  const bucket = api.store.findBucket(finished.bucketName);
+  const bucket = api.store.buckets.find(finished.bucketName);
   const added = getCrossOriginHeaders(request, bucket);
   if (bucket !== undefined && finished.answersRegion) {
     added.push(["x-amz-bucket-region", bucket.region]);
@@ -127,7 +127,7 @@ async function answerRequest(
   finished.key = address.key;
   if (method === "OPTIONS") {
     finished.operation = "Preflight";
-    return answerPreflight(request, api.store.findBucket(address.bucket));
+    return answerPreflight(request, api.store.buckets.find(address.bucket));
   }
   addPresignedFields(fields, request.query.pairs);
   const { operation, ignored } = resolveOperation(method, address, request.query, fields);
@@ -160,7 +160,7 @@ async function answerRequest(
     key: address.key,
     fields,
     query,
-    bucket: operation.isBucketOptional ? undefined : api.store.headBucket(address.bucket),
+    bucket: operation.isBucketOptional ? undefined : api.store.buckets.require(address.bucket),
   };
   if (!operation.authorizesItself) await authorize(context);
   return await operation.handler(context);

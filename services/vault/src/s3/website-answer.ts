@@ -29,7 +29,7 @@ export async function answerWebsite(
   request: S3Request,
   name: string,
 ): Promise<S3Answer> {
-  const bucket = api.store.findBucket(name);
+  const bucket = api.store.buckets.find(name);
   try {
     if (request.method !== "GET" && request.method !== "HEAD")
       throw new S3Error("MethodNotAllowed", { headers: [["Allow", "GET, HEAD"]] });
@@ -127,7 +127,7 @@ async function isFolderName(
 
 async function hasObject(api: ObjectApi, bucket: Bucket, key: string): Promise<boolean> {
   try {
-    await api.store.describeObject({ bucket: bucket.name, key });
+    await api.store.objects.describe({ bucket: bucket.name, key });
     return true;
   } catch (error) {
     if (error instanceof StoreError) return false;

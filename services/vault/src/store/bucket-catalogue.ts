@@ -34,18 +34,29 @@ export class BucketCatalogue {
     return this.#states.size;
   }
 
-  find(name: string): BucketState | undefined {
+  /** From memory: cheap enough for each request. */
+  find(name: string): Bucket | undefined {
+    return this.#states.get(name)?.bucket;
+  }
+
+  /** As `find`, but throws `NoSuchBucket`. */
+  require(name: string): Bucket {
+    return this.requireState(name).bucket;
+  }
+
+  /** The bucket with its number in the index. */
+  findState(name: string): BucketState | undefined {
     return this.#states.get(name);
   }
 
-  /** The bucket, or `NoSuchBucket`. */
-  require(name: string): BucketState {
+  /** As `findState`, but throws `NoSuchBucket`. */
+  requireState(name: string): BucketState {
     const state = this.#states.get(name);
     if (state !== undefined) return state;
     throw new StoreError("NoSuchBucket", "The specified bucket does not exist", { bucket: name });
   }
 
-  /** By name. */
+  /** All buckets, sorted by name. */
   list(): readonly Bucket[] {
     this.#sorted ??= [...this.#states.values()]
       .map(({ bucket }) => bucket)
@@ -58,6 +69,7 @@ export class BucketCatalogue {
     await this.#file.close();
   }
 
+  /** Throws `BucketAlreadyOwnedByYou` or `BucketAlreadyExists`, depending on the owner's id. */
   async create(request: CreateBucketRequest): Promise<Bucket> {
     const { bucket } = request;
     const isName = NAME.test(bucket) && !ADDRESS.test(bucket) && !LABEL_BROKEN.test(bucket);
@@ -68,26 +80,36 @@ export class BucketCatalogue {
     return this.#replace(await this.#writer.submit({ type: "createBucket", request, nowMs }));
   }
 
-  async remove(bucket: string): Promise<void> {
+  /** Throws `BucketNotEmpty` if it has an object, a version or a delete marker. Aborts open uploads. */
+  async delete(bucket: string): Promise<void> {
     await this.#writer.submit({ type: "deleteBucket", bucket });
     this.#states.delete(bucket);
     this.#sorted = undefined;
     this.#file.save(this.list());
   }
 
+  /** Throws `InvalidBucketState` when it would suspend versioning in a bucket with object lock. */
   async setVersioning(bucket: string, versioning: "Enabled" | "Suspended"): Promise<void> {
     this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, versioning }));
   }
 
+  /** Replaces a setting. `objectLock` enables object lock and requires versioning. */
   async setSetting<Kind extends BucketSettingKind>(
     bucket: string,
     kind: Kind,
-    document: BucketSettings[Kind] | undefined,
+    document: BucketSettings[Kind],
   ): Promise<void> {
-    const setting = { kind, ...(document === undefined ? {} : { document }) };
+    const setting = { kind, document };
     this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
   }
 
+  /** Removes a setting, if it exists. */
+  async deleteSetting(bucket: string, kind: BucketSettingKind): Promise<void> {
+    const setting = { kind };
+    this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, setting }));
+  }
+
+  /** Adds a rule to the `notification` setting; replaces a rule with the same id. `InvalidBucketState` beyond 100 rules. */
   async addSubscription(bucket: string, subscription: NotificationRule): Promise<void> {
     this.#replace(await this.#writer.submit({ type: "configureBucket", bucket, subscription }));
   }

@@ -59,7 +59,7 @@ export class CopyService {
 
   /** The source, its conditions checked; undefined where it changed while it was looked at. */
   find(address: CopySource): FoundSource | undefined {
-    const state = this.#env.buckets.require(address.bucket);
+    const state = this.#env.buckets.requireState(address.bucket);
     const { row, blob } = this.#env.points.requireStored(state, address.key, address.versionId);
     requireCustomerKey(parseDetail(row).encryption, address.customerKey);
     checkReadConditions(address.conditions, row, true);

@@ -82,6 +82,7 @@ export class MultipartService {
     });
   }
 
+  /** Throws immediately what it can check immediately. The commit checks again that the upload exists. */
   beginPart(request: PutPartRequest): Upload<PartResult> {
     requirePartNumber(request.partNumber);
     requireContentLength(request.contentLength);
@@ -150,12 +151,13 @@ export class MultipartService {
   // What is full now is refused before its bytes are sent; the writer decides.
   #requireQuota({ bucket: name, uploadId, partNumber, contentLength }: PutPartRequest): void {
     const { buckets, points } = this.#env;
-    const { id, bucket } = buckets.require(name);
+    const { id, bucket } = buckets.requireState(name);
     if (bucket.settings.quota === undefined) return;
     const replaced = points.measurePart(uploadId, partNumber);
     requireQuota(bucket, points.readUsage(id), contentLength - replaced, 0);
   }
 
+  /** A repeated call after success returns the same result for 24 h. */
   async complete(request: CompleteUploadRequest): Promise<PutResult> {
     requireKey(request.key);
     const { writer, blobs, now, takeVersionId } = this.#env;
@@ -200,7 +202,7 @@ export class MultipartService {
 
   // Whatever is not right is judged by the writer.
   #nameBlobs(request: CompleteUploadRequest) {
-    const { id, bucket } = this.#env.buckets.require(request.bucket);
+    const { id, bucket } = this.#env.buckets.requireState(request.bucket);
     const upload = findUpload(this.#index, id, request);
     const parts: ManifestPart[] = [];
     if (upload === undefined) return { parts, description: {} };
@@ -212,6 +214,7 @@ export class MultipartService {
     return { parts, description: { columns: object, versioned: bucket.versioning === "Enabled" } };
   }
 
+  /** Throws `NoSuchUpload` if it was completed or aborted. */
   async abort(address: UploadAddress): Promise<void> {
     await this.#env.writer.submit({ type: "abortUpload", address });
   }
@@ -229,12 +232,12 @@ export class MultipartService {
   }
 
   async list(request: ListUploadsRequest): Promise<ListUploadsResult> {
-    const { id } = this.#env.buckets.require(request.bucket);
+    const { id } = this.#env.buckets.requireState(request.bucket);
     return this.#env.readers.query("listUploads", { ...request, bucketId: id });
   }
 
   #requireUpload(address: UploadAddress): UploadRow {
-    const { id } = this.#env.buckets.require(address.bucket);
+    const { id } = this.#env.buckets.requireState(address.bucket);
     const upload = findUpload(this.#index, id, address);
     if (upload === undefined) throw noSuchUpload(address);
     return upload;

@@ -1,35 +1,24 @@
 // Objects: put, read, deleted, changed. Copying stands in `copy-service.ts`.
 import { requireCustomerKey } from "../blob/encryption.ts";
-import type { ObjectDescription } from "./record-description.ts";
-import type { BucketCatalogue } from "./bucket-catalogue.ts";
-import type { Actor } from "../model/event.ts";
 import {
   buildObjectInfo,
   formatChecksum,
+  type ObjectDetail,
   OwnerReader,
   parsePartChecksums,
-  type ObjectDetail,
   type VersionRow,
 } from "../index/records.ts";
-import type { ReaderPool } from "../query/reader-pool.ts";
-import type { IndexWriter } from "../transaction/writer.ts";
-import type { BucketState } from "../transaction/writer-context.ts";
-import type { ObjectPartsResult } from "../model/upload.ts";
-import { StoreError } from "../model/store-error.ts";
-import { requireQuota } from "../model/quota.ts";
-import type { AttributeChange } from "../transaction/attribute-operations.ts";
-import type { BodyOpener, OpenBody } from "./body.ts";
-import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
-import { checkReadConditions } from "./conditions.ts";
-import { buildAttributeColumns } from "./new-object.ts";
-import type { FoundVersion, PointReader, StoredVersion } from "../query/point-reader.ts";
-import { resolveRange } from "./range.ts";
+import type { Acl } from "../model/acl.ts";
+import type { Actor } from "../model/event.ts";
+import type { Retention } from "../model/lock.ts";
 import type {
   ByteRange,
   DeleteRequest,
   DeleteResult,
   GetRequest,
   HeadResult,
+  ListRequest,
+  ListResult,
   ObjectAddress,
   ObjectChecksum,
   ObjectInfo,
@@ -38,6 +27,23 @@ import type {
   PutResult,
   Upload,
 } from "../model/object.ts";
+import { requireQuota } from "../model/quota.ts";
+import { StoreError } from "../model/store-error.ts";
+import type { ObjectPartsResult } from "../model/upload.ts";
+import type { ListVersionsRequest, ListVersionsResult } from "../model/version.ts";
+import { buildListResult } from "../query/list-objects.ts";
+import type { FoundVersion, PointReader, StoredVersion } from "../query/point-reader.ts";
+import type { ReaderPool } from "../query/reader-pool.ts";
+import type { AttributeChange } from "../transaction/attribute-operations.ts";
+import type { BucketState } from "../transaction/writer-context.ts";
+import type { IndexWriter } from "../transaction/writer.ts";
+import { BodyUpload, type UploadEnvironment } from "./body-upload.ts";
+import type { BodyOpener, OpenBody } from "./body.ts";
+import type { BucketCatalogue } from "./bucket-catalogue.ts";
+import { checkReadConditions } from "./conditions.ts";
+import { buildAttributeColumns } from "./new-object.ts";
+import { resolveRange } from "./range.ts";
+import type { ObjectDescription } from "./record-description.ts";
 import { requireAttributes, requireContentLength, requireKey, requireTags } from "./validate.ts";
 
 /** What the services of objects and uploads work with. */
@@ -64,9 +70,10 @@ export class ObjectService {
     this.#env = environment;
   }
 
+  /** Begins a put. Throws immediately what it can check immediately (`NoSuchBucket`, `KeyTooLongError`, `InsufficientStorage`, …). */
   beginPut(request: PutRequest): Upload<PutResult> {
     const { buckets, now, takeVersionId, writer } = this.#env;
-    const state = buckets.require(request.bucket);
+    const state = buckets.requireState(request.bucket);
     const { bucket } = state;
     requireKey(request.key);
     requireContentLength(request.contentLength);
@@ -127,11 +134,13 @@ export class ObjectService {
     return this.#resolve(request, this.#find(request));
   }
 
+  /** Metadata that needs no customer key: tags, ACL, lock and owner. */
   async describe(address: ObjectAddress): Promise<ObjectInfo> {
     const { row, isLatest } = this.#find(address);
     return buildObjectInfo(address.bucket, row, isLatest, this.#owners);
   }
 
+  /** Opens an object, or a part of it, for reading. */
   async get(request: GetRequest): Promise<ObjectReader> {
     // Compaction or an overwrite may take the file away between the look-up and the opening: look once more then.
     for (let attempt = 1; ; attempt += 1) {
@@ -144,13 +153,14 @@ export class ObjectService {
     }
   }
 
-  async remove(request: DeleteRequest): Promise<DeleteResult> {
+  async delete(request: DeleteRequest): Promise<DeleteResult> {
     requireKey(request.key);
     const { writer, now, takeVersionId } = this.#env;
     return writer.submit({ type: "delete", request, nowMs: now(), markerId: takeVersionId() });
   }
 
-  async removeMany(requests: readonly DeleteRequest[]): Promise<(DeleteResult | StoreError)[]> {
+  /** Deletes up to 1 000 objects. One failure does not stop the others; the results keep the order of the requests. */
+  async deleteMany(requests: readonly DeleteRequest[]): Promise<(DeleteResult | StoreError)[]> {
     if (requests.length > DELETES_MAX) {
       throw new StoreError(
         "InvalidRequest",
@@ -159,7 +169,7 @@ export class ObjectService {
     }
     return Promise.all(
       requests.map((request) =>
-        this.remove(request).catch((error: unknown) => {
+        this.delete(request).catch((error: unknown) => {
           if (error instanceof StoreError) return error;
           throw error;
         }),
@@ -167,13 +177,54 @@ export class ObjectService {
     );
   }
 
-  async change(
+  async list(request: ListRequest): Promise<ListResult> {
+    const { id } = this.#env.buckets.requireState(request.bucket);
+    const page = await this.#env.readers.query("listObjects", { ...request, bucketId: id });
+    return buildListResult(page, request.maxKeys);
+  }
+
+  async listVersions(request: ListVersionsRequest): Promise<ListVersionsResult> {
+    const { id } = this.#env.buckets.requireState(request.bucket);
+    return this.#env.readers.query("listVersions", { ...request, bucketId: id });
+  }
+
+  /** Replaces the tags (at most 10) of a version; `{}` deletes them. */
+  async setTags(
+    address: ObjectAddress,
+    tags: Readonly<Record<string, string>>,
+    actor?: Actor,
+  ): Promise<{ versionId: string }> {
+    requireTags(tags);
+    return this.#change(address, { kind: "tags", tags }, actor);
+  }
+
+  async setAcl(address: ObjectAddress, acl: Acl, actor?: Actor): Promise<{ versionId: string }> {
+    return this.#change(address, { kind: "acl", acl }, actor);
+  }
+
+  /** `undefined` removes the retention. Throws `AccessDenied` if that would weaken the protection of the version. */
+  async setRetention(
+    address: ObjectAddress,
+    retention: Retention | undefined,
+    { bypassGovernance = false }: { bypassGovernance?: boolean } = {},
+  ): Promise<{ versionId: string }> {
+    return this.#change(address, {
+      kind: "retention",
+      bypassGovernance,
+      ...(retention === undefined ? {} : { retention }),
+    });
+  }
+
+  async setLegalHold(address: ObjectAddress, on: boolean): Promise<{ versionId: string }> {
+    return this.#change(address, { kind: "legalHold", on });
+  }
+
+  #change(
     address: ObjectAddress,
     change: AttributeChange,
     actor?: Actor,
   ): Promise<{ versionId: string }> {
     requireKey(address.key);
-    if (change.kind === "tags") requireTags(change.tags);
     const { writer, now } = this.#env;
     return writer.submit({
       type: "attribute",
@@ -184,6 +235,7 @@ export class ObjectService {
     });
   }
 
+  /** The parts that an object was completed from, at most 1 000 per page; empty if it was put in one piece. */
   async listParts(
     address: ObjectAddress,
     page: { afterPartNumber?: number; maxParts?: number } = {},
@@ -197,12 +249,12 @@ export class ObjectService {
   }
 
   #find({ bucket, key, versionId }: ObjectAddress): FoundVersion {
-    const state = this.#env.buckets.require(bucket);
+    const state = this.#env.buckets.requireState(bucket);
     return this.#env.points.requireVersion(state, key, versionId);
   }
 
   #findStored({ bucket, key, versionId }: ObjectAddress): StoredVersion {
-    const state = this.#env.buckets.require(bucket);
+    const state = this.#env.buckets.requireState(bucket);
     return this.#env.points.requireStored(state, key, versionId);
   }
 

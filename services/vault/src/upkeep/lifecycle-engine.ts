@@ -91,7 +91,7 @@ export class LifecycleEngine {
   async #perform(bucket: string, action: Action, report: LifecycleReport): Promise<void> {
     let after: CandidatePosition | undefined;
     for (;;) {
-      const state = this.#env.buckets.find(bucket);
+      const state = this.#env.buckets.findState(bucket);
       if (state === undefined || this.#isStopped) return;
       const page = await this.#env.readers.query("listCandidates", {
         kind: action.kind,

@@ -133,9 +133,9 @@ async function makeImage(context: TestContext, { drives, isKilled }: Layout): Pr
   for (const folder of nameDrives(root, drives)) mkdirSync(folder, { recursive: true });
   const acknowledged: Acknowledged[] = [];
   let store = await openTestStore(root, drives);
-  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
-  await store.createBucket({ bucket: "versioned", owner, region: "eu" });
-  await store.setBucketVersioning("versioned", "Enabled");
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
+  await store.buckets.create({ bucket: "versioned", owner, region: "eu" });
+  await store.buckets.setVersioning("versioned", "Enabled");
   await fill(store, acknowledged, "first");
   await store.maintenance.scrub();
   if (drives === 1) assert.deepEqual(await store.maintenance.copyIndex(), []);
@@ -144,7 +144,11 @@ async function makeImage(context: TestContext, { drives, isKilled }: Layout): Pr
   cpSync(root, older, { recursive: true });
   store = await openTestStore(root, drives);
   await fill(store, acknowledged, "second");
-  const cut = store.beginPut({ bucket: "bucket", key: "cut short", contentLength: 5_000_000 });
+  const cut = store.objects.beginPut({
+    bucket: "bucket",
+    key: "cut short",
+    contentLength: 5_000_000,
+  });
   await cut.write(makeBytes(4_500_000, 99));
   const now = makeFolder(context);
   if (isKilled) cpSync(root, now, { recursive: true });
@@ -196,12 +200,12 @@ async function fill(store: Store, acknowledged: Acknowledged[], name: string): P
     const key = `versions/${size}`;
     note("versioned", key, body, await put(store, key, body, { bucket: "versioned" }));
   }
-  const { uploadId } = await store.createUpload({ bucket: "bucket", key: `${name}/parts` });
+  const { uploadId } = await store.uploads.create({ bucket: "bucket", key: `${name}/parts` });
   const address = { bucket: "bucket", key: `${name}/parts`, uploadId };
   const parts = [];
   const bodies = [makeBytes(100_000, 1), makeBytes(2_000, 2)];
   for (const [index, body] of bodies.entries()) {
-    const part = store.beginPart({
+    const part = store.uploads.beginPart({
       ...address,
       partNumber: index + 1,
       contentLength: body.length,
@@ -209,11 +213,11 @@ async function fill(store: Store, acknowledged: Acknowledged[], name: string): P
     await part.write(body);
     parts.push({ partNumber: index + 1, etag: (await part.commit()).etag });
   }
-  const completed = await store.completeUpload({ ...address, parts });
+  const completed = await store.uploads.complete({ ...address, parts });
   note("bucket", address.key, Buffer.concat(bodies), { ...completed, versionId: "null" });
   // Unlike what is overwritten, deleted objects must not hide a loss.
   await put(store, `${name}/gone`, "gone");
-  await store.deleteObject({ bucket: "bucket", key: `${name}/gone` });
+  await store.objects.delete({ bucket: "bucket", key: `${name}/gone` });
 }
 
 async function tryCell(
@@ -309,7 +313,7 @@ async function readOne(
 ): Promise<State> {
   try {
     const address = { bucket, key, ...(versionId === undefined ? {} : { versionId }) };
-    const reader = await store.getObject(address);
+    const reader = await store.objects.get(address);
     const hash = createHash("sha256");
     for await (const chunk of reader.chunks()) hash.update(chunk);
     return hash.digest("hex") === digest && reader.object.etag === etag ? "whole" : "wrong";

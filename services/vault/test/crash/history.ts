@@ -156,7 +156,7 @@ async function readState(
 ): Promise<string> {
   try {
     const address = { bucket, key, ...(versionId === undefined ? {} : { versionId }) };
-    const reader = await store.getObject(address);
+    const reader = await store.objects.get(address);
     const chunks: Buffer[] = [];
     for await (const chunk of reader.chunks()) chunks.push(chunk);
     const body = Buffer.concat(chunks);

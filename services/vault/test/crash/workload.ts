@@ -37,11 +37,11 @@ function tell(line: HistoryLine): void {
 }
 
 for (const bucket of ["plain", "versioned"]) {
-  if (store.findBucket(bucket) !== undefined) continue;
-  await store.createBucket({ bucket, owner: { id: "o", displayName: "o" }, region: "r" });
+  if (store.buckets.find(bucket) !== undefined) continue;
+  await store.buckets.create({ bucket, owner: { id: "o", displayName: "o" }, region: "r" });
 }
-if (store.headBucket("versioned").versioning === "Unset") {
-  await store.setBucketVersioning("versioned", "Enabled");
+if (store.buckets.require("versioned").versioning === "Unset") {
+  await store.buckets.setVersioning("versioned", "Enabled");
 }
 writeSync(1, `${JSON.stringify({ at: "ready" } satisfies HistoryLine)}\n`);
 
@@ -132,20 +132,20 @@ async function run(
 ): Promise<{ etag: string; versionId: string } | undefined> {
   const body = makeBody(operation);
   if (kind === "delete") {
-    await target.deleteObject({ bucket, key });
+    await target.objects.delete({ bucket, key });
     return undefined;
   }
   if (kind === "multipart") {
-    const upload = await target.createUpload({ bucket, key });
+    const upload = await target.uploads.create({ bucket, key });
     const half = Math.floor(body.length / 2);
     const parts = [];
     for (const [index, piece] of [body.subarray(0, half), body.subarray(half)].entries()) {
       const address = { bucket, key, uploadId: upload.uploadId, partNumber: index + 1 };
-      const part = target.beginPart({ ...address, contentLength: piece.length });
+      const part = target.uploads.beginPart({ ...address, contentLength: piece.length });
       await part.write(piece);
       parts.push({ partNumber: index + 1, etag: (await part.commit()).etag });
     }
-    return target.completeUpload({ bucket, key, uploadId: upload.uploadId, parts });
+    return target.uploads.complete({ bucket, key, uploadId: upload.uploadId, parts });
   }
   const conditions = {
     put: {},
@@ -154,14 +154,14 @@ async function run(
     "put-if-match": { ifMatch: etag ?? "" },
     "put-if-wrong": { ifMatch: "0".repeat(32) },
   }[kind];
-  const upload = target.beginPut({ bucket, key, contentLength: body.length, conditions });
+  const upload = target.objects.beginPut({ bucket, key, contentLength: body.length, conditions });
   await upload.write(body);
   return upload.commit();
 }
 
 async function findEtag(bucket: string, key: string): Promise<string | undefined> {
   try {
-    return (await store.headObject({ bucket, key })).object.etag;
+    return (await store.objects.head({ bucket, key })).object.etag;
   } catch {
     return undefined;
   }

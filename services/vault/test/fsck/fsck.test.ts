@@ -12,10 +12,10 @@ test("an index that was lost is rebuilt from segments and files", async (context
   const dataDir = makeFolder(context);
   const options = { dataDir, reserveBytes: 0, partBytesMin: 1 };
   const store = await openStore(options);
-  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
-  await store.createBucket({ bucket: "versioned", owner, region: "eu" });
-  await store.setBucketVersioning("versioned", "Enabled");
-  await store.setBucketSetting("bucket", "policy", { Version: "2012-10-17" });
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
+  await store.buckets.create({ bucket: "versioned", owner, region: "eu" });
+  await store.buckets.setVersioning("versioned", "Enabled");
+  await store.buckets.setSetting("bucket", "policy", { Version: "2012-10-17" });
   await put(store, "segment", makeBytes(100_000), { metadata: { a: "1" }, tags: { t: "2" } });
   await put(store, "file", makeBytes(2_000_000, 1));
   await put(store, "file", makeBytes(2_000_000, 2));
@@ -25,16 +25,16 @@ test("an index that was lost is rebuilt from segments and files", async (context
   }
   const key = { type: "SSE-C", key: Buffer.alloc(32, 7) } as const;
   await put(store, "secret", makeBytes(300_000, 5), { encryption: key });
-  const { uploadId } = await store.createUpload({ bucket: "bucket", key: "parts" });
+  const { uploadId } = await store.uploads.create({ bucket: "bucket", key: "parts" });
   const address = { bucket: "bucket", key: "parts", uploadId };
   const parts = [];
   for (const partNumber of [1, 2]) {
-    const part = store.beginPart({ ...address, partNumber, contentLength: 1_500_000 });
+    const part = store.uploads.beginPart({ ...address, partNumber, contentLength: 1_500_000 });
     await part.write(makeBytes(1_500_000, partNumber));
     parts.push({ partNumber, etag: (await part.commit()).etag });
   }
-  const completed = await store.completeUpload({ ...address, parts });
-  const before = await store.listObjects({ bucket: "bucket" });
+  const completed = await store.uploads.complete({ ...address, parts });
+  const before = await store.objects.list({ bucket: "bucket" });
   await store.close();
 
   for (const name of ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"]) {
@@ -49,8 +49,8 @@ test("an index that was lost is rebuilt from segments and files", async (context
 
   const again = await openStore(options);
   defer(context, () => again.close());
-  assert.deepEqual(again.headBucket("bucket").settings, { policy: { Version: "2012-10-17" } });
-  const after = await again.listObjects({ bucket: "bucket" });
+  assert.deepEqual(again.buckets.require("bucket").settings, { policy: { Version: "2012-10-17" } });
+  const after = await again.objects.list({ bucket: "bucket" });
   assert.deepEqual(
     after.objects.map((object) => [object.key, object.etag, object.sizeBytes]),
     before.objects.map((object) => [object.key, object.etag, object.sizeBytes]),
@@ -61,9 +61,9 @@ test("an index that was lost is rebuilt from segments and files", async (context
     await read(again, "parts"),
     Buffer.concat([makeBytes(1_500_000, 1), makeBytes(1_500_000, 2)]),
   );
-  const { object } = await again.headObject({ bucket: "bucket", key: "segment" });
+  const { object } = await again.objects.head({ bucket: "bucket", key: "segment" });
   assert.deepEqual([object.metadata, object.tags], [{ a: "1" }, { t: "2" }]);
-  const head = await again.headObject({ bucket: "bucket", key: "parts" });
+  const head = await again.objects.head({ bucket: "bucket", key: "parts" });
   assert.equal(head.object.etag, completed.etag);
   for (const [index, { versionId }] of versions.entries()) {
     const body = await read(again, "v", { bucket: "versioned", versionId });
@@ -77,7 +77,7 @@ test("an index that was lost is rebuilt from segments and files", async (context
 test("an open store is not checked, and a check without repair changes nothing", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
-  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
   await put(store, "key", "body");
   await assert.rejects(checkStore({ dataDir, isRepair: false }), /another process/);
   await store.close();
@@ -91,7 +91,7 @@ test("an open store is not checked, and a check without repair changes nothing",
 test("a store of format 1 opens, is whole, and is protected from its next writes on", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
-  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
   for (const size of [10, 20_000, 1_100_000]) await put(store, `${size}`, makeBytes(size));
   await store.close();
   const index = new DatabaseSync(join(dataDir, "index.sqlite"));

@@ -29,7 +29,7 @@ test("encrypted bodies come back whole and by range, and are nowhere on the disk
         await read(store, "key", { ...customerKey, range }),
         body.subarray(range.start),
       );
-      const { object } = await store.headObject({ bucket: "bucket", key: "key", ...customerKey });
+      const { object } = await store.objects.head({ bucket: "bucket", key: "key", ...customerKey });
       assert.equal(object.encryption?.type, encryption.type);
       assert.equal(object.sizeBytes, size);
       assert.equal(object.etag, etag);
@@ -70,7 +70,7 @@ test("copies change the key where they must, and multipart uploads keep theirs",
   await put(store, "c", body, { encryption: { type: "SSE-C", key } });
   const source = { bucket: "bucket", key: "c", customerKey: key };
   const copy = (name: string, attributes: object) =>
-    store.copyObject({ source, bucket: "bucket", key: name, attributes });
+    store.copies.copy({ source, bucket: "bucket", key: name, attributes });
   await copy("plain", {});
   await copy("other", { encryption: { type: "SSE-C", key: other } });
   await copy("s3", { encryption: { type: "SSE-S3" } });
@@ -78,10 +78,10 @@ test("copies change the key where they must, and multipart uploads keep theirs",
   assert.deepEqual(await read(store, "other", { customerKey: other }), body);
   assert.deepEqual(await read(store, "s3"), body);
   const encryption = { type: "SSE-C", key } as const;
-  const { uploadId } = await store.createUpload({ bucket: "bucket", key: "parts", encryption });
+  const { uploadId } = await store.uploads.create({ bucket: "bucket", key: "parts", encryption });
   const upload = { bucket: "bucket", key: "parts", uploadId };
   const begin = (partKey?: Buffer) =>
-    store.beginPart({
+    store.uploads.beginPart({
       ...upload,
       partNumber: 1,
       contentLength: body.length,
@@ -91,8 +91,8 @@ test("copies change the key where they must, and multipart uploads keep theirs",
   const part = begin();
   await part.write(body);
   const { etag } = await part.commit();
-  const second = await store.copyPart({ ...upload, partNumber: 2, source, encryption });
-  await store.completeUpload({
+  const second = await store.uploads.copyPart({ ...upload, partNumber: 2, source, encryption });
+  await store.uploads.complete({
     ...upload,
     parts: [
       { partNumber: 1, etag },

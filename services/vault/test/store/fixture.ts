@@ -39,8 +39,8 @@ export async function makeStore(
 ): Promise<Store> {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, ...options });
   defer(context, () => store.close());
-  if (store.findBucket("bucket") === undefined) {
-    await store.createBucket({ bucket: "bucket", owner, region: "us-east-1" });
+  if (store.buckets.find("bucket") === undefined) {
+    await store.buckets.create({ bucket: "bucket", owner, region: "us-east-1" });
   }
   return store;
 }
@@ -53,7 +53,12 @@ export async function put(
   more: Partial<PutRequest> = {},
 ): Promise<PutResult> {
   const bytes = Buffer.from(body);
-  const upload = store.beginPut({ bucket: "bucket", key, contentLength: bytes.length, ...more });
+  const upload = store.objects.beginPut({
+    bucket: "bucket",
+    key,
+    contentLength: bytes.length,
+    ...more,
+  });
   try {
     for (let at = 0; at < bytes.length; at += 100_000) {
       await upload.write(bytes.subarray(at, at + 100_000));
@@ -72,7 +77,7 @@ export async function read(
   key: string,
   more: Partial<GetRequest> = {},
 ): Promise<Buffer> {
-  const reader = await store.getObject({ bucket: "bucket", key, ...more });
+  const reader = await store.objects.get({ bucket: "bucket", key, ...more });
   const chunks: Buffer[] = [];
   for await (const chunk of reader.chunks()) chunks.push(chunk);
   return Buffer.concat(chunks);

@@ -10,7 +10,7 @@ const locked = { bucket: "locked", key: "key" };
 async function makeLocked(context: Parameters<typeof makeStore>[0]) {
   const clock = createManualClock(Date.UTC(2026, 0, 1));
   const store = await makeStore(context, { clock });
-  await store.createBucket({ bucket: "locked", owner, region: "r", objectLockEnabled: true });
+  await store.buckets.create({ bucket: "locked", owner, region: "r", objectLockEnabled: true });
   return { store, clock };
 }
 
@@ -20,20 +20,20 @@ test("compliance retention keeps a version from everyone until it is over", asyn
   const { versionId } = await put(store, "key", "x", { bucket: "locked", retention });
   const address = { ...locked, versionId };
   const denied = { code: "AccessDenied" };
-  await assert.rejects(store.deleteObject({ ...address, bypassGovernance: true }), denied);
+  await assert.rejects(store.objects.delete({ ...address, bypassGovernance: true }), denied);
   const options = { bypassGovernance: true };
-  await assert.rejects(store.setObjectRetention(address, undefined, options), denied);
+  await assert.rejects(store.objects.setRetention(address, undefined, options), denied);
   const shorter = { ...retention, untilMs: clock.now() + 1 };
-  await assert.rejects(store.setObjectRetention(address, shorter, options), denied);
+  await assert.rejects(store.objects.setRetention(address, shorter, options), denied);
   const weaker = { ...retention, mode: "GOVERNANCE" as const };
-  await assert.rejects(store.setObjectRetention(address, weaker, options), denied);
-  await store.setObjectRetention(address, { ...retention, untilMs: clock.now() + 2 * DAY });
+  await assert.rejects(store.objects.setRetention(address, weaker, options), denied);
+  await store.objects.setRetention(address, { ...retention, untilMs: clock.now() + 2 * DAY });
   // A delete marker hides it and harms nothing.
-  const marker = await store.deleteObject(locked);
+  const marker = await store.objects.delete(locked);
   assert.equal(marker.deleteMarker, true);
   assert.equal((await read(store, "key", address)).toString(), "x");
   clock.advance(2 * DAY);
-  await store.deleteObject(address);
+  await store.objects.delete(address);
   await assert.rejects(read(store, "key", address), { code: "NoSuchVersion" });
 });
 
@@ -42,31 +42,31 @@ test("governance retention yields to those who may bypass it", async (context) =
   const retention = { mode: "GOVERNANCE" as const, untilMs: clock.now() + DAY };
   const { versionId } = await put(store, "key", "x", { bucket: "locked", retention });
   const address = { ...locked, versionId };
-  await assert.rejects(store.deleteObject(address), { code: "AccessDenied" });
-  await assert.rejects(store.setObjectRetention(address, undefined), { code: "AccessDenied" });
-  await store.setObjectRetention(address, undefined, { bypassGovernance: true });
-  await store.setObjectRetention(address, retention);
-  await store.deleteObject({ ...address, bypassGovernance: true });
+  await assert.rejects(store.objects.delete(address), { code: "AccessDenied" });
+  await assert.rejects(store.objects.setRetention(address, undefined), { code: "AccessDenied" });
+  await store.objects.setRetention(address, undefined, { bypassGovernance: true });
+  await store.objects.setRetention(address, retention);
+  await store.objects.delete({ ...address, bypassGovernance: true });
 });
 
 test("a legal hold keeps a version until it is taken off", async (context) => {
   const { store } = await makeLocked(context);
   const { versionId } = await put(store, "key", "x", { bucket: "locked", legalHold: true });
   const address = { ...locked, versionId };
-  await assert.rejects(store.deleteObject({ ...address, bypassGovernance: true }), {
+  await assert.rejects(store.objects.delete({ ...address, bypassGovernance: true }), {
     code: "AccessDenied",
   });
-  await store.setObjectLegalHold(address, false);
-  await store.deleteObject(address);
+  await store.objects.setLegalHold(address, false);
+  await store.objects.delete(address);
 });
 
 test("new versions get the bucket's default retention", async (context) => {
   const { store, clock } = await makeLocked(context);
-  await store.setBucketSetting("locked", "objectLock", {
+  await store.buckets.setSetting("locked", "objectLock", {
     defaultRetention: { mode: "COMPLIANCE", days: 3 },
   });
   await put(store, "key", "x", { bucket: "locked" });
-  const { object } = await store.headObject(locked);
+  const { object } = await store.objects.head(locked);
   assert.deepEqual(object.retention, { mode: "COMPLIANCE", untilMs: clock.now() + 3 * DAY });
 });
 
@@ -74,13 +74,13 @@ test("a bucket without object lock takes no retention, one with it cannot suspen
   const { store } = await makeLocked(context);
   await assert.rejects(put(store, "key", "x", { legalHold: true }), { code: "InvalidRequest" });
   await put(store, "key", "x");
-  await assert.rejects(store.setObjectLegalHold({ bucket: "bucket", key: "key" }, true), {
+  await assert.rejects(store.objects.setLegalHold({ bucket: "bucket", key: "key" }, true), {
     code: "InvalidRequest",
   });
-  await assert.rejects(store.setBucketVersioning("locked", "Suspended"), {
+  await assert.rejects(store.buckets.setVersioning("locked", "Suspended"), {
     code: "InvalidBucketState",
   });
-  await assert.rejects(store.setBucketSetting("bucket", "objectLock", {}), {
+  await assert.rejects(store.buckets.setSetting("bucket", "objectLock", {}), {
     code: "InvalidBucketState",
   });
 });

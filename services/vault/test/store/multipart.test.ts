@@ -19,7 +19,11 @@ async function putPart(
   partNumber: number,
   body: Buffer,
 ): Promise<PartResult & { partNumber: number }> {
-  const upload = store.beginPart({ ...toAddress(info), partNumber, contentLength: body.length });
+  const upload = store.uploads.beginPart({
+    ...toAddress(info),
+    partNumber,
+    contentLength: body.length,
+  });
   await upload.write(body);
   return { ...(await upload.commit()), partNumber };
 }
@@ -38,7 +42,7 @@ function toRequest(
 
 test("parts in any order become one object, readable whole, by range and by part", async (context) => {
   const store = await makeStore(context);
-  const upload = await store.createUpload({
+  const upload = await store.uploads.create({
     bucket: "bucket",
     key: "big",
     metadata: { a: "1" },
@@ -50,13 +54,13 @@ test("parts in any order become one object, readable whole, by range and by part
     parts.push(await putPart(store, upload, number, bodies[number - 1]!));
   parts.sort((a, b) => a.partNumber - b.partNumber);
   await assert.rejects(read(store, "big"), { code: "NoSuchKey" });
-  const result = await store.completeUpload(toRequest(upload, parts));
+  const result = await store.uploads.complete(toRequest(upload, parts));
   const md5s = parts.map(({ etag }) => Buffer.from(etag, "hex"));
   assert.equal(result.etag, `${createHash("md5").update(Buffer.concat(md5s)).digest("hex")}-3`);
   const whole = Buffer.concat(bodies);
   assert.equal(result.sizeBytes, whole.length);
   assert.deepEqual(await read(store, "big"), whole);
-  const { object } = await store.headObject({ bucket: "bucket", key: "big" });
+  const { object } = await store.objects.head({ bucket: "bucket", key: "big" });
   assert.deepEqual(
     [object.metadata, object.headers.contentType, object.partsCount],
     [{ a: "1" }, "video/mp4", 3],
@@ -65,39 +69,42 @@ test("parts in any order become one object, readable whole, by range and by part
   assert.deepEqual(await read(store, "big", { range }), whole.subarray(range.start, range.end + 1));
   assert.deepEqual(await read(store, "big", { partNumber: 2 }), bodies[1]);
   await assert.rejects(read(store, "big", { partNumber: 4 }), { code: "InvalidPartNumber" });
-  const listed = await store.listObjectParts({ bucket: "bucket", key: "big" }, { maxParts: 2 });
+  const listed = await store.objects.listParts({ bucket: "bucket", key: "big" }, { maxParts: 2 });
   assert.deepEqual([listed.parts.length, listed.partsCount, listed.nextPartNumber], [2, 3, 2]);
   assert.equal(store.readStats().storageBytes, whole.length);
-  await store.deleteObject({ bucket: "bucket", key: "big" });
+  await store.objects.delete({ bucket: "bucket", key: "big" });
   assert.equal(store.readStats().storageBytes, 0);
 });
 
 test("completing again gives the same answer; late parts and aborts find no upload", async (context) => {
   const store = await makeStore(context);
-  const upload = await store.createUpload({ bucket: "bucket", key: "key" });
+  const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const parts = [await putPart(store, upload, 1, makeBytes(100))];
-  const late = store.beginPart({ ...toAddress(upload), partNumber: 2, contentLength: 3 });
+  const late = store.uploads.beginPart({ ...toAddress(upload), partNumber: 2, contentLength: 3 });
   await late.write(Buffer.from("abc"));
-  const first = await store.completeUpload(toRequest(upload, parts));
-  assert.deepEqual(await store.completeUpload(toRequest(upload, parts)), first);
+  const first = await store.uploads.complete(toRequest(upload, parts));
+  assert.deepEqual(await store.uploads.complete(toRequest(upload, parts)), first);
   await assert.rejects(late.commit(), { code: "NoSuchUpload" });
-  await assert.rejects(store.abortUpload(upload), { code: "NoSuchUpload" });
-  await assert.rejects(store.listParts(upload), { code: "NoSuchUpload" });
-  assert.throws(() => store.beginPart({ ...toAddress(upload), partNumber: 2, contentLength: 3 }), {
-    code: "NoSuchUpload",
-  });
+  await assert.rejects(store.uploads.abort(upload), { code: "NoSuchUpload" });
+  await assert.rejects(store.uploads.listParts(upload), { code: "NoSuchUpload" });
+  assert.throws(
+    () => store.uploads.beginPart({ ...toAddress(upload), partNumber: 2, contentLength: 3 }),
+    {
+      code: "NoSuchUpload",
+    },
+  );
   const other = [{ ...parts[0]!, etag: "0".repeat(32) }];
-  await assert.rejects(store.completeUpload(toRequest(upload, other)), { code: "NoSuchUpload" });
+  await assert.rejects(store.uploads.complete(toRequest(upload, other)), { code: "NoSuchUpload" });
   assert.equal((await read(store, "key")).length, 100);
 });
 
 test("parts that are missing, changed, out of order or too small are refused, and the upload goes on", async (context) => {
   const store = await makeStore(context);
-  const upload = await store.createUpload({ bucket: "bucket", key: "key" });
+  const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const small = await putPart(store, upload, 1, makeBytes(100));
   const last = await putPart(store, upload, 2, makeBytes(200));
   const complete = (parts: (PartResult & { partNumber: number })[]) =>
-    store.completeUpload(toRequest(upload, parts));
+    store.uploads.complete(toRequest(upload, parts));
   await assert.rejects(complete([]), { code: "InvalidRequest" });
   await assert.rejects(complete([small, last]), { code: "EntityTooSmall" });
   await assert.rejects(complete([last, small]), { code: "InvalidPartOrder" });
@@ -105,11 +112,14 @@ test("parts that are missing, changed, out of order or too small are refused, an
   await assert.rejects(complete([{ ...small, partNumber: 3 }]), { code: "InvalidPart" });
   await assert.rejects(complete([{ ...small, etag: last.etag }]), { code: "InvalidPart" });
   for (const partNumber of [0, 10_001, 1.5]) {
-    assert.throws(() => store.beginPart({ ...toAddress(upload), partNumber, contentLength: 1 }), {
-      code: "InvalidArgument",
-    });
+    assert.throws(
+      () => store.uploads.beginPart({ ...toAddress(upload), partNumber, contentLength: 1 }),
+      {
+        code: "InvalidArgument",
+      },
+    );
   }
-  await assert.rejects(store.completeUpload({ ...toRequest(upload, [last]), sizeBytes: 1 }), {
+  await assert.rejects(store.uploads.complete({ ...toRequest(upload, [last]), sizeBytes: 1 }), {
     code: "InvalidRequest",
   });
   await complete([last]);
@@ -119,18 +129,18 @@ test("parts that are missing, changed, out of order or too small are refused, an
 
 test("a part put again replaces the first; an abort leaves no bytes", async (context) => {
   const store = await makeStore(context);
-  const upload = await store.createUpload({ bucket: "bucket", key: "key" });
+  const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   await putPart(store, upload, 1, makeBytes(2_000_000, 1));
   const second = await putPart(store, upload, 1, makeBytes(300_000, 2));
   assert.equal(store.readStats().storageBytes, 300_000);
-  const { parts } = await store.listParts(upload);
+  const { parts } = await store.uploads.listParts(upload);
   assert.deepEqual(
     parts.map(({ partNumber, etag, sizeBytes }) => ({ partNumber, etag, sizeBytes })),
     [{ partNumber: 1, etag: second.etag, sizeBytes: 300_000 }],
   );
-  await store.abortUpload(upload);
+  await store.uploads.abort(upload);
   assert.equal(store.readStats().storageBytes, 0);
-  await assert.rejects(store.getUpload(upload), { code: "NoSuchUpload" });
+  await assert.rejects(store.uploads.get(upload), { code: "NoSuchUpload" });
 });
 
 test("a checksum over the whole object comes out of the parts' checksums", async (context) => {
@@ -140,7 +150,7 @@ test("a checksum over the whole object comes out of the parts' checksums", async
   const expected = Buffer.alloc(4);
   expected.writeUInt32BE(crc32(whole));
   for (const algorithm of ["CRC32", "CRC32C", "CRC64NVME"] as const) {
-    const upload = await store.createUpload({
+    const upload = await store.uploads.create({
       bucket: "bucket",
       key: algorithm,
       checksum: { algorithm, type: "FULL_OBJECT" },
@@ -148,12 +158,12 @@ test("a checksum over the whole object comes out of the parts' checksums", async
     const parts = [];
     for (const [index, body] of bodies.entries())
       parts.push(await putPart(store, upload, index + 1, body));
-    const { checksum } = await store.completeUpload(toRequest(upload, parts));
+    const { checksum } = await store.uploads.complete(toRequest(upload, parts));
     const single = await put(store, "single", whole, { checksum: algorithm });
     assert.deepEqual(checksum, single.checksum);
     if (algorithm === "CRC32") assert.equal(checksum?.value, expected.toString("base64"));
   }
-  const upload = await store.createUpload({
+  const upload = await store.uploads.create({
     bucket: "bucket",
     key: "sha",
     checksum: { algorithm: "SHA256", type: "COMPOSITE" },
@@ -164,13 +174,16 @@ test("a checksum over the whole object comes out of the parts' checksums", async
   ];
   const digests = bodies.slice(0, 2).map((body) => createHash("sha256").update(body).digest());
   const value = createHash("sha256").update(Buffer.concat(digests)).digest("base64");
-  await assert.rejects(store.completeUpload({ ...toRequest(upload, parts), checksum: "AAAA" }), {
+  await assert.rejects(store.uploads.complete({ ...toRequest(upload, parts), checksum: "AAAA" }), {
     code: "BadDigest",
   });
-  const { checksum } = await store.completeUpload({ ...toRequest(upload, parts), checksum: value });
+  const { checksum } = await store.uploads.complete({
+    ...toRequest(upload, parts),
+    checksum: value,
+  });
   assert.deepEqual(checksum, { algorithm: "SHA256", type: "COMPOSITE", value: `${value}-2` });
   await assert.rejects(
-    store.createUpload({
+    store.uploads.create({
       bucket: "bucket",
       key: "k",
       checksum: { algorithm: "SHA1", type: "FULL_OBJECT" },
@@ -183,17 +196,17 @@ test("a part can be copied out of an object, whole or in part", async (context) 
   const store = await makeStore(context, { partBytesMin: 1 });
   const body = makeBytes(3_000_000);
   await put(store, "source", body);
-  const upload = await store.createUpload({ bucket: "bucket", key: "key" });
+  const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const source = { bucket: "bucket", key: "source" };
-  const whole = await store.copyPart({ ...toAddress(upload), partNumber: 1, source });
-  const piece = await store.copyPart({
+  const whole = await store.uploads.copyPart({ ...toAddress(upload), partNumber: 1, source });
+  const piece = await store.uploads.copyPart({
     ...toAddress(upload),
     partNumber: 2,
     source,
     range: { start: 1_000_000, end: 1_999_999 },
   });
-  await store.deleteObject(source);
-  await store.completeUpload(
+  await store.objects.delete(source);
+  await store.uploads.complete(
     toRequest(upload, [
       { ...whole, partNumber: 1 },
       { ...piece, partNumber: 2 },
@@ -203,13 +216,13 @@ test("a part can be copied out of an object, whole or in part", async (context) 
     await read(store, "key"),
     Buffer.concat([body, body.subarray(1_000_000, 2_000_000)]),
   );
-  await store.copyObject({
+  await store.copies.copy({
     source: { bucket: "bucket", key: "key" },
     bucket: "bucket",
     key: "copy",
     attributes: {},
   });
-  await store.deleteObject({ bucket: "bucket", key: "key" });
+  await store.objects.delete({ bucket: "bucket", key: "key" });
   assert.equal((await read(store, "copy")).length, 4_000_000);
 });
 
@@ -217,11 +230,12 @@ test("uploads are listed by key, then by their begin, in pages and under prefixe
   const store = await makeStore(context);
   const keys = ["a/1", "a/2", "b", "b", "b", "c/1"];
   const ids: string[] = [];
-  for (const key of keys) ids.push((await store.createUpload({ bucket: "bucket", key })).uploadId);
+  for (const key of keys)
+    ids.push((await store.uploads.create({ bucket: "bucket", key })).uploadId);
   const found: string[] = [];
   let after;
   do {
-    const page = await store.listUploads({
+    const page = await store.uploads.list({
       bucket: "bucket",
       maxUploads: 2,
       ...(after && { after }),
@@ -230,19 +244,19 @@ test("uploads are listed by key, then by their begin, in pages and under prefixe
     after = page.next;
   } while (after !== undefined);
   assert.deepEqual(found, ids);
-  const folders = await store.listUploads({ bucket: "bucket", delimiter: "/" });
+  const folders = await store.uploads.list({ bucket: "bucket", delimiter: "/" });
   assert.deepEqual(folders.commonPrefixes, ["a/", "c/"]);
   assert.equal(folders.uploads.length, 3);
 });
 
 test("two completions that race make one object", async (context) => {
   const store = await makeStore(context);
-  await store.setBucketVersioning("bucket", "Enabled");
-  const upload = await store.createUpload({ bucket: "bucket", key: "key" });
+  await store.buckets.setVersioning("bucket", "Enabled");
+  const upload = await store.uploads.create({ bucket: "bucket", key: "key" });
   const parts = [await putPart(store, upload, 1, makeBytes(100))];
   const results = await Promise.all(
-    Array.from({ length: 5 }, () => store.completeUpload(toRequest(upload, parts))),
+    Array.from({ length: 5 }, () => store.uploads.complete(toRequest(upload, parts))),
   );
   assert.equal(new Set(results.map(({ versionId }) => versionId)).size, 1);
-  assert.equal((await store.listVersions({ bucket: "bucket" })).versions.length, 1);
+  assert.equal((await store.objects.listVersions({ bucket: "bucket" })).versions.length, 1);
 });

@@ -49,7 +49,11 @@ test("ranges give exactly the bytes asked for, over the borders of blocks and fr
       [Math.max(0, Math.min(65_535, size - 2)), size - 1],
     ];
     for (const [start, end] of ranges) {
-      const reader = await store.getObject({ bucket: "bucket", key: "key", range: { start, end } });
+      const reader = await store.objects.get({
+        bucket: "bucket",
+        key: "key",
+        range: { start, end },
+      });
       assert.equal(reader.contentLength, end - start + 1);
       assert.deepEqual(reader.range, { start, end });
       reader.close();
@@ -67,13 +71,13 @@ test("ranges give exactly the bytes asked for, over the borders of blocks and fr
 test("everything is there after closing and opening again", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
-  await store.createBucket({ bucket: "bucket", owner, region: "eu" });
+  await store.buckets.create({ bucket: "bucket", owner, region: "eu" });
   for (const size of sizes) await put(store, `${size}`, makeBytes(size));
   await store.close();
   const again = await openStore({ dataDir, reserveBytes: 0 });
   defer(context, () => again.close());
   for (const size of sizes) assert.deepEqual(await read(again, `${size}`), makeBytes(size));
-  assert.deepEqual(again.headBucket("bucket").region, "eu");
+  assert.deepEqual(again.buckets.require("bucket").region, "eu");
   await put(again, "new", "x");
   assert.equal(again.readStats().objects, sizes.length + 1);
 });
@@ -100,7 +104,7 @@ test("headers, metadata, tags, class and checksum come back with the object", as
   const result = await put(store, "key", "hello", { ...attributes, checksum: "CRC32C" });
   const expected = { algorithm: "CRC32C", value: "mnG7TA==", type: "FULL_OBJECT" };
   assert.deepEqual(result.checksum, expected);
-  const { object } = await store.headObject({ bucket: "bucket", key: "key" });
+  const { object } = await store.objects.head({ bucket: "bucket", key: "key" });
   const { headers, metadata, tags, storageClass, websiteRedirect, acl } = object;
   assert.deepEqual(
     { headers, metadata, tags, storageClass, owner: object.owner, websiteRedirect, acl },
@@ -111,7 +115,7 @@ test("headers, metadata, tags, class and checksum come back with the object", as
 
 test("digests that were asked for are told before the commit", async (context) => {
   const store = await makeStore(context);
-  const upload = store.beginPut({
+  const upload = store.objects.beginPut({
     bucket: "bucket",
     key: "key",
     contentLength: 9,
@@ -134,11 +138,11 @@ test("digests that were asked for are told before the commit", async (context) =
 test("a body that is longer or shorter than declared leaves nothing behind", async (context) => {
   const store = await makeStore(context);
   for (const size of [10, 100_000, 2_000_000]) {
-    const short = store.beginPut({ bucket: "bucket", key: "key", contentLength: size + 1 });
+    const short = store.objects.beginPut({ bucket: "bucket", key: "key", contentLength: size + 1 });
     await short.write(makeBytes(size));
     await assert.rejects(short.finish(), { code: "IncompleteBody" });
     await short.abort();
-    const long = store.beginPut({ bucket: "bucket", key: "key", contentLength: size - 1 });
+    const long = store.objects.beginPut({ bucket: "bucket", key: "key", contentLength: size - 1 });
     assert.throws(() => long.write(makeBytes(size)), { code: "EntityTooLarge" });
     await long.abort();
   }
@@ -187,7 +191,7 @@ test("what is refused halfway leaves nothing behind, and what was committed with
   for (const [index, { status }] of (await Promise.allSettled(puts)).entries()) {
     assert.equal(status, mayStay(index) ? "fulfilled" : "rejected");
   }
-  const { objects } = await store.listObjects({ bucket: "bucket" });
+  const { objects } = await store.objects.list({ bucket: "bucket" });
   assert.equal(objects.length, 20);
   const bodies = await Promise.all(objects.map(({ key }) => read(store, key)));
   const { storageBytes, objects: count } = store.readStats();
@@ -210,10 +214,10 @@ test("If-Match writes over the object that was meant, and over no other", async 
   });
   assert.equal((await read(store, "key")).toString(), "two");
   await assert.rejects(
-    store.deleteObject({ bucket: "bucket", key: "key", conditions: { ifMatch: etag } }),
+    store.objects.delete({ bucket: "bucket", key: "key", conditions: { ifMatch: etag } }),
     { code: "PreconditionFailed" },
   );
-  await store.deleteObject({ bucket: "bucket", key: "key", conditions: { ifMatch: second } });
+  await store.objects.delete({ bucket: "bucket", key: "key", conditions: { ifMatch: second } });
   await assert.rejects(read(store, "key"), { code: "NoSuchKey" });
 });
 
@@ -221,7 +225,7 @@ test("conditions of reads follow RFC 9110", async (context) => {
   const store = await makeStore(context);
   const { etag, modifiedMs } = await put(store, "key", "one");
   const head = (conditions: object) =>
-    store.headObject({ bucket: "bucket", key: "key", conditions });
+    store.objects.head({ bucket: "bucket", key: "key", conditions });
   await head({ ifMatch: [etag] });
   await head({ ifMatch: ["*"], ifUnmodifiedSinceMs: 0 });
   await assert.rejects(head({ ifMatch: ["other"] }), { code: "PreconditionFailed" });
@@ -249,15 +253,18 @@ test("keys are opaque: dots, slashes, and names that are folders of others", asy
   for (const key of keys) await put(store, key, key);
   for (const key of keys) assert.equal((await read(store, key)).toString(), key);
   assert.throws(
-    () => store.beginPut({ bucket: "bucket", key: "k".repeat(1025), contentLength: 0 }),
+    () => store.objects.beginPut({ bucket: "bucket", key: "k".repeat(1025), contentLength: 0 }),
     {
       code: "KeyTooLongError",
     },
   );
-  assert.throws(() => store.beginPut({ bucket: "bucket", key: "\ud800", contentLength: 0 }), {
-    code: "InvalidArgument",
-  });
-  assert.throws(() => store.beginPut({ bucket: "nobody", key: "k", contentLength: 0 }), {
+  assert.throws(
+    () => store.objects.beginPut({ bucket: "bucket", key: "\ud800", contentLength: 0 }),
+    {
+      code: "InvalidArgument",
+    },
+  );
+  assert.throws(() => store.objects.beginPut({ bucket: "nobody", key: "k", contentLength: 0 }), {
     code: "NoSuchBucket",
   });
 });
@@ -266,19 +273,19 @@ test("a copy shares the bytes, and outlives its source", async (context) => {
   const store = await makeStore(context);
   const body = makeBytes(2_000_000);
   await put(store, "source", body, { metadata: { a: "1" }, tags: { t: "1" } });
-  const copied = await store.copyObject({
+  const copied = await store.copies.copy({
     source: { bucket: "bucket", key: "source" },
     bucket: "bucket",
     key: "target",
     attributes: {},
   });
   assert.equal(copied.sourceVersionId, "null");
-  await store.deleteObject({ bucket: "bucket", key: "source" });
+  await store.objects.delete({ bucket: "bucket", key: "source" });
   assert.deepEqual(await read(store, "target"), body);
-  const { object } = await store.headObject({ bucket: "bucket", key: "target" });
+  const { object } = await store.objects.head({ bucket: "bucket", key: "target" });
   assert.deepEqual([object.metadata, object.tags], [{ a: "1" }, { t: "1" }]);
   await assert.rejects(
-    store.copyObject({
+    store.copies.copy({
       source: { bucket: "bucket", key: "target" },
       bucket: "bucket",
       key: "target",
@@ -286,14 +293,14 @@ test("a copy shares the bytes, and outlives its source", async (context) => {
     }),
     { code: "InvalidRequest" },
   );
-  await store.copyObject({
+  await store.copies.copy({
     source: { bucket: "bucket", key: "target" },
     bucket: "bucket",
     key: "target",
     metadataDirective: "REPLACE",
     attributes: { metadata: { b: "2" } },
   });
-  const changed = await store.headObject({ bucket: "bucket", key: "target" });
+  const changed = await store.objects.head({ bucket: "bucket", key: "target" });
   assert.deepEqual(changed.object.metadata, { b: "2" });
   assert.deepEqual(await read(store, "target"), body);
 });
@@ -301,18 +308,18 @@ test("a copy shares the bytes, and outlives its source", async (context) => {
 test("a bucket can be deleted when it is empty, and not before", async (context) => {
   const store = await makeStore(context);
   await put(store, "key", "x");
-  await assert.rejects(store.deleteBucket("bucket"), { code: "BucketNotEmpty" });
-  await store.deleteObject({ bucket: "bucket", key: "key" });
-  await store.createUpload({ bucket: "bucket", key: "open" });
-  await store.deleteBucket("bucket");
-  assert.equal(store.findBucket("bucket"), undefined);
-  await assert.rejects(store.listObjects({ bucket: "bucket" }), { code: "NoSuchBucket" });
+  await assert.rejects(store.buckets.delete("bucket"), { code: "BucketNotEmpty" });
+  await store.objects.delete({ bucket: "bucket", key: "key" });
+  await store.uploads.create({ bucket: "bucket", key: "open" });
+  await store.buckets.delete("bucket");
+  assert.equal(store.buckets.find("bucket"), undefined);
+  await assert.rejects(store.objects.list({ bucket: "bucket" }), { code: "NoSuchBucket" });
 });
 
 test("bucket names, owners and numbers are checked", async (context) => {
   const store = await makeStore(context, { bucketsMax: 2 });
   const create = (bucket: string, id = owner.id) =>
-    store.createBucket({ bucket, owner: { ...owner, id }, region: "r" });
+    store.buckets.create({ bucket, owner: { ...owner, id }, region: "r" });
   for (const name of ["ab", "Abc", "a..b", "1.2.3.4", "-abc", "abc-", "a".repeat(64)]) {
     await assert.rejects(create(name), { code: "InvalidBucketName" }, name);
   }
@@ -321,7 +328,7 @@ test("bucket names, owners and numbers are checked", async (context) => {
   await create("other");
   await assert.rejects(create("third"), { code: "TooManyBuckets" });
   assert.deepEqual(
-    store.listBuckets().map(({ name }) => name),
+    store.buckets.list().map(({ name }) => name),
     ["bucket", "other"],
   );
 });
@@ -334,21 +341,24 @@ test("a full disk refuses bodies and goes on deleting and reading", async (conte
     clock: { now: Date.now, monotonicMs: () => (freeBytes === 0 ? 10_000 : 0) },
   });
   await put(store, "key", makeBytes(200_000));
-  assert.throws(() => store.beginPut({ bucket: "bucket", key: "big", contentLength: 9_000_001 }), {
-    code: "InsufficientStorage",
-  });
+  assert.throws(
+    () => store.objects.beginPut({ bucket: "bucket", key: "big", contentLength: 9_000_001 }),
+    {
+      code: "InsufficientStorage",
+    },
+  );
   freeBytes = 0;
   await assert.rejects(put(store, "small", "x"), { code: "InsufficientStorage" });
   assert.match(store.check() ?? "", /disk is full/);
   assert.equal((await read(store, "key")).length, 200_000);
-  await store.deleteObject({ bucket: "bucket", key: "key" });
+  await store.objects.delete({ bucket: "bucket", key: "key" });
 });
 
 test("deleting many answers for each, and deleting what is not there succeeds", async (context) => {
   const store = await makeStore(context);
   await put(store, "a", "1");
   await put(store, "b", "2");
-  const results = await store.deleteObjects([
+  const results = await store.objects.deleteMany([
     { bucket: "bucket", key: "a" },
     { bucket: "bucket", key: "missing" },
     { bucket: "bucket", key: "b", conditions: { ifMatch: "else" } },

@@ -9,14 +9,14 @@ const rule = { id: "r", events: ["ObjectCreated:*", "ObjectRemoved:Delete"], tar
 test("changes that a rule names become events, in order, with what they are about", async (context) => {
   const store = await makeStore(context);
   await put(store, "in/before.txt", "x");
-  await store.setBucketSetting("bucket", "notification", {
+  await store.buckets.setSetting("bucket", "notification", {
     rules: [{ ...rule, prefix: "in/", suffix: ".txt" }],
   });
   const actor = { principalId: "me", sourceIp: "1.2.3.4", requestId: "q" };
   const { etag } = await put(store, "in/a.txt", "hello", { actor });
   await put(store, "in/a.jpg", "x");
   await put(store, "out/a.txt", "x");
-  await store.deleteObject({ bucket: "bucket", key: "in/a.txt" });
+  await store.objects.delete({ bucket: "bucket", key: "in/a.txt" });
   await assert.rejects(put(store, "in/b.txt", "x", { conditions: { ifMatch: "no" } }));
   const events = await store.events.read(10);
   assert.deepEqual(
@@ -42,7 +42,7 @@ test("events wait through a restart, and past the bound the oldest are dropped a
   const dataDir = makeFolder(context);
   const open = () => openStore({ dataDir, reserveBytes: 0, pendingEventsMax: 150 });
   const store = await open();
-  await store.createBucket({
+  await store.buckets.create({
     bucket: "bucket",
     owner,
     region: "r",

@@ -15,7 +15,7 @@ const PIECE_BYTES = 65_521;
 
 async function putFromScratch(store: Store, key: string, body: Buffer): Promise<void> {
   const scratch = Buffer.alloc(PIECE_BYTES);
-  const upload = store.beginPut({ bucket: "bucket", key, contentLength: body.length });
+  const upload = store.objects.beginPut({ bucket: "bucket", key, contentLength: body.length });
   for (let at = 0; at < body.length; at += PIECE_BYTES) {
     const piece = body.subarray(at, at + PIECE_BYTES);
     piece.copy(scratch);

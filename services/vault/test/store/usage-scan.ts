@@ -1,5 +1,7 @@
 // Counts what a bucket holds by listing all of it, and compares that with the usage that the store reports.
 import assert from "node:assert/strict";
+import type { ListUploadsResult } from "../../src/model/upload.ts";
+import type { ListVersionsResult } from "../../src/model/version.ts";
 import type { BucketUsage } from "../../src/model/usage.ts";
 import type { Store } from "../../src/store.ts";
 
@@ -7,7 +9,7 @@ import type { Store } from "../../src/store.ts";
 export async function scanUsage(store: Store, bucket: string): Promise<BucketUsage> {
   const usage = { objects: 0, versions: 0, deleteMarkers: 0, bytes: 0, uploads: 0, uploadBytes: 0 };
   for (let after, isDone = false; !isDone;) {
-    const page: Awaited<ReturnType<Store["listVersions"]>> = await store.listVersions({
+    const page: ListVersionsResult = await store.objects.listVersions({
       bucket,
       ...(after === undefined ? {} : { after }),
     });
@@ -24,13 +26,13 @@ export async function scanUsage(store: Store, bucket: string): Promise<BucketUsa
     isDone = after === undefined;
   }
   for (let after, isDone = false; !isDone;) {
-    const page: Awaited<ReturnType<Store["listUploads"]>> = await store.listUploads({
+    const page: ListUploadsResult = await store.uploads.list({
       bucket,
       ...(after === undefined ? {} : { after }),
     });
     for (const { key, uploadId } of page.uploads) {
       usage.uploads += 1;
-      const { parts } = await store.listParts({ bucket, key, uploadId });
+      const { parts } = await store.uploads.listParts({ bucket, key, uploadId });
       for (const { sizeBytes } of parts) usage.uploadBytes += sizeBytes;
     }
     after = page.next;
@@ -42,7 +44,7 @@ export async function scanUsage(store: Store, bucket: string): Promise<BucketUsa
 /** Fails where the reported usage of a bucket, or the totals, differ from what is there. */
 export async function requireRightUsage(store: Store, what: string): Promise<void> {
   const totals = { objects: 0, storageBytes: 0 };
-  for (const { name } of store.listBuckets()) {
+  for (const { name } of store.buckets.list()) {
     const usage = await scanUsage(store, name);
     assert.deepEqual(store.readUsage(name), usage, `${what}: ${name}`);
     totals.objects += usage.objects;

@@ -108,11 +108,11 @@ test("a refusal in the midst of a group leaves the counts of the others right", 
 test("an operation that is refused after it has counted is undone in the counts", async (context) => {
   const options = { dataDir: makeFolder(context), reserveBytes: 0, inspectedBytesMax: 1 };
   const first = await openStore(options);
-  await first.createBucket({ bucket: "bucket", owner, region: "r" });
+  await first.buckets.create({ bucket: "bucket", owner, region: "r" });
   await put(first, "key", makeBytes(100));
-  await first.setBucketVersioning("bucket", "Enabled");
+  await first.buckets.setVersioning("bucket", "Enabled");
   await put(first, "key", makeBytes(200));
-  await first.setBucketVersioning("bucket", "Suspended");
+  await first.buckets.setVersioning("bucket", "Suspended");
   await first.close();
   const index = new DatabaseSync(join(options.dataDir, "index.sqlite"));
   index.exec("update versions set etag = 'damaged'");
@@ -137,8 +137,8 @@ test("an operation that is refused after it has counted is undone in the counts"
 test("a quota is kept exactly by many writers at a time, and everything can be deleted", async (context) => {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
-  await store.createBucket({ bucket: "bucket", owner, region: "r" });
-  await store.setBucketSetting("bucket", "quota", { bytesMax: 10_000 });
+  await store.buckets.create({ bucket: "bucket", owner, region: "r" });
+  await store.buckets.setSetting("bucket", "quota", { bytesMax: 10_000 });
   const results = await Promise.allSettled(
     Array.from({ length: 100 }, (_, index) => put(store, `k${index}`, makeBytes(300))),
   );
@@ -147,14 +147,14 @@ test("a quota is kept exactly by many writers at a time, and everything can be d
   for (const { reason } of refused) assert.equal((reason as StoreError).code, "QuotaExceeded");
   assert.equal(store.readUsage("bucket").bytes, 9_900);
   // The same size in place of another always fits, and so does less than before below a limit that was lowered.
-  await store.setBucketSetting("bucket", "quota", { bytesMax: 500, objectsMax: 1 });
-  const [kept] = (await store.listObjects({ bucket: "bucket" })).objects;
+  await store.buckets.setSetting("bucket", "quota", { bytesMax: 500, objectsMax: 1 });
+  const [kept] = (await store.objects.list({ bucket: "bucket" })).objects;
   await put(store, kept!.key, makeBytes(300, 2));
   await put(store, kept!.key, makeBytes(200, 3));
   await assert.rejects(put(store, kept!.key, makeBytes(201)), { code: "QuotaExceeded" });
   await assert.rejects(put(store, "new", ""), { code: "QuotaExceeded" });
-  const { objects } = await store.listObjects({ bucket: "bucket" });
-  await store.deleteObjects(objects.map((object) => ({ bucket: "bucket", key: object.key })));
+  const { objects } = await store.objects.list({ bucket: "bucket" });
+  await store.objects.deleteMany(objects.map((object) => ({ bucket: "bucket", key: object.key })));
   assert.deepEqual(store.readUsage("bucket").bytes, 0);
   await put(store, "new", makeBytes(500));
 });
@@ -162,17 +162,17 @@ test("a quota is kept exactly by many writers at a time, and everything can be d
 test("a body that has no room is refused before its first byte", async (context) => {
   const store = await openStore({ dataDir: makeFolder(context), reserveBytes: 0, partBytesMin: 1 });
   defer(context, () => store.close());
-  await store.createBucket({ bucket: "bucket", owner, region: "r" });
-  await store.setBucketSetting("bucket", "quota", { bytesMax: 1_000 });
+  await store.buckets.create({ bucket: "bucket", owner, region: "r" });
+  await store.buckets.setSetting("bucket", "quota", { bytesMax: 1_000 });
   await put(store, "key", makeBytes(900));
   const begin = (contentLength: number, name: string) => () =>
-    void store.beginPut({ bucket: "bucket", key: name, contentLength });
+    void store.objects.beginPut({ bucket: "bucket", key: name, contentLength });
   assert.throws(begin(101, "other"), { code: "QuotaExceeded" });
   assert.throws(begin(1_001, "key"), { code: "QuotaExceeded" });
   await put(store, "key", makeBytes(1_000));
-  const { uploadId } = await store.createUpload({ bucket: "bucket", key: "parts" });
+  const { uploadId } = await store.uploads.create({ bucket: "bucket", key: "parts" });
   const part = { bucket: "bucket", key: "parts", uploadId, partNumber: 1, contentLength: 1 };
-  assert.throws(() => void store.beginPart(part), { code: "QuotaExceeded" });
+  assert.throws(() => void store.uploads.beginPart(part), { code: "QuotaExceeded" });
 });
 
 for (const format of [1, 2]) {
@@ -221,7 +221,7 @@ test("fsck finds a count that is wrong, and a repair counts again and keeps the 
   await checkStore({ dataDir: options.dataDir, isRepair: true });
   const again = await openStore(options);
   defer(context, () => again.close());
-  assert.deepEqual(again.headBucket("limited").settings.quota, LIMITS);
+  assert.deepEqual(again.buckets.require("limited").settings.quota, LIMITS);
   assert.ok(again.readUsage("plain").bytes >= 20_000);
   await requireRightUsage(again, "after the loss of the index");
 });
@@ -232,7 +232,7 @@ async function fill(options: Parameters<typeof openStore>[0]): Promise<void> {
   for (const bucket of BUCKETS) {
     for (const bytes of [10, 20_000]) await put(store, `${bytes}`, makeBytes(bytes), { bucket });
     await put(store, "10", makeBytes(11), { bucket });
-    await store.deleteObject({ bucket, key: "10" });
+    await store.objects.delete({ bucket, key: "10" });
     await run(store, bucket, { type: "upload", key: "open", sizes: [700], end: "leave" });
   }
   await requireRightUsage(store, "after the filling");
@@ -240,18 +240,18 @@ async function fill(options: Parameters<typeof openStore>[0]): Promise<void> {
 }
 
 async function makeBuckets(store: Store): Promise<void> {
-  for (const bucket of BUCKETS) await store.createBucket({ bucket, owner, region: "r" });
-  await store.setBucketVersioning("versioned", "Enabled");
-  await store.setBucketSetting("limited", "quota", LIMITS);
+  for (const bucket of BUCKETS) await store.buckets.create({ bucket, owner, region: "r" });
+  await store.buckets.setVersioning("versioned", "Enabled");
+  await store.buckets.setSetting("limited", "quota", LIMITS);
 }
 
 async function removeBuckets(store: Store): Promise<void> {
-  for (const { name: bucket } of store.listBuckets()) {
-    const { versions } = await store.listVersions({ bucket });
-    await store.deleteObjects(
+  for (const { name: bucket } of store.buckets.list()) {
+    const { versions } = await store.objects.listVersions({ bucket });
+    await store.objects.deleteMany(
       versions.map(({ key: name, versionId }) => ({ bucket, key: name, versionId })),
     );
-    await store.deleteBucket(bucket);
+    await store.buckets.delete(bucket);
   }
 }
 
@@ -266,7 +266,7 @@ async function run(store: Store, bucket: string, one: Step): Promise<unknown> {
     case "putIfNone":
       return put(store, one.key, "x", { bucket, conditions: { ifNoneMatch: "*" } });
     case "copy":
-      return store.copyObject({
+      return store.copies.copy({
         source: { bucket: "plain", key: one.from },
         bucket,
         key: one.key,
@@ -274,18 +274,18 @@ async function run(store: Store, bucket: string, one: Step): Promise<unknown> {
         attributes: {},
       });
     case "delete":
-      return store.deleteObject({ bucket, key: one.key });
+      return store.objects.delete({ bucket, key: one.key });
     case "deleteNewest": {
-      const [newest] = (await store.listVersions({ bucket, maxKeys: 1 })).versions;
+      const [newest] = (await store.objects.listVersions({ bucket, maxKeys: 1 })).versions;
       if (newest === undefined) return undefined;
-      return store.deleteObject({ bucket, key: newest.key, versionId: newest.versionId });
+      return store.objects.delete({ bucket, key: newest.key, versionId: newest.versionId });
     }
     case "suspend":
-      return bucket === "plain" ? undefined : store.setBucketVersioning(bucket, "Suspended");
+      return bucket === "plain" ? undefined : store.buckets.setVersioning(bucket, "Suspended");
     case "upload":
       return runUpload(store, bucket, one);
     case "part": {
-      const [upload] = (await store.listUploads({ bucket, maxUploads: 1 })).uploads;
+      const [upload] = (await store.uploads.list({ bucket, maxUploads: 1 })).uploads;
       return upload === undefined ? undefined : putPart(store, upload, one.number, one.size);
     }
     default:
@@ -298,7 +298,7 @@ async function runUpload(
   bucket: string,
   { key: name, sizes, end }: Extract<Step, { type: "upload" }>,
 ): Promise<void> {
-  const upload = await store.createUpload({ bucket, key: name });
+  const upload = await store.uploads.create({ bucket, key: name });
   const parts = [];
   for (const [index, bytes] of sizes.entries()) {
     const { etag } = await putPart(store, upload, index, bytes);
@@ -307,8 +307,8 @@ async function runUpload(
   const address = { bucket, key: name, uploadId: upload.uploadId };
   // All but the last one: what is not named is released.
   const named = parts.slice(0, Math.max(1, parts.length - 1));
-  if (end === "complete") await store.completeUpload({ ...address, parts: named });
-  if (end === "abort") await store.abortUpload(address);
+  if (end === "complete") await store.uploads.complete({ ...address, parts: named });
+  if (end === "abort") await store.uploads.abort(address);
 }
 
 async function putPart(
@@ -318,7 +318,7 @@ async function putPart(
   contentLength: number,
 ): Promise<PartResult> {
   const partNumber = index + 1;
-  const part = store.beginPart({ bucket, key: name, uploadId, partNumber, contentLength });
+  const part = store.uploads.beginPart({ bucket, key: name, uploadId, partNumber, contentLength });
   await part.write(makeBytes(contentLength, 7));
   return part.commit();
 }

@@ -81,14 +81,14 @@ test("versions, delete markers and listings are as in a simple model", async (co
     async (list, pageSize, prefix, delimiter) => {
       bucketNumber += 1;
       const bucket = `model-${bucketNumber}`;
-      await store.createBucket({ bucket, owner, region: "r" });
+      await store.buckets.create({ bucket, owner, region: "r" });
       const model = new Model();
       for (const step of list) await run(store, bucket, model, step);
       await compareBodies(store, bucket, model);
       await compareVersions(store, bucket, model, pageSize, prefix, delimiter);
       await compareObjects(store, bucket, model, pageSize, prefix, delimiter);
       await emptyBucket(store, bucket);
-      await store.deleteBucket(bucket);
+      await store.buckets.delete(bucket);
     },
   );
   await fc.assert(property, { numRuns: 60 });
@@ -105,7 +105,7 @@ async function run(store: Store, bucket: string, model: Model, step: Step): Prom
       return;
     }
     case "delete": {
-      const result = await store.deleteObject({ bucket, key: step.key });
+      const result = await store.objects.delete({ bucket, key: step.key });
       assert.equal(result.deleteMarker, model.versioning !== "Unset");
       if (model.versioning === "Unset") model.remove(step.key, "null");
       else model.put(step.key, result.versionId ?? "", undefined);
@@ -114,13 +114,13 @@ async function run(store: Store, bucket: string, model: Model, step: Step): Prom
     case "deleteVersion": {
       const versions = model.keys.get(step.key) ?? [];
       const versionId = versions[step.pick % Math.max(1, versions.length)]?.id ?? "null";
-      await store.deleteObject({ bucket, key: step.key, versionId });
+      await store.objects.delete({ bucket, key: step.key, versionId });
       model.remove(step.key, versionId);
       return;
     }
     case "copy": {
       const body = model.keys.get(step.from)?.[0]?.body;
-      const copy = store.copyObject({
+      const copy = store.copies.copy({
         source: { bucket, key: step.from },
         bucket,
         key: step.to,
@@ -132,7 +132,7 @@ async function run(store: Store, bucket: string, model: Model, step: Step): Prom
       return;
     }
     case "versioning":
-      await store.setBucketVersioning(bucket, step.state);
+      await store.buckets.setVersioning(bucket, step.state);
       model.versioning = step.state;
       return;
     default:
@@ -179,7 +179,7 @@ async function compareVersions(
   const found: string[] = [];
   let after: VersionPosition | undefined;
   do {
-    const page: ListVersionsResult = await store.listVersions({
+    const page: ListVersionsResult = await store.objects.listVersions({
       bucket,
       maxKeys,
       prefix,
@@ -218,7 +218,7 @@ async function compareObjects(
   const found: string[] = [];
   let after: VersionPosition | undefined;
   do {
-    const page = await store.listObjects({
+    const page = await store.objects.list({
       bucket,
       maxKeys,
       prefix,
@@ -243,12 +243,12 @@ function findCommon(name: string, prefix: string, delimiter: string | undefined)
 async function emptyBucket(store: Store, bucket: string): Promise<void> {
   let after: VersionPosition | undefined;
   do {
-    const page: ListVersionsResult = await store.listVersions({
+    const page: ListVersionsResult = await store.objects.listVersions({
       bucket,
       maxKeys: 3,
       ...(after === undefined ? {} : { after }),
     });
-    await store.deleteObjects(
+    await store.objects.deleteMany(
       page.versions.map((row) => ({ bucket, key: row.key, versionId: row.versionId })),
     );
     after = page.next;

@@ -57,8 +57,8 @@ function makeRig(context: TestContext, count = 3, parity = 1): Rig {
         ...options,
       });
       defer(context, () => store.close());
-      if (store.findBucket("bucket") === undefined) {
-        await store.createBucket({ bucket: "bucket", owner, region: "us-east-1" });
+      if (store.buckets.find("bucket") === undefined) {
+        await store.buckets.create({ bucket: "bucket", owner, region: "us-east-1" });
       }
       return store;
     },
@@ -244,7 +244,7 @@ test("a drive that missed writes while the store was closed catches up", async (
   const putBack = pull(rig, 0);
   const second = await rig.open();
   await fill(second, 2);
-  await second.deleteObject({ bucket: "bucket", key: "long-1" });
+  await second.objects.delete({ bucket: "bucket", key: "long-1" });
   await second.close();
   putBack();
   const third = await rig.open();

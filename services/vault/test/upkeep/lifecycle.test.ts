@@ -13,9 +13,9 @@ async function makeAged(context: TestContext) {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 12));
   const store = await makeStore(context, { clock });
   const setRules = (...rules: LifecycleRule[]) =>
-    store.setBucketSetting("bucket", "lifecycle", { rules });
+    store.buckets.setSetting("bucket", "lifecycle", { rules });
   const listKeys = async () =>
-    (await store.listObjects({ bucket: "bucket" })).objects.map(({ key }) => key);
+    (await store.objects.list({ bucket: "bucket" })).objects.map(({ key }) => key);
   return { store, clock, setRules, listKeys };
 }
 
@@ -41,7 +41,7 @@ test("objects expire at the midnight after their days, by prefix, tag and size",
 
 test("in a bucket with versions an expired object gets a delete marker, and its versions follow", async (context) => {
   const { store, clock, setRules, listKeys } = await makeAged(context);
-  await store.setBucketVersioning("bucket", "Enabled");
+  await store.buckets.setVersioning("bucket", "Enabled");
   for (const body of ["1", "2", "3", "4"]) await put(store, "key", body);
   await setRules({
     ...rule,
@@ -52,7 +52,9 @@ test("in a bucket with versions an expired object gets a delete marker, and its 
   assert.deepEqual(await store.maintenance.expire(), { expired: 1, aborted: 0 });
   assert.deepEqual(await listKeys(), []);
   const list = async () =>
-    (await store.listVersions({ bucket: "bucket" })).versions.map((row) => row.isDeleteMarker);
+    (await store.objects.listVersions({ bucket: "bucket" })).versions.map(
+      (row) => row.isDeleteMarker,
+    );
   assert.deepEqual(await list(), [true, false, false, false, false]);
   clock.advance(6 * DAY);
   await store.maintenance.expire();
@@ -68,9 +70,9 @@ test("in a bucket with versions an expired object gets a delete marker, and its 
 
 test("uploads that nobody completes are aborted; locked versions outlive every rule", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
-  await store.createUpload({ bucket: "bucket", key: "old/1" });
-  await store.setBucketVersioning("bucket", "Enabled");
-  await store.setBucketSetting("bucket", "objectLock", {});
+  await store.uploads.create({ bucket: "bucket", key: "old/1" });
+  await store.buckets.setVersioning("bucket", "Enabled");
+  await store.buckets.setSetting("bucket", "objectLock", {});
   await put(store, "locked", "1", { legalHold: true });
   await put(store, "locked", "2");
   await setRules({
@@ -79,20 +81,20 @@ test("uploads that nobody completes are aborted; locked versions outlive every r
     abortIncompleteUpload: { days: 2 },
   });
   clock.advance(4 * DAY);
-  await store.createUpload({ bucket: "bucket", key: "new" });
+  await store.uploads.create({ bucket: "bucket", key: "new" });
   assert.deepEqual(await store.maintenance.expire(), { expired: 0, aborted: 1 });
-  const { uploads } = await store.listUploads({ bucket: "bucket" });
+  const { uploads } = await store.uploads.list({ bucket: "bucket" });
   assert.deepEqual(
     uploads.map(({ key }) => key),
     ["new"],
   );
-  assert.equal((await store.listVersions({ bucket: "bucket" })).versions.length, 2);
+  assert.equal((await store.objects.listVersions({ bucket: "bucket" })).versions.length, 2);
 });
 
 test("many due objects expire in one round, and events tell of them", async (context) => {
   const { store, clock, setRules, listKeys } = await makeAged(context);
   await Promise.all(Array.from({ length: 1200 }, (_, index) => put(store, `${index}`, "x")));
-  await store.setBucketSetting("bucket", "notification", {
+  await store.buckets.setSetting("bucket", "notification", {
     rules: [{ id: "n", events: ["LifecycleExpiration:*"], target: {} }],
   });
   await setRules({ ...rule, expiration: { atMs: clock.now() + DAY } });
@@ -106,13 +108,13 @@ test("many due objects expire in one round, and events tell of them", async (con
 
 test("a rule of days takes away delete markers that hide nothing, once they are as old", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
-  await store.setBucketVersioning("bucket", "Enabled");
-  await store.deleteObject({ bucket: "bucket", key: "bare" });
+  await store.buckets.setVersioning("bucket", "Enabled");
+  await store.objects.delete({ bucket: "bucket", key: "bare" });
   await put(store, "hiding", "x");
-  await store.deleteObject({ bucket: "bucket", key: "hiding" });
+  await store.objects.delete({ bucket: "bucket", key: "hiding" });
   await setRules({ ...rule, expiration: { days: 2 } });
   const list = async () =>
-    (await store.listVersions({ bucket: "bucket" })).versions.map((row) => row.key);
+    (await store.objects.listVersions({ bucket: "bucket" })).versions.map((row) => row.key);
   clock.advance(DAY);
   await store.maintenance.expire();
   assert.deepEqual(await list(), ["bare", "hiding", "hiding"]);
@@ -123,8 +125,8 @@ test("a rule of days takes away delete markers that hide nothing, once they are 
 
 test("a rule that says markers are not to expire leaves them", async (context) => {
   const { store, clock, setRules } = await makeAged(context);
-  await store.setBucketVersioning("bucket", "Enabled");
-  await store.deleteObject({ bucket: "bucket", key: "bare" });
+  await store.buckets.setVersioning("bucket", "Enabled");
+  await store.objects.delete({ bucket: "bucket", key: "bare" });
   await setRules({ ...rule, expiration: { expiredObjectDeleteMarker: false } });
   clock.advance(9 * DAY);
   assert.deepEqual(await store.maintenance.expire(), { expired: 0, aborted: 0 });

@@ -17,8 +17,8 @@ test("files of deleted objects are removed, but not under a reader", async (cont
   const store = await makeStore(context, { dataDir });
   const body = makeBytes(3_000_000);
   await put(store, "key", body);
-  const reader = await store.getObject({ bucket: "bucket", key: "key" });
-  await store.deleteObject({ bucket: "bucket", key: "key" });
+  const reader = await store.objects.get({ bucket: "bucket", key: "key" });
+  await store.objects.delete({ bucket: "bucket", key: "key" });
   await store.maintenance.collect();
   await store.maintenance.collect();
   assert.equal(listFiles(dataDir, "files").length, 1);
@@ -37,7 +37,7 @@ test("a segment that is mostly garbage is compacted while its objects are read a
   for (const key of keys) await put(store, key, makeBytes(50_000, Number(key) + 1));
   const survivors = keys.filter((key) => Number(key) % 4 === 0);
   for (const key of keys) {
-    if (!survivors.includes(key)) await store.deleteObject({ bucket: "bucket", key });
+    if (!survivors.includes(key)) await store.objects.delete({ bucket: "bucket", key });
   }
   const before = store.readStats().garbageBytes;
   assert.ok(before > 1_000_000);
@@ -62,7 +62,7 @@ test("a segment that is mostly garbage is compacted while its objects are read a
 test("flipped bits are not handed out, and the scrubber finds them", async (context) => {
   const dataDir = makeFolder(context);
   const store = await openStore({ dataDir, reserveBytes: 0 });
-  await store.createBucket({ bucket: "bucket", owner, region: "r" });
+  await store.buckets.create({ bucket: "bucket", owner, region: "r" });
   await put(store, "segment", makeBytes(200_000));
   await put(store, "file", makeBytes(3_000_000));
   await put(store, "good", makeBytes(200_001));
@@ -88,7 +88,7 @@ test("flipped bits are not handed out, and the scrubber finds them", async (cont
 test("what a crash has left behind is removed: staged files at the start, others by the scrubber", async (context) => {
   const dataDir = makeFolder(context);
   const first = await openStore({ dataDir, reserveBytes: 0 });
-  await first.createBucket({ bucket: "bucket", owner, region: "r" });
+  await first.buckets.create({ bucket: "bucket", owner, region: "r" });
   await put(first, "file", makeBytes(2_000_000));
   await put(first, "segment", makeBytes(200_000));
   await first.close();
@@ -109,7 +109,8 @@ test("what a crash has left behind is removed: staged files at the start, others
 
 test("memory for bodies on their way in is bounded: who comes late waits, who comes later is refused", async (context) => {
   const store = await makeStore(context, { stagingBytesMax: 100_000, stagingWaitersMax: 1 });
-  const begin = (key: string) => store.beginPut({ bucket: "bucket", key, contentLength: 60_000 });
+  const begin = (key: string) =>
+    store.objects.beginPut({ bucket: "bucket", key, contentLength: 60_000 });
   const [first, second, third] = [begin("1"), begin("2"), begin("3")];
   assert.equal(first.write(makeBytes(60_000)), undefined);
   const waiting = second.write(makeBytes(60_000));

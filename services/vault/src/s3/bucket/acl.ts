@@ -13,6 +13,6 @@ export const getBucketAcl: OperationHandler = (context) => {
 export const putBucketAcl: OperationHandler = async (context) => {
   const acl = await receiveAcl(context);
   const grants = acl.grants.map((grant) => ({ ...grant }));
-  await context.api.store.setBucketSetting(context.bucketName, "acl", { grants });
+  await context.api.store.buckets.setSetting(context.bucketName, "acl", { grants });
   return answerEmpty(200);
 };

@@ -38,8 +38,8 @@ export const listBuckets: OperationHandler = (context) => {
   const after = token === "" ? "" : parseToken(token).value;
   const max =
     readInteger(query.get("max-buckets"), "max-buckets", 1, BUCKETS_PAGE_MAX) ?? BUCKETS_PAGE_MAX;
-  const found = api.store
-    .listBuckets()
+  const found = api.store.buckets
+    .list()
     .filter(
       (bucket) =>
         bucket.name.startsWith(prefix) &&
@@ -104,7 +104,7 @@ export const createBucket: OperationHandler = async (context) => {
     objectLockEnabled,
   };
   try {
-    await api.store.createBucket(request);
+    await api.store.buckets.create(request);
   } catch (error) {
     const asksMore = Object.keys(settings).length > 0 || objectLockEnabled;
     if (asksMore || !isOwnInDefaultRegion(context, error, region)) throw error;
@@ -119,7 +119,7 @@ function isOwnInDefaultRegion(
   region: string,
 ) {
   if (!(error instanceof StoreError) || error.code !== "BucketAlreadyOwnedByYou") return false;
-  return region === DEFAULT_REGION && api.store.findBucket(bucketName)?.region === DEFAULT_REGION;
+  return region === DEFAULT_REGION && api.store.buckets.find(bucketName)?.region === DEFAULT_REGION;
 }
 
 // Who means to lock must not get a bucket without.
@@ -162,7 +162,7 @@ function readConfiguration(
 
 /** DeleteBucket */
 export const deleteBucket: OperationHandler = async (context) => {
-  await context.api.store.deleteBucket(context.bucketName);
+  await context.api.store.buckets.delete(context.bucketName);
   return answerEmpty();
 };
 

@@ -69,7 +69,7 @@ export const listObjects: OperationHandler = async (context) => {
   const { prefix, delimiter, maxKeys, encode } = listing;
   const marker = context.query.get("marker") ?? "";
   const after = marker === "" ? undefined : toPosition(marker, prefix, delimiter);
-  const page = await context.api.store.listObjects(toListRequest(context, listing, after));
+  const page = await context.api.store.objects.list(toListRequest(context, listing, after));
   const inner =
     tag("Name", context.bucketName) +
     tag("Prefix", encode(prefix)) +
@@ -103,7 +103,7 @@ export const listObjectsV2: OperationHandler = async (context) => {
   let after: ListPosition | undefined;
   if (token !== undefined) after = parseToken(token);
   else if (startAfter !== "") after = toPosition(startAfter, prefix, delimiter);
-  const page = await context.api.store.listObjects(toListRequest(context, listing, after));
+  const page = await context.api.store.objects.list(toListRequest(context, listing, after));
   const inner =
     tag("Name", context.bucketName) +
     tag("Prefix", encode(prefix)) +
@@ -147,7 +147,7 @@ export const listObjectVersions: OperationHandler = async (context) => {
       ...(idMarker === undefined ? {} : { versionId: idMarker }),
     };
   }
-  const page = await api.store.listVersions(request);
+  const page = await api.store.objects.listVersions(request);
   const owner = formatOwner(context);
   const timestamps = new TimestampFormatter();
   let rows = "";

@@ -154,8 +154,8 @@ export const putBucketNotification: OperationHandler = async (context) => {
       "Same ID used for multiple configurations. IDs must be unique",
     );
   }
-  if (rules.length === 0) await api.store.deleteBucketSetting(bucketName, "notification");
-  else await api.store.setBucketSetting(bucketName, "notification", { rules });
+  if (rules.length === 0) await api.store.buckets.deleteSetting(bucketName, "notification");
+  else await api.store.buckets.setSetting(bucketName, "notification", { rules });
   return answerEmpty(200);
 };
 

@@ -49,7 +49,7 @@ export const putObjectLockConfiguration: OperationHandler = async (context) => {
     if (retention === undefined) throw new S3Error("MalformedXML");
     document.defaultRetention = readRetention(retention);
   }
-  await context.api.store.setBucketSetting(context.bucketName, "objectLock", document);
+  await context.api.store.buckets.setSetting(context.bucketName, "objectLock", document);
   return answerEmpty(200);
 };
 

@@ -43,11 +43,11 @@ export function defineSetting<Kind extends BucketSettingKind>({
     },
     put: async (context) => {
       const setting = await receive(context);
-      await context.api.store.setBucketSetting(context.bucketName, kind, setting);
+      await context.api.store.buckets.setSetting(context.bucketName, kind, setting);
       return answerEmpty(putStatus, putHeaders?.(setting));
     },
     delete: async (context) => {
-      await context.api.store.deleteBucketSetting(context.bucketName, kind);
+      await context.api.store.buckets.deleteSetting(context.bucketName, kind);
       return answerEmpty();
     },
   };

@@ -58,7 +58,7 @@ export const putBucketAccelerateConfiguration: OperationHandler = async (context
   const body = await receiveDocument(context);
   const status = parseXml(body, "AccelerateConfiguration").getText("Status");
   if (status === "Suspended") {
-    await context.api.store.setBucketSetting(context.bucketName, "accelerate", { status });
+    await context.api.store.buckets.setSetting(context.bucketName, "accelerate", { status });
     return answerEmpty(200);
   }
   if (status !== "Enabled") throw malformedXml("Status is neither Enabled nor Suspended");

@@ -25,6 +25,6 @@ export const putBucketVersioning: OperationHandler = async (context) => {
   if (status === undefined) throw new S3Error("IllegalVersioningConfigurationException");
   if (status !== "Enabled" && status !== "Suspended")
     throw malformedXml("Status is neither Enabled nor Suspended");
-  await context.api.store.setBucketVersioning(context.bucketName, status);
+  await context.api.store.buckets.setVersioning(context.bucketName, status);
   return answerEmpty(200);
 };

@@ -19,7 +19,7 @@ export const listParts: OperationHandler = async (context) => {
   const maxParts = readInteger(query.get("max-parts"), "max-parts", 0, INTEGER_MAX) ?? PAGE_MAX;
   const marker =
     readInteger(query.get("part-number-marker"), "part-number-marker", 0, INTEGER_MAX) ?? 0;
-  const page = await api.store.listParts(getUploadAddress(context), {
+  const page = await api.store.uploads.listParts(getUploadAddress(context), {
     maxParts: Math.min(PAGE_MAX, maxParts),
     afterPartNumber: marker,
   });
@@ -74,7 +74,7 @@ export const listMultipartUploads: OperationHandler = async (context) => {
       ...(idMarker === "" ? {} : { uploadId: idMarker }),
     };
   }
-  const page = await api.store.listUploads(request);
+  const page = await api.store.uploads.list(request);
   const encodingType = readEncodingType(query);
   const encode = createKeyEncoder(encodingType);
   const uploads = page.uploads.map((upload) =>

@@ -24,7 +24,7 @@ export const uploadPart: OperationHandler = async (context) => {
     ...(plan.checksum === undefined ? {} : { checksum: plan.checksum.algorithm }),
     ...(encryption === undefined ? {} : { encryption }),
   };
-  const upload = api.store.beginPart(put);
+  const upload = api.store.uploads.beginPart(put);
   await receiveUpload(request, plan, upload);
   const result = await upload.commit();
   const headers: Header[] = [
@@ -49,11 +49,11 @@ export const uploadPartCopy: OperationHandler = async (context) => {
   };
   const range = fields.get("x-amz-copy-source-range");
   if (range !== undefined) copy.range = readCopyRange(range);
-  const result = await api.store.copyPart(copy).catch(async (error: unknown) => {
+  const result = await api.store.uploads.copyPart(copy).catch(async (error: unknown) => {
     throw await toCopyError(context, error);
   });
   const headers: Header[] = [...getEncryptionHeaders(result.encryption)];
-  if (api.store.headBucket(copy.source.bucket).versioning !== "Unset") {
+  if (api.store.buckets.require(copy.source.bucket).versioning !== "Unset") {
     headers.push(["x-amz-copy-source-version-id", result.sourceVersionId]);
   }
   const { checksum } = result;

@@ -33,7 +33,7 @@ export const createMultipartUpload: OperationHandler = async (context) => {
   };
   const checksum = readUploadChecksum(context);
   if (checksum !== undefined) request.checksum = checksum;
-  const upload = await context.api.store.createUpload(request);
+  const upload = await context.api.store.uploads.create(request);
   const headers: Header[] = [
     ...getEncryptionHeaders(upload.encryption),
     ...getAbortHeaders(context, upload),
@@ -115,7 +115,7 @@ export const completeMultipartUpload: OperationHandler = async (context) => {
   if (type !== undefined) request.checksumType = readChecksumType(type);
   const conditions = readWriteConditions(fields);
   if (conditions !== undefined) request.conditions = conditions;
-  const result = await api.store.completeUpload(request);
+  const result = await api.store.uploads.complete(request);
   const { key, bucketName } = context;
   const inner =
     tag("Location", formatLocation(context)) +
@@ -147,6 +147,6 @@ function readPart(item: XmlElement): CompleteUploadRequest["parts"][number] {
 
 /** AbortMultipartUpload */
 export const abortMultipartUpload: OperationHandler = async (context) => {
-  await context.api.store.abortUpload(getUploadAddress(context));
+  await context.api.store.uploads.abort(getUploadAddress(context));
   return answerEmpty();
 };

@@ -16,6 +16,6 @@ export const getObjectAcl: OperationHandler = async (context) => {
 /** PutObjectAcl */
 export const putObjectAcl: OperationHandler = async (context) => {
   const acl = await receiveAcl(context);
-  const done = await context.api.store.setObjectAcl(getAddress(context), acl, getActor(context));
+  const done = await context.api.store.objects.setAcl(getAddress(context), acl, getActor(context));
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };

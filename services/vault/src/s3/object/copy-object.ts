@@ -34,7 +34,7 @@ export const copyObject: OperationHandler = async (context) => {
     ...(conditions === undefined ? {} : { conditions }),
     actor: getActor(context),
   };
-  const result = await api.store.copyObject(copy).catch(async (error: unknown) => {
+  const result = await api.store.copies.copy(copy).catch(async (error: unknown) => {
     throw await toCopyError(context, error);
   });
   const headers: Header[] = [
@@ -42,7 +42,7 @@ export const copyObject: OperationHandler = async (context) => {
     ...getEncryptionHeaders(result.encryption),
     ...(await findExpirationHeaders(context, context.key, result.versionId)),
   ];
-  if (api.store.headBucket(source.bucket).versioning !== "Unset") {
+  if (api.store.buckets.require(source.bucket).versioning !== "Unset") {
     headers.push(["x-amz-copy-source-version-id", result.sourceVersionId]);
   }
   const { checksum } = result;
@@ -64,8 +64,8 @@ async function requireTagCopy(
   const { api, caller, bucketName, key } = context;
   if (caller.kind === "root") return;
   const { bucket, key: sourceKey, versionId } = source;
-  const object = await api.store
-    .describeObject({
+  const object = await api.store.objects
+    .describe({
       bucket,
       key: sourceKey,
       ...(versionId === undefined ? {} : { versionId }),
@@ -76,7 +76,7 @@ async function requireTagCopy(
   if (Object.keys(object.tags).length === 0) return;
   await requirePermission(context, {
     action: versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging",
-    bucket: api.store.headBucket(bucket),
+    bucket: api.store.buckets.require(bucket),
     bucketName: bucket,
     key: sourceKey,
     versionId,

@@ -20,7 +20,7 @@ export async function readCopySource(context: OperationContext): Promise<CopyReq
   }
   const { bucketName, key, versionId } = named;
   if (versionId !== undefined) requireVersionId(versionId);
-  const bucket = api.store.headBucket(bucketName);
+  const bucket = api.store.buckets.require(bucketName);
   const action = versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion";
   await requireSourceRead(context, { action, bucket, bucketName, key, versionId });
   const source: CopyRequest["source"] = { bucket: bucketName, key };

@@ -35,7 +35,7 @@ export const deleteObject: OperationHandler = async (context) => {
     size: fields.get("x-amz-if-match-size"),
   });
   if (conditions !== undefined) request.conditions = conditions;
-  const result = await context.api.store.deleteObject(request);
+  const result = await context.api.store.objects.delete(request);
   const headers: Header[] = [];
   if (result.deleteMarker) headers.push(["x-amz-delete-marker", "true"]);
   if (result.versionId !== undefined && getBucket(context).versioning !== "Unset") {
@@ -66,7 +66,7 @@ export const deleteObjects: OperationHandler = async (context) => {
     if (index % ASKED_AT_ONCE === ASKED_AT_ONCE - 1) await setImmediate();
     refusals.push(await findRefusal(context, request));
   }
-  const results = await context.api.store.deleteObjects(
+  const results = await context.api.store.objects.deleteMany(
     requests.filter((_, index) => refusals[index] === undefined),
   );
   let at = 0;

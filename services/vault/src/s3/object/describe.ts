@@ -7,7 +7,7 @@ import { getAddress } from "./address.ts";
 /** The object that a request names; what is missing is hidden from who may not list. */
 export async function describeObject(context: OperationContext): Promise<ObjectInfo> {
   try {
-    return await context.api.store.describeObject(getAddress(context));
+    return await context.api.store.objects.describe(getAddress(context));
   } catch (error) {
     throw await hideMissing(context, error);
   }

@@ -21,7 +21,7 @@ export const getObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
     request.window = new AnswerWindow(context.request);
-    const reader = await context.api.store.getObject(request);
+    const reader = await context.api.store.objects.get(request);
     return { ...describe(context, reader, request), reader };
   } catch (error) {
     throw await explain(context, error);
@@ -32,7 +32,7 @@ export const getObject: OperationHandler = async (context) => {
 export const headObject: OperationHandler = async (context) => {
   try {
     const request = await readGetRequest(context);
-    const found = await context.api.store.headObject(request);
+    const found = await context.api.store.objects.head(request);
     return { ...describe(context, found, request), contentLength: found.contentLength };
   } catch (error) {
     throw await explain(context, error);
@@ -70,7 +70,7 @@ async function readGetRequest(context: OperationContext): Promise<GetRequest> {
 async function isRangeWanted(context: OperationContext, request: GetRequest): Promise<boolean> {
   const ifRange = context.fields.get("if-range");
   if (ifRange === undefined) return true;
-  const { object } = await context.api.store.headObject({ ...request });
+  const { object } = await context.api.store.objects.head({ ...request });
   if (ifRange.startsWith("W/")) return false;
   if (ifRange.startsWith('"')) return readEtags(ifRange).includes(object.etag);
   return Date.parse(ifRange) === Math.floor(object.modifiedMs / 1000) * 1000;

@@ -37,7 +37,7 @@ export const putObjectRetention: OperationHandler = async (context) => {
     const action = "s3:BypassGovernanceRetention";
     await requirePermission(context, { action, bucket, bucketName, key });
   }
-  await api.store.setObjectRetention(getAddress(context), retention, { bypassGovernance });
+  await api.store.objects.setRetention(getAddress(context), retention, { bypassGovernance });
   return answerEmpty(200);
 };
 
@@ -56,7 +56,7 @@ export const putObjectLegalHold: OperationHandler = async (context) => {
   await authorize(context, toLockValues({ legalHold: status }, context.api.clock.now()));
   requireLock(context);
   if (status !== "ON" && status !== "OFF") throw new S3Error("MalformedXML");
-  await context.api.store.setObjectLegalHold(getAddress(context), status === "ON");
+  await context.api.store.objects.setLegalHold(getAddress(context), status === "ON");
   return answerEmpty(200);
 };
 

@@ -30,7 +30,7 @@ export const getObjectAttributes: OperationHandler = async (context) => {
     ...getAddress(context),
     ...(customerKey === undefined ? {} : { customerKey }),
   };
-  const { object } = await api.store.headObject(request).catch(async (error: unknown) => {
+  const { object } = await api.store.objects.head(request).catch(async (error: unknown) => {
     throw await hideMissing(context, error);
   });
   const wants = new Set(asked);
@@ -58,7 +58,7 @@ async function formatParts(context: OperationContext): Promise<string> {
     readInteger(fields.get("x-amz-max-parts"), "x-amz-max-parts", 0, 2_147_483_647) ?? 1_000;
   const marker =
     readInteger(fields.get("x-amz-part-number-marker"), "x-amz-part-number-marker", 0, 10_000) ?? 0;
-  const page = await context.api.store.listObjectParts(getAddress(context), {
+  const page = await context.api.store.objects.listParts(getAddress(context), {
     maxParts: Math.min(1_000, maxParts),
     afterPartNumber: marker,
   });

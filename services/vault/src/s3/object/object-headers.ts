@@ -123,7 +123,7 @@ export async function findExpirationHeaders(
   if (getBucket(context).settings.lifecycle === undefined) return [];
   try {
     const address = { bucket: context.bucketName, key, versionId };
-    return getExpirationHeaders(context, await context.api.store.describeObject(address));
+    return getExpirationHeaders(context, await context.api.store.objects.describe(address));
   } catch (error) {
     if (error instanceof StoreError) return [];
     throw error;

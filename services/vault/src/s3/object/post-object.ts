@@ -66,7 +66,7 @@ function toFileOptions(
     bytesMax: contentLength === undefined ? undefined : reader.predictFileBytes(contentLength),
     begin: (bytes) => {
       if (policy !== undefined) checkSize(policy, bytes, false);
-      return api.store.beginPut({
+      return api.store.objects.beginPut({
         ...attributes,
         bucket: bucketName,
         key: context.key,

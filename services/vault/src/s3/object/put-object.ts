@@ -29,7 +29,7 @@ export const putObject: OperationHandler = async (context) => {
     actor: getActor(context),
     tenant: context.tenant,
   };
-  const upload = api.store.beginPut(put);
+  const upload = api.store.objects.beginPut(put);
   await receiveUpload(request, plan, upload);
   const result = await upload.commit();
   const subject = { ...result, key: context.key, tags: put.tags ?? {} };

@@ -22,12 +22,16 @@ export const putObjectTagging: OperationHandler = async (context) => {
   });
   const tags = parseTagging(body, OBJECT_TAGS_MAX);
   await authorize(context, toTagValues(tags));
-  const done = await context.api.store.setObjectTags(getAddress(context), tags, getActor(context));
+  const done = await context.api.store.objects.setTags(
+    getAddress(context),
+    tags,
+    getActor(context),
+  );
   return answerEmpty(200, getVersionHeaders(context, done.versionId));
 };
 
 /** DeleteObjectTagging */
 export const deleteObjectTagging: OperationHandler = async (context) => {
-  const done = await context.api.store.setObjectTags(getAddress(context), {}, getActor(context));
+  const done = await context.api.store.objects.setTags(getAddress(context), {}, getActor(context));
   return answerEmpty(204, getVersionHeaders(context, done.versionId));
 };
