@@ -305,7 +305,7 @@ function deriveKey(customerKey: Buffer, salt: Buffer): Buffer {
 
 function requireKeyLength(key: Buffer): void {
   if (key.length === KEY_BYTES) return;
-  throw new StoreError("InvalidEncryptionKey", "The key must be 256 bits long");
+  throw new StoreError("InvalidRequest", "The key must be 256 bits long");
 }
 
 // The blob's number is authenticated, so that a wrapped key is of no use with another blob.

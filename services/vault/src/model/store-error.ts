@@ -1,54 +1,10 @@
-// What the store refuses, in the object API's own terms: one class, a closed list of codes.
+// The exception of the store.
+import type { ErrorCode } from "./errors.ts";
 
-/**
- * Codes as the object API's error reference names them
- * (https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html), and `QuotaExceeded` as Ceph's does. Two are not errors on the wire: `NotModified` is
- * the answer 304, and a `MethodNotAllowed` or `NoSuchKey` with `details.deleteMarker` tells of a delete marker.
- */
-export type StoreErrorCode =
-  | "AccessDenied"
-  | "BadDigest"
-  | "BucketAlreadyExists"
-  | "BucketAlreadyOwnedByYou"
-  | "BucketNotEmpty"
-  | "EntityTooLarge"
-  | "EntityTooSmall"
-  | "IncompleteBody"
-  | "InsufficientStorage"
-  | "InternalError"
-  | "InvalidArgument"
-  | "InvalidBucketName"
-  | "InvalidBucketState"
-  | "InvalidEncryptionKey"
-  | "InvalidPart"
-  | "InvalidPartNumber"
-  | "InvalidPartOrder"
-  | "InvalidRange"
-  | "InvalidRequest"
-  | "InvalidTag"
-  | "KeyTooLongError"
-  | "MethodNotAllowed"
-  | "NoSuchBucket"
-  | "NoSuchBucketSetting"
-  | "NoSuchKey"
-  | "NoSuchObjectLockConfiguration"
-  | "NoSuchUpload"
-  | "NoSuchVersion"
-  | "NotModified"
-  | "ObjectLockConfigurationNotFoundError"
-  | "PreconditionFailed"
-  | "QuotaExceeded"
-  | "ServiceUnavailable"
-  | "SlowDown"
-  | "TooManyBuckets"
-  | "TooManyParts";
-
-/** What a caller may need to answer with, beside the code. */
+/** Details for the answer. */
 export interface StoreErrorDetails {
   bucket?: string;
   key?: string;
-  /** Which configuration a `NoSuchBucketSetting` misses. */
-  setting?: string;
   /** The version that the error speaks of, `null` for the null version. */
   versionId?: string;
   /** The version is a delete marker. */
@@ -67,13 +23,16 @@ export interface StoreErrorDetails {
   condition?: string;
 }
 
-/** An answer of the store that is not success. The message is fit for the caller and tells nothing of the machine. */
+/**
+ * A refusal of the store. The message is fit for clients and reveals nothing about the machine. `NotModified` is not an error
+ * on the wire but the answer 304. A `MethodNotAllowed` or `NoSuchKey` with `details.deleteMarker` means a delete marker.
+ */
 export class StoreError extends Error {
-  readonly code: StoreErrorCode;
+  readonly code: ErrorCode;
   readonly details: StoreErrorDetails;
 
   constructor(
-    code: StoreErrorCode,
+    code: ErrorCode,
     message: string,
     details: StoreErrorDetails = {},
     options?: ErrorOptions,

@@ -1,7 +1,7 @@
 // Answers of the object API, and how errors become theirs.
 import type { ObjectReader } from "../model/object.ts";
-import { S3Error, type S3ErrorCode } from "../model/s3-error.ts";
-import { StoreError, type StoreErrorCode, type StoreErrorDetails } from "../model/store-error.ts";
+import { S3Error } from "../model/s3-error.ts";
+import { StoreError, type StoreErrorDetails } from "../model/store-error.ts";
 import { toStoreName } from "./wire/fields.ts";
 import { tag, wrap, XML_DECLARATION } from "./wire/xml.ts";
 
@@ -39,48 +39,7 @@ export function answerEmpty(status = 204, headers: readonly Header[] = []): S3An
   return { status, headers };
 }
 
-/** What the store refuses, as the wire says it; one exhaustive table. */
-const STORE_CODES: Readonly<Record<StoreErrorCode, S3ErrorCode>> = {
-  AccessDenied: "AccessDenied",
-  BadDigest: "BadDigest",
-  BucketAlreadyExists: "BucketAlreadyExists",
-  BucketAlreadyOwnedByYou: "BucketAlreadyOwnedByYou",
-  BucketNotEmpty: "BucketNotEmpty",
-  EntityTooLarge: "EntityTooLarge",
-  EntityTooSmall: "EntityTooSmall",
-  IncompleteBody: "IncompleteBody",
-  InsufficientStorage: "InsufficientStorage",
-  InternalError: "InternalError",
-  InvalidArgument: "InvalidArgument",
-  InvalidBucketName: "InvalidBucketName",
-  InvalidBucketState: "InvalidBucketState",
-  InvalidEncryptionKey: "InvalidRequest",
-  InvalidPart: "InvalidPart",
-  InvalidPartNumber: "InvalidPartNumber",
-  InvalidPartOrder: "InvalidPartOrder",
-  InvalidRange: "InvalidRange",
-  InvalidRequest: "InvalidRequest",
-  InvalidTag: "InvalidTag",
-  KeyTooLongError: "KeyTooLongError",
-  MethodNotAllowed: "MethodNotAllowed",
-  NoSuchBucket: "NoSuchBucket",
-  NoSuchBucketSetting: "InvalidRequest",
-  NoSuchKey: "NoSuchKey",
-  NoSuchObjectLockConfiguration: "NoSuchObjectLockConfiguration",
-  NoSuchUpload: "NoSuchUpload",
-  NoSuchVersion: "NoSuchVersion",
-  NotModified: "NotModified",
-  ObjectLockConfigurationNotFoundError: "ObjectLockConfigurationNotFoundError",
-  PreconditionFailed: "PreconditionFailed",
-  QuotaExceeded: "QuotaExceeded",
-  ServiceUnavailable: "ServiceUnavailable",
-  // The store itself is behind: that is the server's matter, not the tenant's.
-  SlowDown: "ServiceUnavailable",
-  TooManyBuckets: "TooManyBuckets",
-  TooManyParts: "InvalidRequest",
-};
-
-/** Any thrown value as the error that is answered; what nobody expected is InternalError and tells nothing. */
+/** Converts a thrown value to the error to answer. Unexpected values become InternalError, without details. */
 export function toS3Error(error: unknown): S3Error {
   if (error instanceof S3Error) return error;
   if (!(error instanceof StoreError)) return new S3Error("InternalError", { cause: error });
@@ -108,7 +67,9 @@ export function toS3Error(error: unknown): S3Error {
     headers.push(["Content-Range", `bytes */${details.sizeBytes}`]);
     elements.push(["ActualObjectSize", String(details.sizeBytes)]);
   }
-  return new S3Error(STORE_CODES[error.code], {
+  // An overloaded store is a fault of the server; `SlowDown` on the wire blames the client.
+  const code = error.code === "SlowDown" ? "ServiceUnavailable" : error.code;
+  return new S3Error(code, {
     message: error.message,
     headers,
     elements,

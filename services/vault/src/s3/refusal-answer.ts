@@ -1,11 +1,12 @@
 // What the HTTP engine refuses before an operation is chosen, as the object API's clients read errors.
 import type { Answer, Refused } from "@platform/http1";
-import { S3Error, type S3ErrorCode } from "../model/s3-error.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import { S3Error } from "../model/s3-error.ts";
 import { answerError, completeHeaders } from "./answer.ts";
 import type { RequestIds } from "./request-ids.ts";
 
 /** Refusals that S3 has a code of its own for. */
-const CODES = new Map<string, S3ErrorCode>([
+const CODES = new Map<string, ErrorCode>([
   ["bad_percent", "InvalidURI"],
   ["bad_target", "InvalidURI"],
   ["target_too_long", "RequestHeaderSectionTooLarge"],

@@ -1,5 +1,6 @@
 // What main thread and writer thread say to each other.
-import type { StoreErrorCode, StoreErrorDetails } from "../model/store-error.ts";
+import type { ErrorCode } from "../model/errors.ts";
+import type { StoreErrorDetails } from "../model/store-error.ts";
 import type { Operation } from "./operations.ts";
 import type { BucketState, IndexTotals, WriterLimits } from "./writer-context.ts";
 
@@ -36,7 +37,7 @@ export interface GroupRequest {
 /** What became of one operation. */
 export type Outcome =
   | { value: unknown }
-  | { code: StoreErrorCode; message: string; details: StoreErrorDetails };
+  | { code: ErrorCode; message: string; details: StoreErrorDetails };
 
 /** What became of a group; outcomes in the order of its operations. */
 export interface GroupResponse {

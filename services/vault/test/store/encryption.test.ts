@@ -54,7 +54,7 @@ test("an object under a customer's key wants that key, and no other object wants
     code: "AccessDenied",
   });
   await assert.rejects(read(store, "c", { customerKey: randomBytes(5) }), {
-    code: "InvalidEncryptionKey",
+    code: "InvalidRequest",
   });
   await assert.rejects(read(store, "plain", { customerKey: key }), { code: "InvalidRequest" });
   await assert.rejects(put(store, "s3", "x", { encryption: { type: "SSE-S3" } }), {

@@ -1,6 +1,7 @@
 // GET, PUT and DELETE of a bucket setting.
 import type { BucketSettingKind, BucketSettings } from "../../model/bucket-settings.ts";
-import { S3Error, type S3ErrorCode } from "../../model/s3-error.ts";
+import type { ErrorCode } from "../../model/errors.ts";
+import { S3Error } from "../../model/s3-error.ts";
 import { answerEmpty, type Header, type S3Answer } from "../answer.ts";
 import { getBucket, type OperationContext, type OperationHandler } from "../context.ts";
 
@@ -8,7 +9,7 @@ import { getBucket, type OperationContext, type OperationHandler } from "../cont
 export interface SettingDefinition<Kind extends BucketSettingKind> {
   kind: Kind;
   /** The error of a GET if the setting is missing. */
-  missing: S3ErrorCode;
+  missing: ErrorCode;
   /** Receives and validates the setting of a PUT. */
   receive: (context: OperationContext) => Promise<BucketSettings[Kind]>;
   /** The answer of a GET. */
