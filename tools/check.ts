@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { explainStaleInstallation } from "./installation.ts";
 
-const steps: { name: string; command: string; args: string[] }[] = [
+const STEPS: { name: string; command: string; args: string[] }[] = [
   { name: "types", command: "tsc", args: ["--noEmit"] },
   { name: "lint", command: "oxlint", args: ["--type-aware", "--deny-warnings"] },
   { name: "format", command: "oxfmt", args: ["--check", "."] },
@@ -16,7 +16,7 @@ if (stale !== undefined) {
   process.exit(1);
 }
 const failed: string[] = [];
-for (const step of steps) {
+for (const step of STEPS) {
   const started = performance.now();
   const run = spawnSync(step.command, step.args, { stdio: ["ignore", "pipe", "pipe"] });
   const seconds = ((performance.now() - started) / 1000).toFixed(1);

@@ -6,9 +6,9 @@ import { authDefinition } from "../services/auth/src/config.ts";
 import { gateDefinition } from "../services/gate/src/config/document.ts";
 import { pulseDefinition } from "../services/pulse/src/config.ts";
 import { vaultDefinition } from "../services/vault/src/config.ts";
-import { configDefinition as runtimeDefinition } from "../services/runtime/src/config.ts";
+import { runtimeDefinition } from "../services/runtime/src/config.ts";
 
-const pages = [
+const PAGES = [
   { path: "docs/reference/errors.md", text: formatErrors() },
   { path: "docs/reference/runtime-configuration.md", text: formatReference(runtimeDefinition) },
   { path: "docs/reference/auth-configuration.md", text: formatReference(authDefinition) },
@@ -18,7 +18,7 @@ const pages = [
 ];
 
 const isCheck = process.argv.includes("--check");
-for (const { path, text } of pages) {
+for (const { path, text } of PAGES) {
   if (!isCheck) {
     mkdirSync("docs/reference", { recursive: true });
     writeFileSync(path, text);

@@ -49,7 +49,7 @@ const UP_KEYS = {
 };
 
 /** Command line of `platform`. */
-export const configDefinition = defineConfig({
+export const runtimeDefinition = defineConfig({
   service: "runtime",
   program: "platform",
   version: VERSION,

@@ -3,7 +3,7 @@ import type { ListenAddress } from "@platform/kernel/config";
 import { runProgram } from "@platform/kernel/lifecycle";
 import { SERVICES } from "./services/index.ts";
 import { runUp } from "./command/up.ts";
-import { UNBUILT_COMMANDS, VERSION, configDefinition } from "./config.ts";
+import { UNBUILT_COMMANDS, VERSION, runtimeDefinition } from "./config.ts";
 
 /** Runs the command given by this process's arguments and environment. */
 export async function main(): Promise<void> {
@@ -13,7 +13,7 @@ export async function main(): Promise<void> {
     process.exitCode = refuseCommand(command);
     return;
   }
-  await runProgram(configDefinition, {
+  await runProgram(runtimeDefinition, {
     "": () => refuseCommand(""),
     up: ({ options }) =>
       runUp({

@@ -17,7 +17,7 @@ export interface CommandLine {
   command: string;
   definition: CommandDefinition | undefined;
   /** `--help` or `--version`, which take precedence over the rest of the line. */
-  asked: "help" | "version" | undefined;
+  action: "help" | "version" | undefined;
   /** Values by flag name; a boolean flag without a value is "true", `--no-x` is "false". */
   flags: Map<string, string[]>;
   positionals: string[];
@@ -34,7 +34,7 @@ export function readCommandLine(
   const line: CommandLine = {
     command,
     definition: commandDefinition,
-    asked: undefined,
+    action: undefined,
     flags: new Map(),
     positionals: [],
     problems: [],
@@ -48,8 +48,8 @@ export function readCommandLine(
       line.positionals.push(...rest.slice(at + 1));
       break;
     }
-    if (HELP_FLAGS.has(word)) line.asked = "help";
-    else if (VERSION_FLAGS.has(word)) line.asked ??= "version";
+    if (HELP_FLAGS.has(word)) line.action = "help";
+    else if (VERSION_FLAGS.has(word)) line.action ??= "version";
     else if (word === "-" || !word.startsWith("-")) line.positionals.push(word);
     else at += readFlag(line, booleans, known, word, rest[at + 1]);
   }
@@ -97,8 +97,8 @@ function readFlag(
   next: string | undefined,
 ): number {
   const equalsAt = word.indexOf("=");
-  const given = equalsAt === -1 ? word : word.slice(0, equalsAt);
-  const name = given.replace(/^--?/, "");
+  const typed = equalsAt === -1 ? word : word.slice(0, equalsAt);
+  const name = typed.replace(/^--?/, "");
   const inline = equalsAt === -1 ? undefined : word.slice(equalsAt + 1);
   const negated =
     name.startsWith("no-") && booleans.get(name.slice(3)) === true && !booleans.has(name);
@@ -108,11 +108,11 @@ function readFlag(
     const hint = suggestName(name, known)
       .replaceAll('"', "")
       .replace("did you mean ", "did you mean --");
-    line.problems.push({ source: given, path: "", message: `unknown flag${hint}` });
+    line.problems.push({ source: typed, path: "", message: `unknown flag${hint}` });
     return inline === undefined && next !== undefined && !next.startsWith("-") ? 1 : 0;
   }
   if (negated && inline !== undefined) {
-    line.problems.push({ source: given, path: "", message: "takes no value" });
+    line.problems.push({ source: typed, path: "", message: "does not take a value" });
     return 0;
   }
   const values = line.flags.get(flag) ?? [];
@@ -126,7 +126,7 @@ function readFlag(
     return 0;
   }
   if (next === undefined || (next.startsWith("--") && next.length > 2)) {
-    line.problems.push({ source: given, path: "", message: "needs a value" });
+    line.problems.push({ source: typed, path: "", message: "requires a value" });
     return 0;
   }
   values.push(next);
@@ -138,7 +138,7 @@ function checkPositionals(
   line: CommandLine,
   argv: readonly string[],
 ): void {
-  if (line.asked !== undefined) return;
+  if (line.action !== undefined) return;
   const expected = line.definition?.arguments ?? [];
   const [first] = line.positionals;
   if (line.command === "" && first !== undefined) {

@@ -132,7 +132,7 @@ class JsonReader {
     const members = new Map<string, Spot>();
     spot.members = members;
     this.skipSpace();
-    if (this.takes("}")) return value;
+    if (this.consume("}")) return value;
     for (;;) {
       this.skipSpace();
       const keyAt = this.at;
@@ -141,14 +141,14 @@ class JsonReader {
       if (members.has(key)) this.fail(`duplicate key ${JSON.stringify(key)}`, keyAt);
       if (key === "__proto__") this.fail('the key "__proto__" is not allowed', keyAt);
       this.skipSpace();
-      if (!this.takes(":")) this.fail(`expected ":" after the key ${JSON.stringify(key)}`);
+      if (!this.consume(":")) this.fail(`expected ":" after the key ${JSON.stringify(key)}`);
       const member: Spot = { keyAt, valueAt: 0 };
       members.set(key, member);
       value[key] = this.readValue(member, depth);
       this.skipSpace();
-      if (this.takes("}")) return value;
+      if (this.consume("}")) return value;
       const commaAt = this.at;
-      if (!this.takes(",")) this.fail('expected "," or "}"');
+      if (!this.consume(",")) this.fail('expected "," or "}"');
       this.skipSpace();
       if (this.text[this.at] === "}") this.fail('no "," is allowed before "}"', commaAt);
     }
@@ -160,15 +160,15 @@ class JsonReader {
     const items: Spot[] = [];
     spot.items = items;
     this.skipSpace();
-    if (this.takes("]")) return value;
+    if (this.consume("]")) return value;
     for (;;) {
       const item: Spot = { valueAt: 0 };
       items.push(item);
       value.push(this.readValue(item, depth));
       this.skipSpace();
-      if (this.takes("]")) return value;
+      if (this.consume("]")) return value;
       const commaAt = this.at;
-      if (!this.takes(",")) this.fail('expected "," or "]"');
+      if (!this.consume(",")) this.fail('expected "," or "]"');
       this.skipSpace();
       if (this.text[this.at] === "]") this.fail('no "," is allowed before "]"', commaAt);
     }
@@ -230,7 +230,7 @@ class JsonReader {
     this.at += 1;
   }
 
-  takes(character: string): boolean {
+  consume(character: string): boolean {
     if (this.text[this.at] !== character) return false;
     this.at += 1;
     return true;

@@ -101,7 +101,7 @@ export function loadConfig<Keys extends ConfigKeys, Subcommands extends Commands
   return load(definition, sources) as Loaded<Keys, Subcommands>;
 }
 
-interface Given {
+interface SourcedValue {
   value: unknown;
   source: string;
 }
@@ -111,10 +111,10 @@ function load(
   sources: ConfigSources,
 ): LoadedText | LoadedCommand<string, unknown, unknown> {
   const line = readCommandLine(definition, sources.argv);
-  if (line.asked === "version") {
+  if (line.action === "version") {
     return { kind: "print", text: `${definition.program} ${definition.version}\n`, exitCode: 0 };
   }
-  if (line.asked === "help") {
+  if (line.action === "help") {
     return { kind: "print", text: formatHelp(definition, line.command), exitCode: 0 };
   }
   if (line.problems.length > 0) throw new ConfigError(line.problems);
@@ -185,27 +185,27 @@ function resolve(
   keys: ConfigKeys,
   file: ConfigFile | undefined,
 ): { value: unknown; sources: Map<string, string> } {
-  const given = new Map<string, Given>();
+  const values = new Map<string, SourcedValue>();
   const document = file?.document;
   if (document !== undefined && file !== undefined)
-    readDocument(context, given, document, file.path);
+    readDocument(context, values, document, file.path);
   for (const [name, item] of Object.entries(keys)) {
     const value = readEnv(context, name, item) ?? undefined;
-    if (value !== undefined) given.set(name, value);
+    if (value !== undefined) values.set(name, value);
     const flag = readFlagValue(context, name, item);
-    if (flag !== undefined) given.set(name, flag);
+    if (flag !== undefined) values.set(name, flag);
   }
   const schema = buildSchema(keys);
-  const input = Object.fromEntries([...given].map(([name, { value }]) => [name, value]));
+  const input = Object.fromEntries([...values].map(([name, { value }]) => [name, value]));
   const result = schema.safeParse(input);
   const sources = new Map(
-    Object.keys(keys).map((name) => [name, given.get(name)?.source ?? "default"]),
+    Object.keys(keys).map((name) => [name, values.get(name)?.source ?? "default"]),
   );
   if (result.success) return { value: result.data, sources };
   const problems = explainIssues(result.error.issues, {
     schema,
     input,
-    locate: (path, ofKey) => locateGiven(context, given, file, path, ofKey),
+    locate: (path, ofKey) => locateSource(context, values, file, path, ofKey),
     isSecret: (path) => isSecretPath(keys, path),
     describeAllowed: (path) => describeKey(keys, path, result.error.issues),
   });
@@ -215,7 +215,7 @@ function resolve(
 
 function readDocument(
   context: LoadContext,
-  given: Map<string, Given>,
+  values: Map<string, SourcedValue>,
   document: JsonDocument,
   path: string,
 ): void {
@@ -230,11 +230,11 @@ function readDocument(
     return;
   }
   for (const [name, item] of Object.entries(value)) {
-    given.set(name, { value: item, source: locateInDocument(document, path, [name], false) });
+    values.set(name, { value: item, source: locateInDocument(document, path, [name], false) });
   }
 }
 
-function readEnv(context: LoadContext, name: string, item: ConfigKey): Given | undefined {
+function readEnv(context: LoadContext, name: string, item: ConfigKey): SourcedValue | undefined {
   for (const envName of listEnvNames(context.definition.service, name, item)) {
     const text = context.env[envName];
     if (text !== undefined && text !== "") {
@@ -246,7 +246,11 @@ function readEnv(context: LoadContext, name: string, item: ConfigKey): Given | u
   return undefined;
 }
 
-function readSecretFile(context: LoadContext, envName: string, path: string): Given | undefined {
+function readSecretFile(
+  context: LoadContext,
+  envName: string,
+  path: string,
+): SourcedValue | undefined {
   const source = `environment ${envName}`;
   try {
     const text = context.readFile(path);
@@ -262,7 +266,11 @@ function readSecretFile(context: LoadContext, envName: string, path: string): Gi
   return undefined;
 }
 
-function readFlagValue(context: LoadContext, name: string, item: ConfigKey): Given | undefined {
+function readFlagValue(
+  context: LoadContext,
+  name: string,
+  item: ConfigKey,
+): SourcedValue | undefined {
   const flag = getFlagName(name, item);
   const texts = flag === undefined ? undefined : context.line.flags.get(flag);
   if (flag === undefined || texts === undefined) return undefined;
@@ -271,7 +279,7 @@ function readFlagValue(context: LoadContext, name: string, item: ConfigKey): Giv
   if (more.length === 0) return { value: readText(item, first), source };
   const values = texts.map((text) => readText(item, text));
   if (values.every((value) => Array.isArray(value))) return { value: values.flat(1), source };
-  context.problems.push({ source, path: "", message: "given more than once" });
+  context.problems.push({ source, path: "", message: "duplicate flag" });
   return undefined;
 }
 
@@ -280,14 +288,14 @@ function readText(item: ConfigKey, text: string): unknown {
   return readTextValue(text, findShapes(shape, []));
 }
 
-function locateGiven(
+function locateSource(
   context: LoadContext,
-  given: Map<string, Given>,
+  values: Map<string, SourcedValue>,
   file: ConfigFile | undefined,
   path: JsonPath,
   ofKey: boolean,
 ): string {
-  const found = given.get(String(path[0]));
+  const found = values.get(String(path[0]));
   if (found === undefined)
     return file?.document === undefined ? context.definition.program : file.path;
   if (file?.document === undefined || /^(?:environment |--)/.test(found.source))

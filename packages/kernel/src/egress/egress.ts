@@ -101,8 +101,8 @@ export function createEgress(options: EgressOptions = {}): EgressFetch {
       if (deadline.aborted) {
         throw new EgressError("timeout", `${target.host}: no response within ${timeoutMs} ms`);
       }
-      if (signal.aborted) throw new EgressError("aborted", `${target.host}: given up`);
-      throw new EgressError("unreachable", `${target.host}: no answer`, { cause: error });
+      if (signal.aborted) throw new EgressError("aborted", `${target.host}: aborted`);
+      throw new EgressError("unreachable", `${target.host}: no response`, { cause: error });
     } finally {
       calls -= 1;
     }

@@ -41,7 +41,9 @@ interface RoutedScope extends Scope {
   readonly allowed: Set<string>;
 }
 
-type Env = { Bindings: { scope: RoutedScope } };
+interface Env {
+  Bindings: { scope: RoutedScope };
+}
 
 /**
  * Creates an API. In addition to `routes` it has `/healthz`, `/readyz`, `/metrics`, `/api/docs` and

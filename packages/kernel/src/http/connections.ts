@@ -216,11 +216,11 @@ class HttpConnection {
   #settleAfterWrites(): void {
     const socket = this.#socket;
     const outflow = this.#outflow;
-    const write = socket.write.bind(socket) as (...given: unknown[]) => boolean;
-    socket.write = (...given: unknown[]): boolean => {
-      const takesMore = write(...given);
-      if (!takesMore) outflow.settle();
-      return takesMore;
+    const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
+    socket.write = (...args: unknown[]): boolean => {
+      const hasCapacity = write(...args);
+      if (!hasCapacity) outflow.settle();
+      return hasCapacity;
     };
     socket.on("drain", () => outflow.settle());
   }

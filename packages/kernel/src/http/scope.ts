@@ -14,7 +14,7 @@ export interface Scope {
   /** The path; legacy forms are mapped. */
   readonly path: string;
   /** The requested path. */
-  readonly askedPath: string;
+  readonly requestedPath: string;
   readonly peer: Peer;
   readonly span: Span;
   readonly logger: Logger;
@@ -41,7 +41,7 @@ export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
 export function startScope(
   options: ApiOptions,
   method: string,
-  askedPath: string,
+  requestedPath: string,
   headers: HeaderReader,
   socket: Socket | undefined,
 ): Scope {
@@ -49,12 +49,12 @@ export function startScope(
     name: method,
     kind: "server",
     parent: parseTraceContext(headers.get("traceparent"), headers.get("tracestate")),
-    attributes: { "http.request.method": method, "url.path": askedPath, "url.scheme": "http" },
+    attributes: { "http.request.method": method, "url.path": requestedPath, "url.scheme": "http" },
   });
   const { traceId, spanId } = span.context;
   return {
-    path: mapLegacyPath(askedPath),
-    askedPath,
+    path: mapLegacyPath(requestedPath),
+    requestedPath,
     peer: readPeer(socket),
     span,
     logger: options.logger.child({ trace_id: traceId, span_id: spanId }),
@@ -95,7 +95,7 @@ export function formatProblem(
   scope: Scope,
 ): { status: number; headers: Record<string, string>; body: string } {
   const { traceId } = scope.span.context;
-  const problem = toProblem(error, { instance: scope.askedPath, traceId });
+  const problem = toProblem(error, { instance: scope.requestedPath, traceId });
   const headers = getProblemHeaders(error);
   return { status: problem.status, headers, body: JSON.stringify(problem) };
 }
@@ -121,7 +121,7 @@ export function createObserver(options: ApiOptions): Observer {
 function logRequest(scope: Scope, method: string, status: number, durationMs: number): void {
   const fields = {
     method,
-    path: scope.askedPath,
+    path: scope.requestedPath,
     route: scope.route,
     status,
     duration_ms: durationMs,

@@ -14,6 +14,8 @@ export interface VerificationKey {
 
 /** A parsed, unverified token. */
 export interface ParsedJwt {
+  /** All members of the header, such as `jwk` of a DPoP proof. */
+  readonly header: Readonly<Record<string, unknown>>;
   readonly algorithm: string;
   readonly kid: string | undefined;
   readonly typ: string | undefined;
@@ -27,7 +29,10 @@ const SEGMENT = /^[A-Za-z0-9_-]+$/;
 const KID_CHARACTERS_MAX = 256;
 const ES256_SIGNATURE_BYTES = 64;
 
-/** Parses a token; undefined if it is not a JWS in compact form, or requires extensions (`crit`). */
+/**
+ * Parses a token without verifying it; undefined if it is not a JWS in compact form with a JSON object as payload, is not
+ * in canonical base64url, or requires extensions (`crit`). `typ` is returned in lower case.
+ */
 export function parseJwt(token: string): ParsedJwt | undefined {
   const segments = token.split(".", 4);
   if (segments.length !== 3 || !segments.every(isBase64url)) return undefined;
@@ -41,6 +46,7 @@ export function parseJwt(token: string): ParsedJwt | undefined {
     return undefined;
   }
   return {
+    header,
     algorithm: alg,
     kid,
     typ: typ?.toLowerCase(),

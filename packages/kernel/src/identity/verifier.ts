@@ -151,9 +151,9 @@ class Verifier implements TokenVerifier {
   // Constant time: all static tokens are compared, by digests of the same length.
   #isOperator(tokenDigest: string): boolean {
     if (this.#staticDigests.length === 0) return false;
-    const asked = Buffer.from(tokenDigest);
+    const presented = Buffer.from(tokenDigest);
     let found = false;
-    for (const own of this.#staticDigests) found = timingSafeEqual(own, asked) || found;
+    for (const own of this.#staticDigests) found = timingSafeEqual(own, presented) || found;
     return found;
   }
 

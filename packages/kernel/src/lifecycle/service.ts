@@ -217,13 +217,13 @@ async function drain(
 ): Promise<boolean> {
   const deadline = new AbortController();
   const endsMs = performance.now() + timeoutMs;
-  const given = Promise.withResolvers<"late">();
+  const expired = Promise.withResolvers<"late">();
   const cut = setTimeout(() => {
     logger.warn("drain deadline exceeded: aborting remaining work", {
       drain_timeout_ms: timeoutMs,
     });
     deadline.abort();
-    setTimeout(() => given.resolve("late"), CUT_GRACE_MS);
+    setTimeout(() => expired.resolve("late"), CUT_GRACE_MS);
   }, timeoutMs);
   const context: DrainContext = {
     deadline: deadline.signal,
@@ -236,7 +236,7 @@ async function drain(
     try {
       const outcome = await Promise.race([
         Promise.resolve(hook(context)).then(() => "done" as const),
-        given.promise,
+        expired.promise,
       ]);
       if (outcome === "late") {
         logger.error("did not stop in time", { part: name });

@@ -1,7 +1,10 @@
 // IP addresses, CIDR ranges and sets of them. IPv4-mapped IPv6 addresses equal their IPv4 addresses.
 import { isIPv4, isIPv6 } from "node:net";
 
-type Range = { bytes: Uint8Array; bits: number };
+interface Range {
+  bytes: Uint8Array;
+  bits: number;
+}
 
 /** An immutable set. `has` scans all ranges, so call it once per connection. */
 export class AddressSet {

@@ -215,7 +215,7 @@ export class Outflow {
   #isClosed = false;
   /** At the last sample: bytes written to the socket, and bytes that the system accepted; -1 before the first. */
   #handedBytes = -1;
-  #takenBytes = 0;
+  #acceptedBytes = 0;
 
   /** `onFault` must destroy the socket; it is called during `sweep`. */
   constructor(
@@ -320,21 +320,21 @@ export class Outflow {
       return null;
     }
     const handed = this.#socket.bytesWritten;
-    const taken = handed - countUnsent(this.#socket, handed);
+    const accepted = handed - countUnsent(this.#socket, handed);
     const isFirst = this.#handedBytes === -1;
-    const keepsUp = isFirst || taken >= this.#handedBytes;
-    const hasRead = isFirst || taken > this.#takenBytes;
+    const keepsUp = isFirst || accepted >= this.#handedBytes;
+    const hasRead = isFirst || accepted > this.#acceptedBytes;
     this.#handedBytes = handed;
-    this.#takenBytes = taken;
+    this.#acceptedBytes = accepted;
     if (keepsUp) {
       this.stalledMs = 0;
-      this.#pace.restart(taken);
+      this.#pace.restart(accepted);
       return null;
     }
     this.stalledMs = hasRead ? 0 : this.stalledMs + elapsedMs;
     const { writeStallMs, answerPace } = this.#bounds;
     if (writeStallMs > 0 && this.stalledMs >= writeStallMs) return "stalled";
-    return this.#pace.isTooSlow(answerPace, elapsedMs, taken) ? "slow" : null;
+    return this.#pace.isTooSlow(answerPace, elapsedMs, accepted) ? "slow" : null;
   }
 
   #restart(): void {

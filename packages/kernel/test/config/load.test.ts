@@ -195,12 +195,8 @@ const wrong: [name: string, input: Input, message: string | RegExp][] = [
     { argv: ["--wrokers", "1"] },
     "--wrokers: unknown flag; did you mean --workers?",
   ],
-  ["a flag without its value", { argv: ["--addr"] }, "--addr: needs a value"],
-  [
-    "a flag given twice",
-    { argv: ["--workers", "1", "--workers", "2"] },
-    "--workers: given more than once",
-  ],
+  ["a flag without its value", { argv: ["--addr"] }, "--addr: requires a value"],
+  ["a duplicate flag", { argv: ["--workers", "1", "--workers", "2"] }, "--workers: duplicate flag"],
   [
     "an unknown command",
     { argv: ["validte"] },

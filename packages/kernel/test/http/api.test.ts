@@ -29,7 +29,9 @@ import { createTracer, type FinishedSpan } from "@platform/kernel/trace";
 const user = z
   .object({ name: z.string().min(1), age: z.number().int().optional() })
   .meta({ id: "User" });
-type Tree = { children: Tree[] };
+interface Tree {
+  children: Tree[];
+}
 const tree: z.ZodType<Tree> = z.object({ children: z.array(z.lazy(() => tree)) });
 
 const routes = [

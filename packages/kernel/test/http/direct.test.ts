@@ -20,7 +20,13 @@ const json = ["Content-Type", "application/json"];
 const token = ["Authorization", "Bearer right"];
 const trace = ["traceparent", `00-${traceId}-b7ad6b7169203331-01`];
 
-type Line = { level: string; status: number; path: string; route: string; trace_id: string };
+interface Line {
+  level: string;
+  status: number;
+  path: string;
+  route: string;
+  trace_id: string;
+}
 
 async function start(t: TestContext) {
   const lines: Line[] = [];
