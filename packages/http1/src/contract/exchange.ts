@@ -1,4 +1,4 @@
-// The contract between the engine and a handler: one request and its answer.
+// The contract between the engine and a handler: one request and its response.
 import type { Buffer } from "node:buffer";
 import type { PeerCertificate } from "node:tls";
 
@@ -8,63 +8,66 @@ import type { RequestHead, ResponseHead } from "../parse/index.ts";
 import type { Answer, AnswerHeaders, HeadWriter, PreparedAnswer } from "../write/index.ts";
 import type { ForwardFailure, ForwardTarget, Tunnel } from "./forward.ts";
 
-/** What is known of the client's connection; the same object for every request on it. */
+/** Properties of the client's connection; the same object for all of its requests. */
 export interface ConnectionInfo {
-  /** Textual IP address without brackets; an IPv4-mapped IPv6 address is given as plain IPv4; "" on a Unix socket. */
+  /** IP address without brackets, with IPv4-mapped IPv6 addresses as IPv4; "" on a Unix socket. */
   readonly remoteAddress: string;
   readonly remotePort: number;
   readonly localAddress: string;
   readonly localPort: number;
-  /** True over TLS. */
+  /** True for TLS. */
   readonly secure: boolean;
   /** TLS details, null without TLS. */
   readonly tls: TlsInfo | null;
 }
 
-/** What the TLS handshake settled. */
+/** Results of the TLS handshake. */
 export interface TlsInfo {
-  /** SNI name sent by the client, lower case; "" if none. */
+  /** SNI name of the client in lower case; "" if absent. */
   readonly serverName: string;
   readonly protocol: string;
-  /** Verified client certificate, null if none was asked for or sent. */
+  /** Verified client certificate, null if it was not requested or not sent. */
   readonly clientCertificate: PeerCertificate | null;
 }
 
 /**
- * One request and its answer, independent of the protocol version it came by.
+ * One request and its response, independent of the protocol version.
  *
- * The object is reused for the next request on the connection: a handler that goes on later (after I/O) remembers
- * `sequence` and stops when it has changed or `aborted` is true. Exactly one of `respond`, `startResponse`, `forward`
- * or `destroy` answers a request; a second answer throws.
+ * The object is reused for the next request on the connection: a handler that continues after I/O compares `sequence` and
+ * stops if it has changed or `aborted` is true. Exactly one of `respond`, `startResponse`, `forward` or `destroy` answers
+ * a request; a second one throws.
  */
 export interface Exchange<U = unknown> {
-  /** The request's head; its views are valid until the answer is complete. */
+  /** The request head; its views are valid until the response is complete. */
   readonly head: RequestHead;
   readonly connection: ConnectionInfo;
-  /** Counts the requests of this connection, 1 for the first. */
+  /** Number of the request on this connection, starting at 1. */
   readonly sequence: number;
-  /** Monotonic milliseconds at which the head was complete. */
+  /** Monotonic milliseconds when the head was complete. */
   readonly startedAtMs: number;
-  /** True once the client has gone; whatever is answered then is dropped. */
+  /** True if the client has disconnected; responses are then dropped. */
   readonly aborted: boolean;
-  /** True once an answer was begun (by the handler or by a forwarded response head). */
+  /** True if a response has been started by the handler or by a forwarded response head. */
   readonly answered: boolean;
-  /** Body bytes received from the client so far, framing not counted. */
+  /** Body bytes received from the client so far, without framing. */
   readonly bytesIn: number;
-  /** Body bytes given to the client's socket so far, framing not counted. */
+  /** Body bytes written to the client's socket so far, without framing. */
   readonly bytesOut: number;
-  /** The handler's own record. It stays in place from request to request: reuse it. */
+  /** The handler's own state; the same object for all requests of the connection. */
   userData: U;
-  /** Largest request body in bytes, set from the server's limit for each request; enforced while it streams (413). */
+  /** Maximum request body in bytes, reset to the server's limit for each request; enforced while streaming (413). */
   bodyBytesMax: number;
-  /** Longest silence in the request body in milliseconds, set from the server's timeouts for each request (408); 0 for none. */
+  /** Idle timeout of the request body in milliseconds, reset to the server's for each request (408); 0 disables it. */
   bodyIdleMs: number;
   /**
-   * Path to send upstream instead of the one that came, before the plan strips and prepends; null leaves it alone. Must
-   * begin with `/`. The query is passed on as it came. Cleared for each request.
+   * Path to forward instead of the path as sent, before the plan strips and prepends; null keeps it. Must start with `/`.
+   * The query is forwarded as sent. Cleared for each request.
    */
   forwardPath: string | null;
-  /** Called once if the client goes away before the answer is complete and no `forward` is under way. Cleared for each request. */
+  /**
+   * Called once, before `onEnd`, if the client disconnects before the response is complete and the request is not being
+   * forwarded. Cleared for each request.
+   */
   onAborted: ((exchange: Exchange<U>) => void) | null;
   /**
    * Called exactly once when the request has ended: its response is complete, its tunnel is closed, or the connection was
@@ -73,47 +76,47 @@ export interface Exchange<U = unknown> {
   onEnd: ((exchange: Exchange<U>, end: RequestEnd) => void) | null;
 
   /**
-   * Answers at once. Content-Length, Date and Connection are added; HEAD, 204 and 304 lose the body. A field that is not
-   * allowed throws (`HeadWriteError`, `AnswerError`) before anything is sent.
+   * Sends a whole response. Content-Length, Date and Connection are added; HEAD, 204 and 304 have no body. Throws
+   * (`HeadWriteError`, `AnswerError`) for an invalid field before anything is sent.
    */
   respond(answer: Answer | PreparedAnswer): void;
   /**
-   * Starts a streamed answer; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Throws as `respond`.
+   * Starts a streamed response; without `contentLength` it is chunked (close-delimited for HTTP/1.0). Throws like `respond`.
    */
   startResponse(head: StreamHead): void;
-  /** Sends a piece of a streamed answer. False asks to wait for `onDrain`. The bytes must not be changed afterwards. */
+  /** Sends a chunk of a streamed response. On false, wait for `onDrain`. The bytes must not be modified afterwards. */
   write(chunk: Uint8Array | string): boolean;
-  /** Bytes that were written and that the system has not taken yet; at 0 all memory that was handed over is free again. */
+  /** Written bytes that the system has not accepted yet; at 0 the memory of all written bytes is free again. */
   readonly unsentBytes: number;
-  /** Memory for what the producer of a large answer reads before it is written. Its claims end with the answer. */
+  /** Memory budget for data that the producer of a large response reads ahead. Its claims end with the response. */
   readonly outflow: AnswerMemory;
-  /** Completes a streamed answer. Fewer bytes than announced destroy the connection; more throw. */
+  /** Completes a streamed response. Fewer bytes than `contentLength` destroy the connection; more throw. */
   end(trailers?: AnswerHeaders): void;
-  /** Called when `write` returned false and the client has read on. Cleared for each request. */
+  /** Called when buffered bytes have drained after `write` returned false. Cleared for each request. */
   onDrain: ((exchange: Exchange<U>) => void) | null;
   /**
-   * Collects the whole request body, up to `bytesMax`, then calls back. On `too-large` nothing has been answered yet;
-   * `aborted` means that the client is gone. A body that was read this way can still be forwarded.
+   * Collects the whole request body, up to `bytesMax`, then calls `done`. After `too-large` the request is still to be
+   * answered; `aborted` means that the client has disconnected. A collected body can still be forwarded.
    */
   readBody(bytesMax: number, done: ReadBodyCallback<U>): void;
   /**
-   * Hands the request body on piece by piece as it comes, 100 (Continue) sent first where the client waits for it. Once
-   * for each request, and not beside `readBody`. `onAborted` tells of a client that has gone.
+   * Passes the request body to `receiver` as it arrives, after 100 (Continue) if the client waits for it. Once per
+   * request, and not together with `readBody`. `onAborted` is called if the client disconnects.
    */
   streamBody(receiver: BodyReceiver): void;
-  /** The receiver of `streamBody` cannot take more for now: nothing is read, and the client may be idle for as long. */
+  /** Pauses the receiver of `streamBody`: nothing is read, and the client's idle timeout is suspended. */
   pauseBody(): void;
-  /** The receiver takes more again; pieces may come before this returns. */
+  /** Resumes the receiver; chunks may arrive before this returns. */
   resumeBody(): void;
-  /** Proxies the request: see {@link ForwardTarget}. */
+  /** Forwards the request to a {@link ForwardTarget}. */
   forward(target: ForwardTarget, observer: ForwardObserver<U>): void;
   /**
-   * Ends a forwarded answer that goes on for ever in the way that its clients understand: an event stream by the end of its
-   * content, behind the chunk that is under way, a WebSocket by Close frames with 1001 to both sides. Whoever does not let it
-   * come to that is cut off after 10 s. False: the answer is no such stream, and goes on.
+   * Gracefully ends an endless forwarded response: an event stream by ending its content after the current chunk, a
+   * WebSocket by Close frames with 1001 to both sides. Connections that do not close are destroyed after 10 s. Returns
+   * false, without any effect, for other responses.
    */
   endStream(): boolean;
-  /** Drops the client's connection without an answer. */
+  /** Destroys the client's connection without a response. */
   destroy(): void;
 }
 
@@ -150,10 +153,10 @@ export interface RequestEnd {
   readonly target: ForwardTarget | null;
 }
 
-/** The part of a client's {@link Outflow} that producers of answers use. */
+/** The methods of a client's {@link Outflow} for producers of responses. */
 export type AnswerMemory = Pick<Outflow, "windowBytes" | "claim" | "claimWhenRoom" | "unclaim">;
 
-/** The head of a streamed answer. */
+/** The head of a streamed response. */
 export interface StreamHead {
   readonly status: number;
   readonly headers?: AnswerHeaders;
@@ -167,36 +170,36 @@ export type ReadBodyCallback<U> = (
   body: Buffer,
 ) => void;
 
-/** Takes the pieces of a request body: see {@link Exchange.streamBody}. */
+/** Receives the chunks of a request body: see {@link Exchange.streamBody}. */
 export interface BodyReceiver {
   /**
-   * False where it copies what it needs of each piece before `onBody` returns: pieces then lie in memory that is used again
-   * afterwards, which spares a buffer for each read of a large body. True where nothing is said.
+   * False if `onBody` copies what it needs: chunks are then in memory that is reused afterwards, which saves a buffer per
+   * read of a large body. Default true.
    */
   readonly keepsPieces?: boolean;
-  /** A piece of the content without its framing. `isLast` comes once, perhaps with an empty piece. */
+  /** Receives content without framing. `isLast` is true once, possibly with an empty chunk. */
   onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
-  /** The body is malformed, larger than `bodyBytesMax`, or stopped coming; no piece follows. It is still to be answered. */
+  /** The body is malformed, larger than `bodyBytesMax` or too slow; no chunk follows. The request is still to be answered. */
   onBodyRefused(refused: { code: string; status: number; detail: string }): void;
 }
 
-/** Takes each request. It is called synchronously when the head is complete; the body comes later. */
+/** Handles each request. Called synchronously when the head is complete; the body follows later. */
 export type Handler<U> = (exchange: Exchange<U>) => void;
 
 /**
- * Watches and shapes forwarded exchanges. One object serves many requests: what belongs to one is in
+ * Observes and modifies forwarded exchanges. One object serves many requests, with the state of each in
  * `exchange.userData`. Only `onFailure` may answer.
  */
 export interface ForwardObserver<U = unknown> {
-  /** Appends fields to the request, once per try (X-Forwarded-*, traceparent, …). */
+  /** Appends fields to the request (X-Forwarded-*, traceparent, …), once per attempt. */
   onRequestHead?(exchange: Exchange<U>, writer: HeadWriter, target: ForwardTarget): void;
-  /** A final response head (or a 101) came: appends fields to it. The head is valid inside the callback only. */
+  /** Appends fields to a final response head or a 101. The head is valid only during the callback. */
   onResponseHead?(exchange: Exchange<U>, head: ResponseHead, writer: HeadWriter): void;
   /**
-   * A try failed and nothing was answered: returns a target to try next, or null. After null the engine answers
-   * `failure.status`, unless the callback called `exchange.respond` itself.
+   * An attempt failed before any response: returns the next target or null. After null the engine responds with
+   * `failure.status`, unless the callback has called `exchange.respond`.
    */
   onFailure?(exchange: Exchange<U>, failure: ForwardFailure): ForwardTarget | null;
-  /** A 101 was passed on; the tunnel lives until `Exchange.onEnd`. */
+  /** A 101 was forwarded; the tunnel is open until `Exchange.onEnd`. */
   onTunnel?(exchange: Exchange<U>, tunnel: Tunnel): void;
 }

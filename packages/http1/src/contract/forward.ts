@@ -1,36 +1,36 @@
-// What forwarding is given and what it tells.
+// Plans, targets and failures of forwarding.
 import type { UpstreamPool } from "./upstream.ts";
 
-/** How requests to one target are rewritten; compiled once by `compilePlan`. */
+/** Rewrite rules for requests to one target; compiled once by `compilePlan`. */
 export interface ForwardPlanOptions {
-  /** `keep` sends the client's Host; anything else is sent as the Host. Default `keep`. */
+  /** `keep` forwards the client's Host, otherwise `value` is sent. Default `keep`. */
   host?: "keep" | { readonly value: string };
-  /** Host for HTTP/1.0 requests that came without one; default `localhost`. */
+  /** Host for HTTP/1.0 requests without one; default `localhost`. */
   hostFallback?: string;
-  /** Request fields that are not passed on, any case. Hop-by-hop fields are always removed. */
+  /** Request fields to remove, case-insensitive. Hop-by-hop fields are always removed. */
   removeRequestFields?: readonly string[];
   /** Fields added to every request. */
   addRequestFields?: readonly (readonly [name: string, value: string])[];
   removeResponseFields?: readonly string[];
   addResponseFields?: readonly (readonly [name: string, value: string])[];
-  /** Leading bytes of the path that are cut off; what remains gets a leading `/` if it has none. Default 0. */
+  /** Number of leading path bytes to remove; a leading `/` is added if the rest has none. Default 0. */
   stripPathBytes?: number;
-  /** Path put in front; must begin with `/` and not end with one; default "". */
+  /** Path to prepend; must start with `/` and not end with one; default "". */
   prependPath?: string;
-  /** Allows `Upgrade` requests through; default true. Otherwise the fields are removed and the request is a plain one. */
+  /** Forwards `Upgrade` requests; default true. Otherwise the fields are removed. */
   upgrade?: boolean;
   timeouts?: ForwardTimeouts;
 }
 
-/** Waits of a forwarded request in milliseconds, compared once per sweep; 0 switches one off. */
+/** Timeouts of a forwarded request in milliseconds, checked once per sweep; 0 disables a timeout. */
 export interface ForwardTimeouts {
-  /** From the whole request sent to the response head; default 60 000 (504). */
+  /** From the end of the request to the response head; default 60 000 (504). */
   responseHeadMs?: number;
-  /** Between two pieces of the response body; default 300 000. */
+  /** Between two chunks of the response body; default 300 000. */
   bodyIdleMs?: number;
-  /** From the head of the request to the end of the answer; default 0. Not for tunnels. */
+  /** From the request head to the end of the response; default 0. Does not apply to tunnels. */
   totalMs?: number;
-  /** Between two bytes in a tunnel, either way; default 0. */
+  /** Between two bytes of a tunnel in either direction; default 0. */
   tunnelIdleMs?: number;
 }
 
@@ -39,13 +39,13 @@ export interface ForwardPlan {
   readonly options: ForwardPlanOptions;
 }
 
-/** A pool together with the plan for it; made once per target. */
+/** A pool with its plan; created once per target. */
 export interface ForwardTarget {
   readonly pool: UpstreamPool;
   readonly plan: ForwardPlan;
 }
 
-/** Why a try failed. */
+/** Reason why an attempt failed. */
 export type FailureKind =
   | "connect-refused"
   | "connect-timeout"
@@ -54,31 +54,31 @@ export type FailureKind =
   | "queue-full"
   | "queue-timeout"
   | "pool-closed"
-  /** A reused connection was lost before any byte of the response: most likely it was idle too long. */
+  /** A reused connection was lost before any byte of the response, most likely because it was idle too long. */
   | "reset-on-idle"
-  /** A fresh connection was lost before any byte of the response. */
+  /** A new connection was lost before any byte of the response. */
   | "reset"
   | "response-timeout"
   | "malformed-response"
   | "total-timeout";
 
-/** A failed try, before anything was answered. Reused: read it inside the callback only. */
+/** A failed attempt before any response. Reused: read it only during the callback. */
 export interface ForwardFailure {
   readonly kind: FailureKind;
-  /** System or parser code (`ECONNREFUSED`, …), "" if none. */
+  /** System or parser code (`ECONNREFUSED`, …), "" if absent. */
   readonly code: string;
   readonly target: ForwardTarget;
-  /** 1 for the first try. */
+  /** Number of the attempt, starting at 1. */
   readonly attempt: number;
-  /** Whether any byte of the request reached a socket. */
+  /** True if any byte of the request was written to a socket. */
   readonly requestSent: boolean;
-  /** Whether the request can be sent again: its body, if any, has not been passed on beyond what is still held. */
+  /** True if the request can be sent again, because all forwarded body bytes are still buffered. */
   readonly replayable: boolean;
-  /** The status that the engine answers if nobody does: 502, 503 or 504. */
+  /** Status of the engine's default response. */
   readonly status: 502 | 503 | 504;
 }
 
-/** A spliced pair of sockets after a 101. */
+/** A connected pair of sockets after a 101. */
 export interface Tunnel {
   readonly bytesIn: number;
   readonly bytesOut: number;

@@ -1,4 +1,4 @@
-// What a server is given and what it offers.
+// Servers: options, limits, faults.
 import type { TLSSocketOptions } from "node:tls";
 
 import type { PaceBound } from "@platform/kernel/sockets";
@@ -10,54 +10,54 @@ import type { Refused } from "../write/refused.ts";
 
 export type { Refused } from "../write/refused.ts";
 
-/** Bounds of a server; every one has a default. */
+/** Limits of a server; all have defaults. */
 export interface ServerLimits {
-  /** Bytes of request line and fields; default 32 768 (431, or 414 if the target alone is longer). */
+  /** Maximum bytes of request line and fields; default 32 768 (431, or 414 if the target alone is longer). */
   headBytesMax?: number;
-  /** Fields of a request; default 128 (431). */
+  /** Maximum fields of a request; default 128 (431). */
   fieldsMax?: number;
-  /** Bytes of the request target; default 8 192 (414). */
+  /** Maximum bytes of the request target; default 8 192 (414). */
   targetBytesMax?: number;
-  /** Bytes of a request body unless the handler sets another; default 10 485 760 (413). */
+  /** Maximum bytes of a request body unless the handler changes it; default 10 485 760 (413). */
   bodyBytesMax?: number;
-  /** Connections at a time, TLS handshakes included; default 65 536. One more is closed at once (`too-many-connections`). */
+  /** Maximum connections, including TLS handshakes; default 65 536. Others are closed immediately (`too-many-connections`). */
   connectionsMax?: number;
   /**
-   * Connections at a time of one IPv4 address or one IPv6 network of 64 bits; default half of `connectionsMax`. One more is
-   * closed at once (`too-many-of-address`). Unix sockets are exempt.
+   * Maximum connections of one IPv4 address or one IPv6 /64 network; default half of `connectionsMax`. Others are closed
+   * immediately (`too-many-of-address`). Unix sockets are exempt.
    */
   connectionsPerAddressMax?: number;
-  /** Requests on one connection before it is closed; default 1 000 000. */
+  /** Maximum requests on one connection before it is closed; default 1 000 000. */
   requestsPerConnectionMax?: number;
-  /** Bytes read ahead on one connection while an answer is pending; default 65 536. Reading pauses above it. */
+  /** Bytes read ahead on one connection during a request; default 65 536. Reading pauses above it. */
   readAheadBytesMax?: number;
 }
 
-/** Waits of a server in milliseconds, compared once per sweep; 0 switches one off. */
+/** Timeouts of a server in milliseconds, checked once per sweep; 0 disables a timeout. */
 export interface ServerTimeouts {
   /** From the first byte of a request (or the connection) to the end of its head; default 30 000 (408). */
   headMs?: number;
-  /** Between two pieces of a request body; default 60 000 (408). */
+  /** Between two chunks of a request body; default 60 000 (408). */
   bodyIdleMs?: number;
   /** Between two requests on a connection; default 75 000. */
   keepAliveMs?: number;
-  /** How long the client may read nothing while bytes wait for it; default 60 000. */
+  /** Time without reads of the client while bytes are buffered for it; default 60 000. */
   writeStallMs?: number;
   /** TLS handshake; default 10 000. */
   handshakeMs?: number;
-  /** How long a client that has half-closed may wait for its answer to go on; default 1 000. */
+  /** Time without progress of the response after the client has half-closed; default 1 000. */
   halfCloseMs?: number;
-  /** How long an early answer lingers while the client still sends its body; default 5 000. */
+  /** Lingering close after an early response while the client still sends its body; default 5 000. */
   lingerMs?: number;
 }
 
-/** The least that clients must move, judged once per sweep over the time that they kept the server waiting. */
+/** Minimum pace of clients, checked once per sweep over the time in which the server waits for them. */
 export interface ServerPaces {
-  /** Bytes of a request body while the handler takes them; default 7 680 in 30 000 ms (408). */
+  /** Request body bytes while the handler accepts them; default 7 680 in 30 000 ms (408). */
   requestBody?: PaceBound;
   /**
-   * Bytes of an answer or tunnel while some wait for the client; default 15 360 in 60 000 ms. Slower clients are
-   * disconnected (`slow-reader`). The system takes bytes in lumps of up to a third of its send buffer: progress shows no finer.
+   * Bytes of a response or tunnel while some are buffered for the client; default 15 360 in 60 000 ms. Slower clients are
+   * disconnected (`slow-reader`). Progress has the granularity of the system: up to a third of its send buffer.
    */
   answer?: PaceBound;
 }
@@ -70,26 +70,26 @@ export interface TlsIdentity {
   key: string | Buffer;
 }
 
-/** TLS of a listener: replaced as a whole by {@link Server.setTls}, open connections are left alone. */
+/** TLS settings of a listener: {@link Server.setTls} replaces them without affecting open connections. */
 export interface ServerTls {
-  /** Shown to clients whose name matches nothing or that send none; null refuses them. */
+  /** For clients that send an unknown name or no name; null refuses them. */
   fallback: TlsIdentity | null;
   /** By lower-case name; `*.example.org` covers one label. */
   names?: ReadonlyMap<string, TlsIdentity>;
-  /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` lets them in without identity. Set when the server is created. */
+  /** mTLS: `require` refuses clients without a certificate signed by `ca`, `request` accepts them without identity. Fixed when the server is created. */
   clientCertificates?: { mode: "request" | "require"; ca: string | Buffer };
   minVersion?: NonNullable<TLSSocketOptions["minVersion"]>;
 }
 
-/** Where a server listens. */
+/** Address of a listener. */
 export interface ListenOptions {
   /** Address to bind; default `::` (all). */
   host?: string;
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port?: number;
   /** Unix socket instead of host and port. */
   path?: string;
-  /** Lets several threads share the port. */
+  /** Allows several threads to share the port. */
   reusePort?: boolean;
   /** Not shared with cluster workers; default true. */
   exclusive?: boolean;
@@ -97,12 +97,12 @@ export interface ListenOptions {
   backlog?: number;
 }
 
-/** A request that never became an exchange, or a connection that failed. */
+/** A request that was refused before the handler, or a failed connection. */
 export interface ServerFault {
   kind:
     | "malformed-request"
     | "head-timeout"
-    /** A request body that came below the minimum pace. */
+    /** A request body was slower than the minimum pace. */
     | "slow-body"
     /** A client was disconnected because it did not read: `code` is `stalled`, `slow` or `over-budget`. */
     | "slow-reader"
@@ -110,70 +110,70 @@ export interface ServerFault {
     | "too-many-connections"
     | "too-many-of-address"
     | "socket";
-  /** Answer that was sent, 0 if none was. */
+  /** Status of the response, 0 without one. */
   status: number;
-  /** Stable code of what was wrong. */
+  /** Stable code of the fault. */
   code: string;
   remoteAddress: string;
 }
 
-/** Bounds that {@link Server.setBounds} changes. */
+/** Settings that {@link Server.setBounds} changes. */
 export interface ServerBounds {
   limits?: ServerLimits;
   timeouts?: ServerTimeouts;
   paces?: ServerPaces;
 }
 
-/** Options of `createServer`. `U` is the handler's per-request record. */
+/** Options of `createServer`. `U` is the type of the handler's state. */
 export interface ServerOptions<U> extends ServerBounds {
   handler: Handler<U>;
   engine: Engine;
-  /** Makes the record of a new connection's exchanges, once per connection; default undefined. */
+  /** Creates the handler's state, once per connection; default undefined. */
   createUserData?: () => U;
-  /** Addresses that `connectionsPerAddressMax` does not apply to: proxies that speak for many clients. */
+  /** Returns true for proxies of many clients, which `connectionsPerAddressMax` does not apply to. */
   isProxyAddress?: (address: string) => boolean;
   tls?: ServerTls;
   /**
-   * Makes the answer to a request that the engine refuses by itself, in the form that its clients read errors in. `path` is
-   * as it was sent, of visible ASCII, `""` where it was not read to its end. Called for each refusal. Null leaves it at the
-   * problem document, which is sent as well where this throws, sets a field that is not allowed, or makes a body above 32 KiB.
+   * Creates the response to a request that the engine refuses, in the error format of its clients. `path` is the path as
+   * sent, in visible ASCII, or `""` if it was not read to its end. If this returns null, throws, sets an invalid field or
+   * creates a body above 32 KiB, a problem document is sent.
    */
   composeRefusal?: (refused: Refused, path: string) => Answer | null;
-  /** Tells of requests that were refused before the handler saw them, and of handlers that threw. */
+  /** Called for requests that are refused before the handler, and for failed connections. */
   onFault?: (fault: ServerFault) => void;
-  /** A handler threw: the engine answers 500 and closes. Without it the error is rethrown. */
+  /** Called if a handler throws: the engine responds with 500 and closes. Without this the error is rethrown. */
   onHandlerError?: (error: unknown, exchange: Exchange<U>) => void;
 }
 
-/** Open sockets of a server by what they are doing. */
+/** Open sockets of a server by state. */
 export interface ServerCounts {
   connections: number;
-  /** Connections with a request under way. */
+  /** Connections with an active request. */
   active: number;
-  /** Connections that became tunnels through Upgrade. */
+  /** Connections that are tunnels after an Upgrade. */
   tunnels: number;
 }
 
 /** A listening HTTP/1.1 server. */
 export interface Server {
-  /** Rejects with the system's error, `EADDRINUSE` and the like. */
+  /** Rejects with the system's error, for example `EADDRINUSE`. */
   listen(options: ListenOptions): Promise<void>;
-  /** What it listens on; null before and after. */
+  /** Address of the listener; null if it is not listening. */
   address(): { host: string; port: number } | { path: string } | null;
   readonly counts: ServerCounts;
-  /** Replaces certificates for new handshakes. Throws if one does not load: then nothing has changed. */
+  /** Replaces the certificates for new handshakes. Throws, without any change, if one is invalid. */
   setTls(tls: ServerTls): void;
   /**
-   * Replaces all bounds; omitted ones get their default. Bounds of heads apply to new connections, `handshakeMs` is not
-   * changed. Open connections stay, even if there are more than the new bounds allow.
+   * Replaces all settings; omitted ones get their default. Limits of heads apply to new connections, `handshakeMs` does not
+   * change. Open connections stay open, even above the new limits.
    */
   setBounds(bounds: ServerBounds): void;
   /**
-   * Stops accepting, closes idle connections, lets each request under way finish with `Connection: close`, and destroys
-   * what is left after `deadlineMs`. Tunnels count as under way. After `streamsMs`, default `deadlineMs`, forwarded event
-   * streams and WebSockets are ended in order ({@link Exchange.endStream}). Resolves when no socket is left.
+   * Stops accepting, closes idle connections, lets active requests and tunnels finish with `Connection: close`, and
+   * destroys the rest after `deadlineMs`. After `streamsMs`, default `deadlineMs`, forwarded event streams and WebSockets
+   * are ended gracefully ({@link Exchange.endStream}). Resolves when all sockets are closed.
    */
   drain(deadlineMs: number, streamsMs?: number): Promise<void>;
-  /** Destroys everything at once. */
+  /** Destroys all connections immediately. */
   close(): Promise<void>;
 }

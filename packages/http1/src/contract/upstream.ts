@@ -1,14 +1,14 @@
-// What an upstream pool is given and what it offers.
+// Pools of upstream connections.
 import type { Engine } from "../engine/engine.ts";
 
-/** Where an upstream listens; names are resolved by the caller. */
+/** Address of an upstream; the caller resolves names. */
 export type UpstreamAddress =
   | { readonly host: string; readonly port: number }
   | { readonly path: string };
 
-/** TLS towards an upstream. */
+/** TLS settings for an upstream. */
 export interface UpstreamTls {
-  /** SNI and the name that the certificate must carry; an IP address is checked, but not sent as SNI. */
+  /** SNI and required name of the certificate; an IP address is verified but not sent as SNI. */
   serverName: string;
   /** PEM roots instead of the system's. */
   ca?: string | Buffer;
@@ -19,31 +19,31 @@ export interface UpstreamTls {
   verify?: boolean;
 }
 
-/** Bounds and waits of a pool; times in milliseconds, compared once per sweep. */
+/** Limits and timeouts of a pool; times are in milliseconds and checked once per sweep. */
 export interface UpstreamPoolOptions {
   engine: Engine;
-  /** Tried in turn on a failed connection; at most 16 are used. */
+  /** Tried in turn until a connection succeeds; at most 16 are used. */
   addresses: readonly UpstreamAddress[];
   tls?: UpstreamTls;
-  /** Open connections, tunnels included; default 1 024. */
+  /** Maximum open connections, including tunnels; default 1 024. */
   connectionsMax?: number;
-  /** Idle connections kept; default 256. */
+  /** Maximum idle connections; default 256. */
   idleMax?: number;
-  /** How long an idle connection is kept; default 55 000. */
+  /** Timeout of idle connections; default 55 000. */
   idleTimeoutMs?: number;
-  /** Requests that may wait for a connection; default 1 024. */
+  /** Maximum requests that wait for a connection; default 1 024. */
   waitingMax?: number;
-  /** How long one may wait; default 5 000. */
+  /** Timeout of waiting requests; default 5 000. */
   waitTimeoutMs?: number;
-  /** TCP connect and TLS handshake, over all addresses; default 5 000. */
+  /** Timeout of TCP connect and TLS handshake for all addresses together; default 5 000. */
   connectTimeoutMs?: number;
   /** Requests on one connection before it is closed; default unlimited (0). */
   requestsPerConnectionMax?: number;
-  /** Bytes of a response head; default 65 536. */
+  /** Maximum bytes of a response head; default 65 536. */
   headBytesMax?: number;
 }
 
-/** Sockets and waiters of a pool at this moment. */
+/** Current sockets and waiting requests of a pool. */
 export interface UpstreamCounts {
   /** All sockets: connecting, idle and in use. */
   open: number;
@@ -52,15 +52,15 @@ export interface UpstreamCounts {
   waiting: number;
 }
 
-/** Pooled keep-alive connections to one upstream (one address set, SNI, CA, client certificate and protocol). */
+/** Keep-alive connections to one upstream: one set of addresses, SNI, CA, client certificate and protocol. */
 export interface UpstreamPool {
   readonly counts: UpstreamCounts;
-  /** For the owner: not read by the engine. */
+  /** For the owner; the engine does not read it. */
   label: string;
-  /** Replaces the addresses. Connections to others take no new request: they close when idle, or after their answer. */
+  /** Replaces the addresses. Connections to other addresses close when idle or after their response. */
   setAddresses(addresses: readonly UpstreamAddress[]): void;
-  /** Closes idle connections; each in use is closed after its answer; new requests are refused (`pool-closed`). Resolves when none is left. */
+  /** Closes idle connections, and used ones after their response; refuses new requests (`pool-closed`). Resolves when all are closed. */
   drain(deadlineMs: number): Promise<void>;
-  /** Destroys everything at once. */
+  /** Destroys all connections immediately. */
   close(): void;
 }

@@ -1,23 +1,23 @@
-// What the servers and pools of one thread share: the sweep over deadlines and the buffers for reading.
+// Shared state of the servers and pools of one thread: deadline sweep, read buffers, head writer.
 import { performance } from "node:perf_hooks";
 
 import { OutgoingBudget } from "@platform/kernel/sockets";
 
 import { HeadWriter, HttpDate } from "../write/index.ts";
 
-/** Bytes of one read from an upstream. */
+/** Size of one read from an upstream. */
 export const READ_BYTES = 65_536;
 
 const SPARE_BUFFERS_MAX = 32;
-/** Bytes of one read for a client while memory for unsent bytes is short. */
+/** Size of one read for a client while memory for unsent bytes is short. */
 const READ_BYTES_TIGHT = 16_384;
-/** A usual head and one whole read behind it. */
+/** A typical head followed by one whole read. */
 const SCRATCH_BYTES = READ_BYTES + 32_768;
 
-/** Something that holds deadlines. `sweep` is called about once a second with the monotonic time in milliseconds. */
+/** An owner of deadlines. `sweep` is called about once a second with the monotonic time in milliseconds. */
 export interface Swept {
   sweep(nowMs: number): void;
-  /** Closes upstream connections that are not in use. */
+  /** Closes idle upstream connections. */
   closeIdle?(): void;
 }
 
@@ -28,13 +28,13 @@ export interface EngineOptions {
   /** Milliseconds between two sweeps, 10–10 000; default 1 000. */
   intervalMs?: number;
   /**
-   * Bytes of answers that may wait for clients of this thread, in all; default 268 435 456. The more of it is used, the less
-   * each reader is given ahead; beyond it, clients that read nothing are dropped (`slow-reader`).
+   * Maximum response bytes buffered for all clients of this thread; default 268 435 456. The more is used, the less is
+   * buffered per client; beyond it, clients that read nothing are disconnected (`slow-reader`).
    */
   unsentBytesMax?: number;
 }
 
-/** Makes the engine of a thread. Its timer does not keep the process alive. */
+/** Creates the engine of a thread. Its timer does not keep the process alive. */
 export function createEngine(options: EngineOptions = {}): Engine {
   return new Engine(
     options.now ?? (() => performance.now()),
@@ -44,35 +44,35 @@ export function createEngine(options: EngineOptions = {}): Engine {
 }
 
 /**
- * The part that servers and pools of one thread share. Deadlines are compared once per interval, so a timeout of N ms
- * fires between N and N + `intervalMs` ms later; in exchange no request ever arms a timer.
+ * Shared by all servers and pools of one thread. Deadlines are checked once per interval, so a timeout of N ms fires
+ * after N to N + `intervalMs` ms; in return, requests need no timers.
  */
 export class Engine {
-  /** Monotonic time in milliseconds as of the last sweep: free to read, up to `intervalMs` old. */
+  /** Monotonic time in milliseconds at the last sweep: cheap to read, up to `intervalMs` old. */
   coarseNowMs: number;
   /**
-   * Time between the last two sweeps, at most two intervals: while this thread is busy with something else, peers are not to
-   * blame for what was not read or sent.
+   * Time between the last two sweeps, at most two intervals: peers must not be blamed for delays while this thread is
+   * blocked.
    */
   sweptMs = 0;
-  /** Monotonic time in milliseconds, exact. */
+  /** Exact monotonic time in milliseconds. */
   readonly now: () => number;
   /**
-   * Where all upstream sockets read while an answer fits into one read. Whoever reads on beyond that takes a buffer of
-   * its own, so nothing may keep a view of this one after the read callback.
+   * Read buffer of all upstream sockets while a response fits in one read. Longer responses use their own buffer. Views
+   * of this one must not be kept after the read callback.
    */
   readonly sharedReadBuffer: Buffer = Buffer.allocUnsafeSlow(READ_BYTES);
 
-  /** Where every head is built. */
+  /** Builds all heads. */
   readonly writer: HeadWriter = new HeadWriter(SCRATCH_BYTES);
   readonly date: HttpDate = new HttpDate();
-  /** What the sockets of all clients hold. */
+  /** Budget for the unsent bytes of all clients. */
   readonly outgoing: OutgoingBudget;
-  /** Open connections to upstreams, those that are being opened included. */
+  /** Upstream connections that are open or being opened. */
   upstreamsOpen = 0;
-  /** At so many, idle ones are closed before another is opened: file descriptors are few. */
+  /** At this number, idle connections are closed before another is opened, to save file descriptors. */
   upstreamsMax = Infinity;
-  /** Wall-clock milliseconds as of the last sweep, for Date. */
+  /** Wall-clock milliseconds at the last sweep, for Date. */
   coarseDateMs: number = Date.now();
 
   readonly #intervalMs: number;
@@ -92,8 +92,8 @@ export class Engine {
   }
 
   /**
-   * The deadline for something that may take `timeoutMs` from now on, on the coarse clock; 0 gives `Infinity`. It is
-   * never early: it passes between `timeoutMs` and `timeoutMs` + 2 intervals from now.
+   * The deadline of a timeout that starts now, on the coarse clock; `Infinity` for 0. It is never early: it passes
+   * `timeoutMs` to `timeoutMs` + 2 intervals from now.
    */
   deadlineIn(timeoutMs: number): number {
     return timeoutMs === 0 ? Infinity : this.coarseNowMs + this.#intervalMs + timeoutMs;
@@ -107,7 +107,7 @@ export class Engine {
     this.#swept.delete(swept);
   }
 
-  /** Sweeps at once. */
+  /** Sweeps immediately. */
   tick(): void {
     const nowMs = this.now();
     this.sweptMs = Math.min(nowMs - this.coarseNowMs, 2 * this.#intervalMs);
@@ -117,30 +117,30 @@ export class Engine {
     this.outgoing.sweep(this.sweptMs);
   }
 
-  /** Counts a connection to an upstream that is about to be opened. */
+  /** Counts an upstream connection that is about to be opened. */
   countUpstream(): void {
     if (this.upstreamsOpen >= this.upstreamsMax) this.closeIdleUpstreams();
     this.upstreamsOpen++;
   }
 
-  /** Closes all connections to upstreams that are not in use; their file descriptors are free when this returns. */
+  /** Closes all idle upstream connections; their file descriptors are free when this returns. */
   closeIdleUpstreams(): void {
     for (const swept of this.#swept) swept.closeIdle?.();
   }
 
-  /** Stops the timer: nothing is swept any more. */
+  /** Stops the timer. */
   close(): void {
     clearInterval(this.#timer);
     this.#swept.clear();
   }
 
-  /** A read buffer of one's own. A client that reads slowly keeps it: it is smaller while memory is short. */
+  /** Returns a read buffer. A slow client retains it, so it is smaller while memory is short. */
   takeReadBuffer(): Buffer {
     if (this.outgoing.isTight) return Buffer.allocUnsafeSlow(READ_BYTES_TIGHT);
     return this.#spareBuffers.pop() ?? Buffer.allocUnsafeSlow(READ_BYTES);
   }
 
-  /** Gives a read buffer back that nothing refers to any more. */
+  /** Returns an unreferenced read buffer for reuse. */
   giveReadBuffer(buffer: Buffer): void {
     const isWhole = buffer.length === READ_BYTES;
     if (isWhole && this.#spareBuffers.length < SPARE_BUFFERS_MAX) this.#spareBuffers.push(buffer);

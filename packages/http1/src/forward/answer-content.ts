@@ -1,4 +1,4 @@
-// The content of a forwarded answer on its way to the client: counted, checked, and framed anew where versions differ.
+// Passes the content of a forwarded response to the client: counts, validates, and changes the framing if needed.
 import {
   Chunk,
   ChunkedDecoder,
@@ -11,13 +11,13 @@ import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection } from "../upstream/connection.ts";
 import { CHUNK_END, CHUNK_HEAD_BYTES_MAX, LAST_CHUNK, writeChunkHead } from "../write/index.ts";
 
-/** What is done to the content. */
+/** Treatment of the content. */
 const Mode = {
-  /** Bytes pass as they come and are counted. */
+  /** Bytes pass unchanged and are counted. */
   Length: 0,
-  /** The chunked coding is checked and passes as it is. */
+  /** The chunked coding is validated and passes unchanged. */
   Chunked: 1,
-  /** The chunked coding is taken off for an HTTP/1.0 client. */
+  /** The chunked coding is removed for an HTTP/1.0 client. */
   Unchunk: 2,
   /** Close-delimited content is chunked for an HTTP/1.1 client. */
   Rechunk: 3,
@@ -25,11 +25,11 @@ const Mode = {
   UntilClose: 4,
 } as const;
 
-/** How far the content is. */
+/** Progress of the content. */
 export const Progress = {
-  GoesOn: 0,
+  Continues: 0,
   Complete: 1,
-  /** The chunked coding is malformed: the answer cannot be completed. */
+  /** The chunked coding is malformed: the response cannot be completed. */
   Broken: 2,
 } as const;
 
@@ -37,10 +37,10 @@ export const Progress = {
 export type ProgressKind = (typeof Progress)[keyof typeof Progress];
 
 const EVENT_STREAM = "text/event-stream";
-/** Pieces up to this size are copied for a client that does not read: each would else keep a whole read buffer. */
+/** Chunks up to this size are copied for a slow client, because each would retain a whole read buffer. */
 const COPIED_BYTES_MAX = 16_384;
 
-/** The answers of one client connection, one after another. */
+/** The content of the responses of one client connection. */
 export class AnswerContent<U> {
   readonly #exchange: ForwardClient<U>;
   #mode: number = Mode.Length;
@@ -53,14 +53,14 @@ export class AnswerContent<U> {
     this.#exchange = exchange;
   }
 
-  /** Why chunks that came with the head are refused, else null: nothing was passed on yet, so the client can be told. */
+  /** Validates chunks that arrived with the head, while the client can still get an error response. Null if they are valid. */
   judgeFirstChunks(bytes: Buffer, at: number, end: number): Refusal | null {
     const decoder = (this.#decoder ??= new ChunkedDecoder());
     decoder.reset();
     return decoder.skim(bytes, at, end) === Chunk.Refused ? decoder.refusal : null;
   }
 
-  /** Settles what is done to the content behind this head. */
+  /** Chooses the treatment of the content after this head. */
   begin(parser: ResponseParser): void {
     const isCurrent = this.#exchange.minor === 1;
     this.#isEnding = false;
@@ -82,35 +82,35 @@ export class AnswerContent<U> {
     }
   }
 
-  /** The chunked coding of the upstream is taken off: the head must not announce it. */
+  /** The upstream's chunked coding is removed: the head must not announce it. */
   get isUnchunked(): boolean {
     return this.#mode === Mode.Unchunk;
   }
 
-  /** The content is chunked here: the head must announce it. */
+  /** The content is chunked by the gateway: the head must announce it. */
   get isRechunked(): boolean {
     return this.#mode === Mode.Rechunk;
   }
 
-  /** The client sees the end by the connection's end. */
+  /** The end of the connection marks the end of the content for the client. */
   get needsClose(): boolean {
     return this.#mode === Mode.Unchunk || this.#mode === Mode.UntilClose;
   }
 
-  /** The upstream's FIN ends the content. */
+  /** The upstream's FIN marks the end of the content. */
   get endsWithUpstream(): boolean {
     return this.#mode === Mode.Rechunk || this.#mode === Mode.UntilClose;
   }
 
   /**
-   * Whether the content may be ended at any event: its readers take the end for a broken connection, and come again (WHATWG
-   * HTML §9.2.3). Of any other content a proper end would make a piece look whole.
+   * True if the content may be ended early: readers of event streams reconnect when it ends (WHATWG HTML §9.2.3). Any
+   * other content would look complete.
    */
   get isEventStream(): boolean {
     return this.#isEventStream;
   }
 
-  /** Ends the content in the upstream's stead; false where `pass` must go on to the end of a chunk first. */
+  /** Ends the content early; false if `pass` must first reach the end of a chunk. */
   endEarly(): boolean {
     this.#isEnding = true;
     if (this.#mode === Mode.Chunked && !this.#decoder!.isBetweenChunks) return false;
@@ -121,8 +121,8 @@ export class AnswerContent<U> {
   }
 
   /**
-   * Passes `bytes[at, end)` on; `joinsHead` puts it behind the head in the writer. What is left over once the content is
-   * complete poisons the upstream's connection.
+   * Forwards `bytes[at, end)`; `joinsHead` appends it to the head in the writer. Surplus bytes after the content make the
+   * upstream's connection unusable.
    */
   pass(
     upstream: UpstreamConnection,
@@ -139,7 +139,7 @@ export class AnswerContent<U> {
         exchange.bytesOut += taken;
         if (taken > 0) this.#write(upstream, bytes, at, at + taken, joinsHead);
         if (taken < end - at) upstream.dead = true;
-        return this.#remaining === 0 ? Progress.Complete : Progress.GoesOn;
+        return this.#remaining === 0 ? Progress.Complete : Progress.Continues;
       }
       case Mode.Chunked: {
         const decoder = this.#decoder!;
@@ -149,7 +149,7 @@ export class AnswerContent<U> {
         if (status === Chunk.Refused) return Progress.Broken;
         exchange.bytesOut = decoder.dataBytes;
         if (decoder.next > at) this.#write(upstream, bytes, at, decoder.next, joinsHead);
-        if (status !== Chunk.Complete) return Progress.GoesOn;
+        if (status !== Chunk.Complete) return Progress.Continues;
         if (decoder.next < end) upstream.dead = true;
         return Progress.Complete;
       }
@@ -158,15 +158,15 @@ export class AnswerContent<U> {
       case Mode.Rechunk:
         exchange.bytesOut += end - at;
         if (end > at) this.#rechunk(bytes, at, end, joinsHead);
-        return Progress.GoesOn;
+        return Progress.Continues;
       default:
         exchange.bytesOut += end - at;
         if (end > at) this.#write(upstream, bytes, at, end, joinsHead);
-        return Progress.GoesOn;
+        return Progress.Continues;
     }
   }
 
-  /** The upstream has ended content that its end delimits. */
+  /** The upstream has ended close-delimited content. */
   endWithUpstream(): void {
     if (this.#mode === Mode.Rechunk) this.#exchange.socket.write(LAST_CHUNK);
   }
@@ -190,7 +190,7 @@ export class AnswerContent<U> {
       }
       if (status === Chunk.Refused) return Progress.Broken;
       if (at < end) upstream.dead = true;
-      return status === Chunk.Complete ? Progress.Complete : Progress.GoesOn;
+      return status === Chunk.Complete ? Progress.Complete : Progress.Continues;
     }
   }
 
@@ -223,7 +223,7 @@ function announcesEvents({ fields }: ResponseParser): boolean {
   return /^[ \t]*(?:;|$)/.test(type.slice(EVENT_STREAM.length));
 }
 
-/** Writes what an upstream sent to the client; the buffer is left to the client's socket where that keeps it. */
+/** Writes bytes of an upstream to the client; leaves the buffer to the client's socket if that retains it. */
 export function relayToClient<U>(
   exchange: ForwardClient<U>,
   upstream: UpstreamConnection,
@@ -240,6 +240,6 @@ export function relayToClient<U>(
   socket.write(start === 0 && end === bytes.length ? bytes : bytes.subarray(start, end));
   if (socket.writableLength === 0) return;
   exchange.outflow.settle();
-  // A paused upstream reads on only after the client has taken everything: the buffer stays its own.
+  // A paused upstream continues only after the client has read everything, so it keeps its buffer.
   if (!socket.writableNeedDrain) upstream.abandonReads();
 }

@@ -1,4 +1,4 @@
-// The client's connection as forwarding sees it.
+// The interface of a client's connection for forwarding.
 import type { Socket } from "node:net";
 
 import type { Outflow } from "@platform/kernel/sockets";
@@ -9,17 +9,17 @@ import type { Engine } from "../engine/engine.ts";
 import type { RequestParser } from "../parse/index.ts";
 import type { Refused } from "../write/refused.ts";
 
-/** Takes the pieces of one request body. */
+/** Receives the chunks of one request body. */
 export interface BodySink {
   /**
-   * Whether the chunked coding is left in place: then pieces are validated wire bytes, trailers included; else data.
+   * True if the chunked coding is kept: then chunks are validated wire bytes including trailers, otherwise data.
    */
   readonly takesWireBytes: boolean;
-  /** Where it is false, pieces are good until `onBody` returns and no longer. */
+  /** If false, bytes are valid only until `onBody` returns. */
   readonly keepsPieces?: boolean;
-  /** A piece. `isLast` comes once, perhaps with an empty piece. */
+  /** Receives bytes. `isLast` is true once, possibly without bytes. */
   onBody(bytes: Buffer, start: number, end: number, isLast: boolean): void;
-  /** The body is malformed, larger than allowed, or stopped coming. No piece follows. */
+  /** The body is malformed, too large or too slow. No call of `onBody` follows. */
   onBodyRefused(refused: Refused): void;
 }
 

@@ -1,4 +1,4 @@
-// What each kind of failed try is answered with when nobody else answers.
+// Default responses to failed attempts.
 import { ERROR_TABLE } from "@platform/kernel/errors";
 
 import type { FailureKind } from "../contract/forward.ts";
@@ -8,14 +8,14 @@ const table = {
   "connect-timeout": ["upstream_timeout", "The upstream could not be reached in time."],
   "connect-failed": ["upstream_unreachable", "The upstream could not be reached."],
   "tls-failed": ["upstream_unreachable", "The TLS handshake with the upstream failed."],
-  "queue-full": ["queue_full", "Too many requests wait for the upstream."],
+  "queue-full": ["queue_full", "Too many requests are waiting for the upstream."],
   "queue-timeout": ["queue_timeout", "No connection to the upstream became free in time."],
-  "pool-closed": ["unavailable", "The upstream has been taken out of service."],
+  "pool-closed": ["unavailable", "The upstream has been removed."],
   "reset-on-idle": ["upstream_unreachable", "The upstream closed the connection."],
-  reset: ["upstream_unreachable", "The upstream closed the connection without an answer."],
-  "response-timeout": ["upstream_timeout", "The upstream did not answer in time."],
-  "malformed-response": ["upstream_invalid_response", "The upstream's answer is malformed."],
-  "total-timeout": ["upstream_timeout", "The request took longer than it may."],
+  reset: ["upstream_unreachable", "The upstream closed the connection without a response."],
+  "response-timeout": ["upstream_timeout", "The upstream did not respond in time."],
+  "malformed-response": ["upstream_invalid_response", "The upstream's response is malformed."],
+  "total-timeout": ["upstream_timeout", "The request took too long."],
 } as const satisfies Record<FailureKind, readonly [FailureCode, string]>;
 
 type FailureCode =
@@ -26,17 +26,17 @@ type FailureCode =
   | "queue_timeout"
   | "unavailable";
 
-/** The status of the answer. */
+/** Status of the response. */
 export function statusOf(kind: FailureKind): 502 | 503 | 504 {
   return ERROR_TABLE[table[kind][0]].status;
 }
 
-/** The stable code of the answer. */
+/** Stable code of the response. */
 export function codeOf(kind: FailureKind): FailureCode {
   return table[kind][0];
 }
 
-/** The sentence of the answer. */
+/** Detail of the response. */
 export function detailOf(kind: FailureKind): string {
   return table[kind][1];
 }

@@ -1,4 +1,4 @@
-// One exchange on its way through an upstream: tries, the request's body, deadlines. Reused from request to request.
+// Forwards one exchange to an upstream: attempts, request body, deadlines. Reused across requests.
 import { Framing, Known, Parse, type ResponseParser } from "../parse/index.ts";
 import type { BodySink, ForwardClient } from "./client.ts";
 import { prepareProblem } from "../write/problem.ts";
@@ -30,27 +30,27 @@ import { TunnelFlow } from "./tunnel-flow.ts";
 
 const State = {
   Idle: 0,
-  /** Waiting for a connection. */
+  /** Waits for a connection. */
   Acquiring: 1,
-  /** The request goes out, or is out, and no answer has come. */
+  /** The request is being sent or was sent, and no response has arrived. */
   Sending: 2,
-  /** The answer's head was passed on. */
+  /** The response head was forwarded. */
   Answering: 3,
   Tunnel: 4,
-  /** A callback decides what becomes of a failed try. */
+  /** A callback decides about a failed attempt. */
   Failing: 5,
 } as const;
 
 const NEVER = Infinity;
 const ATTEMPTS_MAX = 16;
 const INFORMATIONAL_MAX = 16;
-/** How long a stream that is being ended may take to come to a place where it can be. */
+/** Timeout for a stream that is being ended to reach the end of a chunk. */
 const ENDING_MS = 10_000;
-/** Request body bytes that are copied behind the head. */
+/** Maximum size of head and request body that are joined in one write. */
 const JOINED_BYTES_MAX = 16_384;
 
 /**
- * Reused from request to request of one client connection.
+ * Forwards the requests of one client connection.
  *
  * ```text
  *   Idle --start--> Acquiring --connection--> Sending --head--> Answering --content--> Idle
@@ -73,10 +73,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   #startMs = 0;
   #upstreamMs = -1;
   #totalDeadlineMs = NEVER;
-  /** When the upstream must have shown a sign of life. */
+  /** Deadline for the next progress of the upstream. */
   #idleDeadlineMs = NEVER;
   #isUpgrade = false;
-  /** The request head is in the writer: body bytes join it. */
+  /** The request head is still in the writer: body bytes are appended to it. */
   #headPending = false;
   #requestSent = false;
   #requestDone = false;
@@ -85,7 +85,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   readonly #content: AnswerContent<U>;
   #upstreamPaused = false;
   #tunnel: TunnelFlow<U> | null = null;
-  /** The event stream under way ends with the chunk that is being passed on. */
+  /** The event stream ends after the current chunk. */
   #isEnding = false;
 
   constructor(exchange: ForwardClient<U>) {
@@ -93,7 +93,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#content = new AnswerContent(exchange);
   }
 
-  /** Whether a request is under way, its tunnel included. */
+  /** True while a request or its tunnel is active. */
   get isBusy(): boolean {
     return this.#state !== State.Idle;
   }
@@ -104,7 +104,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const { engine } = exchange.host;
     this.#observer = observer;
     this.#attempts = 0;
-    // Most handlers forward at once: then the clock need not be asked again.
+    // Most handlers forward synchronously: then the clock need not be read again.
     this.#startMs = exchange.isHandling ? exchange.startedAtMs : engine.now();
     this.#upstreamMs = -1;
     this.#requestSent = false;
@@ -148,7 +148,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const upstream = this.#upstream;
     this.#upstream = null;
     if (upstream !== null) {
-      // While the head stands in the writer, nothing has been sent: the connection is as good as before.
+      // Nothing has been sent while the head is in the writer: the connection can be reused.
       if (this.#headPending) this.#poolOf(this.#target).release(upstream);
       else this.#drop(upstream);
     }
@@ -202,7 +202,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#exchange.resumeBody();
   }
 
-  /** The client has read on. */
+  /** The client's write buffer has drained. */
   onClientDrain(): void {
     if (this.#tunnel !== null) this.#tunnel.onClientDrain();
     if (!this.#upstreamPaused || this.#upstream === null) return;
@@ -223,7 +223,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     this.#conclude("client-aborted");
   }
 
-  /** Lets go of everything without a word: the exchange is answered by someone else. */
+  /** Releases everything without reporting an end: the exchange is answered in another way. */
   abandon(): void {
     if (this.#state === State.Idle) return;
     if (this.#state === State.Acquiring) this.#poolOf(this.#target).cancel(this);
@@ -235,8 +235,8 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
   }
 
   /**
-   * Ends an answer that would go on for ever, as soon as that can be done in order: an event stream behind a chunk, a
-   * WebSocket by Close frames to both sides. False: what is under way is none, or another kind of tunnel.
+   * Gracefully ends an endless response: an event stream after a chunk, a WebSocket by Close frames to both sides. False
+   * for any other response or tunnel.
    */
   endStream(): boolean {
     if (this.#state === State.Answering && this.#content.isEventStream) {
@@ -246,7 +246,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       this.#endEvents();
       return true;
     }
-    return this.#tunnel !== null && this.#tunnel.endInOrder();
+    return this.#tunnel !== null && this.#tunnel.endGracefully();
   }
 
   onTunnelInput(bytes: Buffer, start: number): void {
@@ -271,7 +271,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
         this.#fail("response-timeout", "");
         break;
       case State.Answering:
-        // A client that does not read is watched by its own connection.
+        // The client's connection has its own timeouts for slow readers.
         if (!this.#upstreamPaused) this.#truncate();
         break;
       default:
@@ -322,7 +322,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
       if (exchange.bodyDone) this.#markRequestDone();
       else exchange.attachSink(this);
     }
-    // The sink may have refused the body: then nothing is sent.
+    // If the sink has refused the body, nothing is sent.
     if (this.#headPending) this.#flushHead();
   }
 
@@ -352,7 +352,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     const { socket } = this.#upstream!;
     socket.write(bytes.subarray(start, end));
     if (socket.writableNeedDrain) {
-      // The upstream must take what it is sent as timely as it must answer.
+      // The timeout for a response also applies to accepting the request.
       this.#idleDeadlineMs = this.#deadlineIn(this.#plan.responseHeadMs);
       this.#exchange.pauseBody();
     }
@@ -495,7 +495,7 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     exchange.finish();
   }
 
-  /** The upstream broke off after its head was passed on: the client must not take this for a whole answer. */
+  /** The upstream broke off after its head was forwarded: the client must not see a complete response. */
   #truncate(): void {
     this.#dropUpstream();
     this.#conclude("truncated");
@@ -591,10 +591,10 @@ export class Forwarding<U> implements UpstreamUser, Acquirer, BodySink {
     tunnel.begin(bytes, at, length);
     exchange.becomeTunnel();
     this.#observer.onTunnel?.(exchange, tunnel.present());
-    // What the client sent behind its request belongs to the tunnel.
+    // Bytes that the client sent after its request belong to the tunnel.
     exchange.pump();
     tunnel.settleBackPressure();
-    if (exchange.host.endsStreams) tunnel.endInOrder();
+    if (exchange.host.endsStreams) tunnel.endGracefully();
   }
 
   #conclude(outcome: RequestOutcome, nowMs = this.#exchange.host.engine.now()): void {

@@ -1,4 +1,4 @@
-// Writes the heads that go upstream and the heads that come back.
+// Writes request heads for upstreams and response heads for clients.
 import { Framing, Known, type RequestParser, type ResponseParser } from "../parse/index.ts";
 import type { FieldCuts, HeadWriter } from "../write/index.ts";
 import type { CompiledPlan } from "./plan.ts";
@@ -11,7 +11,7 @@ const CONNECTION_UPGRADE = Buffer.from("Connection: Upgrade\r\n");
 export const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
 const TE_TRAILERS = Buffer.from("TE: trailers\r\nConnection: TE\r\n");
 
-/** Appends the request line: strips and prepends as the plan says, the query as it came. */
+/** Writes the request line: strips and prepends according to the plan, keeps the query. */
 export function writeRequestLine(
   writer: HeadWriter,
   head: RequestParser,
@@ -40,8 +40,8 @@ export function writeRequestLine(
 }
 
 /**
- * Appends the fields of a request, all but the empty line. `collectedBytes` is the size of a gathered body, or -1 where
- * the client's framing stays.
+ * Writes the fields of a request without the empty line. `collectedBytes` is the size of a collected body, or -1 if the
+ * client's framing is kept.
  */
 export function writeRequestFields(
   writer: HeadWriter,

@@ -1,27 +1,27 @@
-// Compiles how requests to a target are rewritten into what the per-request code only copies.
+// Compiles the rewrite rules of a target to bytes and tables that the per-request code only copies.
 import { type FieldCuts, HeadWriter, compileForwardCuts } from "../write/index.ts";
 import { Known } from "../parse/index.ts";
 import type { ForwardPlan, ForwardPlanOptions } from "../contract/forward.ts";
 
-/** Never copied from the client: they are written from what the parser understood, so that nobody reads them otherwise. */
+/** Never copied from the client, but written from the parsed values, so that upstreams cannot interpret them differently. */
 const FRAMING = ["content-length", "transfer-encoding"];
 
 /** A compiled plan. */
 export interface CompiledPlan extends ForwardPlan {
   /** For a plain request. */
   readonly requestCuts: FieldCuts;
-  /** For one that asks for an upgrade. */
+  /** For an upgrade request. */
   readonly upgradeCuts: FieldCuts;
-  /** For one whose body was gathered: it has no trailers and waits for nothing. */
+  /** For a request with a collected body, which has no trailers and no Expect. */
   readonly collectedCuts: FieldCuts;
   readonly responseCuts: FieldCuts;
-  /** For an answer that must not say a length: 204 and informational ones (RFC 9110 §8.6). */
+  /** For responses without a length: 204 and informational ones (RFC 9110 §8.6). */
   readonly noContentCuts: FieldCuts;
-  /** For an answer whose chunked coding is taken off (HTTP/1.0 clients): it has no trailers. */
+  /** For responses whose chunked coding is removed (HTTP/1.0 clients): they have no trailers. */
   readonly unchunkedCuts: FieldCuts;
-  /** For 101 and 426, which say what to switch to. */
+  /** For 101 and 426, which carry Upgrade. */
   readonly switchCuts: FieldCuts;
-  /** Whole Host line, null where the client's own is kept. */
+  /** Whole Host line, null if the client's is kept. */
   readonly hostLine: Buffer | null;
   readonly hostFallbackLine: Buffer;
   readonly requestAdditions: Buffer;

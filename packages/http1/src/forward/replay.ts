@@ -3,7 +3,7 @@
 /** Request bytes behind the head that are kept. */
 const KEPT_BYTES_MAX = 65_536;
 
-/** What was sent of the body as long as it may have to be sent again. */
+/** The body bytes sent so far, while a retry may need them. */
 export class Replay {
   /** Nothing is lost: another try can have the whole body. */
   isComplete = true;

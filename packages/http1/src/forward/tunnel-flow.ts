@@ -1,4 +1,4 @@
-// What flows between client and upstream after an upgrade, and how a WebSocket is taken leave of.
+// Relays bytes between client and upstream after an upgrade, and closes WebSockets gracefully.
 import type { ForwardClient } from "./client.ts";
 import type { UpstreamConnection, UpstreamUser } from "../upstream/connection.ts";
 import { relayToClient } from "./answer-content.ts";
@@ -6,24 +6,24 @@ import type { Tunnel } from "../contract/forward.ts";
 import { CLOSE_FROM_CLIENT, CLOSE_FROM_SERVER, FrameScan } from "./websocket-frames.ts";
 
 const NEVER = Infinity;
-/** How long one direction may stay open after the other has ended. */
+/** Idle timeout of one direction after the other has ended. */
 const HALF_CLOSED_MS = 30_000;
-/** How long both sides may take once a WebSocket is being closed in the gateway's name. */
+/** Timeout for both sides when the gateway closes a WebSocket. */
 const CLOSING_MS = 10_000;
 
 /** One direction. */
 class Direction {
-  /** Its frames, where it is a WebSocket's. */
+  /** The frame scanner of a WebSocket. */
   readonly frames: FrameScan | null;
   bytes = 0;
-  /** Its receiver was told that it is over: nothing more is passed on. */
+  /** A Close frame was sent to its receiver: nothing more is relayed. */
   isClosed = false;
 
   constructor(isWebSocket: boolean) {
     this.frames = isWebSocket ? new FrameScan() : null;
   }
 
-  /** Counts `bytes[start, end)` and gives where that ends which is still to be passed on. */
+  /** Counts `bytes[start, end)` and returns the end of the bytes to relay. */
   take(bytes: Buffer, start: number, end: number, isClosing: boolean): number {
     let until = end;
     if (this.isClosed) until = start;
@@ -34,13 +34,13 @@ class Direction {
     return until;
   }
 
-  /** Whether a Close frame may be put here now, or one has passed. */
+  /** True if a Close frame can be inserted now, or one has passed. */
   get canClose(): boolean {
     return !this.isClosed && this.frames !== null && this.frames.isBetweenFrames;
   }
 }
 
-/** A spliced pair of sockets. */
+/** A connected pair of sockets. */
 export class TunnelFlow<U> implements UpstreamUser {
   readonly #exchange: ForwardClient<U>;
   readonly #upstream: UpstreamConnection;
@@ -54,7 +54,7 @@ export class TunnelFlow<U> implements UpstreamUser {
   #isClosing = false;
   #isOver = false;
 
-  /** `idleMs` 0 lets it be silent for ever; `onOver` is called once, before the client's socket is closed. */
+  /** `idleMs` 0 disables the idle timeout; `onOver` is called once, before the client's socket is closed. */
   constructor(
     exchange: ForwardClient<U>,
     upstream: UpstreamConnection,
@@ -70,7 +70,7 @@ export class TunnelFlow<U> implements UpstreamUser {
     this.#fromUpstream = new Direction(isWebSocket);
   }
 
-  /** Takes over from the 101 on, whose write had `bytes[at, length)` behind it. */
+  /** Starts after the 101, which was written together with `bytes[at, length)`. */
   begin(bytes: Buffer, at: number, length: number): void {
     this.#fromUpstream.take(bytes, at, length, false);
     this.#upstream.ownReads();
@@ -86,7 +86,7 @@ export class TunnelFlow<U> implements UpstreamUser {
     return this.#fromUpstream.bytes;
   }
 
-  /** What the observer is given. */
+  /** The tunnel for the observer. */
   present(): Tunnel {
     const flow = (): TunnelFlow<U> => this;
     return {
@@ -119,7 +119,7 @@ export class TunnelFlow<U> implements UpstreamUser {
     if (this.#isClosing) this.#sendCloseFrames();
   }
 
-  /** Reads no faster than the client does. */
+  /** Pauses the upstream while the client does not read. */
   settleBackPressure(): void {
     if (this.#isOver || this.#isUpstreamPaused || !this.#exchange.socket.writableNeedDrain) return;
     this.#isUpstreamPaused = true;
@@ -137,7 +137,7 @@ export class TunnelFlow<U> implements UpstreamUser {
     this.#exchange.resumeBody();
   }
 
-  /** The client's FIN is passed on; the other direction stays open for a while. */
+  /** Forwards the client's FIN; the other direction stays open for a while. */
   onClientEnd(): void {
     if (this.#isClosing) {
       this.end(false);
@@ -155,12 +155,12 @@ export class TunnelFlow<U> implements UpstreamUser {
   }
 
   onUpstreamClosed(code: string): void {
-    // A client that was told that it is over may still answer.
+    // After a Close frame the client may still respond.
     if (!this.#fromUpstream.isClosed) this.end(code !== "");
   }
 
-  /** Closes a WebSocket with 1001 to both sides, behind the frames that are under way. False: it is none. */
-  endInOrder(): boolean {
+  /** Closes a WebSocket with 1001 to both sides after the current frames. False for other tunnels. */
+  endGracefully(): boolean {
     if (this.#fromUpstream.frames === null) return false;
     if (this.#isClosing) return true;
     this.#isClosing = true;

@@ -1,4 +1,4 @@
-// Where the frames of a WebSocket begin (RFC 6455 §5.2), so that a Close frame can be put between two of them.
+// Scans WebSocket frames (RFC 6455 §5.2) to insert a Close frame between two of them.
 const CLOSE = 0x8;
 
 /** Close with 1001, going away, as a server sends it. */

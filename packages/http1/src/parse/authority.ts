@@ -1,13 +1,13 @@
-// Host and authority grammar, narrower than RFC 3986 on purpose: what names or addresses a real host.
+// Host and authority grammar, deliberately narrower than RFC 3986: names and addresses of real hosts.
 import { BRACKET_CLOSE, BRACKET_OPEN, COLON, DOT, HEX, HOST, NINE, ZERO } from "./bytes.ts";
 
 const PORT_MAX = 65_535;
 
 /**
- * Whether `bytes[start, end)` is `host [":" port]`: a name of letters, digits and `-._~`, an IPv4
- * address or an IPv6 address in brackets, and a port from 0 to 65535 that is not empty. Empty labels are
- * refused but for the root's at the end: `a..` is the host `a` to some, and another one to others. User
- * information, percent-encoding and sub-delimiters are refused: no real host name needs them.
+ * True if `bytes[start, end)` is `host [":" port]`: a name of letters, digits and `-._~`, an IPv4 address or an IPv6
+ * address in brackets, and a non-empty port from 0 to 65535. Empty labels are refused except for the root's at the end:
+ * implementations disagree about the host `a..`. User information, percent-encoding and sub-delimiters are refused:
+ * real host names do not need them.
  */
 export function isAuthority(bytes: Uint8Array, start: number, end: number): boolean {
   let at = start;
@@ -28,7 +28,7 @@ export function isAuthority(bytes: Uint8Array, start: number, end: number): bool
   return at === end || (bytes[at] === COLON && isPort(bytes, at + 1, end));
 }
 
-/** Whether the authority ends in `:port`. */
+/** True if the authority ends with `:port`. */
 export function hasPort(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = end - 1; at >= start && bytes[at] !== BRACKET_CLOSE; at--) {
     if (bytes[at] === COLON) return true;
@@ -36,7 +36,7 @@ export function hasPort(bytes: Uint8Array, start: number, end: number): boolean 
   return false;
 }
 
-/** Whether two authorities are the same text without regard to case. Both were checked before. */
+/** True if two valid authorities are equal, ignoring case. */
 export function isSameAuthority(
   bytes: Uint8Array,
   start: number,
@@ -48,13 +48,13 @@ export function isSameAuthority(
   for (let offset = 0; offset < end - start; offset++) {
     const one = bytes[start + offset]!;
     const other = bytes[otherStart + offset]!;
-    // No two bytes of a checked authority differ in this bit alone, but letters of either case.
+    // In a valid authority, only the two cases of a letter differ in exactly this bit.
     if ((one | 0x20) !== (other | 0x20)) return false;
   }
   return true;
 }
 
-/** Where the name ends that begins at `start`; -1 if it is empty or has an empty label before its end. */
+/** The end of the name that starts at `start`; -1 if it is empty or has an empty label before its end. */
 function findNameEnd(bytes: Uint8Array, start: number, end: number): number {
   let at = start;
   let isLabelEmpty = true;

@@ -1,4 +1,4 @@
-// Byte constants and the 256-entry class tables that every scan loop of this room reads.
+// Byte constants and the 256-entry class tables of the scan loops.
 
 export const TAB = 0x09;
 export const LF = 0x0a;
@@ -25,40 +25,40 @@ export const UNDERSCORE = 0x5f;
 const ALNUM = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /**
- * Not 0 for `tchar` (RFC 9110 §5.6.2), what a method, field name or parameter name may hold; `_` is
- * 3 and the others 1, so that a scan that joins them by `|` knows whether a name had one.
+ * Non-zero for `tchar` (RFC 9110 §5.6.2), the characters of methods, field names and parameter names; 3 for `_` and 1
+ * for others, so that a scan that combines them with `|` detects an underscore.
  */
 export const TOKEN = mark(mark(new Uint8Array(256), `!#$%&'*+-.^\`|~${ALNUM}`, 1), "_", 3);
 
-/** 1 for what a field value or reason phrase may hold: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5). */
+/** 1 for bytes of field values and reason phrases: HTAB, SP, VCHAR, obs-text (RFC 9110 §5.5). */
 export const VALUE = mark(
   markRange(markRange(new Uint8Array(256), 0x20, 0x7e), 0x80, 0xff),
   "\t",
   1,
 );
 
-/** 1 for what a quoted-string may hold unescaped: HTAB, SP, VCHAR but `"` and `\`, obs-text. */
+/** 1 for unescaped bytes of a quoted-string: HTAB, SP, VCHAR except `"` and `\`, obs-text. */
 export const QUOTED = mark(VALUE.slice(), '"\\', 0);
 
 /**
- * Path bytes: 1 for `pchar`, `/` and the bytes that browsers leave unencoded in paths (`[ ] | ^`);
- * 2 for `%`, whose two hex digits are checked once the path has ended.
+ * Path bytes: 1 for `pchar`, `/` and the bytes that browsers do not encode in paths (`[ ] | ^`); 2 for `%`, whose two hex
+ * digits are validated at the end of the path.
  */
 export const PATH = mark(mark(new Uint8Array(256), `-._~!$&'()*+,;=:@/[]|^${ALNUM}`, 1), "%", 2);
 
 /**
- * Query bytes: visible ASCII but `#`, quotes and angle brackets included, which curl sends as they are typed. `%` is
- * not checked here: a query is forwarded as it came and a stray `%` is common and harmless in it.
+ * Query bytes: visible ASCII except `#`, including quotes and angle brackets, which curl does not encode. `%` is not
+ * validated: queries are forwarded as sent, and a stray `%` in them is common and harmless.
  */
 export const QUERY = mark(markRange(new Uint8Array(256), 0x21, 0x7e), "#", 0);
 
-/** 1 for what a registered host name may hold here: letters, digits, `-`, `.`, `_`, `~`. */
+/** 1 for bytes of host names: letters, digits, `-`, `.`, `_`, `~`. */
 export const HOST = mark(new Uint8Array(256), `-._~${ALNUM}`, 1);
 
-/** The value of a hexadecimal digit, 0xff for every other byte. */
+/** The value of a hexadecimal digit, 0xff for other bytes. */
 export const HEX = hexValues();
 
-/** Lower case of ASCII letters, `-` for `_`, every other byte itself: the key of field-name lookups. */
+/** Key of field-name lookups: ASCII letters in lower case, `-` for `_`, other bytes unchanged. */
 export const FOLD = foldedBytes();
 
 function mark(table: Uint8Array, characters: string, value: number): Uint8Array {

@@ -38,43 +38,43 @@ const EXTENSION_BYTES_MAX = 4096;
 const TRAILER_BYTES_MAX = 8192;
 const TRAILER_FIELDS_MAX = 32;
 
-/** What `ChunkedDecoder.execute` found: the values of `Parse`, or a range of data. */
+/** Results of `ChunkedDecoder.execute`: the values of `Parse`, or a range of data. */
 export const Chunk = { ...Parse, Data: 3 } as const;
 
 /** One of the values of `Chunk`. */
 export type ChunkStatus = (typeof Chunk)[keyof typeof Chunk];
 
 /**
- * Decodes one chunked content after another. Data is given as ranges of the caller's buffer:
+ * Decodes chunked content, one after another. Data is returned as ranges of the caller's buffer:
  *
  * ```ts
  * for (;;) {
  *   const status = decoder.execute(chunk, at, end);
  *   if (status === Chunk.Data) use(chunk, decoder.dataStart, decoder.dataEnd);
  *   else if (status === Chunk.Complete) break; // the next message starts at decoder.next
- *   else if (status === Chunk.NeedsMore) break; // all of the chunk was taken
+ *   else if (status === Chunk.NeedsMore) break; // the whole chunk was consumed
  *   else refuse(decoder.refusal);
  *   at = decoder.next;
  * }
  * ```
  *
- * `skim` validates without stopping at data: whatever lies before `next` is a correct piece of a
- * chunked content and may be forwarded byte for byte, framing and trailers included.
+ * `skim` validates without stopping at data: the bytes before `next` are valid chunked content and may be forwarded
+ * unchanged, including framing and trailers.
  *
- * Sizes are up to 16 hexadecimal digits below 2^53. Extensions are parsed without whitespace and
- * bounded over the whole content. Trailer fields that frame, route, authenticate or describe the
- * content are refused (RFC 9110 §6.5.1), since the next hop may merge trailers into its header.
+ * Sizes have up to 16 hexadecimal digits and are below 2^53. Extensions are parsed without whitespace, with a limit for
+ * the whole content. Trailer fields that frame, route, authenticate or describe the content are refused (RFC 9110
+ * §6.5.1), because the next hop may merge trailers into its header.
  */
 export class ChunkedDecoder {
-  /** Data of the last `execute` that gave `Chunk.Data`. */
+  /** Data of the last `execute` that returned `Chunk.Data`. */
   dataStart = 0;
   dataEnd = 0;
-  /** Offset in the caller's buffer behind what was taken. */
+  /** Offset in the caller's buffer after the consumed bytes. */
   next = 0;
-  /** Bytes of data so far, without framing. */
+  /** Number of data bytes so far, without framing. */
   dataBytes = 0;
   refusal: Refusal | null = null;
-  /** The trailer fields, once complete; their ranges refer to bytes of the decoder's own. */
+  /** The trailer fields when complete; their ranges refer to the decoder's own buffer. */
   readonly trailers = new FieldBlock(TRAILER_FIELDS_MAX);
 
   private readonly held = new HeadBuffer(TRAILER_BYTES_MAX + 1);
@@ -83,7 +83,7 @@ export class ChunkedDecoder {
   private digits = 0;
   private extensionBytes = 0;
 
-  /** Makes ready for the next chunked content. */
+  /** Resets the decoder for the next content. */
   reset(): void {
     this.state = SIZE;
     this.size = 0;
@@ -95,12 +95,12 @@ export class ChunkedDecoder {
     if (this.trailers.count !== 0) this.trailers.begin(0);
   }
 
-  /** Whether the next byte begins a chunk: a last one may be put in its place. */
+  /** True if the next byte starts a chunk: a last chunk can be inserted here. */
   get isBetweenChunks(): boolean {
     return this.state === SIZE && this.digits === 0;
   }
 
-  /** Takes bytes of `chunk[start, end)` up to the end of the next run of data. */
+  /** Consumes bytes of `chunk[start, end)` up to the end of the next run of data. */
   execute(chunk: Buffer, start: number, end: number): ChunkStatus {
     let at = start;
     while (at < end) {
@@ -117,8 +117,8 @@ export class ChunkedDecoder {
   }
 
   /**
-   * Validates `chunk[start, end)` without giving ranges of data: `next` is where the content ends,
-   * or `end`. Bytes of a refused call must not be forwarded.
+   * Validates `chunk[start, end)` without returning ranges of data: `next` is the end of the content or `end`. Bytes of a
+   * refused call must not be forwarded.
    */
   skim(chunk: Buffer, start: number, end: number): ChunkStatus {
     let at = start;
@@ -129,7 +129,7 @@ export class ChunkedDecoder {
     return this.outcome();
   }
 
-  /** As `skim`, up to the end of the chunk that is under way: `next` is behind it, or `end`. */
+  /** Like `skim`, but stops at the end of the current chunk: `next` is the offset after it or `end`. */
   skimToChunkEnd(chunk: Buffer, start: number, end: number): ChunkStatus {
     let at = start;
     while (at < end && this.state < DONE && !this.isBetweenChunks) {

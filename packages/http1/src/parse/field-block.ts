@@ -1,4 +1,4 @@
-// The field section of a head or a trailer section: an incremental scanner and the view of what it found.
+// The field section of a head, or a trailer section: an incremental scanner with a view of the result.
 import { COLON, CR, LF, SP, TAB, TOKEN, VALUE } from "./bytes.ts";
 import {
   ALIAS,
@@ -23,28 +23,28 @@ const FIRST_CAPACITY = 24;
 const NONE = -1;
 const NO_BYTES = Buffer.alloc(0);
 
-// The table: by known name the number of its first line, counted from 1; then five integers for each line.
+// The table: the number of the first line of each known name, counted from 1; then five integers per line.
 const LINES_AT = KNOWN_COUNT;
 const STRIDE = 5;
 const NAME_END = 1;
 const VALUE_START = 2;
 const VALUE_END = 3;
 const KIND = 4;
-// A kind: the known name with its alias bit, whether Connection nominates the line, and the number of the next line
-// with the same name.
+// A kind: the known name with its alias bit, a bit for lines nominated by Connection, and the number of the next line with
+// the same name.
 const KNOWN_BITS = 0xff & ~ALIAS;
 const NOMINATED = 0x100;
 const NEXT_SHIFT = 16;
 
 /**
- * One field section. Nothing is allocated per message: names and values are ranges of `bytes` in one
- * `Int32Array`, and strings come into being only when they are asked for.
+ * One field section. It allocates nothing per message: names and values are ranges of `bytes` in one `Int32Array`, and
+ * strings are created only on demand.
  *
  * ```text
  *   Host:  example.org \r\n
  *   ^   ^  ^          ^
- *   |   |  |          valueEnd       a line reaches from its nameStart to the nameStart of the next,
- *   |   |  valueStart                the last one to `end`, where the section's closing CRLF stands
+ *   |   |  |          valueEnd       a line extends from its nameStart to the nameStart of the next,
+ *   |   |  valueStart                the last one to `end`, the position of the section's closing CRLF
  *   |   nameEnd
  *   nameStart
  * ```
@@ -52,25 +52,25 @@ const NEXT_SHIFT = 16;
  * All ranges are valid until the owner of `bytes` reuses them or the block is reset.
  */
 export class FieldBlock {
-  /** What all ranges refer to. */
+  /** The buffer of all ranges. */
   bytes: Buffer = NO_BYTES;
-  /** How many field lines there are. */
+  /** Number of field lines. */
   count = 0;
-  /** Where the first field line starts. */
+  /** Start of the first field line. */
   start = 0;
-  /** Where the closing CRLF starts, once complete. */
+  /** Start of the closing CRLF when complete. */
   end = 0;
-  /** Where scanning stopped: behind the closing CRLF once complete. */
+  /** Position at which scanning stopped: after the closing CRLF when complete. */
   at = 0;
-  /** Why the section was refused. */
+  /** Reason for the refusal, if any. */
   refusal: Refusal | null = null;
-  /** Whether a name was an alias of a known one (`X_Forwarded_For`); see `isAlias`. */
+  /** True if a name is an alias of a known one (`X_Forwarded_For`); see `isAlias`. */
   hasAlias = false;
 
   private readonly fieldsMax: number;
   private state = LINE;
   private nameKinds = 0;
-  /** Lines whose name is known; one more than `count` once a line is refused behind its name. */
+  /** Number of lines whose name has been read; one more than `count` if a line is refused after its name. */
   private named = 0;
   private table: Int32Array;
 
@@ -79,7 +79,7 @@ export class FieldBlock {
     this.table = new Int32Array(LINES_AT + Math.min(fieldsMax, FIRST_CAPACITY) * STRIDE);
   }
 
-  /** Forgets the last section; the next one starts at `start`. */
+  /** Resets the block for a section that starts at `start`. */
   begin(start: number): void {
     const { table } = this;
     const end = LINES_AT + this.named * STRIDE;
@@ -95,10 +95,10 @@ export class FieldBlock {
     this.hasAlias = false;
   }
 
-  /** Scans on through `bytes[from, end)`; `at` says where it stopped. */
+  /** Continues scanning in `bytes[from, end)`; `at` is the position at which it stopped. */
   execute(bytes: Buffer, from: number, end: number): ParseStatus {
     this.bytes = bytes;
-    // Imports are live bindings and fields may change: as locals they stay in registers.
+    // Imports are live bindings and fields can change; locals stay in registers.
     const tokens = TOKEN;
     const values = VALUE;
     let { state, table } = this;
@@ -172,7 +172,7 @@ export class FieldBlock {
     return Parse.NeedsMore;
   }
 
-  /** Moves every range by `delta` bytes: the owner moved the bytes to another buffer. */
+  /** Shifts all ranges by `delta` bytes after the bytes were moved to another buffer. */
   rebase(bytes: Buffer, delta: number): void {
     this.bytes = bytes;
     this.start += delta;
@@ -185,17 +185,17 @@ export class FieldBlock {
     }
   }
 
-  /** Index of the first line with this name, -1 if there is none. Aliases are not found here. */
+  /** Index of the first line with this name, -1 if absent. Does not find aliases. */
   first(known: KnownField): number {
     return this.table[known]! - 1;
   }
 
-  /** Index of the next line with the same known name as line `index`, -1 if there is none. */
+  /** Index of the next line with the same known name as line `index`, -1 if absent. */
   next(index: number): number {
     return (this.kindAt(index) >> NEXT_SHIFT) - 1;
   }
 
-  /** Whether a line with this name is present. */
+  /** True if a line with this name is present. */
   has(known: KnownField): boolean {
     return this.table[known]! !== 0;
   }
@@ -205,12 +205,12 @@ export class FieldBlock {
     return (this.kindAt(index) & KNOWN_BITS) as KnownField;
   }
 
-  /** Whether line `index` spells a known name with `_` for `-`. */
+  /** True if line `index` spells a known name with `_` for `-`. */
   isAlias(index: number): boolean {
     return (this.kindAt(index) & ALIAS) !== 0;
   }
 
-  /** Whether the Connection field nominates line `index`: a forwarder cuts it (RFC 9110 §7.6.1). */
+  /** True if the Connection field nominates line `index`: a forwarder removes it (RFC 9110 §7.6.1). */
   isNominated(index: number): boolean {
     return (this.kindAt(index) & NOMINATED) !== 0;
   }
@@ -236,12 +236,12 @@ export class FieldBlock {
     return this.table[LINES_AT + index * STRIDE + VALUE_END]!;
   }
 
-  /** Where line `index` ends, behind its CRLF. */
+  /** End of line `index`, after its CRLF. */
   lineEnd(index: number): number {
     return index + 1 < this.count ? this.nameStart(index + 1) : this.end;
   }
 
-  /** The name of line `index` as it was sent. */
+  /** The name of line `index` as sent. */
   name(index: number): string {
     return this.bytes.toString("latin1", this.nameStart(index), this.nameEnd(index));
   }
@@ -266,7 +266,7 @@ export class FieldBlock {
     return joined;
   }
 
-  /** The joined value of any name, found without regard to case; `undefined` if absent. For cold paths. */
+  /** The joined value of any name, case-insensitive; `undefined` if absent. For cold paths. */
   find(name: string): string | undefined {
     const wanted = name.toLowerCase();
     let joined: string | undefined;
@@ -279,17 +279,17 @@ export class FieldBlock {
     return joined;
   }
 
-  /** Whether the name of line `index` is this lower-case ASCII text, without regard to case. */
+  /** True if the name of line `index` equals this lower-case ASCII text, ignoring case. */
   nameIs(index: number, lowerCase: string): boolean {
     return equalsIgnoringCase(this.bytes, this.nameStart(index), this.nameEnd(index), lowerCase);
   }
 
-  /** Whether the value of line `index` is this lower-case ASCII text, without regard to case. */
+  /** True if the value of line `index` equals this lower-case ASCII text, ignoring case. */
   valueIs(index: number, lowerCase: string): boolean {
     return equalsIgnoringCase(this.bytes, this.valueStart(index), this.valueEnd(index), lowerCase);
   }
 
-  /** All lines as lower-case name and value, in order; a known name is one and the same string each time. */
+  /** All lines as lower-case name and value, in order; known names are shared strings. */
   *lowerEntries(): Generator<[name: string, value: string]> {
     for (let index = 0; index < this.count; index++) {
       const known = this.isAlias(index) ? Known.Other : this.knownAt(index);
@@ -358,7 +358,7 @@ export class FieldBlock {
   }
 }
 
-/** Whether `bytes[start, end)` is this lower-case ASCII text, without regard to case. */
+/** True if `bytes[start, end)` equals this lower-case ASCII text, ignoring case. */
 export function equalsIgnoringCase(
   bytes: Uint8Array,
   start: number,

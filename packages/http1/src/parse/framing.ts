@@ -1,4 +1,4 @@
-// Where a message's content ends: Content-Length, Transfer-Encoding, and the Connection options beside them.
+// Message framing: Content-Length, Transfer-Encoding and the Connection options.
 import { COMMA, NINE, SP, TAB, TOKEN, ZERO } from "./bytes.ts";
 import { type FieldBlock, equalsIgnoringCase } from "./field-block.ts";
 import { ALIAS, findAliasedField, Known } from "./known-fields.ts";
@@ -11,8 +11,8 @@ const NOMINATED_MAX = 16;
 export const Option = { Close: 1, KeepAlive: 2, Upgrade: 4 } as const;
 
 /**
- * The one Content-Length of a block as a number; -1 if absent, -2 if it is not plain digits without
- * a leading zero below 2^53, -3 if there are several (RFC 9110 §8.6).
+ * The Content-Length of a block as a number; -1 if absent, -2 if it is not a decimal number below 2^53 without leading
+ * zeros, -3 if repeated (RFC 9110 §8.6).
  */
 export function readContentLength(fields: FieldBlock): number {
   const index = fields.first(Known.ContentLength);
@@ -22,7 +22,7 @@ export function readContentLength(fields: FieldBlock): number {
   const start = fields.valueStart(index);
   const end = fields.valueEnd(index);
   if (start === end || end - start > LENGTH_DIGITS_MAX) return -2;
-  // Some readers take a leading zero for octal.
+  // Some implementations read a leading zero as octal.
   if (bytes[start] === ZERO && end - start > 1) return -2;
   let length = 0;
   for (let at = start; at < end; at++) {
@@ -33,7 +33,7 @@ export function readContentLength(fields: FieldBlock): number {
   return length <= Number.MAX_SAFE_INTEGER ? length : -2;
 }
 
-/** Why the block's Transfer-Encoding is not exactly one `chunked`; null if it is (RFC 9112 §6.1). */
+/** Returns null if the block's Transfer-Encoding is exactly one `chunked`, otherwise a refusal (RFC 9112 §6.1). */
 export function checkTransferEncoding(fields: FieldBlock): Refusal | null {
   const first = fields.first(Known.TransferEncoding);
   if (fields.next(first) === -1 && fields.valueIs(first, "chunked")) return null;
@@ -58,8 +58,8 @@ export function checkTransferEncoding(fields: FieldBlock): Refusal | null {
 }
 
 /**
- * Whether the sender waits for an invitation before its body. Expectations that nobody knows are ignored, though 417 is
- * allowed for them (RFC 9110 §10.1.1): they say nothing about where the request ends.
+ * True if the sender waits for 100 (Continue) before its body. Unknown expectations are ignored, although 417 is allowed
+ * for them (RFC 9110 §10.1.1): they do not affect the framing.
  */
 export function expectsContinue(fields: FieldBlock): boolean {
   for (let index = fields.first(Known.Expect); index !== -1; index = fields.next(index)) {
@@ -69,12 +69,12 @@ export function expectsContinue(fields: FieldBlock): boolean {
 }
 
 /**
- * Reads the Connection options (RFC 9110 §7.6.1) into bits of `Option`, and marks the lines that
- * other options nominate. Gives the bits, or a refusal.
+ * Reads the Connection options (RFC 9110 §7.6.1) as bits of `Option`, and marks the lines that other options nominate.
+ * Returns the bits or a refusal.
  */
 export function readConnection(fields: FieldBlock): number | Refusal {
   const only = fields.first(Known.Connection);
-  // What nearly every message says needs no list.
+  // Fast path for the values of nearly all messages.
   if (fields.next(only) === -1) {
     const option = optionOf(fields.bytes, fields.valueStart(only), fields.valueEnd(only));
     if (option !== 0) return option;
@@ -106,7 +106,7 @@ export function readConnection(fields: FieldBlock): number | Refusal {
   return bits;
 }
 
-/** Whether a line imitates a framing or routing field by an underscore (`Content_Length`). */
+/** True if a line imitates a framing or routing field with an underscore (`Content_Length`). */
 export function hasFramingAlias(fields: FieldBlock): boolean {
   if (!fields.hasAlias) return false;
   for (let index = 0; index < fields.count; index++) {

@@ -1,10 +1,10 @@
-// The bytes of a head that did not arrive in one piece: one growable buffer per connection.
+// Buffers heads that arrive in several pieces: one growable buffer per connection.
 
 const FIRST_BYTES = 1024;
 const KEPT_BYTES = 4096;
 const NO_BYTES = Buffer.alloc(0);
 
-/** Grows by doubling up to a bound, so a head that arrives byte by byte costs linear time. */
+/** Doubles its size up to a maximum, so that a head that arrives byte by byte takes linear time. */
 export class HeadBuffer {
   bytes: Buffer = NO_BYTES;
   length = 0;
@@ -14,7 +14,7 @@ export class HeadBuffer {
     this.bytesMax = bytesMax;
   }
 
-  /** Appends `source[start, end)`, or as much of it as the bound allows; gives the bytes taken. */
+  /** Appends `source[start, end)`, or as much as the maximum allows; returns the number of appended bytes. */
   append(source: Buffer, start: number, end: number): number {
     const taken = Math.min(end - start, this.bytesMax - this.length);
     const needed = this.length + taken;
@@ -29,7 +29,7 @@ export class HeadBuffer {
     return taken;
   }
 
-  /** Empties the buffer; a large one is given back, so idle connections stay small. */
+  /** Empties the buffer; releases a large one to keep idle connections small. */
   clear(): void {
     this.length = 0;
     if (this.bytes.length > KEPT_BYTES) this.bytes = NO_BYTES;

@@ -1,4 +1,4 @@
-// The parsers seen as what they found: for code that reads heads and must not drive the parser.
+// Read-only views of the parsers for code that reads heads.
 import type { RequestParser } from "./request-parser.ts";
 import type { ResponseParser } from "./response-parser.ts";
 

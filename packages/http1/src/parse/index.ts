@@ -1,4 +1,4 @@
-// The parser room's door.
+// Parsers of HTTP/1.1 messages.
 export { ChunkedDecoder, Chunk } from "./chunked-decoder.ts";
 export type { ChunkStatus } from "./chunked-decoder.ts";
 export { equalsIgnoringCase, FieldBlock } from "./field-block.ts";

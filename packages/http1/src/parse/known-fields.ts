@@ -1,7 +1,7 @@
-// The field names that the engine and its users ask for, recognised while a head is scanned.
+// Known field names, recognized while a head is scanned.
 import { FOLD } from "./bytes.ts";
 
-/** Small integers for known field names; 0 stands for every other name. */
+/** Small integers for known field names; 0 for all others. */
 export const Known = {
   Other: 0,
   Host: 1,
@@ -75,19 +75,19 @@ export const Known = {
 /** One of the integers in `Known`. */
 export type KnownField = (typeof Known)[keyof typeof Known];
 
-/** How many integers `Known` uses, 0 included. */
+/** Number of integers in `Known`, including 0. */
 export const KNOWN_COUNT = Object.keys(Known).length;
 
 /**
- * Set beside the integer when the name is an alias spelled with `_` for `-` (`X_Forwarded_Proto`).
- * CGI-like upstreams cannot tell the two apart, so whoever replaces the real field must cut these too.
+ * Bit for aliases spelled with `_` for `-` (`X_Forwarded_Proto`). CGI-like upstreams cannot distinguish the two, so code
+ * that replaces the real field must remove aliases as well.
  */
 export const ALIAS = 0x80;
 
 const SLOTS = 1024;
 const CASE_BIT = 0x20;
 const names: string[] = Object.keys(Known).map((key) => wireName(key));
-// All names behind one another: one flat table is quicker to compare with than many small ones.
+// All names in one flat table, which is faster to compare with than many small ones.
 const spelled = Uint8Array.from(Buffer.from(names.join(""), "latin1"));
 const nameStarts = new Uint16Array(KNOWN_COUNT + 1);
 const slots = new Uint8Array(SLOTS);
@@ -96,7 +96,7 @@ for (let id = 0; id < KNOWN_COUNT; id++) {
   const start = nameStarts[id]!;
   const end = start + names[id]!.length;
   nameStarts[id + 1] = end;
-  // Nothing is to be found under the pseudo-name of 0.
+  // The pseudo-name of 0 must not match.
   if (id === 0) continue;
   const slot = slotOf(spelled, start, end);
   nextInSlot[id] = slots[slot]!;
@@ -104,9 +104,8 @@ for (let id = 0; id < KNOWN_COUNT; id++) {
 }
 
 /**
- * The integer of the field name at `bytes[start, end)`, compared without regard to case; 0 for an
- * unknown name. The range must hold token bytes, which makes one bit the whole difference of case:
- * nothing that a token may hold differs from a letter, a digit or `-` in that bit alone, but letters.
+ * The integer of the field name at `bytes[start, end)`, ignoring case; 0 for unknown names. The range must contain token
+ * bytes: among them, only the two cases of a letter differ in exactly the case bit.
  */
 export function findKnownField(bytes: Uint8Array, start: number, end: number): number {
   if (end === start) return 0;
@@ -122,7 +121,7 @@ export function findKnownField(bytes: Uint8Array, start: number, end: number): n
   return 0;
 }
 
-/** `findKnownField` for a name that has a `_`: the integer `| ALIAS` if it matches with `-` for `_`. */
+/** Like `findKnownField` for names with `_`: the integer `| ALIAS` if the name matches with `-` for `_`. */
 export function findAliasedField(bytes: Uint8Array, start: number, end: number): number {
   const folded = Uint8Array.from(bytes.subarray(start, end));
   for (let at = 0; at < folded.length; at++) folded[at] = FOLD[folded[at]!]!;

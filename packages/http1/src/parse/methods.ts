@@ -1,6 +1,6 @@
 // Request methods as small integers and interned strings.
 
-/** Small integers for known methods; 0 stands for every other valid token. */
+/** Small integers for known methods; 0 for all other valid tokens. */
 export const Method = {
   Other: 0,
   GET: 1,
@@ -68,12 +68,12 @@ export function findMethod(bytes: Uint8Array, start: number, end: number): Metho
   return Method.Other;
 }
 
-/** The method's name as one interned string; `Method.Other` has none and gives `undefined`. */
+/** The method's name as an interned string; `undefined` for `Method.Other`. */
 export function nameOfMethod(id: MethodId): string | undefined {
   return id === Method.Other ? undefined : names[id];
 }
 
-/** Whether a request with this method may be repeated without harm (RFC 9110 §9.2.2). */
+/** True if the method is idempotent (RFC 9110 §9.2.2). */
 export function isIdempotent(id: MethodId): boolean {
   return IDEMPOTENT[id] === 1;
 }

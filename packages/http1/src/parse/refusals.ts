@@ -1,18 +1,18 @@
-// Everything that this room refuses, in one table: the stable code, the status of a request's answer, the reason.
+// All refusals of the parsers in one table: stable code, response status, detail.
 
-/** Why a message was refused. The objects are shared and frozen: compare by `code`. */
+/** Reason for refusing a message. The objects are shared and frozen: compare by `code`. */
 export interface Refusal {
   readonly code: RefusalCode;
-  /** The status that a server answers with. A refused response is a 502 whatever stands here. */
+  /** Response status of a server. For a refused response of an upstream it is always 502. */
   readonly status: RefusalStatus;
-  /** One sentence without any byte of the message. */
+  /** One sentence that contains no byte of the message. */
   readonly detail: string;
 }
 
 /** Stable code of a refusal. */
 export type RefusalCode = keyof typeof table;
 
-/** Statuses that refusals go with. */
+/** Statuses of refusals. */
 export type RefusalStatus = (typeof table)[RefusalCode][0];
 
 const table = {
@@ -20,13 +20,13 @@ const table = {
   bad_status_line: [502, "The status line is not VERSION SP STATUS SP REASON CRLF."],
   leading_empty_lines: [400, "Too many empty lines before the request line."],
   method_too_long: [501, "The method name is too long."],
-  method_unknown: [501, "The method is not known here."],
+  method_unknown: [501, "The method is not implemented."],
   target_too_long: [414, "The request target is too long."],
-  bad_target: [400, "The request target has a byte or a form that is not allowed."],
-  bad_percent: [400, "The path has a % without two hexadecimal digits."],
-  version_missing: [400, "The request line has no version: HTTP/0.9 is not spoken."],
+  bad_target: [400, "The request target is malformed."],
+  bad_percent: [400, "The path contains a % without two hexadecimal digits."],
+  version_missing: [400, "The request line has no version: HTTP/0.9 is not supported."],
   bad_version: [400, "The version is malformed."],
-  version_unsupported: [505, "Only HTTP/1.0 and HTTP/1.1 are spoken here."],
+  version_unsupported: [505, "Only HTTP/1.0 and HTTP/1.1 are supported."],
   http2_preface: [505, "HTTP/2 is not spoken on this connection."],
   bare_lf: [400, "A line ends in LF without CR."],
   bare_cr: [400, "A CR is not followed by LF."],
@@ -46,7 +46,7 @@ const table = {
   content_length_repeated: [400, "More than one Content-Length."],
   length_and_chunked: [400, "Both Content-Length and Transfer-Encoding."],
   bad_transfer_encoding: [400, "Transfer-Encoding is not a single, final chunked."],
-  transfer_coding_unknown: [501, "The transfer coding is not known here."],
+  transfer_coding_unknown: [501, "The transfer coding is not implemented."],
   transfer_encoding_in_1_0: [400, "Transfer-Encoding in HTTP/1.0."],
   bad_connection: [400, "The Connection header field is malformed."],
   connection_names_framing: [400, "Connection names a field that belongs to the whole message."],

@@ -1,4 +1,4 @@
-// The incremental, strict parser of request heads (RFC 9112 §2 to §6). It refuses, it never repairs.
+// The incremental, strict parser of request heads (RFC 9112 §2 to §6). It never repairs malformed heads.
 import { CR, HEX, LF, PATH, PERCENT, QUERY, QUESTION, SLASH, SP, TAB, TOKEN } from "./bytes.ts";
 import { hasPort, isAuthority, isSameAuthority } from "./authority.ts";
 import { FieldBlock } from "./field-block.ts";
@@ -51,41 +51,40 @@ export const TargetForm = { Origin: 0, Absolute: 1, Authority: 2, Asterisk: 3 } 
 
 export type TargetFormKind = (typeof TargetForm)[keyof typeof TargetForm];
 
-/** What a request parser allows. */
+/** Limits of a request parser. */
 export interface RequestLimits extends HeadLimits {
-  /** Most bytes of a request target. Default 16 384. Beyond it 414. */
+  /** Maximum bytes of a request target (414). Default 16 384. */
   targetBytesMax?: number;
-  /** Refuse methods that `Method` does not list with 501. Default false: any token passes. */
+  /** Refuses methods that are not in `Method` with 501. Default false. */
   knownMethodsOnly?: boolean;
 }
 
 /**
- * Parses the heads of one connection, one after another. One object per connection, reused:
+ * Parses the heads of one connection. One object per connection, reused:
  *
  * ```ts
  * switch (parser.execute(chunk, at, end)) {
  *   case Parse.Complete:  // read the view; content or the next head starts at chunk[parser.next]
- *   case Parse.NeedsMore: // all of the chunk was taken
- *   case Parse.Refused:   // answer parser.refusal, close
+ *   case Parse.NeedsMore: // the whole chunk was consumed
+ *   case Parse.Refused:   // respond with parser.refusal, close
  * }
- * // once the request's content is through: parser.reset()
+ * // after the content of the request: parser.reset()
  * ```
  *
- * A head that is whole in one chunk is not copied: the ranges refer to that chunk, so read them (or
- * call `keep`) before the chunk is reused. A head in pieces is gathered in one bounded buffer, and
- * scanning goes on where it stopped.
+ * A head in one chunk is not copied: its ranges refer to that chunk, so read them or call `keep` before the chunk is
+ * reused. A head in several chunks is collected in a bounded buffer, and scanning continues where it stopped.
  */
 export class RequestParser {
-  /** What all ranges of the head refer to: the caller's chunk, or the gathered bytes. */
+  /** The buffer of all ranges: the caller's chunk or the collected bytes. */
   bytes: Buffer = NO_BYTES;
-  /** Offset in the chunk given to `execute` behind the head. */
+  /** Offset after the head in the chunk passed to `execute`. */
   next = 0;
-  /** Why the head was refused; the same object until `reset`. */
+  /** Reason for the refusal; the same object until `reset`. */
   refusal: Refusal | null = null;
 
-  /** Where the request line starts in `bytes`. */
+  /** Start of the request line in `bytes`. */
   headStart = 0;
-  /** Behind the closing CRLF of the head in `bytes`. */
+  /** End of the head in `bytes`, after its closing CRLF. */
   headEnd = 0;
   /** `Other` until the method has been read. */
   methodId: MethodId = Method.Other;
@@ -93,27 +92,27 @@ export class RequestParser {
   targetForm: TargetFormKind = TargetForm.Origin;
   targetStart = 0;
   targetEnd = 0;
-  /** Path of origin and absolute form; empty in `http://host`, where a forwarder sends `/`. */
+  /** Path of origin and absolute form; empty for `http://host`, which is forwarded as `/`. */
   pathStart = 0;
   pathEnd = 0;
-  /** First byte behind `?`, or -1 without a query. It ends at `targetEnd`. */
+  /** First byte after `?`, or -1 without a query. The query ends at `targetEnd`. */
   queryStart = -1;
-  /** Authority of absolute and authority form; -1 in the other forms. */
+  /** Authority of absolute and authority form; -1 in other forms. */
   authorityStart = -1;
   authorityEnd = -1;
   /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
   minor: 0 | 1 = 1;
   readonly fields: FieldBlock;
 
-  /** How the content ends: None, Length or Chunked. */
+  /** Framing of the content: None, Length or Chunked. */
   framing: FramingKind = Framing.None;
-  /** Bytes of content when framing is Length, else 0. */
+  /** Length of the content if framing is Length, otherwise 0. */
   contentLength = 0;
-  /** Whether the connection may be used again after this exchange (RFC 9112 §9.3). */
+  /** True if the connection may be reused after this exchange (RFC 9112 §9.3). */
   keepAlive = true;
-  /** Whether the client waits for 100 (Continue) before it sends content, be it none. */
+  /** True if the client waits for 100 (Continue) before it sends the content, even if that is empty. */
   expectContinue = false;
-  /** Whether Upgrade is present and nominated by Connection in HTTP/1.1. */
+  /** True if Upgrade is present and nominated by Connection in HTTP/1.1. */
   upgrade = false;
 
   private readonly headBytesMax: number;
@@ -131,11 +130,11 @@ export class RequestParser {
     this.targetBytesMax = limits.targetBytesMax ?? TARGET_BYTES_MAX;
     this.knownMethodsOnly = limits.knownMethodsOnly ?? false;
     this.fields = new FieldBlock(limits.fieldsMax ?? FIELDS_MAX);
-    // One byte more than allowed is what proves that a head is too large.
+    // One byte more than the maximum proves that a head is too large.
     this.held = new HeadBuffer(this.headBytesMax + 1);
   }
 
-  /** Takes `chunk[start, end)` as the next bytes of the head. */
+  /** Parses `chunk[start, end)` as the next bytes of the head. */
   execute(chunk: Buffer, start: number, end: number): ParseStatus {
     if (this.state >= DONE) return this.state === DONE ? Parse.Complete : Parse.Refused;
     const { held } = this;
@@ -160,7 +159,7 @@ export class RequestParser {
     return status;
   }
 
-  /** Makes ready for the next head of the connection. */
+  /** Resets the parser for the next head of the connection. */
   reset(): void {
     this.state = EMPTY;
     this.refusal = null;
@@ -171,40 +170,40 @@ export class RequestParser {
     this.fields.bytes = NO_BYTES;
   }
 
-  /** Whether a byte of the next head has arrived: an idle connection may be closed, a begun head not. */
+  /** True if a byte of the next head has arrived: then the connection is not idle. */
   get begun(): boolean {
     return this.state >= METHOD;
   }
 
-  /** Copies a complete head out of the caller's chunk, so that its ranges stay valid until `reset`. */
+  /** Copies a complete head from the caller's chunk, so that its ranges stay valid until `reset`. */
   keep(): void {
     if (this.state === DONE && this.held.length === 0) this.hold(this.bytes, this.headEnd);
   }
 
-  /** The method; one interned string for known ones. */
+  /** The method; an interned string for known ones. */
   get method(): string {
     return (
       nameOfMethod(this.methodId) ?? this.bytes.toString("latin1", this.headStart, this.methodEnd)
     );
   }
 
-  /** The request target as it was sent. */
+  /** The request target as sent. */
   targetString(): string {
     return this.bytes.toString("latin1", this.targetStart, this.targetEnd);
   }
 
-  /** The path as it was sent, without the query; `""` where the target has none, or was refused before its path ended. */
+  /** The path as sent, without the query; `""` if it is absent or was refused before its end. */
   pathString(): string {
     return this.bytes.toString("latin1", this.pathStart, this.pathEnd);
   }
 
-  /** The query without `?`; `undefined` where the target has none. */
+  /** The query without `?`; `undefined` if absent. */
   queryString(): string | undefined {
     if (this.queryStart === -1) return undefined;
     return this.bytes.toString("latin1", this.queryStart, this.targetEnd);
   }
 
-  /** The host that the request is for, as it was sent; `undefined` in HTTP/1.0 without one. */
+  /** The requested host as sent; `undefined` in HTTP/1.0 without one. */
   hostString(): string | undefined {
     if (this.authorityStart === -1) return this.fields.get(Known.Host);
     return this.bytes.toString("latin1", this.authorityStart, this.authorityEnd);

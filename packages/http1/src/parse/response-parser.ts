@@ -1,4 +1,4 @@
-// The incremental, strict parser of response heads (RFC 9112 §4 and §6), for the side that faces upstreams.
+// The incremental, strict parser of response heads of upstreams (RFC 9112 §4 and §6).
 import { CR, LF, NINE, SP, VALUE, ZERO } from "./bytes.ts";
 import { FieldBlock } from "./field-block.ts";
 import {
@@ -38,40 +38,40 @@ const VERSION_BYTES = 8;
 const STATUS_AT = VERSION_BYTES + 1;
 
 /**
- * Parses the heads that answer one connection's requests. `expect(method)` before each answer, since
- * HEAD and CONNECT decide where it ends; after an informational head (1xx but 101) call `reset`, which
- * keeps the method. Chunks, ranges and `keep` behave as in `RequestParser`.
+ * Parses the response heads of one connection. Call `expect(method)` before each response, because HEAD and CONNECT
+ * affect its framing; after an informational head (1xx except 101) call `reset`, which keeps the method. Chunks, ranges
+ * and `keep` behave as in `RequestParser`.
  */
 export class ResponseParser {
-  /** What all ranges of the head refer to: the caller's chunk, or the gathered bytes. */
+  /** The buffer of all ranges: the caller's chunk or the collected bytes. */
   bytes: Buffer = NO_BYTES;
-  /** Offset in the chunk given to `execute` behind the head. */
+  /** Offset after the head in the chunk passed to `execute`. */
   next = 0;
-  /** Why the head was refused; the same object until `reset`. A gateway answers 502. */
+  /** Reason for the refusal; the same object until `reset`. A gateway responds with 502. */
   refusal: Refusal | null = null;
 
   headStart = 0;
-  /** Behind the closing CRLF of the head in `bytes`. */
+  /** End of the head in `bytes`, after its closing CRLF. */
   headEnd = 0;
   /** 100 to 999. */
   status = 0;
-  /** The reason phrase; empty if it was left out. */
+  /** The reason phrase; may be empty. */
   reasonStart = 0;
   reasonEnd = 0;
   /** 1 for HTTP/1.1, 0 for HTTP/1.0. */
   minor: 0 | 1 = 1;
   readonly fields: FieldBlock;
 
-  /** How the content ends, with the request's method taken into account. */
+  /** Framing of the content for the request's method. */
   framing: FramingKind = Framing.None;
   /**
-   * The declared Content-Length, -1 if there is none. With framing Length it is the size of the
-   * content; with framing None (HEAD, 304) it describes what a GET would have got.
+   * The declared Content-Length, -1 if absent. With framing Length it is the size of the content; with framing None (HEAD,
+   * 304) it is the size of the content of a GET.
    */
   contentLength = -1;
-  /** Whether the connection may be used again after this answer. */
+  /** True if the connection may be reused after this response. */
   keepAlive = true;
-  /** Whether this is a 101. */
+  /** True for a 101. */
   upgrade = false;
 
   private readonly headBytesMax: number;
@@ -86,18 +86,18 @@ export class ResponseParser {
     this.held = new HeadBuffer(this.headBytesMax + 1);
   }
 
-  /** Whether this is an informational answer that another one follows. */
+  /** True for an informational response, which another one follows. */
   get informational(): boolean {
     return this.status < 200 && this.status !== 101;
   }
 
-  /** Makes ready for the answer to a request with this method. */
+  /** Prepares for the response to a request with this method. */
   expect(methodId: MethodId): void {
     this.methodId = methodId;
     this.reset();
   }
 
-  /** Makes ready for another head that answers the same request. */
+  /** Prepares for another head in response to the same request. */
   reset(): void {
     this.state = BEGIN;
     this.refusal = null;
@@ -107,12 +107,12 @@ export class ResponseParser {
     this.fields.bytes = NO_BYTES;
   }
 
-  /** Whether a byte of the head has arrived. */
+  /** True if a byte of the head has arrived. */
   get begun(): boolean {
     return this.state !== BEGIN;
   }
 
-  /** Takes `chunk[start, end)` as the next bytes of the head. */
+  /** Parses `chunk[start, end)` as the next bytes of the head. */
   execute(chunk: Buffer, start: number, end: number): ParseStatus {
     if (this.state >= DONE) return this.state === DONE ? Parse.Complete : Parse.Refused;
     if (start === end) return Parse.NeedsMore;
@@ -141,12 +141,12 @@ export class ResponseParser {
     return status;
   }
 
-  /** Copies a complete head out of the caller's chunk, so that its ranges stay valid until `reset`. */
+  /** Copies a complete head from the caller's chunk, so that its ranges stay valid until `reset`. */
   keep(): void {
     if (this.state === DONE && this.held.length === 0) this.hold(this.bytes, this.headEnd);
   }
 
-  /** The reason phrase as it was sent. */
+  /** The reason phrase as sent. */
   reasonString(): string {
     return this.bytes.toString("latin1", this.reasonStart, this.reasonEnd);
   }
@@ -195,7 +195,7 @@ export class ResponseParser {
     }
     if (this.state === REASON_SPACE) {
       if (at === end) return this.pause(at);
-      // A server that sends no reason phrase often leaves its space out, too; nothing is ambiguous.
+      // Servers that send no reason phrase often omit the space as well, which is unambiguous.
       if (bytes[at] === SP) at++;
       else if (bytes[at] !== CR) return this.refuse(refusals.bad_status_line);
       this.reasonStart = at;
@@ -217,7 +217,7 @@ export class ResponseParser {
     return Parse.Complete;
   }
 
-  /** Takes `HTTP/1.1 NNN` in one step; anything else is left to be looked at byte by byte. */
+  /** Parses `HTTP/1.1 NNN` in one step; other bytes are left to the byte-by-byte parser. */
   private takeUsualStart(bytes: Buffer, at: number, end: number): boolean {
     if (end - at < STATUS_AT + 3) return false;
     for (let index = 0; index < USUAL_START.length; index++) {

@@ -1,33 +1,33 @@
-// The three answers of every incremental parser in this room, and the bounds that they share.
+// Results and limits of the incremental parsers.
 
-/** What `execute` found: the unit is whole, more bytes are needed, or it was refused (and stays so). */
+/** Results of `execute`: the unit is complete, needs more bytes, or is refused (permanently). */
 export const Parse = { Complete: 0, NeedsMore: 1, Refused: 2 } as const;
 
 /** One of the values of `Parse`. */
 export type ParseStatus = (typeof Parse)[keyof typeof Parse];
 
-/** How a message's content ends (RFC 9112 §6.3). */
+/** Framing of a message's content (RFC 9112 §6.3). */
 export const Framing = {
-  /** There is no content. */
+  /** No content. */
   None: 0,
-  /** `contentLength` bytes follow. */
+  /** `contentLength` bytes. */
   Length: 1,
-  /** The chunked coding follows. */
+  /** Chunked coding. */
   Chunked: 2,
   /** The content ends with the connection (responses only). */
   UntilClose: 3,
-  /** What follows is no longer HTTP: 101, or 2xx to CONNECT (responses only). */
+  /** The following bytes are not HTTP: 101, or 2xx to CONNECT (responses only). */
   Tunnel: 4,
 } as const;
 
 /** One of the values of `Framing`. */
 export type FramingKind = (typeof Framing)[keyof typeof Framing];
 
-/** Bounds of a head. */
+/** Limits of a head. */
 export interface HeadLimits {
-  /** Most bytes of start line and fields with their line ends. Default 32 768. */
+  /** Maximum bytes of start line and fields with their line ends. Default 32 768. */
   headBytesMax?: number;
-  /** Most field lines. Default 128. */
+  /** Maximum number of field lines. Default 128. */
   fieldsMax?: number;
 }
 

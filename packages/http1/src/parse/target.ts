@@ -2,18 +2,18 @@
 import { COLON, PATH, QUESTION, SLASH } from "./bytes.ts";
 import { equalsIgnoringCase } from "./field-block.ts";
 
-/** Offsets of an absolute target's parts; the path starts where the authority ends. */
+/** Offsets of the parts of an absolute target; the path starts at the end of the authority. */
 export interface AbsoluteTarget {
   authorityStart: number;
   authorityEnd: number;
   pathEnd: number;
-  /** First byte behind `?`, or -1. */
+  /** First byte after `?`, or -1. */
   queryStart: number;
 }
 
 /**
- * Splits `http://authority/path?query` (or https). The bytes were scanned for query bytes before;
- * the authority's grammar is checked with the Host field. Null if it is no such target.
+ * Splits `http://authority/path?query` (or https). The bytes have been scanned for query bytes before; the authority is
+ * validated with the Host field. Returns null for other targets.
  */
 export function readAbsoluteTarget(
   bytes: Uint8Array,

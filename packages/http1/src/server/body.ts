@@ -1,9 +1,9 @@
-// Where the bytes of a request body go, and the collector that gathers a whole one.
+// Sinks of request bodies: a handler's receiver, and a collector of whole bodies.
 import type { BodySink } from "../forward/client.ts";
 import type { BodyReceiver, Exchange, ReadBodyCallback } from "../contract/exchange.ts";
 import type { Refused } from "../write/refused.ts";
 
-/** Passes data on to a handler's receiver. */
+/** Passes data to a handler's receiver. */
 export class ReceiverSink implements BodySink {
   readonly takesWireBytes = false;
   readonly keepsPieces: boolean;
@@ -23,7 +23,7 @@ export class ReceiverSink implements BodySink {
   }
 }
 
-/** Gathers a body up to a bound. */
+/** Collects a body up to a maximum size. */
 export class BodyCollector<U> implements BodySink {
   readonly takesWireBytes = false;
   readonly #exchange: Exchange<U>;
@@ -70,7 +70,7 @@ export class BodyCollector<U> implements BodySink {
     }
   }
 
-  /** Calls back, once. */
+  /** Calls `done` once. */
   settle(outcome: "complete" | "too-large" | "aborted", body: Buffer = Buffer.alloc(0)): void {
     const done = this.#done;
     this.#done = null;

@@ -1,4 +1,4 @@
-// What a connection does at any time, and what it needs of the server that it belongs to.
+// The interface of a server for its connections.
 import type { PaceBound, ReadShortener } from "@platform/kernel/sockets";
 
 import type { Engine } from "../engine/engine.ts";
@@ -8,7 +8,7 @@ import type { ServerFault } from "../contract/server.ts";
 import type { Exchange } from "../contract/exchange.ts";
 import type { Refused } from "../write/refused.ts";
 
-/** What all connections of a server share. */
+/** State shared by all connections of a server. */
 export interface ConnectionHost<U> {
   readonly engine: Engine;
   readonly parserLimits: RequestLimits;
@@ -24,13 +24,13 @@ export interface ConnectionHost<U> {
   readonly lingerMs: number;
   readonly halfCloseMs: number;
   readonly draining: boolean;
-  /** Answers that would go on for ever are ended as soon as they begin. */
+  /** Endless responses are ended as soon as they begin. */
   readonly endsStreams: boolean;
   readonly shortenReads: ReadShortener;
   active: number;
   tunnels: number;
   handle(exchange: Exchange<U>): void;
-  /** The answer to a request that the engine refuses by itself. Never throws. */
+  /** Creates the response to a request that the engine refuses. Never throws. */
   prepareRefusal(refused: Refused, head: RequestHead): PreparedAnswer;
   onHandlerError(error: unknown, exchange: Exchange<U>): void;
   onFault(fault: ServerFault): void;

@@ -1,4 +1,4 @@
-// What a socket tells of the client behind it.
+// Reads the properties of a client from its socket.
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 
@@ -6,7 +6,7 @@ import type { ConnectionInfo, TlsInfo } from "../contract/exchange.ts";
 
 const MAPPED = "::ffff:";
 
-/** Reads the addresses once; after the socket has closed they are gone. */
+/** Reads the addresses, which are not available after the socket has closed. */
 export function readConnectionInfo(socket: Socket): ConnectionInfo {
   return {
     remoteAddress: plainAddress(socket.remoteAddress ?? ""),

@@ -1,4 +1,4 @@
-// One client's connection: heads in, exchanges to the handler, answers out. It is the HTTP/1.1 form of `Exchange`.
+// A client's connection: parses requests, passes exchanges to the handler, sends responses. Implements `Exchange`.
 import type { Socket } from "node:net";
 import { Outflow, type ReadTaker } from "@platform/kernel/sockets";
 import type { ForwardTarget } from "../contract/forward.ts";
@@ -44,17 +44,17 @@ import { StreamedAnswer } from "./streamed-answer.ts";
 
 const NEVER = Infinity;
 const NO_BYTES = Buffer.alloc(0);
-/** Bytes of an unread request body that are read and thrown away to keep the connection. */
+/** Maximum bytes of an unread request body that are discarded to keep the connection. */
 const REST_BYTES_MAX = 262_144;
-/** Bytes after which a lingering close gives up. */
+/** Maximum bytes that a lingering close discards. */
 const LINGER_BYTES_MAX = 16_777_216;
 const CONTINUE = Buffer.from("HTTP/1.1 100 Continue\r\n\r\n");
 
 /**
- * Input runs through `#pump`, which goes on as long as the phase takes bytes:
+ * `pump` processes input as long as the phase accepts bytes:
  *
  * ```text
- *   Head --head complete--> Active --answered, body taken--> Head
+ *   Head --head complete--> Active --answered, body read---> Head
  *                             |  \--answered, small rest----> Draining --> Head
  *                             |   \-answered, must close----> Closing --> Closed
  *                             \-101------------------------> Tunnel --> Closed
@@ -65,7 +65,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
   readonly connection: ConnectionInfo;
   readonly socket: Socket;
   readonly host: ConnectionHost<U>;
-  /** What the socket holds: it is settled after each write that may not have gone out whole. */
+  /** Unsent bytes of the socket, settled after each write that may be incomplete. */
   readonly outflow: Outflow;
   userData: U;
   sequence = 0;
@@ -203,7 +203,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
       return;
     }
     if (this.#sink !== null || (this.bodyDone && this.head.framing !== Framing.None)) {
-      throw new Error("The request body has been taken already");
+      throw new Error("The request body has already been read");
     }
     if (this.head.framing === Framing.Length && this.head.contentLength > bytesMax) {
       done(this, "too-large", NO_BYTES);
@@ -232,7 +232,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   streamBody(receiver: BodyReceiver): void {
     if (this.#sink !== null || this.collected !== null) {
-      throw new Error("The request body has been taken already");
+      throw new Error("The request body has already been read");
     }
     if (this.#body.invite(this.head.expectContinue)) this.socket.write(CONTINUE);
     if (this.bodyDone) {
@@ -261,7 +261,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.respond(this.host.prepareRefusal(refused, this.head));
   }
 
-  /** Sends what the writer holds, and what was too long to be copied behind it, in one write. */
+  /** Sends the content of the writer, followed by `content`, in one write. */
   flush(content: Buffer | null = null): void {
     const { writer } = this.host.engine;
     if (sendWritten(this.socket, writer, this.connection.secure, content)) this.outflow.settle();
@@ -292,14 +292,14 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     if (this.phase === Phase.Active) this.#deadlineMs = NEVER;
   }
 
-  /** The sink cannot take more for now. */
+  /** The sink cannot accept more for now. */
   pauseBody(): void {
     this.#sinkPaused = true;
     this.#deadlineMs = NEVER;
     this.#settleReading();
   }
 
-  /** The sink takes more again. */
+  /** The sink accepts more again. */
   resumeBody(): void {
     if (!this.#sinkPaused) return;
     this.#sinkPaused = false;
@@ -335,7 +335,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.pump();
   }
 
-  /** Sends FIN behind what is written, and reads on for a while so that the client sees the answer. */
+  /** Sends FIN after the written bytes, and continues reading for a while so that the client sees the response. */
   closeGently(): void {
     this.phase = Phase.Closing;
     this.#discarded = 0;
@@ -345,12 +345,12 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.#settleReading();
   }
 
-  /** The server drains: an idle connection closes now, any other after its answer. */
+  /** The server drains: closes an idle connection now, any other after its response. */
   drain(): void {
     if (this.phase === Phase.Head && !this.head.begun) this.closeGently();
   }
 
-  /** Compares the deadlines. */
+  /** Checks the deadlines. */
   sweep(nowMs: number): void {
     if (this.phase === Phase.Active || this.phase === Phase.Tunnel) {
       this.#forwarding?.sweep(nowMs);
@@ -373,7 +373,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
         this.closeGently();
         break;
       case Phase.Closing:
-        // A slow reader of the last answer is the outflow's business.
+        // The outflow handles slow readers of the last response.
         if (this.socket.writableLength > 0) this.#deadlineMs = this.#deadlineIn(1_000);
         else this.destroy();
         break;
@@ -394,7 +394,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.host.onFault({ kind, status, code, remoteAddress: this.connection.remoteAddress });
   }
 
-  /** Takes body bytes for a sink that keeps none; what it leaves, or what follows the body, is copied. False: all is left. */
+  /** Passes body bytes to a sink that retains none and copies the rest. Returns false, without any effect, if it cannot. */
   #takeBorrowed(buffer: Buffer, length: number): boolean {
     const sink = this.#sink;
     const mayBorrow = sink?.keepsPieces === false && this.#input.chunk === null && !this.#isPumping;
@@ -422,11 +422,11 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     this.#settleReading();
   }
 
-  /** Takes some input; false if the phase takes none now. */
+  /** Processes some input; false if the phase accepts none now. */
   #step(input: Buffer): boolean {
     switch (this.phase) {
       case Phase.Head:
-        // A client that does not read its answers gets no more of them.
+        // A client that does not read its responses gets no more of them.
         return !this.socket.writableNeedDrain && this.#takeHead(input);
       case Phase.Active:
         if (this.bodyDone || this.#sink === null || this.#sinkPaused) return false;
@@ -563,7 +563,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     }
     this.#headStarted = false;
     this.#deadlineMs = this.#deadlineIn(this.host.keepAliveMs);
-    // A FIN that came during the answer: nothing more will be asked.
+    // The client sent its FIN during the response: no further request follows.
     if (this.ended && this.#input.chunk === null) this.closeGently();
   }
 
@@ -595,7 +595,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     const isLast = this.ended && this.#input.chunk === null;
     if (!head.keepAlive || host.draining || isLast) return false;
     if (this.sequence >= host.requestsPerConnectionMax) return false;
-    // Whether a client that waits for 100 will send its body after all is anyone's guess.
+    // It is unknown if a client that waits for 100 still sends its body.
     const awaitsInvitation = head.expectContinue && this.bytesIn === 0;
     if (this.bodyDone) return !awaitsInvitation || this.#body.isInvited;
     if (awaitsInvitation) return false;
@@ -604,29 +604,29 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
 
   #expectUnanswered(): void {
     if (this.answered || this.phase !== Phase.Active) {
-      throw new Error("This exchange has been answered already");
+      throw new Error("This exchange has already been answered");
     }
   }
 
   #expectStreamed(): StreamedAnswer {
     if (this.#streamed === null || !this.#streamed.isOpen) {
-      throw new Error("No streamed answer was started");
+      throw new Error("No streamed response has been started");
     }
     return this.#streamed;
   }
 
-  /** The handler's own response is complete. A failing forward ends the request itself. */
+  /** The handler's own response is complete; a failing forward ends the request itself. */
   #settleAnswer(): void {
     if (this.#forwarding !== null && this.#forwarding.isBusy) return;
     this.endReport.sendOwn(this, "complete");
     this.finish();
   }
 
-  /** Reads from the socket only while there is room for what comes. */
+  /** Pauses the socket while the input is full. */
   #settleReading(): void {
     const { size } = this.#input;
     if (size === 0 && this.ended && this.phase === Phase.Active && !this.bodyDone) {
-      // The client had left when its last bytes were still held back: the body breaks off here.
+      // The client had disconnected while its last bytes were buffered: the body is incomplete.
       this.destroy();
       return;
     }
@@ -651,7 +651,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
         if (this.#input.chunk === null) this.closeGently();
         break;
       case Phase.Active:
-        // A body that breaks off cannot be completed any more; a whole request may still be answered.
+        // An incomplete body cannot be completed; a complete request can still be answered.
         if (!this.bodyDone && this.#input.chunk === null) this.destroy();
         else {
           this.#quietBytesOut = this.bytesOut;
@@ -668,7 +668,7 @@ export class ClientConnection<U> implements ForwardClient<U>, AnswerContext {
     }
   }
 
-  /** A client that has half-closed looks like one that is gone: it may wait as long as bytes flow. */
+  /** A half-closed client may have disconnected: it is kept only while response bytes flow. */
   #sweepHalfClosed(nowMs: number): void {
     if (this.bytesOut === this.#quietBytesOut) return;
     this.#quietBytesOut = this.bytesOut;

@@ -1,14 +1,14 @@
-// What a client sent and nobody took yet.
+// Received bytes that have not been processed.
 
-/** Chunks in the order in which they came; the first of them is taken from `at` on. */
+/** Chunks in order of arrival; the first one is unprocessed from `at` on. */
 export class InputQueue {
-  /** The first chunk; null where nothing waits. */
+  /** The first chunk; null if the queue is empty. */
   chunk: Buffer | null = null;
   at = 0;
   readonly #more: Buffer[] = [];
   #moreBytes = 0;
 
-  /** Bytes that wait. */
+  /** Number of unprocessed bytes. */
   get size(): number {
     return this.chunk === null ? 0 : this.chunk.length - this.at + this.#moreBytes;
   }
@@ -23,13 +23,13 @@ export class InputQueue {
     }
   }
 
-  /** The first chunk has been taken up to `to`. */
+  /** The first chunk has been processed up to `to`. */
   advance(to: number): void {
     if (to === this.chunk!.length) this.next();
     else this.at = to;
   }
 
-  /** The first chunk has been taken whole. */
+  /** The first chunk has been processed. */
   next(): void {
     this.at = 0;
     if (this.#more.length === 0) {
@@ -40,7 +40,7 @@ export class InputQueue {
     this.#moreBytes -= this.chunk.length;
   }
 
-  /** What is left of the first chunk is copied: its memory is used again. */
+  /** Copies the rest of the first chunk, whose memory will be reused. */
   own(): void {
     if (this.chunk === null) return;
     this.chunk = Buffer.from(this.chunk.subarray(this.at));
@@ -55,7 +55,7 @@ export class InputQueue {
   }
 }
 
-/** A read's bytes out of a buffer that the next read overwrites. */
+/** Copies received bytes from a buffer that the next read overwrites. */
 export function copyRead(bytes: Buffer, length: number): Buffer {
   const copy = Buffer.allocUnsafe(length);
   bytes.copy(copy, 0, 0, length);

@@ -1,16 +1,16 @@
 // The phases of a client connection.
 
-/** What a connection is doing. */
+/** Phases of a connection. */
 export const Phase = {
-  /** Between requests, or within a head. */
+  /** Between requests or within a head. */
   Head: 0,
-  /** A request is with the handler. */
+  /** A request is being handled. */
   Active: 1,
-  /** The answer is out, the rest of the request body is thrown away. */
+  /** The response is sent; the rest of the request body is discarded. */
   Draining: 2,
-  /** Nothing is written any more; what still comes is thrown away until the client closes. */
+  /** Nothing more is sent; received bytes are discarded until the client closes. */
   Closing: 3,
-  /** Bytes go to and fro after an upgrade. */
+  /** Bytes are relayed in both directions after an upgrade. */
   Tunnel: 4,
   Closed: 5,
 } as const;

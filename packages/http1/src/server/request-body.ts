@@ -1,19 +1,19 @@
-// How much of a request's body has come, by its framing.
+// Reads the framing of request bodies.
 import { Pace, type PaceBound } from "@platform/kernel/sockets";
 
 import { Chunk, ChunkedDecoder, Framing, type FramingKind, type Refusal } from "../parse/index.ts";
 
-/** The body of one request after another; one object per connection. */
+/** The body of the current request; one object per connection. */
 export class RequestBody {
-  /** All of it has been taken from the input. */
+  /** The whole body has been read. */
   isDone = true;
-  /** Bytes taken, framing not counted. */
+  /** Bytes read so far, without framing. */
   size = 0;
-  /** Bytes still to come where the length is known, else 0. */
+  /** Remaining bytes if the length is known, otherwise 0. */
   remaining = 0;
-  /** 100 (Continue) was sent for it. */
+  /** 100 (Continue) was sent. */
   isInvited = false;
-  /** After `take`: where the input goes on, and the piece that was found. */
+  /** Results of `take`: the next input position, and the range of the chunk. */
   next = 0;
   pieceStart = 0;
   pieceEnd = 0;
@@ -21,7 +21,7 @@ export class RequestBody {
   #decoder: ChunkedDecoder | null = null;
   readonly #pace = new Pace();
 
-  /** The next request's body. */
+  /** Starts the body of the next request. */
   begin(framing: FramingKind, contentLength: number): void {
     this.isDone = framing === Framing.None;
     this.size = 0;
@@ -36,8 +36,8 @@ export class RequestBody {
   }
 
   /**
-   * Whether 100 (Continue) is to be sent now to a client that awaits it. An empty body is invited, too: botocore takes a
-   * final status without 100 before it for that of the connection's next request as well, and then waits for ever.
+   * True if 100 (Continue) must be sent now to a client that waits for it. Also for an empty body: without a preceding
+   * 100, botocore applies the final status to the next request of the connection as well, and hangs.
    */
   invite(isAwaited: boolean): boolean {
     if (!isAwaited || this.size > 0 || this.isInvited) return false;
@@ -45,14 +45,14 @@ export class RequestBody {
     return true;
   }
 
-  /** Whether less than the bound has come, after `waitedMs` more in which nothing but the client was waited for. */
+  /** True if the body is slower than the minimum pace, after `waitedMs` more of waiting for the client. */
   isTooSlow(bound: PaceBound, waitedMs: number): boolean {
     return this.#pace.isTooSlow(bound, waitedMs, this.size);
   }
 
   /**
-   * Takes a piece from `input[start…]`: all that is there, or one piece of data where the chunked coding is taken off.
-   * `asWire` leaves it in place, checked. Gives a refusal where the coding is malformed, else null.
+   * Reads a chunk from `input[start…]`: all of it, or one range of data if the chunked coding is removed. `asWire` keeps
+   * the validated coding. Returns a refusal if the coding is malformed, otherwise null.
    */
   take(input: Buffer, start: number, asWire: boolean): Refusal | null {
     this.pieceStart = start;

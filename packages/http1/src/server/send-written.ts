@@ -1,11 +1,11 @@
-// From the writer to the socket in one write.
+// Sends the content of the head writer to a socket in one write.
 import type { Socket } from "node:net";
 
 import type { HeadWriter } from "../write/index.ts";
 
 /**
- * Sends what the writer holds, and behind it a content that was too long to be copied. True where the socket may hold
- * some of it still.
+ * Sends the content of the writer, followed by content that was too long to be copied. Returns true if the socket may
+ * still buffer some of it.
  */
 export function sendWritten(
   socket: Socket,
@@ -20,8 +20,8 @@ export function sendWritten(
     socket.uncork();
     return isSecure || socket.writableLength > 0;
   }
-  // TLS keeps its input until the record is out, and a socket that holds bytes already keeps these as well: a copy is
-  // cheaper than a new scratch each time, which the socket would keep whole.
+  // TLS and sockets with buffered bytes retain their input: a copy is cheaper than a new scratch each time, which the
+  // socket would retain as a whole.
   if (isSecure || socket.writableLength > 0) {
     socket.write(Buffer.from(writer.view()));
     return true;

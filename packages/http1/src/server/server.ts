@@ -1,4 +1,4 @@
-// A listening server: sockets in, connections counted, swept, drained.
+// A listening server: accepts, counts, sweeps and drains connections.
 import {
   type AddressInfo,
   type Server as TcpServer,
@@ -38,7 +38,7 @@ const REFUSAL_BODY_BYTES_MAX = 32_768;
 const REQUEST_BODY_PACE: PaceBound = { bytesMin: 7_680, windowMs: 30_000 };
 const ANSWER_PACE: PaceBound = { bytesMin: 15_360, windowMs: 60_000 };
 
-/** Makes a server; `listen` starts it. Throws if the TLS material does not load. */
+/** Creates a server; `listen` starts it. Throws if the TLS material is invalid. */
 export function createServer<U = undefined>(options: ServerOptions<U>): Server {
   return new Http1Server(options);
 }
@@ -125,7 +125,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
           : { path: options.path, backlog: options.backlog ?? BACKLOG },
         () => {
           listener.off("error", reject);
-          // Errors of accept (EMFILE) leave the listener running: they are told, not thrown.
+          // Errors of accept (EMFILE) do not stop the listener: they are reported, not thrown.
           listener.on("error", (error: NodeJS.ErrnoException) => {
             this.onFault({ kind: "socket", status: 0, code: error.code ?? "", remoteAddress: "" });
           });
@@ -221,7 +221,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
       const answer = composed === null ? null : prepareAnswer(composed);
       if (answer !== null && answer.body.length <= REFUSAL_BODY_BYTES_MAX) return answer;
     } catch {
-      // The client is answered all the same: what the engine says by itself is always there.
+      // Falls back to the engine's own response.
     }
     return prepareRefusal(refused);
   }
@@ -253,7 +253,7 @@ class Http1Server<U> implements Server, ConnectionHost<U>, Swept {
     this.#connections.add(new ClientConnection(socket, this, userData));
   }
 
-  /** Counts a connection, before its TLS handshake where there is one; destroys it if it exceeds a bound. */
+  /** Counts a connection before its TLS handshake; destroys it if it exceeds a limit. */
   #admit(socket: Socket): boolean {
     const remoteAddress = socket.remoteAddress ?? "";
     const admission = this.#bounds.admit(remoteAddress);

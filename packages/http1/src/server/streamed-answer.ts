@@ -1,4 +1,4 @@
-// The content of an answer that a handler sends piece by piece.
+// The content of streamed responses.
 import { Framing } from "../parse/index.ts";
 import {
   type AnswerHeaders,
@@ -11,7 +11,7 @@ import {
 import type { Engine } from "../engine/engine.ts";
 import type { ForwardClient } from "../forward/client.ts";
 
-/** The parts of a connection that streaming needs. */
+/** The properties of a connection that streaming needs. */
 interface StreamClient extends Pick<
   ForwardClient<unknown>,
   "aborted" | "bytesOut" | "flush" | "outflow" | "socket"
@@ -19,12 +19,12 @@ interface StreamClient extends Pick<
   readonly host: { readonly engine: Engine };
 }
 
-/** Larger content is written as it is, not copied behind its head. */
+/** Larger chunks are written separately, not copied after their size. */
 const JOINED_BYTES_MAX = 16_384;
 
-/** The streamed answers of one connection, one after another. */
+/** The streamed responses of one connection. */
 export class StreamedAnswer {
-  /** One is under way. */
+  /** A streamed response is in progress. */
   isOpen = false;
   readonly #connection: StreamClient;
   #framing: number = Framing.None;
@@ -34,14 +34,14 @@ export class StreamedAnswer {
     this.#connection = connection;
   }
 
-  /** The head is out. */
+  /** Starts a response whose head was sent. */
   begin(framing: number, contentLength: number): void {
     this.isOpen = true;
     this.#framing = framing;
     this.#remaining = framing === Framing.Length ? contentLength : 0;
   }
 
-  /** Sends a piece; false asks to wait until the client has read on. Throws on more than was announced. */
+  /** Sends a chunk; false if the client's write buffer is full. Throws on more bytes than announced. */
   write(chunk: Uint8Array | string): boolean {
     const connection = this.#connection;
     if (connection.aborted) return true;
@@ -53,7 +53,7 @@ export class StreamedAnswer {
     return !connection.socket.writableNeedDrain;
   }
 
-  /** Sends what ends it; false where fewer bytes came than were announced. */
+  /** Ends the content; false if it has fewer bytes than announced. */
   end(trailers: AnswerHeaders | undefined): boolean {
     this.isOpen = false;
     if (this.#framing === Framing.Length) return this.#remaining === 0;
@@ -68,7 +68,7 @@ export class StreamedAnswer {
     }
     if (this.#framing === Framing.Length) {
       if (bytes.length > this.#remaining) {
-        throw new Error("More bytes than the answer's Content-Length");
+        throw new Error("More bytes than the response's Content-Length");
       }
       this.#remaining -= bytes.length;
     }

@@ -1,4 +1,4 @@
-// The TLS side of a listener: certificates by server name, replaced while connections stay open.
+// TLS listeners: certificates by server name, which can be replaced while connections stay open.
 import type { Socket } from "node:net";
 import {
   type SecureContext,
@@ -15,11 +15,11 @@ interface Certificates {
   readonly names: ReadonlyMap<string, SecureContext>;
 }
 
-/** A TLS server whose certificates can be replaced as a whole. */
+/** A TLS server with replaceable certificates. */
 export class TlsListener {
   readonly listener: NodeTlsServer;
   #certificates: Certificates;
-  /** Sockets whose handshake is under way. */
+  /** Sockets during their handshake. */
   readonly #handshaking = new Set<Socket>();
 
   constructor(
@@ -58,7 +58,7 @@ export class TlsListener {
       });
     });
     this.listener.on("secureConnection", (socket) => {
-      // The raw socket below has done its handshake: it lives on with the TLS socket.
+      // The handshake of the raw socket is done; the TLS socket owns it now.
       this.#forgetHandshakes(socket.remotePort);
     });
     this.listener.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
@@ -72,7 +72,7 @@ export class TlsListener {
     });
   }
 
-  /** Loads everything first: what does not load throws, and changes nothing. */
+  /** Loads all certificates first: throws, without any change, if one is invalid. */
   replace(tls: ServerTls): void {
     const certificates = loadCertificates(tls);
     this.#certificates = certificates;
@@ -86,7 +86,7 @@ export class TlsListener {
     }
   }
 
-  /** Drops handshakes that nobody waits for any more. */
+  /** Destroys sockets whose handshake is not complete. */
   close(): void {
     for (const socket of this.#handshaking) socket.destroy();
   }

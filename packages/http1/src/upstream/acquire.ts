@@ -1,8 +1,8 @@
-// What a request says when it needs a connection, and why it may not get one.
+// Requests for an upstream connection, and reasons why they fail.
 import { type MethodId, isIdempotent } from "../parse/index.ts";
 import type { UpstreamConnection } from "./connection.ts";
 
-/** Why no connection could be had. */
+/** Reason why no connection is available. */
 export type AcquireFailure =
   | "connect-refused"
   | "connect-timeout"
@@ -14,11 +14,11 @@ export type AcquireFailure =
 
 /** Which connections a request accepts. */
 export const Reuse = {
-  /** Any open one: a request that is lost on a stale connection is sent again. */
+  /** Any open one: a request that is lost on a stale connection can be sent again. */
   Any: 0,
-  /** One that was used before only after its socket was polled once more: the request may not be repeatable. */
+  /** A used one only after its socket has been polled again, because the request may not be repeatable. */
   Checked: 1,
-  /** Only one that no request has been sent on. */
+  /** Only a connection without previous requests. */
   Never: 2,
 } as const;
 
@@ -27,20 +27,20 @@ export type ReuseKind = (typeof Reuse)[keyof typeof Reuse];
 
 /** A request that needs a connection. */
 export interface Acquirer {
-  /** The pool's mark while waiting; 0 otherwise. Set by the pool only. */
+  /** Time since which it waits; 0 otherwise. Set only by the pool. */
   waitingSinceMs: number;
-  /** What it accepts. Set by the pool only. */
+  /** Accepted connections. Set only by the pool. */
   reuse: ReuseKind;
   onAcquired(connection: UpstreamConnection): void;
   onAcquireFailed(kind: AcquireFailure, code: string): void;
 }
 
-/** What a first try accepts: a request that cannot be sent again must not meet a closed connection. */
+/** Connections that a first attempt accepts: a request that cannot be sent again must not meet a closed one. */
 export function chooseReuse(methodId: MethodId, hasBodyToCome: boolean): ReuseKind {
   return isIdempotent(methodId) && !hasBodyToCome ? Reuse.Any : Reuse.Checked;
 }
 
-/** The failure that a system or TLS error code of a connection attempt stands for. */
+/** Maps a system or TLS error code of a connection attempt to a failure. */
 export function kindOfCode(code: string): AcquireFailure {
   if (code === "ECONNREFUSED" || code === "ENOENT") return "connect-refused";
   if (code === "ETIMEDOUT") return "connect-timeout";

@@ -12,27 +12,27 @@ import type { Engine } from "../engine/engine.ts";
 import { ResponseParser } from "../parse/index.ts";
 import type { UpstreamAddress, UpstreamTls } from "../contract/upstream.ts";
 
-/** What a lent connection tells the one that it is lent to. */
+/** Callbacks of a connection to its current user. */
 export interface UpstreamUser {
-  /** Bytes came: `bytes[0, length)`. Valid inside the call only, unless `connection.readsKept`. */
+  /** Received `bytes[0, length)`, which are valid only during the call unless `connection.readsKept`. */
   onUpstreamBytes(bytes: Buffer, length: number): void;
   /** The upstream sent its FIN. */
   onUpstreamEnd(): void;
-  /** The socket is gone. Called once, also after `destroy`, unless the user let go before. */
+  /** The socket has closed. Called once, also after `destroy`, unless the user has released it. */
   onUpstreamClosed(code: string): void;
-  /** What `write` held back has been taken by the system. */
+  /** The socket's write buffer has drained. */
   onUpstreamDrain(): void;
 }
 
-/** What a connection tells its pool. */
+/** Callbacks of a connection to its pool. */
 export interface ConnectionOwner {
   onConnected(connection: UpstreamConnection): void;
   onConnectFailed(connection: UpstreamConnection, code: string, message: string): void;
-  /** The socket is gone or useless: remove it from every list. */
+  /** The socket is closed or unusable: remove it from all lists. */
   onLost(connection: UpstreamConnection): void;
 }
 
-/** TLS of a pool, made ready once. */
+/** Prepared TLS settings of a pool. */
 export interface PreparedUpstreamTls {
   readonly tls: UpstreamTls;
   readonly context: SecureContext;
@@ -40,29 +40,29 @@ export interface PreparedUpstreamTls {
 
 export class UpstreamConnection {
   readonly parser: ResponseParser;
-  /** Whom it is lent to; null while connecting or idle. */
+  /** Current user; null while connecting or idle. */
   user: UpstreamUser | null = null;
-  /** Requests begun on it. */
+  /** Number of requests sent on it. */
   requests = 0;
-  /** It has been idle: the upstream may have closed it and the FIN not been read yet. */
+  /** It has been idle: the upstream may have closed it, and its FIN may not have been read yet. */
   wasIdle = false;
-  /** Since when it is idle, or when connecting must be done. */
+  /** Start of the idle time, or deadline of the connection attempt. */
   sinceMs = 0;
   /** Position in the pool's list of all connections. */
   slot = -1;
   connected = false;
-  /** The upstream closed, or the socket broke: it must not be used again. */
+  /** The upstream has closed it or it failed: it must not be used again. */
   dead = false;
-  /** Whether chunks handed to the user may be kept (TLS), or stand in a buffer that the next read overwrites. */
+  /** True if the user may keep received chunks (TLS); otherwise the next read overwrites them. */
   readonly readsKept: boolean;
   readonly socket: Socket;
-  /** The upstream is no longer at this address: no other request goes there. */
+  /** The upstream has moved to other addresses: no further request uses this connection. */
   isOutdated = false;
 
   readonly #address: UpstreamAddress;
   readonly #engine: Engine;
   readonly #owner: ConnectionOwner;
-  /** A read buffer of its own while the current answer needs one. */
+  /** Its own read buffer while the current response needs one. */
   #ownBuffer: Buffer | null = null;
   #errorCode = "";
   #errorMessage = "";
@@ -103,32 +103,32 @@ export class UpstreamConnection {
     });
   }
 
-  /** The answer goes on beyond this read: from the next read on, bytes are put into a buffer of its own. */
+  /** The response continues after this read: further reads use the connection's own buffer. */
   ownReads(): void {
     if (this.#ownBuffer === null && !this.readsKept)
       this.#ownBuffer = this.#engine.takeReadBuffer();
   }
 
   /**
-   * The buffer of the last read is still needed by someone else: reads go on in another one.
+   * The buffer of the last read is still in use: further reads use another one.
    */
   abandonReads(): void {
     if (this.#ownBuffer !== null) this.#ownBuffer = this.#engine.takeReadBuffer();
   }
 
-  /** The answer is over and nothing refers to the buffer of its own any more. */
+  /** The response is complete; its own buffer can be released. */
   shareReads(isFree: boolean): void {
     if (this.#ownBuffer === null) return;
     if (isFree) this.#engine.giveReadBuffer(this.#ownBuffer);
     this.#ownBuffer = null;
   }
 
-  /** Whether reads go to a buffer of its own, or each to a new one. */
+  /** True if reads use its own buffer, or a new one each. */
   get ownsReads(): boolean {
     return this.readsKept || this.#ownBuffer !== null;
   }
 
-  /** Notes whether the upstream is still at this connection's address. */
+  /** Checks whether the upstream is still at this connection's address. */
   checkAddress(addresses: readonly UpstreamAddress[]): void {
     this.isOutdated = !addresses.some((address) => isDeepStrictEqual(address, this.#address));
   }
@@ -163,7 +163,7 @@ export class UpstreamConnection {
       ALPNProtocols: ["http/1.1"],
       checkServerIdentity: (_host, certificate) => checkServerIdentity(tls.serverName, certificate),
     };
-    // An address must not be sent as SNI (RFC 6066 §3), yet the certificate must carry it.
+    // An IP address must not be sent as SNI (RFC 6066 §3), but the certificate must contain it.
     if (isIP(tls.serverName) === 0) options.servername = tls.serverName;
     const socket = connectTls(options);
     socket.setNoDelay(true);
@@ -175,7 +175,7 @@ export class UpstreamConnection {
 
   #onBytes(bytes: Buffer, length: number): void {
     if (this.user !== null) this.user.onUpstreamBytes(bytes, length);
-    // Bytes that nobody asked for: the connection cannot be trusted with another request.
+    // Unsolicited bytes: the connection must not be reused.
     else this.destroy();
   }
 

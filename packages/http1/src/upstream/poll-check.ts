@@ -1,19 +1,19 @@
-// Finds connections that the upstream has closed: they are polled once more before they are lent again.
+// Detects connections that the upstream has closed by polling them once more before reuse.
 import type { UpstreamConnection } from "./connection.ts";
 
 /**
  * The connections of a pool that are being polled. The first immediate runs in this turn of the event loop, the second
- * one behind the poll of the next, which has read every FIN or reset that had arrived; connections that come before the
- * first one are checked together.
+ * one after the poll phase of the next turn, which has read every FIN or reset that had arrived. Connections added before
+ * the first immediate are checked together.
  */
 export class PollCheck {
   /** Connections being checked. */
   count = 0;
   readonly #onChecked: (connection: UpstreamConnection) => void;
-  /** Those whose check begins at the end of this turn; null if there are none. */
+  /** Connections whose check starts at the end of this turn, or null. */
   #joining: UpstreamConnection[] | null = null;
 
-  /** `onChecked` is called once for each connection; one that was closed is `dead`. */
+  /** `onChecked` is called once for each connection; closed ones are `dead`. */
   constructor(onChecked: (connection: UpstreamConnection) => void) {
     this.#onChecked = onChecked;
   }

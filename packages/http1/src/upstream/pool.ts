@@ -1,4 +1,4 @@
-// Keep-alive connections to one upstream, and those who wait for one.
+// Pools keep-alive connections to one upstream, with a queue of waiting requests.
 import { createSecureContext } from "node:tls";
 import type { Engine, Swept } from "../engine/engine.ts";
 import { type Acquirer, Reuse, type ReuseKind, kindOfCode } from "./acquire.ts";
@@ -25,14 +25,14 @@ interface Attempt {
   isTimedOut: boolean;
 }
 
-/** Makes a pool. Connections are opened when a request needs one. Throws if the TLS material does not load. */
+/** Creates a pool. Connections are opened on demand. Throws if the TLS material is invalid. */
 export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
   return new ConnectionPool(options);
 }
 
 /**
- * Requests take the connection that became idle last; without one they wait in a FIFO and a connection is opened for
- * each, up to the bound. Whatever becomes free first serves the first that waits and accepts it.
+ * Requests use the most recently idle connection. Without one they wait in a FIFO, and a connection is opened for each,
+ * up to `connectionsMax`. The first connection that becomes free serves the first waiting request that accepts it.
  *
  * ```text
  *   open  =  connecting  +  checking  +  idle  +  lent   <=  connectionsMax
@@ -42,9 +42,9 @@ export function createUpstreamPool(options: UpstreamPoolOptions): UpstreamPool {
  *                       \--Checked--> checking --polled, still open--> lent
  * ```
  *
- * An upstream may close a connection without announcing it. Its FIN is often already in the system while the request
- * before it is being completed, so `Checked` requests wait until every socket has been polled once more, as nginx
- * looks at a connection before it keeps it.
+ * An upstream may close a connection without announcing it. Its FIN has often arrived while the previous request is being
+ * completed, so `Checked` requests wait until the socket has been polled once more; nginx checks connections likewise
+ * before it keeps them.
  */
 export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   label = "";
@@ -66,7 +66,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   });
   #waiting: Acquirer[] = [];
   #addresses: readonly UpstreamAddress[];
-  /** The address that worked last: tried first. */
+  /** The address of the last successful connection, which is tried first. */
   #preferred = 0;
   #closed = false;
   #onEmpty: (() => void)[] = [];
@@ -115,19 +115,19 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
   }
 
   /**
-   * An idle connection, or null: then the acquirer is called back exactly once, possibly before this returns, unless it
-   * cancels.
+   * Returns an idle connection or null. After null the acquirer is called back exactly once, possibly before this
+   * returns, unless it cancels.
    */
   acquire(acquirer: Acquirer, reuse: ReuseKind = Reuse.Any): UpstreamConnection | null {
     acquirer.reuse = reuse;
-    // Retries after a lost idle connection ask for a fresh one: the other idle ones are most likely lost as well.
+    // Retries after a lost idle connection use a new one: the other idle ones are most likely lost as well.
     if (reuse === Reuse.Never) this.closeIdle();
     const connection = this.#takeIdle();
     if (connection === null) {
       this.#wait(acquirer);
       return null;
     }
-    // A sweep since the release means that the socket was polled since then.
+    // A sweep since the release implies that the socket has been polled since then.
     if (reuse === Reuse.Checked && connection.sinceMs === this.#engine.coarseNowMs) {
       acquirer.waitingSinceMs = this.#engine.now();
       this.#waiting.push(acquirer);
@@ -146,7 +146,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     if (index !== -1) this.#waiting.splice(index, 1);
   }
 
-  /** Takes a lent connection back after a complete answer. The next request that waits and accepts it gets it. */
+  /** Returns a connection after a complete response. The next waiting request that accepts it receives it. */
   release(connection: UpstreamConnection): void {
     connection.user = null;
     if (
@@ -209,7 +209,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
       attempt.isTimedOut = true;
       connection.destroy();
     }
-    // The first in the line have a connection under way, whose own deadline answers for them.
+    // For the first requests in the queue connections are being opened, with their own deadlines.
     let index = this.#attempts.size + this.#checking.count;
     while (index < this.#waiting.length) {
       const waiter = this.#waiting[index]!;
@@ -281,7 +281,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     if (canOpen) this.#openFor();
   }
 
-  /** A place may have become free: a connection is opened if more requests wait than connections are coming. */
+  /** Opens a connection if more requests wait than connections are being opened. */
   #openForWaiting(): void {
     if (this.#waiting.length <= this.#attempts.size + this.#checking.count) return;
     if (this.#all.length < this.#connectionsMax) this.#openFor();
@@ -307,7 +307,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
       this.#secure,
       this.#headBytesMax,
     );
-    // An address that swallows packets must not use up the time of those after it.
+    // An address that drops packets must not use up the time of the next ones.
     const shareMs = (attempt.deadlineMs - nowMs) / attempt.triesLeft;
     connection.sinceMs = Math.min(
       attempt.deadlineMs,
@@ -319,7 +319,7 @@ export class ConnectionPool implements UpstreamPool, ConnectionOwner, Swept {
     this.#attempts.set(connection, attempt);
   }
 
-  /** Gives a free connection to the first waiting request that accepts it; else it becomes idle or makes room. */
+  /** Assigns a free connection to the first waiting request that accepts it; otherwise it becomes idle or is closed. */
   #offer(connection: UpstreamConnection, isChecked: boolean): void {
     const isFresh = connection.requests === 0 && !connection.wasIdle;
     let index = 0;

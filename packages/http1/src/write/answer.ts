@@ -1,39 +1,39 @@
-// Answers that are made here: framing chosen by method, status and version, from objects or prepared.
+// Writes responses, with framing by method, status and version, from objects or prepared bytes.
 import { Method, type MethodId } from "../parse/methods.ts";
 import { Framing, type FramingKind } from "../parse/status.ts";
 import { HeadWriter } from "./head-writer.ts";
 import type { HttpDate } from "./http-date.ts";
 
 const NO_BYTES = Buffer.alloc(0);
-/** A longer content is not copied behind its head: two buffers go to the socket in one call. */
+/** Longer content is not copied after its head: two buffers are passed to the socket in one call. */
 const COPIED_BYTES_MAX = 32_768;
 const TRANSFER_ENCODING_CHUNKED = Buffer.from("Transfer-Encoding: chunked\r\n");
-/** The fields that the writer decides. CGI-like readers take `_` for `-`. */
+/** Fields that only the writer sets, with `_` as an alias of `-` as in CGI. */
 const OWN_FIELD = /^(?:connection|content[-_]length|date|transfer[-_]encoding)$/i;
 
-/** Fields of an answer: pairs, so that a name may come twice. Framing and Connection are not among them. */
+/** Fields of a response as pairs, so that names can repeat; without framing fields and Connection. */
 export type AnswerHeaders = readonly (readonly [name: string, value: string])[];
 
-/** An answer whose content is whole. */
+/** A response with its whole content. */
 export interface Answer {
   /** 200 to 599. */
   readonly status: number;
   readonly headers?: AnswerHeaders;
-  /** Strings are sent as UTF-8. Bytes must not be changed afterwards. Default: none. */
+  /** Strings are sent as UTF-8. Bytes must not be modified afterwards. Default: no content. */
   readonly body?: string | Uint8Array;
 }
 
-/** What of the exchange decides how an answer is framed. */
+/** Properties of the exchange that determine the framing of a response. */
 export interface AnswerContext {
   readonly methodId: MethodId;
   /** The client's minor version. */
   readonly minor: 0 | 1;
-  /** Whether the connection stays open after the answer. */
+  /** True if the connection stays open after the response. */
   readonly keepAlive: boolean;
   readonly nowMs: number;
 }
 
-/** A caller set a field that the writer itself decides. */
+/** Thrown if a caller sets a field that only the writer sets. */
 export class AnswerError extends Error {
   readonly code = "framing_field_set";
 
@@ -44,9 +44,8 @@ export class AnswerError extends Error {
 }
 
 /**
- * Appends a whole answer, head and content, or gives a long content back: it is to be sent behind the
- * head. HEAD gets the head alone with the content's length; 204 and 304 get no content and no length
- * (RFC 9110 §8.6).
+ * Writes a whole response. Returns long content that the caller must send after the head, otherwise null. A response to
+ * HEAD has only the head with the content's length; 204 and 304 have no content and no length (RFC 9110 §8.6).
  */
 export function writeAnswer(
   writer: HeadWriter,
@@ -66,9 +65,8 @@ export function writeAnswer(
 }
 
 /**
- * Appends the head of an answer whose content is streamed, and gives the framing to use: None (HEAD,
- * 204, 304), Length when `contentLength` is known, else Chunked, or UntilClose for HTTP/1.0: then the
- * connection must be closed behind the content, and the head says so.
+ * Writes the head of a streamed response and returns its framing: None (HEAD, 204, 304), Length if `contentLength` is
+ * known, otherwise Chunked, or UntilClose for HTTP/1.0: then the connection must be closed after the content.
  */
 export function writeStreamHead(
   writer: HeadWriter,
@@ -92,15 +90,15 @@ export function writeStreamHead(
   return framing;
 }
 
-/** An answer whose bytes were made once; only Date and Connection are added each time. */
+/** A prepared response; only Date and Connection are added each time. */
 export interface PreparedAnswer {
   readonly status: number;
-  /** Status line and fields, the length included. */
+  /** Status line and fields including the length. */
   readonly head: Buffer;
   readonly body: Buffer;
 }
 
-/** Prepares an answer that is sent often. */
+/** Prepares a response that is sent often. */
 export function prepareAnswer(answer: Answer): PreparedAnswer {
   const body = bytesOf(answer.body);
   const writer = new HeadWriter(1024);
@@ -115,7 +113,7 @@ export function prepareAnswer(answer: Answer): PreparedAnswer {
   };
 }
 
-/** Appends a prepared answer; a long content is given back as by `writeAnswer`. */
+/** Writes a prepared response; returns long content like `writeAnswer`. */
 export function writePrepared(
   writer: HeadWriter,
   date: HttpDate,

@@ -1,20 +1,20 @@
-// The pieces that turn bytes into a chunked content (RFC 9112 §7.1).
+// The framing of chunked content (RFC 9112 §7.1).
 import { CR, LF } from "../parse/bytes.ts";
 
 const DIGITS = Buffer.from("0123456789abcdef");
 
-/** Behind each chunk's data. */
+/** Follows the data of each chunk. */
 export const CHUNK_END: Buffer = Buffer.from("\r\n");
 
-/** Ends a content without trailers. */
+/** Ends content without trailers. */
 export const LAST_CHUNK: Buffer = Buffer.from("0\r\n\r\n");
 
-/** Most bytes that `writeChunkHead` writes. */
+/** Maximum number of bytes written by `writeChunkHead`. */
 export const CHUNK_HEAD_BYTES_MAX = 16;
 
 /**
- * Writes the line before a chunk of `size` bytes into `target` at `at` and gives the offset behind it.
- * A chunk of 0 bytes would end the content: `size` must be above 0.
+ * Writes the line before a chunk of `size` bytes into `target` at `at` and returns the offset after it. `size` must be
+ * above 0, because an empty chunk ends the content.
  */
 export function writeChunkHead(target: Uint8Array, at: number, size: number): number {
   let digits = 1;

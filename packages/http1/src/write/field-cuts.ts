@@ -1,4 +1,4 @@
-// Compiles lists of field names into the table that copying a field section reads.
+// Compiles lists of field names to the table used when a field section is copied.
 import { ALIAS, findAliasedField, Known, KNOWN_COUNT } from "../parse/known-fields.ts";
 import type { FieldCuts } from "./head-writer.ts";
 
@@ -13,7 +13,7 @@ const HOP_BY_HOP = [
   Known.Http2Settings,
 ];
 
-/** Compiles names of any case into `FieldCuts`. Names are cut with `_` for any `-`, too: CGI-like upstreams cannot tell the two apart. */
+/** Compiles names of any case. Spellings with `_` for `-` are cut as well: CGI-like upstreams cannot distinguish them. */
 export function compileCuts(names: Iterable<string>): FieldCuts {
   const known = new Uint8Array(KNOWN_COUNT);
   const other: string[] = [];
@@ -27,9 +27,8 @@ export function compileCuts(names: Iterable<string>): FieldCuts {
 }
 
 /**
- * The same for forwarding: also cuts the hop-by-hop fields of RFC 9110 §7.6.1 that are not part of
- * the message's framing. Content-Length, Transfer-Encoding and Trailer stay, for a body that passes
- * through unchanged; name them to cut them.
+ * Like `compileCuts`, and also cuts the hop-by-hop fields of RFC 9110 §7.6.1 that are not part of the message's framing.
+ * Content-Length, Transfer-Encoding and Trailer are kept for bodies that pass through unchanged; name them to cut them.
  */
 export function compileForwardCuts(names: Iterable<string>): FieldCuts {
   const cuts = compileCuts(names);

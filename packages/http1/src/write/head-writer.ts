@@ -1,4 +1,4 @@
-// Builds heads, and the first body bytes behind them, in one scratch buffer that one write then sends.
+// Builds heads, followed by the first body bytes, in one scratch buffer that is sent in one write.
 import { ASTERISK, COLON, CR, LF, PATH, SLASH, SP, TOKEN, VALUE, ZERO } from "../parse/bytes.ts";
 import type { FieldBlock } from "../parse/field-block.ts";
 import type { RequestHead, ResponseHead } from "../parse/heads.ts";
@@ -20,13 +20,13 @@ const CONNECTION_KEEP_ALIVE = Buffer.from("Connection: keep-alive\r\n");
 const CONTENT_LENGTH = Buffer.from("Content-Length: ");
 
 const MESSAGES = {
-  bad_field_name: "A field name is empty or has a character that is not allowed.",
-  bad_field_value: "A field value has a character that is not allowed.",
-  bad_path: "A path has no leading slash or a character that is not allowed.",
-  head_too_large: "A head is larger than the writer may become.",
+  bad_field_name: "A field name is empty or contains an invalid character.",
+  bad_field_value: "A field value contains an invalid character.",
+  bad_path: "A path has no leading slash or contains an invalid character.",
+  head_too_large: "A head exceeds the maximum size of the writer.",
 } as const;
 
-/** A name or value that would break out of its line, or a head beyond the writer's bound. */
+/** Thrown for a name or value that would break out of its line, or a head beyond the writer's maximum size. */
 export class HeadWriteError extends Error {
   readonly code: keyof typeof MESSAGES;
 
@@ -47,25 +47,25 @@ export class HeadWriteError extends Error {
  * writer.field("X-Request-Id", id);
  * writer.endHead();
  * const sent = socket.write(writer.view());
- * if (!sent) writer.takeOver(); // the socket still holds the scratch
+ * if (!sent) writer.takeOver(); // the socket still references the scratch
  * ```
  *
- * What comes from strings is checked, and refused with a `HeadWriteError`, where it could break out of
- * its line; what comes as bytes is trusted: it was parsed or prepared before.
+ * Strings are validated: a `HeadWriteError` is thrown if they would break out of their line. Bytes are trusted, because
+ * they have been parsed or prepared before.
  */
 export class HeadWriter {
-  /** The scratch; `[0, length)` is written. */
+  /** The scratch buffer; `[0, length)` is written. */
   bytes: Buffer;
   length = 0;
 
   private readonly scratchBytes: number;
   private readonly bytesMax: number;
-  /** Views of the scratch by length: heads of the same few lengths are sent again and again. */
+  /** Cached views of the scratch by length: heads have few different lengths. */
   private views: (Buffer | undefined)[];
 
   /**
-   * @param scratchBytes first size of the scratch, default 65 536
-   * @param bytesMax the scratch never grows beyond this, default 1 048 576
+   * @param scratchBytes initial size of the scratch, default 65 536
+   * @param bytesMax maximum size of the scratch, default 1 048 576
    */
   constructor(scratchBytes: number = SCRATCH_BYTES, bytesMax: number = BYTES_MAX) {
     this.scratchBytes = scratchBytes;
@@ -74,7 +74,7 @@ export class HeadWriter {
     this.views = makeViews();
   }
 
-  /** Starts anew. A scratch that grew for an odd head is given back. */
+  /** Starts a new head. Releases a scratch that has grown. */
   begin(): void {
     this.length = 0;
     if (this.bytes.length > this.scratchBytes) {
@@ -82,14 +82,14 @@ export class HeadWriter {
     }
   }
 
-  /** The written bytes, still in the scratch: valid until `begin`. */
+  /** A view of the written bytes, valid until `begin`. */
   view(): Buffer {
     const { length } = this;
     if (length >= KEPT_VIEW_BYTES_MAX) return this.bytes.subarray(0, length);
     return (this.views[length] ??= this.bytes.subarray(0, length));
   }
 
-  /** Gives the scratch away to whoever still holds `view()`, and goes on with a fresh one. */
+  /** Leaves the scratch to the holder of `view()` and continues with a new one. */
   takeOver(): void {
     this.replaceScratch(Buffer.allocUnsafeSlow(this.scratchBytes));
     this.length = 0;
@@ -135,7 +135,7 @@ export class HeadWriter {
     this.length += digits;
   }
 
-  /** Appends `name: value CRLF` from strings; both are checked (RFC 9110 §5.1, §5.5), latin1 only. */
+  /** Appends `name: value CRLF` from strings, which are validated (RFC 9110 §5.1, §5.5); latin1 only. */
   field(name: string, value: string): void {
     if (name.length === 0) throw new HeadWriteError("bad_field_name");
     const lineStart = this.length;
@@ -148,7 +148,7 @@ export class HeadWriter {
     this.lineEnd();
   }
 
-  /** Appends a field whose name was prepared as `Name: `, with a value that is checked. */
+  /** Appends a field with a name prepared as `Name: ` and a value that is validated. */
   fieldAfter(preparedName: Buffer, value: string): void {
     const lineStart = this.length;
     this.raw(preparedName);
@@ -157,7 +157,7 @@ export class HeadWriter {
     this.lineEnd();
   }
 
-  /** Appends a value, or a part of one, that is checked. For fields built in pieces. */
+  /** Appends a value or a part of one, validated. For fields that are built in parts. */
   value(value: string): void {
     const lineStart = this.length;
     this.reserve(value.length);
@@ -177,8 +177,8 @@ export class HeadWriter {
   }
 
   /**
-   * Appends the request line of a forwarded request in origin form, HTTP/1.1: the method as it came,
-   * `path` or else the head's own path (`/` for an empty one, `*` for OPTIONS of a whole server), the query as it came.
+   * Appends the HTTP/1.1 request line of a forwarded request in origin form: the method as sent, `path` or else the path
+   * as sent (`/` if empty, `*` for `OPTIONS *`), the query as sent.
    */
   requestLine(head: RequestHead, path: string | null): void {
     const { bytes } = head;
@@ -195,12 +195,12 @@ export class HeadWriter {
     this.raw(REQUEST_LINE_END);
   }
 
-  /** Appends an HTTP/1.1 status line with the usual reason phrase. */
+  /** Appends an HTTP/1.1 status line with the registered reason phrase. */
   statusLine(status: number): void {
     this.raw(statusLineOf(status));
   }
 
-  /** Appends an HTTP/1.1 status line with the status and reason phrase of a forwarded answer. */
+  /** Appends an HTTP/1.1 status line with the status and reason phrase of a forwarded response. */
   statusLineOf(head: ResponseHead): void {
     this.raw(STATUS_LINE_START);
     this.number(head.status);
@@ -210,8 +210,8 @@ export class HeadWriter {
   }
 
   /**
-   * Appends an incoming field section as it came, but the lines whose known name is marked in `cuts`
-   * (aliases included) and the lines that Connection nominates. Untouched neighbours are one copy.
+   * Copies a received field section without the lines whose name is marked in `cuts` (including aliases) and the lines
+   * that Connection nominates. Adjacent lines are copied at once.
    */
   copyFields(fields: FieldBlock, cuts: FieldCuts): void {
     const { bytes, count } = fields;
@@ -242,13 +242,13 @@ export class HeadWriter {
     this.lineEnd();
   }
 
-  /** Appends what Connection must say to a peer of this minor version: nothing where it is the default. */
+  /** Appends Connection for a peer of this minor version, unless it would be the default. */
   connection(keepAlive: boolean, minor: 0 | 1): void {
     if (!keepAlive) this.raw(CONNECTION_CLOSE);
     else if (minor === 0) this.raw(CONNECTION_KEEP_ALIVE);
   }
 
-  /** Appends text whose units the table allows; otherwise the writer goes back to `lineStart`. */
+  /** Appends text whose characters the table allows; otherwise resets the writer to `lineStart` and throws. */
   private checked(
     text: string,
     table: Uint8Array,
@@ -290,11 +290,11 @@ export class HeadWriter {
   }
 }
 
-/** Which lines of a field section are not copied; made once by `compileCuts`. */
+/** Lines of a field section that are not copied. Created by `compileCuts`. */
 export interface FieldCuts {
-  /** By known field: 1 is cut. */
+  /** 1 for each known field that is cut. */
   readonly known: Uint8Array;
-  /** Lower-case names that are not known ones, `-` standing for `_` as well. */
+  /** Lower-case names of other fields, with `-` for `_`. */
   readonly other: readonly string[];
 }
 

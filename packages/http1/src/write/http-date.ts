@@ -1,11 +1,11 @@
 // The Date field, formatted once a second (RFC 9110 §5.6.7).
 
-/** Keeps the field of the current second. One per thread. */
+/** Caches the field of the current second. One per thread. */
 export class HttpDate {
   private second = -1;
   private bytes = Buffer.alloc(0);
 
-  /** The whole line with its name and CRLF for `nowMs`, milliseconds since 1970. */
+  /** The whole line with name and CRLF for `nowMs`, milliseconds since 1970. */
   field(nowMs: number): Buffer {
     const second = Math.floor(nowMs / 1000);
     if (second !== this.second) {

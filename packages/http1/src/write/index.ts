@@ -1,4 +1,4 @@
-// The serialiser room's door.
+// Serializers of HTTP/1.1 messages.
 export {
   AnswerError,
   prepareAnswer,

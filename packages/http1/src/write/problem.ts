@@ -1,4 +1,4 @@
-// The answers that the engine gives by itself, as problem documents (RFC 9457) with the platform's closed list of codes.
+// Responses of the engine itself: problem documents (RFC 9457) with the platform's closed list of codes.
 import {
   getProblemHeaders,
   PlatformError,
@@ -21,7 +21,7 @@ const CODES: Readonly<Record<Refused["status"], ErrorCode>> = {
   505: "http_version_not_supported",
 };
 
-/** Makes the answer for a code and one sentence. `reason` says more closely why, where the code is a broad one. */
+/** Creates the response for a code and a detail; `reason` is a more specific code. */
 export function prepareProblem(code: ErrorCode, detail: string, reason?: string): PreparedAnswer {
   const error = new PlatformError(code, detail, reason === undefined ? {} : { fields: { reason } });
   return prepareAnswer({
@@ -31,7 +31,7 @@ export function prepareProblem(code: ErrorCode, detail: string, reason?: string)
   });
 }
 
-/** Makes the answer for a refused request: the code that goes with its status, the refusal's own as `reason`. */
+/** Creates the response for a refused request: the code of its status, with the refusal's own code as `reason`. */
 export function prepareRefusal(refused: Refused): PreparedAnswer {
   const code = CODES[refused.status];
   return prepareProblem(code, refused.detail, refused.code === code ? undefined : refused.code);

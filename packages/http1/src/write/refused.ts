@@ -1,12 +1,12 @@
-// Why a request is answered by the engine instead of the handler.
+// Reasons why the engine responds to a request instead of the handler.
 import type { RefusalStatus } from "../parse/index.ts";
 
-/** A refusal of the parser, or one of those below. */
+/** A refusal of the parser or one of those below. */
 export interface Refused {
-  /** Stable; more closely than the status. */
+  /** Stable code, more specific than the status. */
   readonly code: string;
   readonly status: RefusalStatus | 408 | 413 | 500;
-  /** One sentence without any byte of the message. */
+  /** One sentence that contains no byte of the message. */
   readonly detail: string;
 }
 
@@ -28,10 +28,10 @@ export const payloadTooLarge: Refused = {
 export const connectRefused: Refused = {
   code: "not_implemented",
   status: 501,
-  detail: "CONNECT is not offered here.",
+  detail: "CONNECT is not supported.",
 };
 export const handlerFailed: Refused = {
   code: "internal",
   status: 500,
-  detail: "The request could not be handled.",
+  detail: "The request failed inside the server.",
 };

@@ -6,7 +6,7 @@ for (const [status, reason] of Object.entries(STATUS_CODES)) {
   lines[Number(status)] = Buffer.from(`HTTP/1.1 ${status} ${reason}\r\n`, "latin1");
 }
 
-/** The status line with CRLF; a status without a registered reason phrase gets an empty one. */
+/** The status line with CRLF; the reason phrase is empty for unregistered statuses. */
 export function statusLineOf(status: number): Buffer {
   return lines[status] ?? Buffer.from(`HTTP/1.1 ${status} \r\n`, "latin1");
 }

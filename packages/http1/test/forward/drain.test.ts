@@ -1,4 +1,4 @@
-// What becomes of answers that would go on for ever when the server drains, on each runtime.
+// Draining a server with endless responses, on each runtime.
 import assert from "node:assert/strict";
 import { afterEach, describe, test } from "node:test";
 

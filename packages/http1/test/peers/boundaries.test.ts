@@ -17,7 +17,7 @@ const IDLE_MS = 400;
 const MARKER = "GET /marker HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n";
 const LEDGER = new URL("../corpus/ledger.json", import.meta.url);
 
-/** What a peer made of a payload, seen from what ours made of it. */
+/** The result of a peer compared with the result of the engine. */
 type Agreement =
   /** Both saw the same requests, or refused at the same place. */
   | "same"

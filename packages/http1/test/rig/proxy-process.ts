@@ -22,7 +22,7 @@ import {
   createUpstreamPool,
 } from "../../src/index.ts";
 
-/** What the process is started with, as JSON in `PROXY`. */
+/** Settings of the process, as JSON in `PROXY`. */
 export interface ProxySettings {
   limits?: ServerLimits;
   timeouts?: ServerTimeouts;
@@ -32,7 +32,7 @@ export interface ProxySettings {
   listenPath?: string;
   /** The Unix socket behind `/unix`. */
   upstreamPath?: string;
-  /** What `composeRefusal` makes: a text with code and path, nothing, an error, a bad field, or 40 KB. */
+  /** Result of `composeRefusal`: a text with code and path, nothing, an error, a bad field, or 40 KB. */
   refusals?: "text" | "null" | "throws" | "bad-field" | "too-large";
   /** Retries a failed try once on the same target where that is allowed. */
   retry?: boolean;

@@ -16,7 +16,7 @@ const BUN = fileURLToPath(
 /** Far beyond what anything here takes: a busy machine must not look like a defect. */
 const WAIT_MS = 30_000;
 
-/** What the proxy tells of itself; reading it clears the lists. */
+/** The state of the proxy; reading it clears the lists. */
 export interface ProxyState {
   server: { connections: number; active: number; tunnels: number };
   pools: Record<string, { open: number; connecting: number; idle: number; waiting: number }>;
