@@ -1,6 +1,6 @@
 // The service's own metrics, beside those that every service has.
 import type { MetricRegistry } from "@platform/kernel/metrics";
-import type { CountLogin } from "./sign-in/login.ts";
+import type { CountLogin } from "./sign-in/credential-verifier.ts";
 
 /** What parts count with. */
 export interface AuthMetrics {

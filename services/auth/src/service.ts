@@ -36,8 +36,9 @@ import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
 import { Credentials } from "./sign-in/credentials.ts";
 import { DeviceMarks } from "./sign-in/device-marks.ts";
-import { Login } from "./sign-in/login.ts";
-import { SecondFactor } from "./sign-in/second-factor.ts";
+import { CredentialVerifier } from "./sign-in/credential-verifier.ts";
+import { SecondFactors } from "./sign-in/second-factors.ts";
+import { SignIn } from "./sign-in/sign-in.ts";
 import { SecurityNotices } from "./sign-in/security-notices.ts";
 import { createAuthMetrics } from "./metrics.ts";
 import { Factors } from "./factor/factors.ts";
@@ -231,15 +232,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     publicUrl,
     rpName: config.mfa_totp_issuer,
   });
-  const login = new Login({
+  const verifier = new CredentialVerifier({
     users,
     hasher,
     passkeys,
     throttle,
-    sessions,
-    oauth,
     audit,
-    count: metrics.countLogin,
+    countLogin: metrics.countLogin,
     deviceMarks,
   });
   const factors = new Factors({
@@ -253,16 +252,19 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: config.mfa_totp_issuer,
     count: metrics.countMfa,
   });
-  const secondFactor = new SecondFactor({
+  const secondFactors = new SecondFactors({ factors, passkeys, tickets, users });
+  const signIn = new SignIn({
+    verifier,
+    secondFactors,
     factors,
     policies,
     tickets,
-    users,
     sessions,
     oauth,
-    login,
+    audit,
     notices,
-    passkeys,
+    deviceMarks,
+    countLogin: metrics.countLogin,
   });
   const identification = new Identification({
     publicUrl,
@@ -274,7 +276,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     addresses,
     now: () => clock.now(),
     sessionAbsoluteMs: config.session_absolute_ms,
-    hasFactor: (userId) => secondFactor.hasFactor(userId),
+    hasFactor: (userId) => secondFactors.hasFactor(userId),
   });
   const api = createAuthApi({
     clock,
@@ -287,8 +289,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     routes: [
       ...listAccountOperations({
         identification,
-        login,
-        secondFactor,
+        signIn,
         credentials,
         oauth,
         audit,
@@ -300,7 +301,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         factors,
         policies,
         oauth,
-        secondFactor,
+        secondFactors,
+        signIn,
         notices,
         audit,
         cookies,
@@ -309,8 +311,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
       ...listPasskeyOperations({
         identification,
         passkeys,
-        login,
-        secondFactor,
+        signIn,
         sessions,
         credentials,
         users,
@@ -337,8 +338,8 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const pages = createPages({
     frame,
     cookies,
-    login,
-    secondFactor,
+    signIn,
+    secondFactors,
     credentials,
     passkeys,
     factors,

@@ -4,18 +4,13 @@ import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
-import type { Login, SignedIn } from "../sign-in/login.ts";
-import {
-  createFactorRequired,
-  createPasskeyRequired,
-  type SecondFactor,
-} from "../sign-in/second-factor.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
-import type { Account } from "../user/account.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
 import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import { answerOutcome, showUser } from "./signed-in.ts";
 import { nameActor, platformClient, type Identification } from "./principal.ts";
 
 const text = (max: number) => z.string().min(1).max(max);
@@ -26,8 +21,7 @@ const token = text(256);
 /** What these operations work with. */
 export interface AccountsApiParts {
   identification: Identification;
-  login: Login;
-  secondFactor: SecondFactor;
+  signIn: SignIn;
   credentials: Credentials;
   oauth: OAuth;
   audit: AuditLog;
@@ -39,44 +33,8 @@ export function listAccountOperations(parts: AccountsApiParts): ApiRoute[] {
   return [...listPublicOperations(parts), ...listOwnOperations(parts)];
 }
 
-/** A user as the API shows it. */
-export function showUser(account: Account) {
-  return {
-    id: account.id,
-    username: account.username,
-    ...(account.email === undefined
-      ? {}
-      : { email: account.email, email_verified: account.email_verified }),
-    ...(account.name === undefined ? {} : { name: account.name }),
-    ...(account.picture === undefined ? {} : { picture: account.picture }),
-    ...(account.tenant === undefined ? {} : { tenant: account.tenant }),
-    ...(account.disabled ? { disabled: true } : {}),
-    created_at: formatTime(account.created_at),
-  };
-}
-
-/** What a login answers; the cookies go into `headers`. */
-export function answerSignedIn(
-  signedIn: SignedIn,
-  headers: Headers,
-  identification: Identification,
-  cookies: Cookies,
-) {
-  identification.setSessionCookie(headers, signedIn.sessionToken);
-  headers.append(
-    "Set-Cookie",
-    cookies.format("platform_device", signedIn.deviceMark, deviceMarkMs),
-  );
-  const { tokens } = signedIn;
-  return {
-    ...(tokens === undefined ? {} : { ...tokens, token: tokens.access_token }),
-    session_token: signedIn.sessionToken,
-    user: showUser(signedIn.account),
-  };
-}
-
 function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, login, secondFactor, credentials, cookies } = parts;
+  const { identification, signIn, credentials, cookies } = parts;
   const common = { tag: "Accounts", access: "public" } as const;
   return [
     defineRoute({
@@ -115,14 +73,13 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
         const { body, headers, answerHeaders } = exchange;
         const origin = identification.readOrigin(exchange);
         const mark = cookies.read(headers, "platform_device");
-        const account = await login.checkPassword(body.username, body.password, origin, mark);
-        const outcome = await secondFactor.proceed(account, origin, {
-          scope: body.scope,
-          clientId: platformClient,
-        });
-        if (outcome.kind === "passkey") throw createPasskeyRequired();
-        if (outcome.kind === "factor") throw createFactorRequired(outcome.challenge);
-        return answerSignedIn(outcome.signedIn, answerHeaders, identification, cookies);
+        const { username, password, scope } = body;
+        const outcome = await signIn.signIn(
+          { kind: "password", username, password, deviceMark: mark },
+          origin,
+          { scope, clientId: platformClient },
+        );
+        return answerOutcome(outcome, answerHeaders, identification, cookies);
       },
     }),
     defineRoute({

@@ -8,7 +8,8 @@ import {
 } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SecondFactors } from "../sign-in/second-factors.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
@@ -25,7 +26,7 @@ import {
   stepUpAnswer,
 } from "./responses.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { answerSignedIn } from "./account-routes.ts";
+import { answerOutcome, answerSignedIn } from "./signed-in.ts";
 import type { Cookies } from "../web/cookies.ts";
 import type { Identification, Principal } from "./principal.ts";
 
@@ -41,7 +42,8 @@ export interface MfaApiParts {
   factors: Factors;
   policies: MfaPolicies;
   oauth: OAuth;
-  secondFactor: SecondFactor;
+  secondFactors: SecondFactors;
+  signIn: SignIn;
   notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
@@ -58,7 +60,7 @@ export function listMfaOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactor, cookies } = parts;
+  const { identification, factors, secondFactors, signIn, cookies } = parts;
   // They decide themselves whether an mfa_token or a session speaks for the user.
   const common = { tag: "Second factors", access: "public" } as const;
   return [
@@ -84,7 +86,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         const account =
           body.mfa_token === undefined
             ? (await identifyStrong(parts, exchange)).account
-            : await secondFactor.findEnrolling(body.mfa_token);
+            : await secondFactors.findEnrolling(body.mfa_token);
         const name =
           body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
         if (body.type === "totp") return factors.setUpTotp(account, name);
@@ -105,7 +107,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
       body: z.strictObject({ mfa_token: mfaToken, factor_id: id }),
       answer: sentAnswer,
       handle: async ({ body }) => ({
-        sent_to: await secondFactor.send(body.mfa_token, body.factor_id),
+        sent_to: await secondFactors.send(body.mfa_token, body.factor_id),
       }),
     }),
     defineRoute({
@@ -125,13 +127,15 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
         const origin = identification.readOrigin(exchange);
         if (body.mfa_token !== undefined) {
           const proof = {
+            kind: "pending",
+            mfaToken: body.mfa_token,
             code: body.code,
             password: body.password,
             factorId: body.factor_id,
             deviceMark: cookies.read(exchange.headers, "platform_device"),
-          };
-          const signedIn = await secondFactor.verify(body.mfa_token, proof, origin);
-          return answerSignedIn(signedIn, answerHeaders, identification, cookies);
+          } as const;
+          const outcome = await signIn.signIn(proof, origin);
+          return answerOutcome(outcome, answerHeaders, identification, cookies);
         }
         if (body.factor_id === undefined || body.code === undefined) {
           const missing = {
@@ -152,7 +156,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
           detail: { kind },
         });
         parts.notices.tell(account, "mfa.enrol");
-        const elevated = await secondFactor.completeEnrolment(account, session.id, amr, {
+        const elevated = await signIn.completeEnrolment(account, session.id, amr, {
           scope: granted?.join(" "),
         });
         return {
@@ -165,7 +169,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactor, notices, now } = parts;
+  const { identification, factors, secondFactors, notices, now } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Second factors";
   return [
@@ -188,7 +192,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
           acrValues: acrValues.split(" "),
           maxAgeMs: maxAge === undefined ? undefined : maxAge * 1000,
         };
-        const challenge = await secondFactor.stepUp(account, session, wanted, now());
+        const challenge = await secondFactors.stepUp(account, session, wanted, now());
         return challenge === undefined ? { satisfied: true } : { satisfied: false, challenge };
       },
     }),

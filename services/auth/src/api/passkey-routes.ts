@@ -10,8 +10,7 @@ import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simp
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials, Registration } from "../sign-in/credentials.ts";
-import type { Login } from "../sign-in/login.ts";
-import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import { assertion, credentialId, registration } from "../factor/credential.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
@@ -27,7 +26,7 @@ import {
   signedIn,
 } from "./responses.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { answerSignedIn, showUser } from "./account-routes.ts";
+import { answerOutcome, answerSignedIn, showUser } from "./signed-in.ts";
 import type { Cookies } from "../web/cookies.ts";
 import type { Identification, Principal } from "./principal.ts";
 
@@ -41,8 +40,7 @@ interface OwnRegistration {
 export interface PasskeysApiParts {
   identification: Identification;
   passkeys: Passkeys;
-  login: Login;
-  secondFactor: SecondFactor;
+  signIn: SignIn;
   sessions: Sessions;
   credentials: Credentials;
   users: Users;
@@ -57,8 +55,8 @@ export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
 }
 
 function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
-  const { identification, passkeys, login, credentials, users, notices, audit, cookies } = parts;
-  const { secondFactor, sessions } = parts;
+  const { identification, passkeys, signIn, credentials, users, notices, audit, cookies } = parts;
+  const { sessions } = parts;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
@@ -129,7 +127,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
         });
         notices.tell(account, "passkey.register");
         if (own === undefined || own === null) return { passkey, user: showUser(account) };
-        const elevated = await secondFactor.completeEnrolment(account, own.sid, amr, {
+        const elevated = await signIn.completeEnrolment(account, own.sid, amr, {
           scope: own.scope,
         });
         return {
@@ -155,10 +153,8 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as AuthenticationResponseJSON;
-        const account = await login.checkPasskey(response, origin);
-        const proof = { amr: account.amr, acr: "2" };
-        const signedIn = await login.open(account.account, proof, origin, {});
-        return answerSignedIn(signedIn, exchange.answerHeaders, identification, cookies);
+        const outcome = await signIn.signIn({ kind: "passkey", response }, origin);
+        return answerOutcome(outcome, exchange.answerHeaders, identification, cookies);
       },
     }),
   ];

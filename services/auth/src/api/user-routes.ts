@@ -27,7 +27,7 @@ import {
   usersAnswer,
 } from "./responses.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
-import { showUser } from "./account-routes.ts";
+import { showUser } from "./signed-in.ts";
 import type { Identification, Principal } from "./principal.ts";
 
 const id = z.string().min(1).max(64);

@@ -1,6 +1,5 @@
 // Proving once more that it is you: before delicate changes, and where an application asks for a fresh or stronger sign-in.
 import { PlatformError } from "@platform/kernel/errors";
-import type { SignedIn } from "../sign-in/login.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import {
@@ -22,7 +21,7 @@ import {
   type SignedInVisit,
 } from "./route.ts";
 import { askForCode } from "./second-factor.ts";
-import { checkPasskey } from "./sign-in.ts";
+import { attemptWithPasskey, continueSignIn } from "./sign-in.ts";
 
 const path = "/confirm";
 
@@ -69,7 +68,7 @@ export function listConfirmRoutes(parts: PageParts): PageRoute[] {
         const target = readContinue(form.get("continue"));
         const way = form.get("factor") ?? "";
         const sent = await attempt(visit, async () =>
-          parts.secondFactor.send(await findChallenge(parts, visit), way),
+          parts.secondFactors.send(await findChallenge(parts, visit), way),
         );
         return "problem" in sent
           ? show(parts, visit, { target, level: undefined, problem: sent.problem })
@@ -81,16 +80,16 @@ export function listConfirmRoutes(parts: PageParts): PageRoute[] {
 
 // The one of before is kept: codes that were sent are good for it alone.
 async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<string> {
-  const { secondFactor, cookies, now } = parts;
+  const { secondFactors, cookies, now } = parts;
   const { account, session } = visit.visitor;
   const known = cookies.read(visit.headers, "platform_pending");
   if (known !== undefined) {
-    const pending = await secondFactor.describe(known);
+    const pending = await secondFactors.find(known);
     if (pending?.kind === "step-up" && pending.account.id === account.id) return known;
   }
   // However fresh the session is: whoever is here has been asked.
   const wanted = { acrValues: [], maxAgeMs: -1 };
-  const challenge = await secondFactor.stepUp(account, session, wanted, now(), { mint: false });
+  const challenge = await secondFactors.stepUp(account, session, wanted, now(), { mint: false });
   if (challenge === undefined) throw new PlatformError("conflict");
   keepPending(parts, visit, challenge.mfa_token);
   return challenge.mfa_token;
@@ -171,7 +170,7 @@ async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Prom
       const deviceMark = parts.cookies.read(visit.headers, "platform_device");
       const proof =
         code === undefined ? { password: form.get("password") ?? "", deviceMark } : { code };
-      return parts.secondFactor.verify(token, proof, visit.origin);
+      return parts.signIn.signIn({ kind: "pending", mfaToken: token, ...proof }, visit.origin);
     },
     { unauthorized: code === undefined ? problems.wrongCurrentPassword : problems.wrongCode },
   );
@@ -179,7 +178,7 @@ async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Prom
     const way = form.get("way");
     return show(parts, visit, { target, level: undefined, way, problem: confirmed.problem });
   }
-  return admit(parts, visit, confirmed.value, target ?? "/account");
+  return continueSignIn(parts, visit, confirmed.value, target);
 }
 
 async function confirmWithPasskey(
@@ -188,32 +187,12 @@ async function confirmWithPasskey(
   form: Form,
 ): Promise<Answer> {
   const { account, session } = visit.visitor;
-  const { problems } = visit.language.messages;
   const target = readContinue(form.get("continue"));
-  const checked = await checkPasskey(parts, visit, form);
-  const refuse = (problem: Problem): Promise<Answer> =>
-    show(parts, visit, { target, level: undefined, problem });
-  if ("problem" in checked) return refuse(checked.problem);
-  if (checked.value.account.id !== account.id) {
-    return refuse({ status: 422, text: problems.wrongPasskey, fields: {} });
+  const confirmed = await attemptWithPasskey(visit, form, (response) =>
+    parts.signIn.confirmWithPasskey(account, session, response, visit.origin),
+  );
+  if ("problem" in confirmed) {
+    return show(parts, visit, { target, level: undefined, problem: confirmed.problem });
   }
-  const amr = [...new Set([...session.amr, ...checked.value.amr])];
-  const elevated = await elevate(parts, visit, amr);
-  return admit(parts, visit, elevated, target ?? "/account");
-}
-
-// The visitor's session, once a second factor has been proved in it.
-async function elevate(
-  { sessions, login }: PageParts,
-  { visitor }: SignedInVisit,
-  amr: readonly string[],
-): Promise<Pick<SignedIn, "account" | "session" | "sessionToken" | "deviceMark">> {
-  const opened = await sessions.elevate(visitor.session.id, { amr, acr: "2" });
-  if (opened === undefined) throw new PlatformError("conflict", "The session has ended.");
-  return {
-    account: visitor.account,
-    session: opened.session,
-    sessionToken: opened.token,
-    deviceMark: login.createDeviceMark(visitor.account),
-  };
+  return admit(parts, visit, confirmed.value, target ?? "/account");
 }

@@ -35,7 +35,7 @@ export function createPages(
     visits: new VisitReader(options),
     errors,
     log: options.log,
-    hasFactor: (userId) => options.secondFactor.hasFactor(userId),
+    hasFactor: (userId) => options.secondFactors.hasFactor(userId),
   });
 }
 

@@ -3,8 +3,8 @@ import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
-import type { Login, SignedIn } from "../sign-in/login.ts";
-import type { SecondFactor } from "../sign-in/second-factor.ts";
+import type { SecondFactors } from "../sign-in/second-factors.ts";
+import type { SignedIn, SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
@@ -28,8 +28,8 @@ export interface PageParts {
   frame: PageFrame;
   errors: ErrorPage;
   cookies: Cookies;
-  login: Login;
-  secondFactor: SecondFactor;
+  signIn: SignIn;
+  secondFactors: SecondFactors;
   credentials: Credentials;
   passkeys: Passkeys;
   factors: Factors;
@@ -112,7 +112,7 @@ export async function attempt<T>(
 export async function admit(
   parts: PageParts,
   visit: Visit,
-  signedIn: Pick<SignedIn, "account" | "session" | "sessionToken" | "deviceMark">,
+  signedIn: SignedIn,
   target: string,
 ): Promise<Answer> {
   const { cookies, credentials, sessionAbsoluteMs } = parts;

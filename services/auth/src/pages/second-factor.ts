@@ -1,13 +1,14 @@
 // The second step of a sign-in: which factor, its code, or setting one up where a policy asks for it.
 import { PlatformError } from "@platform/kernel/errors";
-import type { PendingSignIn } from "../sign-in/second-factor.ts";
+import type { PendingSignIn } from "../sign-in/second-factors.ts";
 import type { FactorItem } from "../factor/factors.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "./enrolment.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Html, type Part } from "./html.ts";
-import { admit, attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
 import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
+import { continueSignIn } from "./sign-in.ts";
 import type { Visit } from "./visit.ts";
 
 /** How a code is asked for. */
@@ -46,7 +47,7 @@ export function listSecondFactorRoutes(parts: PageParts): PageRoute[] {
       handle: (visit, form) =>
         withPending(parts, visit, async (pending, token) => {
           const id = form.get("factor") ?? "";
-          const sent = await attempt(visit, () => parts.secondFactor.send(token, id));
+          const sent = await attempt(visit, () => parts.secondFactors.send(token, id));
           const target = readContinue(form.get("continue"));
           if ("problem" in sent) return show(parts, visit, pending, sent.problem, target);
           return { kind: "redirect", to: withQuery(path, { way: id, continue: target }) };
@@ -58,7 +59,7 @@ export function listSecondFactorRoutes(parts: PageParts): PageRoute[] {
       access: "public",
       handle: (visit, form) =>
         withPending(parts, visit, async (_pending, token) => {
-          const account = await parts.secondFactor.findEnrolling(token);
+          const account = await parts.secondFactors.findEnrolling(token);
           const name = visit.language.messages.security.types.totp;
           const setup = await parts.factors.setUpTotp(account, name);
           const target = readContinue(form.get("continue"));
@@ -144,7 +145,7 @@ async function withPending(
 
 async function findPending(parts: PageParts, token: string): Promise<PendingSignIn | undefined> {
   try {
-    const pending = await parts.secondFactor.describe(token);
+    const pending = await parts.secondFactors.find(token);
     return pending?.kind === "step-up" ? undefined : pending;
   } catch (error) {
     // Whoever was disabled meanwhile has nothing that waits.
@@ -191,11 +192,11 @@ async function verify(
 ): Promise<Answer> {
   const target = readContinue(form.get("continue"));
   const factorId = form.get("factor_id");
-  const proof = { code: (form.get("code") ?? "").trim(), factorId };
+  const code = (form.get("code") ?? "").trim();
   const { problems } = visit.language.messages;
   const checked = await attempt(
     visit,
-    () => parts.secondFactor.verify(token, proof, visit.origin),
+    () => parts.signIn.signIn({ kind: "pending", mfaToken: token, code, factorId }, visit.origin),
     { unauthorized: problems.wrongCode, not_found: problems.gone },
   );
   if ("problem" in checked) {
@@ -206,7 +207,7 @@ async function verify(
     }
     return show(parts, visit, pending, checked.problem, target, form.get("way"));
   }
-  const admitted = await admit(parts, visit, checked.value, target ?? "/account");
+  const admitted = await continueSignIn(parts, visit, checked.value, target);
   if (pending.kind !== "enrol") return admitted;
   const codes = await parts.factors.renewBackupCodes(pending.account.id);
   return showBackupCodes(parts, visit, codes, target ?? "/account");

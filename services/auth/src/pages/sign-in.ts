@@ -1,6 +1,7 @@
 // Signing in: with a password or a passkey, alone or on the way to an application.
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import { assertion } from "../factor/credential.ts";
+import type { SignInOutcome } from "../sign-in/sign-in.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import {
@@ -144,58 +145,73 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
   });
 }
 
-/** Reads an assertion out of a form and finds whose passkey it is. */
-export async function checkPasskey(parts: PageParts, visit: Visit, form: Form) {
-  const { problems } = visit.language.messages;
+/** Runs `work` with the passkey assertion of a form; an invalid one is a problem of the page. */
+export async function attemptWithPasskey<T>(
+  visit: Visit,
+  form: Form,
+  work: (response: AuthenticationResponseJSON) => Promise<T>,
+): Promise<{ value: T } | { problem: Problem }> {
+  const { wrongPasskey } = visit.language.messages.problems;
   const read = assertion.safeParse(readCredential(form.get("credential")));
-  if (!read.success) {
-    return { problem: { status: 422, text: problems.wrongPasskey, fields: {} } };
-  }
+  if (!read.success) return { problem: { status: 422, text: wrongPasskey, fields: {} } };
   const response = read.data as unknown as AuthenticationResponseJSON;
-  return attempt(visit, () => parts.login.checkPasskey(response, visit.origin), {
-    unauthorized: problems.wrongPasskey,
-  });
+  return attempt(visit, () => work(response), { unauthorized: wrongPasskey });
+}
+
+/** Goes on after one step of a sign-in: into the account, or to the second factor. */
+export async function continueSignIn(
+  parts: PageParts,
+  visit: Visit,
+  outcome: SignInOutcome,
+  target: string | undefined,
+  username?: string,
+): Promise<Answer> {
+  switch (outcome.kind) {
+    case "signed-in":
+      return admit(parts, visit, outcome.signedIn, target ?? "/account");
+    case "passkey": {
+      const text = visit.language.messages.problems.passkeyNeeded;
+      const problem = { status: 403, text, fields: {} };
+      return showSignIn(parts, visit, { target, username, problem });
+    }
+    case "factor":
+      keepPending(parts, visit, outcome.challenge.mfa_token);
+      return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
+    default:
+      return outcome satisfies never;
+  }
 }
 
 async function signInWithPassword(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { login, secondFactor, cookies } = parts;
-  const { problems } = visit.language.messages;
+  const { signIn, cookies } = parts;
   const target = readContinue(form.get("continue"));
   const username = form.get("username") ?? "";
-  const checked = await attempt(
+  const signedIn = await attempt(
     visit,
-    async () => {
-      const account = await login.checkPassword(
-        username.slice(0, 256),
-        (form.get("password") ?? "").slice(0, 1024),
+    () =>
+      signIn.signIn(
+        {
+          kind: "password",
+          username: username.slice(0, 256),
+          password: (form.get("password") ?? "").slice(0, 1024),
+          deviceMark: cookies.read(visit.headers, "platform_device"),
+        },
         visit.origin,
-        cookies.read(visit.headers, "platform_device"),
-      );
-      return secondFactor.proceed(account, visit.origin, { mint: false });
-    },
-    { unauthorized: problems.wrongPassword },
+        { mint: false },
+      ),
+    { unauthorized: visit.language.messages.problems.wrongPassword },
   );
-  if ("problem" in checked) {
-    return showSignIn(parts, visit, { target, username, problem: checked.problem });
-  }
-  const { value: outcome } = checked;
-  if (outcome.kind === "signed-in") {
-    return admit(parts, visit, outcome.signedIn, target ?? "/account");
-  }
-  if (outcome.kind === "passkey") {
-    const problem = { status: 403, text: problems.passkeyNeeded, fields: {} };
-    return showSignIn(parts, visit, { target, username, problem });
-  }
-  keepPending(parts, visit, outcome.challenge.mfa_token);
-  return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
+  return "problem" in signedIn
+    ? showSignIn(parts, visit, { target, username, problem: signedIn.problem })
+    : continueSignIn(parts, visit, signedIn.value, target, username);
 }
 
 async function signInWithPasskey(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
   const target = readContinue(form.get("continue"));
-  const checked = await checkPasskey(parts, visit, form);
-  if ("problem" in checked) return showSignIn(parts, visit, { target, problem: checked.problem });
-  const { account, amr } = checked.value;
-  const proof = { amr, acr: "2" };
-  const signedIn = await parts.login.open(account, proof, visit.origin, { mint: false });
-  return admit(parts, visit, signedIn, target ?? "/account");
+  const signedIn = await attemptWithPasskey(visit, form, (response) =>
+    parts.signIn.signIn({ kind: "passkey", response }, visit.origin, { mint: false }),
+  );
+  return "problem" in signedIn
+    ? showSignIn(parts, visit, { target, problem: signedIn.problem })
+    : continueSignIn(parts, visit, signedIn.value, target);
 }

@@ -2,16 +2,9 @@
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Messages } from "./language/en.ts";
-import {
-  admit,
-  attempt,
-  carryCsrf,
-  goOn,
-  keepPending,
-  showPage,
-  type PageParts,
-} from "./page-parts.ts";
+import { attempt, carryCsrf, goOn, showPage, type PageParts } from "./page-parts.ts";
 import type { Problem } from "./problem.ts";
+import { continueSignIn } from "./sign-in.ts";
 import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
@@ -153,7 +146,7 @@ function showClosed(parts: PageParts, visit: Visit): Answer {
 }
 
 async function signUp(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { credentials, secondFactor } = parts;
+  const { credentials } = parts;
   const { problems } = visit.language.messages;
   const target = readContinue(form.get("continue"));
   const invitation = form.get("invitation");
@@ -182,15 +175,12 @@ async function signUp(parts: PageParts, visit: Visit, form: Form): Promise<Answe
     // The account is there: that its message could not be sent is no reason to say otherwise.
     await attempt(visit, () => credentials.beginVerification(made.value));
   }
-  const outcome = await secondFactor.proceed(made.value, visit.origin, { mint: false });
-  if (outcome.kind === "signed-in") {
-    return admit(parts, visit, outcome.signedIn, target ?? "/account");
-  }
-  // An account of a moment ago has no passkey, unless somebody was quicker: the sign-in page goes on from here.
-  if (outcome.kind === "passkey")
-    return { kind: "redirect", to: withQuery("/sign-in", { continue: target }) };
-  keepPending(parts, visit, outcome.challenge.mfa_token);
-  return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
+  const outcome = await parts.signIn.signIn(
+    { kind: "registration", account: made.value },
+    visit.origin,
+    { mint: false },
+  );
+  return continueSignIn(parts, visit, outcome, target);
 }
 
 async function setUp(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {

@@ -1,7 +1,7 @@
 // Forms of the security page: passkeys are added, renamed, removed; second factors set up and removed.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
-import type { SignedIn } from "../../sign-in/login.ts";
+import type { SignedIn } from "../../sign-in/sign-in.ts";
 import type { SecurityEvent } from "../../sign-in/security-notices.ts";
 import { registration } from "../../factor/credential.ts";
 import { nameDevice } from "../../session/device.ts";
@@ -162,11 +162,11 @@ async function renewBackupCodes(parts: PageParts, visit: SignedInVisit): Promise
 
 // Sessions that a password alone has opened end, but this one, in which the factor has been shown.
 function complete(
-  { secondFactor }: PageParts,
+  { signIn }: PageParts,
   { visitor: { account, session } }: SignedInVisit,
   amr: readonly string[],
 ): Promise<SignedIn> {
-  return secondFactor.completeEnrolment(account, session.id, amr, { mint: false });
+  return signIn.completeEnrolment(account, session.id, amr, { mint: false });
 }
 
 const firstCode = { action: confirmPath, continue: undefined };
