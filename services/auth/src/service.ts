@@ -24,8 +24,8 @@ import { listAuditOperations } from "./api/audit-routes.ts";
 import { ClientAddress } from "./web/client-address.ts";
 import { listClientOperations } from "./api/client-routes.ts";
 import { Cookies } from "./web/cookies.ts";
-import { createOwnSessionFinder } from "./web/own-session.ts";
-import { Front } from "./web/dispatcher.ts";
+import { SessionResolver } from "./web/session-resolver.ts";
+import { Dispatcher } from "./web/dispatcher.ts";
 import { listMfaOperations } from "./api/mfa-routes.ts";
 import { listPasskeyOperations } from "./api/passkey-routes.ts";
 import { Identification } from "./api/principal.ts";
@@ -133,12 +133,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   });
 
   const isSecure = config.public_url?.startsWith("https:") === true;
-  const front = new Front({ httpMetrics, tracer, log, clock, isSecure });
+  const observed = { metrics: registry, httpMetrics, tracer, logger: log, clock };
+  const dispatcher = new Dispatcher({ ...observed, isSecure });
   const addresses = new ClientAddress(config.trusted_proxies);
   const listener = await listenHttp({
     address: { host: config.addr.host ?? "::", port: config.addr.port },
-    fetch: front.fetch,
-    intercept: front.intercept,
+    fetch: dispatcher.fetch,
+    intercept: dispatcher.intercept,
     connectionsMax: config.connections_max,
     connectionsPerAddressMax: config.connections_per_address_max,
     isProxyAddress: (address) => addresses.isProxy(address),
@@ -182,6 +183,13 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const policies = new MfaPolicies({ database, rbac, policy, clock });
   const frame = createFrame(config.mfa_totp_issuer);
   const cookies = new Cookies(publicUrl);
+  const resolver = new SessionResolver({
+    sessions,
+    users,
+    cookies,
+    clock,
+    sessionAbsoluteMs: config.session_absolute_ms,
+  });
   const oauth = await OAuth.start({
     issuer: publicUrl,
     algorithm: config.jwt_algorithm,
@@ -196,7 +204,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     users,
     sessions,
     rbac,
-    findOwnSession: createOwnSessionFinder(cookies, sessions),
+    resolver,
     egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
     pages: createCorePages(frame),
     needsSecondFactor: (userId, clientId) => policies.requires(userId, clientId),
@@ -252,7 +260,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     issuer: config.mfa_totp_issuer,
     count: metrics.countMfa,
   });
-  const secondFactors = new SecondFactors({ factors, passkeys, tickets, users });
+  const secondFactors = new SecondFactors({ clock, factors, passkeys, tickets, users });
   const signIn = new SignIn({
     verifier,
     secondFactors,
@@ -270,21 +278,15 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     publicUrl,
     users,
     sessions,
+    resolver,
     rbac,
     oauth,
-    cookies,
     addresses,
-    now: () => clock.now(),
-    sessionAbsoluteMs: config.session_absolute_ms,
     hasFactor: (userId) => secondFactors.hasFactor(userId),
   });
   const api = createAuthApi({
-    clock,
+    ...observed,
     health,
-    logger: log,
-    tracer,
-    metrics: registry,
-    httpMetrics,
     guard: identification.guard,
     routes: [
       ...listAccountOperations({
@@ -306,7 +308,6 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
         notices,
         audit,
         cookies,
-        now: () => clock.now(),
       }),
       ...listPasskeyOperations({
         identification,
@@ -353,11 +354,10 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
     publicUrl,
     registration: config.registration,
     canSend: config.platform_notify_url !== undefined,
-    sessionAbsoluteMs: config.session_absolute_ms,
+    resolver,
     secret: secrets.session,
     notices,
     log,
-    now: () => clock.now(),
   });
   const stopSweeping = startSweeping(
     [
@@ -371,7 +371,11 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   lifecycle.onDrain("sweeps", stopSweeping);
   // Before anybody is answered: who is told that the service is there signs in with the configured name at once.
   await ensureAdministrator({ config, database, credentials, tickets, publicUrl, log });
-  front.open({ api, oauth: oauth.dispatcher, pages });
+  dispatcher.open({
+    api,
+    handlers: [oauth.dispatcher, pages],
+    showMissing: (request, response) => pages.showMissing(request, response),
+  });
   health.setState("ready");
   lifecycle.stopping.addEventListener("abort", () => health.setState("draining"));
   lifecycle.reportListener({ name: "http", host: config.addr.host ?? "::", port });

@@ -21,3 +21,4 @@ export {
   type HeaderReader,
   type Peer,
 } from "./route.ts";
+export { createObserver, startScope, type Observer, type Scope } from "./scope.ts";

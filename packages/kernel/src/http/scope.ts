@@ -39,7 +39,7 @@ export const SECURITY_HEADERS: readonly (readonly [string, string])[] = [
 
 /** Starts a request: its span, logger and time measurement. */
 export function startScope(
-  options: ApiOptions,
+  options: Pick<ApiOptions, "tracer" | "logger" | "clock">,
   method: string,
   requestedPath: string,
   headers: HeaderReader,
@@ -104,7 +104,9 @@ export function formatProblem(
 export type Observer = (scope: Scope, method: string, status: number) => void;
 
 /** Creates the observer of an API. */
-export function createObserver(options: ApiOptions): Observer {
+export function createObserver(
+  options: Pick<ApiOptions, "metrics" | "httpMetrics" | "clock">,
+): Observer {
   const httpMetrics = options.httpMetrics ?? createHttpMetrics(options.metrics);
   return (scope, method, status) => {
     const durationMs = options.clock.monotonicMs() - scope.startedMs;

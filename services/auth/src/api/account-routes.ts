@@ -5,13 +5,14 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { SignIn } from "../sign-in/sign-in.ts";
+import { platformClientId } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
 import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
 import { answerOutcome, showUser } from "./signed-in.ts";
-import { nameActor, platformClient, type Identification } from "./principal.ts";
+import { nameActor, type Identification } from "./principal.ts";
 
 const text = (max: number) => z.string().min(1).max(max);
 /** Longer passwords are refused by the policy, in its own words; this bounds what is hashed. */
@@ -77,7 +78,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
         const outcome = await signIn.signIn(
           { kind: "password", username, password, deviceMark: mark },
           origin,
-          { scope, clientId: platformClient },
+          { scope, clientId: platformClientId },
         );
         return answerOutcome(outcome, answerHeaders, identification, cookies);
       },

@@ -47,7 +47,6 @@ export interface MfaApiParts {
   notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
-  now: () => number;
 }
 
 /** The operations. */
@@ -169,7 +168,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
 }
 
 function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactors, notices, now } = parts;
+  const { identification, factors, secondFactors, notices } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Second factors";
   return [
@@ -192,7 +191,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
           acrValues: acrValues.split(" "),
           maxAgeMs: maxAge === undefined ? undefined : maxAge * 1000,
         };
-        const challenge = await secondFactors.stepUp(account, session, wanted, now());
+        const challenge = await secondFactors.stepUp(account, session, wanted);
         return challenge === undefined ? { satisfied: true } : { satisfied: false, challenge };
       },
     }),

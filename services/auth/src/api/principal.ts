@@ -7,6 +7,7 @@ import {
   type GuardedRequest,
 } from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
+import { platformClientId } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { hasPermission } from "../rbac/permission.ts";
 import type { Rbac, Rights } from "../rbac/rights.ts";
@@ -16,13 +17,9 @@ import { isSessionToken } from "../session/token.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 import type { ClientAddress } from "../web/client-address.ts";
-import type { Cookies } from "../web/cookies.ts";
+import { FRESH_MS, type SessionResolver } from "../web/session-resolver.ts";
 
 const bearer = /^bearer +([A-Za-z0-9._~+/=-]{1,16384}) *$/i;
-/** A sign-in this recent counts as fresh. */
-const freshMs = 600_000;
-/** The built-in client that logins are for: its tokens stand for the user, those of others for what was consented to. */
-export const platformClient = "platform";
 
 /** An identified caller. */
 export interface Principal {
@@ -50,13 +47,10 @@ export interface PrincipalParts {
   publicUrl: string;
   users: Users;
   sessions: Sessions;
+  resolver: SessionResolver;
   rbac: Rbac;
   oauth: OAuth;
-  cookies: Cookies;
   addresses: ClientAddress;
-  now: () => number;
-  /** Longest life of a session, in ms: the cookie's as well. */
-  sessionAbsoluteMs: number;
   /** True if the user has a second factor or a passkey. */
   hasFactor: (userId: string) => Promise<boolean>;
 }
@@ -94,7 +88,7 @@ export class Identification {
       if (token === undefined) return undefined;
       return isSessionToken(token) ? this.#bySession(token) : this.#byAccessToken(token);
     }
-    const cookie = this.#parts.cookies.read(request.headers, "platform_session");
+    const cookie = this.#parts.resolver.readCookie(request.headers);
     if (cookie === undefined) return undefined;
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead && request.headers.get("origin") !== this.#parts.publicUrl) {
@@ -120,7 +114,7 @@ export class Identification {
   /** The caller, who must be a user acting for themselves: by a session, or by a token that a login has given. */
   requireUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.require(exchange);
-    const isOwn = principal.clientId === undefined || principal.clientId === platformClient;
+    const isOwn = principal.clientId === undefined || principal.clientId === platformClientId;
     if (principal.account === undefined || !isOwn) {
       throw new PlatformError("forbidden", "This is for users who have signed in here themselves.");
     }
@@ -130,10 +124,10 @@ export class Identification {
   /** As `requireUser`, signed in within the last ten minutes. RFC 9470 section 3 */
   requireFreshUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.requireUser(exchange);
-    if (this.#parts.now() - principal.authTime > freshMs) {
+    if (!this.#parts.resolver.isFresh(principal)) {
       throw createUnauthorizedError(
         "Sign in again: this needs a sign-in of the last ten minutes.",
-        `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${freshMs / 1000}"`,
+        `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${FRESH_MS / 1000}"`,
       );
     }
     return principal;
@@ -169,37 +163,29 @@ export class Identification {
 
   /** Where a request comes from. */
   readOrigin(exchange: Pick<GuardedRequest, "headers" | "peer">): Origin {
-    const { headers, peer } = exchange;
-    return {
-      ip: this.#parts.addresses.read(peer, headers.get("x-forwarded-for")),
-      userAgent: headers.get("user-agent") ?? "",
-    };
+    return this.#parts.addresses.readOrigin(exchange.peer, exchange.headers);
   }
 
   /** Gives the session's token to the browser. */
   setSessionCookie(headers: Headers, token: string): void {
-    headers.append(
-      "Set-Cookie",
-      this.#parts.cookies.format("platform_session", token, this.#parts.sessionAbsoluteMs),
-    );
+    headers.append("Set-Cookie", this.#parts.resolver.formatCookie(token));
   }
 
   async #bySession(token: string): Promise<Principal | undefined> {
-    const found = await this.#parts.sessions.use(token);
+    const found = await this.#parts.resolver.use(token);
     if (found === undefined) return undefined;
-    const account = await this.#parts.users.find(found.session.userId);
-    if (account === undefined || account.disabled) return undefined;
+    const { account, session, renewedToken } = found;
     return {
       kind: "user",
       id: account.id,
       account,
-      session: found.session,
+      session,
       rights: await this.#parts.rbac.findRights({ kind: "user", id: account.id }),
       scope: undefined,
       clientId: undefined,
-      authTime: found.session.authTime,
-      acr: found.session.acr,
-      renewedToken: found.token,
+      authTime: session.authTime,
+      acr: session.acr,
+      renewedToken,
     };
   }
 

@@ -12,6 +12,7 @@ import type { SecretBox } from "../key/secret-box.ts";
 import type { Rbac, Rights } from "../rbac/rights.ts";
 import type { Sessions } from "../session/sessions.ts";
 import type { Users } from "../user/users.ts";
+import type { SessionResolver } from "../web/session-resolver.ts";
 import { Consents } from "./authorization/consents.ts";
 import { Grants } from "./authorization/grants.ts";
 import { Interactions } from "./authorization/interaction.ts";
@@ -25,7 +26,6 @@ import type { ClientCache } from "./provider/core-models.ts";
 import type { OAuthPages } from "./provider/pages.ts";
 import { readCoreRequest, readGranted } from "./provider/core-request.ts";
 import { buildProvider, type ProviderParts } from "./provider/provider.ts";
-import type { FindOwnSession } from "./provider/silent-sign-in.ts";
 import { AccessTokenVerifier } from "./token/access-token.ts";
 import { Audiences } from "./token/audience.ts";
 import { ItemStore } from "./token/item-store.ts";
@@ -62,7 +62,7 @@ export interface OAuthOptions {
   log: Logger;
   users: Users;
   sessions: Sessions;
-  findOwnSession: FindOwnSession;
+  resolver: SessionResolver;
   rbac: Rbac;
   /** Fetches addresses that clients chose. */
   egressFetch: EgressFetch;

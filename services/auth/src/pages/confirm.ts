@@ -80,7 +80,7 @@ export function listConfirmRoutes(parts: PageParts): PageRoute[] {
 
 // The one of before is kept: codes that were sent are good for it alone.
 async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<string> {
-  const { secondFactors, cookies, now } = parts;
+  const { secondFactors, cookies } = parts;
   const { account, session } = visit.visitor;
   const known = cookies.read(visit.headers, "platform_pending");
   if (known !== undefined) {
@@ -89,7 +89,7 @@ async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<st
   }
   // However fresh the session is: whoever is here has been asked.
   const wanted = { acrValues: [], maxAgeMs: -1 };
-  const challenge = await secondFactors.stepUp(account, session, wanted, now(), { mint: false });
+  const challenge = await secondFactors.stepUp(account, session, wanted, { mint: false });
   if (challenge === undefined) throw new PlatformError("conflict");
   keepPending(parts, visit, challenge.mfa_token);
   return challenge.mfa_token;

@@ -33,6 +33,7 @@ export function createPages(
     routes: listPageRoutes(parts),
     assets: options.frame.assets,
     visits: new VisitReader(options),
+    resolver: options.resolver,
     errors,
     log: options.log,
     hasFactor: (userId) => options.secondFactors.hasFactor(userId),

@@ -2,6 +2,8 @@
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import type { PageSources } from "../web/security-headers.ts";
+import type { SessionResolver } from "../web/session-resolver.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { SecondFactors } from "../sign-in/second-factors.ts";
 import type { SignedIn, SignIn } from "../sign-in/sign-in.ts";
@@ -18,7 +20,7 @@ import type { ErrorPage } from "./error-page.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { explainError, type Meanings, type Problem } from "./problem.ts";
-import type { Answer, SignedInVisit, Sources } from "./route.ts";
+import type { Answer, SignedInVisit } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 const pendingMs = 300_000;
@@ -43,8 +45,7 @@ export interface PageParts {
   registration: "open" | "invitation" | "closed";
   /** Whether a notification service is configured. */
   canSend: boolean;
-  sessionAbsoluteMs: number;
-  now: () => number;
+  resolver: SessionResolver;
 }
 
 /** The hidden field that every form has. */
@@ -57,7 +58,7 @@ export function showPage(
   { frame }: Pick<PageParts, "frame">,
   visit: Visit,
   content: PageContent,
-  sources: Sources = {},
+  sources: PageSources = {},
 ): Answer {
   return {
     kind: "page",
@@ -74,7 +75,7 @@ export function showAccountPage(
   visit: SignedInVisit,
   tab: AccountTab,
   content: PageContent,
-  sources: Sources = {},
+  sources: PageSources = {},
 ): Answer {
   const { messages } = visit.language;
   const { username } = visit.visitor.account;
@@ -115,12 +116,12 @@ export async function admit(
   signedIn: SignedIn,
   target: string,
 ): Promise<Answer> {
-  const { cookies, credentials, sessionAbsoluteMs } = parts;
+  const { cookies, credentials, resolver } = parts;
   const before = visit.visitor?.session.id;
   // Nobody could reach the session of before any more, or end it.
   if (before !== undefined && before !== signedIn.session.id) await credentials.endSession(before);
   visit.cookies.push(
-    cookies.format("platform_session", signedIn.sessionToken, sessionAbsoluteMs),
+    resolver.formatCookie(signedIn.sessionToken),
     cookies.format("platform_device", signedIn.deviceMark, deviceMarkMs),
     cookies.format("platform_pending", "", 0),
   );

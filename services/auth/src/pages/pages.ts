@@ -3,6 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import { OAuthError, readForm } from "../oauth/endpoint/endpoint.ts";
+import type { NodeHandler } from "../web/router.ts";
+import { ASSET_HEADERS, createPageHeaders } from "../web/security-headers.ts";
+import type { SessionResolver } from "../web/session-resolver.ts";
 import type { Asset, Assets } from "./assets.ts";
 import type { ErrorPage } from "./error-page.ts";
 import {
@@ -12,11 +15,9 @@ import {
   type Form,
   type PageRoute,
   type SignedInVisit,
-  type Sources,
 } from "./route.ts";
 import type { Visit, VisitReader } from "./visit.ts";
 
-const yearSeconds = 31_536_000;
 const noForm: Form = new Map();
 
 /** What the pages are made of. */
@@ -24,6 +25,7 @@ export interface PagesParts {
   routes: readonly PageRoute[];
   assets: Assets;
   visits: VisitReader;
+  resolver: SessionResolver;
   errors: ErrorPage;
   log: Logger;
   /** True if the user has a second factor or a passkey. */
@@ -31,42 +33,43 @@ export interface PagesParts {
 }
 
 /** Serves the pages. */
-export class Pages {
+export class Pages implements NodeHandler {
   readonly #parts: PagesParts;
-  readonly #routes = new Map<string, Map<string, PageRoute>>();
+  readonly routes: ReadonlyMap<string, string>;
+  readonly idPattern = /^[\w-]{1,64}$/;
+  readonly #pages: ReadonlyMap<string, ReadonlyMap<string, PageRoute>>;
   readonly #assets: ReadonlyMap<string, Asset>;
 
   constructor(parts: PagesParts) {
     this.#parts = parts;
-    for (const route of parts.routes) {
-      const methods = this.#routes.get(route.path) ?? new Map<string, PageRoute>();
-      methods.set(route.method, route);
-      this.#routes.set(route.path, methods);
-    }
+    const byPath = Map.groupBy(parts.routes, ({ path }) => path);
+    this.#pages = new Map(
+      byPath
+        .entries()
+        .map(([path, routes]) => [
+          path,
+          new Map(routes.map((route) => [route.method as string, route])),
+        ]),
+    );
     const { style, passkeyScript } = parts.assets;
     this.#assets = new Map([style, passkeyScript].map((asset) => [asset.path, asset]));
+    this.routes = new Map([
+      ...this.#pages.keys().map((path) => [path, path] as const),
+      ...this.#assets.keys().map((path) => [path, "/assets/{id}"] as const),
+    ]);
   }
 
-  /** The route of a path that `handle` takes over, for metrics and logs. */
-  findRoute(path: string): string | undefined {
-    return this.#assets.has(path) ? "/assets/{id}" : this.#find(path)?.path;
-  }
-
-  /** Takes over the requests of the pages' paths. */
-  handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const path = (request.url ?? "/").split("?", 1)[0]!;
+  /** Answers a request of the pages' paths. */
+  handle(request: IncomingMessage, response: ServerResponse, path: string, route: string): void {
     const asset = this.#assets.get(path);
     if (asset !== undefined) {
       sendAsset(request, response, asset);
-      return true;
+      return;
     }
-    const route = this.#find(path);
-    if (route === undefined) return false;
-    this.#serve(route.methods, request, response).catch((error: unknown) => {
-      this.#parts.log.error("a page could not be sent", { path: route.path, error });
+    this.#serve(this.#pages.get(route)!, request, response).catch((error: unknown) => {
+      this.#parts.log.error("a page could not be sent", { path: route, error });
       response.destroy();
     });
-    return true;
   }
 
   /** Answers a browser that asks for a page that does not exist. */
@@ -74,16 +77,6 @@ export class Pages {
     const { visits, errors } = this.#parts;
     const answer = errors.showMissing(visits.readLanguage(request));
     send({ request, response, path: "", cookies: [] }, answer);
-  }
-
-  #find(path: string): { path: string; methods: ReadonlyMap<string, PageRoute> } | undefined {
-    const exact = this.#routes.get(path);
-    if (exact !== undefined) return { path, methods: exact };
-    const cut = path.lastIndexOf("/");
-    if (!/^[\w-]{1,64}$/.test(path.slice(cut + 1))) return undefined;
-    const pattern = `${path.slice(0, cut)}/{id}`;
-    const methods = this.#routes.get(pattern);
-    return methods === undefined ? undefined : { path: pattern, methods };
   }
 
   async #serve(
@@ -110,7 +103,7 @@ export class Pages {
   }
 
   async #answer(methods: ReadonlyMap<string, PageRoute>, visit: Visit): Promise<Answer> {
-    const { visits, hasFactor } = this.#parts;
+    const { visits, resolver, hasFactor } = this.#parts;
     const method = visit.request.method === "HEAD" ? "GET" : (visit.request.method ?? "GET");
     const route = methods.get(method);
     if (route === undefined) {
@@ -132,7 +125,7 @@ export class Pages {
     if (!isStrong) {
       return { kind: "redirect", to: withQuery("/confirm", { ...query, level: "2" }) };
     }
-    if (route.access !== "signed-in" && !visits.isFresh(visitor)) {
+    if (route.access !== "signed-in" && !resolver.isFresh(visitor.session)) {
       return { kind: "redirect", to: withQuery("/confirm", query) };
     }
     return route.handle(visit as SignedInVisit, form);
@@ -170,16 +163,7 @@ function send(
 ): void {
   if (cookies.length > 0) response.appendHeader("Set-Cookie", cookies);
   const isHead = request.method === "HEAD";
-  const headers = {
-    "Cache-Control": "no-store",
-    // Forms of ours must tell where they come from, and nobody else may learn where somebody was.
-    "Referrer-Policy": "same-origin",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    // Not for the way to an application, which may wait in the window that has opened this one.
-    ...(path.startsWith("/account") ? { "Cross-Origin-Opener-Policy": "same-origin" } : {}),
-    "Content-Security-Policy": writePolicy(answer.kind === "page" ? answer.sources : undefined),
-  };
+  const headers = createPageHeaders(path, answer.kind === "page" ? answer.sources : undefined);
   switch (answer.kind) {
     case "redirect":
       response.writeHead(303, { ...headers, Location: answer.to, "Content-Length": 0 }).end();
@@ -212,18 +196,6 @@ function send(
   }
 }
 
-function writePolicy(sources: Sources = {}): string {
-  return [
-    "default-src 'none'",
-    "style-src 'self'",
-    ...(sources.hasScript === true ? ["script-src 'self'", "connect-src 'self'"] : []),
-    ...(sources.hasImage === true ? ["img-src data:"] : []),
-    "form-action 'self'",
-    "base-uri 'none'",
-    "frame-ancestors 'none'",
-  ].join("; ");
-}
-
 function sendAsset(request: IncomingMessage, response: ServerResponse, asset: Asset): void {
   if (request.method !== "GET" && request.method !== "HEAD") {
     response.writeHead(405, { Allow: "GET", "Content-Length": 0 }).end();
@@ -233,9 +205,7 @@ function sendAsset(request: IncomingMessage, response: ServerResponse, asset: As
     .writeHead(200, {
       "Content-Type": asset.type,
       "Content-Length": asset.content.length,
-      "Cache-Control": `public, max-age=${yearSeconds}, immutable`,
-      "X-Content-Type-Options": "nosniff",
-      "Cross-Origin-Resource-Policy": "same-origin",
+      ...ASSET_HEADERS,
     })
     .end(request.method === "HEAD" ? undefined : asset.content);
 }

@@ -1,4 +1,5 @@
 // What a page's handler is, and what it answers.
+import type { PageSources } from "../web/security-headers.ts";
 import type { Html } from "./html.ts";
 import type { Visit, Visitor } from "./visit.ts";
 
@@ -9,19 +10,11 @@ export type Answer =
       page: Html;
       status?: number;
       retryAfter?: string | undefined;
-      sources?: Sources;
+      sources?: PageSources;
     }
   /** 303 to a path of ours, or to where the OAuth core says. */
   | { kind: "redirect"; to: string }
   | { kind: "json"; body: unknown };
-
-/** What a page loads beside the style sheet; everything else is refused by its Content-Security-Policy. */
-export interface Sources {
-  /** The passkey script, which talks to us. */
-  hasScript?: boolean;
-  /** Images in `data:` URLs. */
-  hasImage?: boolean;
-}
 
 /** A form's fields; one that is empty is not there. */
 export type Form = ReadonlyMap<string, string>;

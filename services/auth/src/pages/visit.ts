@@ -1,19 +1,18 @@
 // One request of a browser: its language, its session, and the token that its forms must carry.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Peer } from "@platform/kernel/http";
+import type { HeaderReader } from "@platform/kernel/http";
 import type { ClientAddress } from "../web/client-address.ts";
 import type { Cookies } from "../web/cookies.ts";
+import { readHeaders, readPeer } from "../web/request.ts";
+import type { SessionResolver } from "../web/session-resolver.ts";
 import type { SessionInfo } from "../session/session.ts";
-import type { Origin, Sessions } from "../session/sessions.ts";
+import type { Origin } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
-import type { Users } from "../user/users.ts";
 import { chooseLanguage, findLanguage, type Language } from "./language/language.ts";
 
 const browserIdBytes = 16;
 const browserId = /^[\w-]{22}$/;
-/** A sign-in this recent counts as fresh. */
-const freshMs = 600_000;
 
 /** Somebody who is signed in. */
 export interface Visitor {
@@ -25,7 +24,7 @@ export interface Visitor {
 export interface Visit {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly headers: Headers;
+  readonly headers: HeaderReader;
   /** The path without its query. */
   readonly path: string;
   readonly query: URLSearchParams;
@@ -42,12 +41,9 @@ export interface Visit {
 /** What visits are read with. */
 export interface VisitParts {
   cookies: Cookies;
-  sessions: Sessions;
-  users: Users;
+  resolver: SessionResolver;
   addresses: ClientAddress;
   publicUrl: string;
-  now: () => number;
-  sessionAbsoluteMs: number;
   /** Keys the CSRF tokens. */
   secret: Buffer;
 }
@@ -64,7 +60,7 @@ export class VisitReader {
 
   /** Reads one. A browser that comes for the first time is named by a cookie; a session's token may be renewed. */
   async read(request: IncomingMessage, response: ServerResponse, url: URL): Promise<Visit> {
-    const headers = toHeaders(request);
+    const headers = readHeaders(request);
     const cookies: string[] = [];
     const visitor = await this.#findVisitor(headers, cookies);
     return {
@@ -74,10 +70,7 @@ export class VisitReader {
       path: url.pathname,
       query: url.searchParams,
       language: this.readLanguage(request),
-      origin: {
-        ip: this.#parts.addresses.read(readPeer(request), headers.get("x-forwarded-for")),
-        userAgent: headers.get("user-agent") ?? "",
-      },
+      origin: this.#parts.addresses.readOrigin(readPeer(request), headers),
       visitor,
       csrf: this.#sign(this.#nameBrowser(headers, cookies), visitor),
       cookies,
@@ -87,7 +80,7 @@ export class VisitReader {
   /** The language that the browser chose on its way to an application, or else prefers. */
   readLanguage(request: IncomingMessage): Language {
     return (
-      findLanguage(this.#parts.cookies.read(toHeaders(request), "platform_language") ?? "") ??
+      findLanguage(this.#parts.cookies.read(readHeaders(request), "platform_language") ?? "") ??
       chooseLanguage(request.headers["accept-language"])
     );
   }
@@ -106,25 +99,15 @@ export class VisitReader {
     return given.length === right.length && timingSafeEqual(given, right);
   }
 
-  /** Whether the visitor has signed in, or confirmed that it is they, in the last ten minutes. */
-  isFresh({ session }: Visitor): boolean {
-    return this.#parts.now() - session.authTime <= freshMs;
+  async #findVisitor(headers: HeaderReader, cookies: string[]): Promise<Visitor | undefined> {
+    const { resolver } = this.#parts;
+    const token = resolver.readCookie(headers);
+    const found = token === undefined ? undefined : await resolver.use(token);
+    if (found?.renewedToken !== undefined) cookies.push(resolver.formatCookie(found.renewedToken));
+    return found;
   }
 
-  async #findVisitor(headers: Headers, cookies: string[]): Promise<Visitor | undefined> {
-    const { sessions, users, sessionAbsoluteMs } = this.#parts;
-    const token = this.#parts.cookies.read(headers, "platform_session");
-    const found = token === undefined ? undefined : await sessions.use(token);
-    if (found === undefined) return undefined;
-    const account = await users.find(found.session.userId);
-    if (account === undefined || account.disabled) return undefined;
-    if (found.token !== undefined) {
-      cookies.push(this.#parts.cookies.format("platform_session", found.token, sessionAbsoluteMs));
-    }
-    return { account, session: found.session };
-  }
-
-  #nameBrowser(headers: Headers, cookies: string[]): string {
+  #nameBrowser(headers: HeaderReader, cookies: string[]): string {
     const known = this.#parts.cookies.read(headers, "platform_browser");
     if (known !== undefined && browserId.test(known)) return known;
     const name = randomBytes(browserIdBytes).toString("base64url");
@@ -137,25 +120,4 @@ export class VisitReader {
       .update(`${browser}\0${visitor?.session.id ?? ""}`)
       .digest("base64url");
   }
-}
-
-function toHeaders(request: IncomingMessage): Headers {
-  const headers = new Headers();
-  for (const name of [
-    "cookie",
-    "origin",
-    "sec-fetch-site",
-    "user-agent",
-    "x-forwarded-for",
-  ] as const) {
-    const value = request.headers[name];
-    if (value !== undefined) headers.set(name, String(value));
-  }
-  return headers;
-}
-
-function readPeer({ socket }: IncomingMessage): Peer {
-  return socket.remoteAddress === undefined
-    ? { kind: "unknown" }
-    : { kind: "tcp", address: socket.remoteAddress };
 }

@@ -1,5 +1,6 @@
 // Sign-ins that wait for a second factor, and tokens that stand for them.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
+import type { Clock } from "@platform/kernel/time";
 import type { FactorItem, Factors } from "../factor/factors.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
 import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
@@ -55,6 +56,7 @@ interface TokenPayload {
 
 /** Options of `SecondFactors`. */
 export interface SecondFactorsOptions {
+  clock: Clock;
   factors: Factors;
   passkeys: Passkeys;
   tickets: Tickets;
@@ -148,11 +150,12 @@ export class SecondFactors {
     account: Account,
     session: SessionInfo,
     wanted: { acrValues: readonly string[]; maxAgeMs: number | undefined },
-    nowMs: number,
     purpose: SignInPurpose = {},
   ): Promise<FactorChallenge | undefined> {
     const needsSecond = wanted.acrValues.includes("2") && session.acr !== "2";
-    const isOld = wanted.maxAgeMs !== undefined && nowMs - session.authTime > wanted.maxAgeMs;
+    const isOld =
+      wanted.maxAgeMs !== undefined &&
+      this.#options.clock.now() - session.authTime > wanted.maxAgeMs;
     if (!needsSecond && !isOld) return undefined;
     const items = await this.#options.factors.list(account.id);
     if (needsSecond && items.length === 0) {

@@ -1,6 +1,7 @@
 // Who a request comes from: the socket's peer, or behind a trusted proxy the last address that is not one.
-import type { Peer } from "@platform/kernel/http";
+import type { HeaderReader, Peer } from "@platform/kernel/http";
 import { AddressSet, findClientAddress } from "@platform/kernel/network";
+import type { Origin } from "../session/sessions.ts";
 
 /** Reads addresses. */
 export class ClientAddress {
@@ -16,10 +17,14 @@ export class ClientAddress {
     return this.#trusted.has(address);
   }
 
-  /** The client's address; what the connection is where that has none. */
-  read(peer: Peer, forwardedFor: string | null): string {
-    if (peer.kind !== "tcp") return peer.kind;
-    return unmap(findClientAddress(peer.address, forwardedFor ?? "", this.#trusted));
+  /** The address and the user agent of a request's client; the kind of the connection if it has no address. */
+  readOrigin(peer: Peer, headers: HeaderReader): Origin {
+    const forwardedFor = headers.get("x-forwarded-for") ?? "";
+    const ip =
+      peer.kind === "tcp"
+        ? unmap(findClientAddress(peer.address, forwardedFor, this.#trusted))
+        : peer.kind;
+    return { ip, userAgent: headers.get("user-agent") ?? "" };
   }
 }
 

@@ -20,6 +20,10 @@ import { Sessions } from "../../src/session/sessions.ts";
 import { SessionTokens } from "../../src/session/token.ts";
 import type { Account } from "../../src/user/account.ts";
 import { Users } from "../../src/user/users.ts";
+import { Cookies } from "../../src/web/cookies.ts";
+import { readPath } from "../../src/web/request.ts";
+import { Router } from "../../src/web/router.ts";
+import { SessionResolver } from "../../src/web/session-resolver.ts";
 
 /** The user that signs in. */
 export const userId = "user-1";
@@ -89,7 +93,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const ids = createIdSource({ clock });
   const policy = new PolicyStore(database, clock);
   const users = new Users({ database, clock, ids, policy });
-  const tokens = new SessionTokens(secret);
+  const sessions = new Sessions(
+    { database, clock, ids, tokens: new SessionTokens(secret) },
+    { idleMs: dayMs, absoluteMs: dayMs },
+  );
   const oauth = await OAuth.start({
     issuer,
     algorithm,
@@ -102,10 +109,16 @@ export async function startHost(options: HostOptions): Promise<Host> {
     clock,
     log,
     users,
-    sessions: new Sessions({ database, clock, ids, tokens }, { idleMs: dayMs, absoluteMs: dayMs }),
+    sessions,
     rbac: createRbac(database),
     egressFetch: createEgress({ allowedNetworks: ["127.0.0.0/8"], timeoutMs: 2_000 }),
-    findOwnSession: async () => undefined,
+    resolver: new SessionResolver({
+      sessions,
+      users,
+      cookies: new Cookies(issuer),
+      clock,
+      sessionAbsoluteMs: dayMs,
+    }),
     pages: createCorePages(createFrame("Platform")),
     needsSecondFactor: async () => false,
   });
@@ -126,8 +139,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
       await database.close();
     },
   };
+  const router = new Router([oauth.dispatcher]);
   server.on("request", (request: IncomingMessage, response: ServerResponse) => {
-    if (oauth.dispatcher.handle(request, response)) return;
+    const path = readPath(request);
+    const match = router.find(path);
+    if (match !== undefined) {
+      match.handler.handle(request, response, path, match.route);
+      return;
+    }
     if (request.url?.startsWith(interactionPath) === true) {
       answerInteraction(host, request, response).catch((error: unknown) => {
         response.writeHead(500).end(String(error));

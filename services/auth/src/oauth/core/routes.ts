@@ -26,20 +26,23 @@ export const discoveryRoutes = [
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ] as const;
-const exact = new Set<string>([
-  ...Object.values(coreRoutes),
-  ...Object.values(ownRoutes),
-  ...discoveryRoutes,
-]);
 // One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
-const withTail = new Set<string>([
+const withId = [
   coreRoutes.authorization,
   coreRoutes.registration,
   coreRoutes.end_session,
   coreRoutes.code_verification,
-]);
+].map((path) => `${path}/{id}`);
 
-/** The methods that a route of `findOAuthRoute` has, as `Allow` names them. */
+/** All routes. */
+export const oauthRoutes: readonly string[] = [
+  ...Object.values(coreRoutes),
+  ...Object.values(ownRoutes),
+  ...discoveryRoutes,
+  ...withId,
+];
+
+/** The methods of a route, as `Allow` names them. */
 export function listMethods(route: string): string {
   switch (route) {
     case coreRoutes.jwks:
@@ -57,11 +60,4 @@ export function listMethods(route: string): string {
     default:
       return (discoveryRoutes as readonly string[]).includes(route) ? "GET" : "POST";
   }
-}
-
-/** The route that a path (without its query) belongs to; undefined for paths that are not the front handler's. */
-export function findOAuthRoute(path: string): string | undefined {
-  if (exact.has(path)) return path;
-  const parent = path.slice(0, path.lastIndexOf("/"));
-  return withTail.has(parent) ? `${parent}/{id}` : undefined;
 }

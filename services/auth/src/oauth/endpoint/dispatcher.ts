@@ -4,14 +4,22 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@platform/kernel/log";
 import type { Clock } from "@platform/kernel/time";
 import type { KoaContextWithOIDC, Provider } from "oidc-provider";
+import type { NodeHandler } from "../../web/router.ts";
+import {
+  CORE_PAGE_POLICY,
+  DOCUMENT_HEADERS,
+  NO_STORE,
+  OAUTH_HEADERS,
+  PRIVATE_HEADERS,
+} from "../../web/security-headers.ts";
 import type { CoreClient } from "../core/core-client.ts";
 import { DevicePolls, pollSeconds } from "./device-polls.ts";
 import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import {
   coreRoutes,
   discoveryRoutes,
-  findOAuthRoute,
   listMethods,
+  oauthRoutes,
   ownRoutes,
 } from "../core/routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
@@ -43,17 +51,20 @@ interface Face {
 // A request line and its headers have 16 KiB together.
 const queryCharactersMax = 8_192;
 const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
-// Pages of the core have no script but that which posts a form, whose digest the core adds.
-const contentPolicy =
-  "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
+interface RequestContext {
+  readonly route: string;
+  /** The part of a token request that waits until the core has authenticated the client. */
+  pending?: Pending;
+}
 
 /** Serves the core's paths. */
-export class OAuthDispatcher {
+export class OAuthDispatcher implements NodeHandler {
+  readonly routes: ReadonlyMap<string, string> = new Map(oauthRoutes.map((path) => [path, path]));
   readonly #parts: OAuthDispatcherOptions;
   readonly #host: string;
   readonly #scheme: string;
   readonly #polls: DevicePolls;
-  readonly #pending = new WeakMap<IncomingMessage, Pending>();
+  readonly #contexts = new WeakMap<IncomingMessage, RequestContext>();
   #face: Face;
 
   constructor(parts: OAuthDispatcherOptions) {
@@ -75,21 +86,12 @@ export class OAuthDispatcher {
     this.#face = this.#open();
   }
 
-  /** The route pattern of a path that `handle` answers; undefined for other paths. */
-  findRoute(path: string): string | undefined {
-    return findOAuthRoute(path);
-  }
-
-  /** Takes over the requests of the core's paths. */
-  handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const { url = "/" } = request;
-    const query = url.indexOf("?");
-    const path = query === -1 ? url : url.slice(0, query);
-    if (findOAuthRoute(path) === undefined) return false;
+  /** Answers a request of the core's paths. */
+  handle(request: IncomingMessage, response: ServerResponse, path: string, route: string): void {
+    this.#contexts.set(request, { route });
     this.#serve(path, request, response).catch((error: unknown) => {
-      this.#fail(error, request, response);
+      this.#fail(error, path, response);
     });
-    return true;
   }
 
   async #serve(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -100,8 +102,7 @@ export class OAuthDispatcher {
       sendDocument(response, path, document);
       return;
     }
-    response.setHeader("X-Content-Type-Options", "nosniff");
-    response.setHeader("Referrer-Policy", "no-referrer");
+    setHeaders(response, OAUTH_HEADERS);
     this.#adoptIssuer(request);
     const { endpoints, userinfo } = this.#parts;
     switch (path) {
@@ -127,11 +128,8 @@ export class OAuthDispatcher {
         return endpoints.serveFeed(request, response);
       default:
     }
-    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", contentPolicy);
-    if (!documentPaths.has(path)) {
-      response.setHeader("Cache-Control", "no-store");
-      response.setHeader("Pragma", "no-cache");
-    }
+    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", CORE_PAGE_POLICY);
+    if (!documentPaths.has(path)) setHeaders(response, PRIVATE_HEADERS);
     await face.callback(request, response);
   }
 
@@ -150,17 +148,14 @@ export class OAuthDispatcher {
   ): Promise<void> {
     const left = await this.#parts.endpoints.serve(endpoint, request, response);
     if (left === undefined) return;
-    this.#pending.set(request, left.pending);
+    this.#contexts.get(request)!.pending = left.pending;
     replaceBody(request, left.body);
     await face.callback(request, response);
   }
 
-  #fail(error: unknown, request: IncomingMessage, response: ServerResponse): void {
+  #fail(error: unknown, path: string, response: ServerResponse): void {
     if (!(error instanceof OAuthError)) {
-      this.#parts.log.error("an OAuth request failed", {
-        path: request.url?.split("?", 1)[0],
-        error,
-      });
+      this.#parts.log.error("an OAuth request failed", { path, error });
     }
     if (response.headersSent) {
       response.destroy();
@@ -204,7 +199,7 @@ export class OAuthDispatcher {
   }
 
   async #complete(ctx: KoaContextWithOIDC, documents: Map<string, Buffer>): Promise<void> {
-    const pending = this.#pending.get(ctx.req);
+    const { route = "", pending } = this.#contexts.get(ctx.req) ?? {};
     if (pending !== undefined && ctx.status === 200) {
       await this.#answerPending(ctx, pending);
       return;
@@ -214,7 +209,7 @@ export class OAuthDispatcher {
       Object.assign(ctx.body as object, { interval: pollSeconds });
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
       ctx.status = 405;
-      ctx.set("Allow", listMethods(findOAuthRoute(ctx.path) ?? ""));
+      ctx.set("Allow", listMethods(route));
       ctx.body = {
         error: "invalid_request",
         error_description: "the method is not supported here",
@@ -297,9 +292,7 @@ function describeDocument(path: string): Record<string, string> {
       path === coreRoutes.jwks
         ? "application/jwk-set+json; charset=utf-8"
         : "application/json; charset=utf-8",
-    "Access-Control-Allow-Origin": "*",
-    "Cache-Control": "public, max-age=60",
-    "X-Content-Type-Options": "nosniff",
+    ...DOCUMENT_HEADERS,
   };
 }
 
@@ -317,10 +310,14 @@ async function redirectForm(
   response
     .writeHead(303, {
       Location: `${path}?${query}`,
-      "Cache-Control": "no-store",
+      ...NO_STORE,
       "Content-Length": 0,
     })
     .end();
+}
+
+function setHeaders(response: ServerResponse, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }
 
 function refuseMethod(response: ServerResponse, path: string): OAuthError {

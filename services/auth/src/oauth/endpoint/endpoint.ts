@@ -1,6 +1,7 @@
 // What our own endpoints beside the core have in common: form bodies in bounds, and OAuth's JSON answers.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toPlatformError } from "@platform/kernel/errors";
+import { PRIVATE_HEADERS } from "../../web/security-headers.ts";
 
 const bodyBytesMax = 57_344;
 
@@ -87,8 +88,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
     .writeHead(status, {
       "Content-Type": "application/json; charset=utf-8",
       "Content-Length": text.length,
-      "Cache-Control": "no-store",
-      Pragma: "no-cache",
+      ...PRIVATE_HEADERS,
     })
     .end(text);
 }

@@ -17,6 +17,7 @@ import type { SigningKey } from "../../key/signing-key.ts";
 import type { Sessions } from "../../session/sessions.ts";
 import type { Account as User } from "../../user/account.ts";
 import type { Users } from "../../user/users.ts";
+import type { SessionResolver } from "../../web/session-resolver.ts";
 import {
   firstParty,
   platformAudience,
@@ -37,7 +38,7 @@ import {
 } from "../authorization/prompt-policy.ts";
 import { platformClientId, ttlSeconds } from "../core/lifetimes.ts";
 import { coreRoutes } from "../core/routes.ts";
-import { adoptOwnSession, type FindOwnSession } from "./silent-sign-in.ts";
+import { adoptOwnSession } from "./silent-sign-in.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
 import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
 import {
@@ -64,7 +65,7 @@ export interface ProviderParts extends ModelParts {
   policy: TokenPolicy;
   users: Users;
   sessions: Sessions;
-  findOwnSession: FindOwnSession;
+  resolver: SessionResolver;
   interactions: Interactions;
   claims: TokenClaimsSource;
   exchange: TokenExchange;
@@ -143,7 +144,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     extraParams: {
       scope: async (ctx, scope, client) => {
         await restoreOfflineAccess(ctx, scope, client);
-        await adoptOwnSession(ctx, parts.sessions, parts.findOwnSession);
+        await adoptOwnSession(ctx, parts.sessions, parts.resolver);
       },
     },
     acrValues: reachableAcrValues,

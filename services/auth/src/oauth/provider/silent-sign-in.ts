@@ -1,11 +1,8 @@
 // `prompt=none` for people who have signed in on the service's own pages, which the core has not seen.
-import type { IncomingMessage } from "node:http";
 import type { KoaContextWithOIDC } from "oidc-provider";
-import type { SessionInfo } from "../../session/session.ts";
 import type { Sessions } from "../../session/sessions.ts";
-
-/** The session that a browser has on the service's own pages; undefined if it is not signed in. */
-export type FindOwnSession = (request: IncomingMessage) => Promise<SessionInfo | undefined>;
+import { readHeaders } from "../../web/request.ts";
+import type { SessionResolver } from "../../web/session-resolver.ts";
 
 interface CoreSession {
   uid: string;
@@ -19,7 +16,7 @@ interface CoreSession {
 export async function adoptOwnSession(
   ctx: KoaContextWithOIDC,
   sessions: Sessions,
-  findOwnSession: FindOwnSession,
+  resolver: SessionResolver,
 ): Promise<void> {
   const { oidc } = ctx;
   const session = oidc.session as unknown as CoreSession | undefined;
@@ -27,7 +24,7 @@ export async function adoptOwnSession(
   if (oidc.params?.["prompt"] !== "none") return;
   const { accountId, uid } = session;
   if (accountId !== undefined && (await sessions.find(uid))?.userId === accountId) return;
-  const own = await findOwnSession(ctx.req);
+  const own = await resolver.peek(readHeaders(ctx.req));
   if (own === undefined) return;
   // What was granted in a session that has ended belongs to that one.
   session.authorizations = {};
