@@ -5,12 +5,13 @@ import {
   defineConfig,
   key,
   networkSchema,
+  readPackageVersion,
   type ConfigOf,
 } from "@platform/kernel/config";
 import { z } from "zod";
 
 /** The identity service's version: in health answers, `--version` and metrics. */
-export const authVersion = "1.0.0";
+export const authVersion = readPackageVersion(import.meta.url);
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

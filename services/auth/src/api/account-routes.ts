@@ -30,11 +30,11 @@ export interface AccountsApiParts {
 }
 
 /** The operations. */
-export function listAccountOperations(parts: AccountsApiParts): ApiRoute[] {
-  return [...listPublicOperations(parts), ...listOwnOperations(parts)];
+export function createAccountRoutes(parts: AccountsApiParts): ApiRoute[] {
+  return [...createPublicRoutes(parts), ...createOwnRoutes(parts)];
 }
 
-function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
+function createPublicRoutes(parts: AccountsApiParts): ApiRoute[] {
   const { identification, signIn, credentials, cookies } = parts;
   const common = { tag: "Accounts", access: "public" } as const;
   return [
@@ -155,7 +155,7 @@ function listPublicOperations(parts: AccountsApiParts): ApiRoute[] {
   ];
 }
 
-function listOwnOperations(parts: AccountsApiParts): ApiRoute[] {
+function createOwnRoutes(parts: AccountsApiParts): ApiRoute[] {
   const { identification, credentials, oauth, cookies } = parts;
   const record = createAuditRecorder(parts);
   const common = { tag: "Accounts" } as const;

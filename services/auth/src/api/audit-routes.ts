@@ -13,7 +13,7 @@ export interface AuditApiParts {
 }
 
 /** The operations. */
-export function listAuditOperations({ identification, audit }: AuditApiParts): ApiRoute[] {
+export function createAuditRoutes({ identification, audit }: AuditApiParts): ApiRoute[] {
   const tag = "Audit";
   return [
     defineRoute({

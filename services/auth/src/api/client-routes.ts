@@ -24,7 +24,7 @@ export interface ClientsApiParts {
 }
 
 /** The operations. */
-export function listClientOperations(parts: ClientsApiParts): ApiRoute[] {
+export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
   const { identification, oauth, keys } = parts;
   const record = createAuditRecorder(parts);
   const clients = "OAuth clients";

@@ -50,15 +50,11 @@ export interface MfaApiParts {
 }
 
 /** The operations. */
-export function listMfaOperations(parts: MfaApiParts): ApiRoute[] {
-  return [
-    ...listSignInOperations(parts),
-    ...listFactorOperations(parts),
-    ...listPolicyOperations(parts),
-  ];
+export function createMfaRoutes(parts: MfaApiParts): ApiRoute[] {
+  return [...createSignInRoutes(parts), ...createFactorRoutes(parts), ...createPolicyRoutes(parts)];
 }
 
-function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
+function createSignInRoutes(parts: MfaApiParts): ApiRoute[] {
   const { identification, factors, secondFactors, signIn, cookies } = parts;
   // They decide themselves whether an mfa_token or a session speaks for the user.
   const common = { tag: "Second factors", access: "public" } as const;
@@ -167,7 +163,7 @@ function listSignInOperations(parts: MfaApiParts): ApiRoute[] {
   ];
 }
 
-function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
+function createFactorRoutes(parts: MfaApiParts): ApiRoute[] {
   const { identification, factors, secondFactors, notices } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Second factors";
@@ -243,7 +239,7 @@ function listFactorOperations(parts: MfaApiParts): ApiRoute[] {
   ];
 }
 
-function listPolicyOperations(parts: MfaApiParts): ApiRoute[] {
+function createPolicyRoutes(parts: MfaApiParts): ApiRoute[] {
   const { identification, policies, oauth } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Second factors";

@@ -50,11 +50,11 @@ export interface PasskeysApiParts {
 }
 
 /** The operations. */
-export function listPasskeyOperations(parts: PasskeysApiParts): ApiRoute[] {
-  return [...listCeremonies(parts), ...listOwnPasskeys(parts)];
+export function createPasskeyRoutes(parts: PasskeysApiParts): ApiRoute[] {
+  return [...createCeremonyRoutes(parts), ...createOwnPasskeyRoutes(parts)];
 }
 
-function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
+function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
   const { identification, passkeys, signIn, credentials, users, notices, audit, cookies } = parts;
   const { sessions } = parts;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
@@ -160,7 +160,7 @@ function listCeremonies(parts: PasskeysApiParts): ApiRoute[] {
   ];
 }
 
-function listOwnPasskeys(parts: PasskeysApiParts): ApiRoute[] {
+function createOwnPasskeyRoutes(parts: PasskeysApiParts): ApiRoute[] {
   const { identification, passkeys, notices } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Passkeys";

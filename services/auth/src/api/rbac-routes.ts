@@ -44,15 +44,15 @@ export interface RbacApiParts {
 }
 
 /** The operations. */
-export function listRbacOperations(parts: RbacApiParts): ApiRoute[] {
+export function createRbacRoutes(parts: RbacApiParts): ApiRoute[] {
   return [
-    ...listRoleOperations(parts),
-    ...subjects.flatMap(([path, kind]) => listBindingOperations(parts, path, kind)),
-    ...listScopeOperations(parts),
+    ...createRoleRoutes(parts),
+    ...subjects.flatMap(([path, kind]) => createBindingRoutes(parts, path, kind)),
+    ...createScopeRoutes(parts),
   ];
 }
 
-function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
+function createRoleRoutes(parts: RbacApiParts): ApiRoute[] {
   const { identification, policy } = parts;
   const tag = "Roles";
   const write = createWriter(parts);
@@ -151,7 +151,7 @@ function listRoleOperations(parts: RbacApiParts): ApiRoute[] {
   ];
 }
 
-function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectKind): ApiRoute[] {
+function createBindingRoutes(parts: RbacApiParts, path: string, kind: SubjectKind): ApiRoute[] {
   const { identification, policy, rbac } = parts;
   const tag = "Roles";
   const write = createWriter(parts);
@@ -209,7 +209,7 @@ function listBindingOperations(parts: RbacApiParts, path: string, kind: SubjectK
   ];
 }
 
-function listScopeOperations(parts: RbacApiParts): ApiRoute[] {
+function createScopeRoutes(parts: RbacApiParts): ApiRoute[] {
   const { identification, policy, rbac } = parts;
   const tag = "Scopes";
   const write = createWriter(parts);

@@ -22,7 +22,7 @@ export interface SessionsApiParts {
 }
 
 /** The operations. */
-export function listSessionOperations(parts: SessionsApiParts): ApiRoute[] {
+export function createSessionRoutes(parts: SessionsApiParts): ApiRoute[] {
   const { identification, sessions, credentials, users } = parts;
   const record = createAuditRecorder(parts);
   const tag = "Sessions";

@@ -48,11 +48,11 @@ export interface UsersApiParts {
 }
 
 /** The operations. */
-export function listUserOperations(parts: UsersApiParts): ApiRoute[] {
-  return [...listUserRecordOperations(parts), ...listGroupOperations(parts)];
+export function createUserRoutes(parts: UsersApiParts): ApiRoute[] {
+  return [...createUserRecordRoutes(parts), ...createGroupRoutes(parts)];
 }
 
-function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
+function createUserRecordRoutes(parts: UsersApiParts): ApiRoute[] {
   const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
   const tag = "Users";
   const record = createAuditRecorder(parts);
@@ -263,7 +263,7 @@ function listUserRecordOperations(parts: UsersApiParts): ApiRoute[] {
   ];
 }
 
-function listGroupOperations(parts: UsersApiParts): ApiRoute[] {
+function createGroupRoutes(parts: UsersApiParts): ApiRoute[] {
   const { identification, groups } = parts;
   const tag = "Groups";
   const record = createAuditRecorder(parts);

@@ -59,8 +59,9 @@ export interface FactorParts {
   /** Keys the hashes of codes. */
   codeKey: Buffer;
   /** Shown by authenticator apps. */
-  issuer: string;
-  count: (factor: string, result: string) => void;
+  totpIssuer: string;
+  /** Counts a verification by factor and result. */
+  countMfa: (factor: string, result: string) => void;
 }
 
 /** Factors in the database. */
@@ -81,7 +82,7 @@ export class Factors {
   async setUpTotp(account: Account, name: string): Promise<FactorSetup> {
     const secret = createTotpSecret();
     const id = await this.#insert(account, "totp", name, secret);
-    const uri = generateURI({ issuer: this.#parts.issuer, label: account.username, secret });
+    const uri = generateURI({ issuer: this.#parts.totpIssuer, label: account.username, secret });
     return {
       id,
       secret,
@@ -162,7 +163,7 @@ export class Factors {
         .where("factor_id", "!=", factorId)
         .execute();
     });
-    this.#parts.count(row.kind, "success");
+    this.#parts.countMfa(row.kind, "success");
     return { amr: methodsOf(row.kind), kind: row.kind };
   }
 
@@ -176,13 +177,13 @@ export class Factors {
     if (backup !== undefined) {
       if (!(await this.#spendBackupCode(userId, backup))) throw this.#refuse("backup");
       await attempt.succeed();
-      this.#parts.count("backup", "success");
+      this.#parts.countMfa("backup", "success");
       return { amr: ["otp"], kind: "backup" };
     }
     for (const row of await this.#findRows(userId)) {
       if (row.confirmed === 0 || !(await this.#spend(row, code, mfaToken))) continue;
       await attempt.succeed();
-      this.#parts.count(row.kind, "success");
+      this.#parts.countMfa(row.kind, "success");
       return { amr: methodsOf(row.kind), kind: row.kind };
     }
     throw this.#refuse("unknown");
@@ -334,7 +335,7 @@ export class Factors {
   }
 
   #refuse(kind: string): PlatformError {
-    this.#parts.count(kind, "failure");
+    this.#parts.countMfa(kind, "failure");
     return new PlatformError("unauthorized", "The code is wrong, used or expired.", {
       headers: { "WWW-Authenticate": "Bearer" },
     });

@@ -35,7 +35,7 @@ interface ConfirmView {
 }
 
 /** The routes. */
-export function listConfirmRoutes(parts: PageParts): PageRoute[] {
+export function createConfirmRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

@@ -1,21 +1,21 @@
 // The composition of the pages.
 import { loadAssets } from "./assets.ts";
-import { listAccessRoutes } from "./account/access.ts";
-import { listCredentialRoutes } from "./account/credentials.ts";
-import { listProfileRoutes } from "./account/profile.ts";
-import { listSecurityRoutes } from "./account/security.ts";
-import { listConfirmRoutes } from "./confirm.ts";
+import { createAccessRoutes } from "./account/access.ts";
+import { createCredentialRoutes } from "./account/credentials.ts";
+import { createProfileRoutes } from "./account/profile.ts";
+import { createSecurityRoutes } from "./account/security.ts";
+import { createConfirmRoutes } from "./confirm.ts";
 import { PageFrame } from "./document.ts";
 import { ErrorPage } from "./error-page.ts";
-import { listInteractionRoutes } from "./interaction.ts";
+import { createInteractionRoutes } from "./interaction.ts";
 import type { PageParts } from "./page-parts.ts";
 import { Pages, type PagesParts } from "./pages.ts";
 import type { PageRoute } from "./route.ts";
-import { listRecoveryRoutes } from "./recovery.ts";
-import { listSecondFactorRoutes } from "./second-factor.ts";
-import { listSignInRoutes } from "./sign-in.ts";
-import { listSignOutRoutes } from "./sign-out.ts";
-import { listSignUpRoutes } from "./sign-up.ts";
+import { createRecoveryRoutes } from "./recovery.ts";
+import { createSecondFactorRoutes } from "./second-factor.ts";
+import { createSignInRoutes } from "./sign-in.ts";
+import { createSignOutRoutes } from "./sign-out.ts";
+import { createSignUpRoutes } from "./sign-up.ts";
 import { VisitReader, type VisitParts } from "./visit.ts";
 
 /** The frame of all pages; `brand` is the name that people know the service by. */
@@ -30,7 +30,7 @@ export function createPages(
   const errors = new ErrorPage(options.frame);
   const parts: PageParts = { ...options, errors };
   return new Pages({
-    routes: listPageRoutes(parts),
+    routes: createPageRoutes(parts),
     assets: options.frame.assets,
     visits: new VisitReader(options),
     resolver: options.resolver,
@@ -41,18 +41,18 @@ export function createPages(
 }
 
 /** All routes. */
-export function listPageRoutes(parts: PageParts): PageRoute[] {
+export function createPageRoutes(parts: PageParts): PageRoute[] {
   return [
-    ...listSignInRoutes(parts),
-    ...listSecondFactorRoutes(parts),
-    ...listConfirmRoutes(parts),
-    ...listSignUpRoutes(parts),
-    ...listRecoveryRoutes(parts),
-    ...listInteractionRoutes(parts),
-    ...listSignOutRoutes(parts),
-    ...listProfileRoutes(parts),
-    ...listSecurityRoutes(parts),
-    ...listCredentialRoutes(parts),
-    ...listAccessRoutes(parts),
+    ...createSignInRoutes(parts),
+    ...createSecondFactorRoutes(parts),
+    ...createConfirmRoutes(parts),
+    ...createSignUpRoutes(parts),
+    ...createRecoveryRoutes(parts),
+    ...createInteractionRoutes(parts),
+    ...createSignOutRoutes(parts),
+    ...createProfileRoutes(parts),
+    ...createSecurityRoutes(parts),
+    ...createCredentialRoutes(parts),
+    ...createAccessRoutes(parts),
   ];
 }

@@ -17,7 +17,7 @@ const languageMs = 3_600_000;
 const silentReasons = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
 /** The routes. */
-export function listInteractionRoutes(parts: PageParts): PageRoute[] {
+export function createInteractionRoutes(parts: PageParts): PageRoute[] {
   const path = "/interaction/{id}";
   return [
     { method: "GET", path, access: "public", handle: (visit) => show(parts, visit) },

@@ -8,7 +8,7 @@ import { withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
 /** The routes. */
-export function listRecoveryRoutes(parts: PageParts): PageRoute[] {
+export function createRecoveryRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

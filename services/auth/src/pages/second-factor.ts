@@ -24,7 +24,7 @@ export interface CodeQuestion {
 }
 
 /** The routes. */
-export function listSecondFactorRoutes(parts: PageParts): PageRoute[] {
+export function createSecondFactorRoutes(parts: PageParts): PageRoute[] {
   const path = "/sign-in/factor";
   return [
     {

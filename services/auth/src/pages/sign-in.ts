@@ -32,7 +32,7 @@ export interface SignInView {
 }
 
 /** The routes. */
-export function listSignInRoutes(parts: PageParts): PageRoute[] {
+export function createSignInRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

@@ -5,7 +5,7 @@ import { carryCsrf, showPage, type PageParts } from "./page-parts.ts";
 import { withQuery, type PageRoute } from "./route.ts";
 
 /** The routes. */
-export function listSignOutRoutes(parts: PageParts): PageRoute[] {
+export function createSignOutRoutes(parts: PageParts): PageRoute[] {
   const path = "/sign-out";
   return [
     {

@@ -17,7 +17,7 @@ interface SignUpForm {
 }
 
 /** The routes. */
-export function listSignUpRoutes(parts: PageParts): PageRoute[] {
+export function createSignUpRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

@@ -44,7 +44,7 @@ export interface CredentialParts {
   deviceMarks: DeviceMarks;
   users: Users;
   hasher: PasswordHasher;
-  policy: PasswordPolicy;
+  passwordPolicy: PasswordPolicy;
   tickets: Tickets;
   throttle: Throttle;
   sessions: Sessions;
@@ -373,7 +373,7 @@ export class Credentials {
     names: readonly (string | undefined)[],
     path: string,
   ): void {
-    const problem = this.#parts.policy.findProblem(password, names);
+    const problem = this.#parts.passwordPolicy.findProblem(password, names);
     if (problem !== undefined) throw invalid(path, problem);
   }
 }

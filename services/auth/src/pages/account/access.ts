@@ -10,11 +10,11 @@ const sessionsPath = "/account/sessions";
 const applicationsPath = "/account/applications";
 
 /** The routes. */
-export function listAccessRoutes(parts: PageParts): PageRoute[] {
-  return [...listSessionRoutes(parts), ...listApplicationRoutes(parts)];
+export function createAccessRoutes(parts: PageParts): PageRoute[] {
+  return [...createSessionRoutes(parts), ...createApplicationRoutes(parts)];
 }
 
-function listSessionRoutes(parts: PageParts): PageRoute[] {
+function createSessionRoutes(parts: PageParts): PageRoute[] {
   const { credentials, sessions } = parts;
   return [
     {
@@ -65,7 +65,7 @@ function listSessionRoutes(parts: PageParts): PageRoute[] {
   ];
 }
 
-function listApplicationRoutes(parts: PageParts): PageRoute[] {
+function createApplicationRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

@@ -17,7 +17,7 @@ const confirmPath = "/account/factors/confirm";
 const phoneNumber = /^\+[1-9]\d{6,14}$/;
 
 /** The routes. */
-export function listCredentialRoutes(parts: PageParts): PageRoute[] {
+export function createCredentialRoutes(parts: PageParts): PageRoute[] {
   const post = (
     path: string,
     handle: (parts: PageParts, visit: SignedInVisit, form: Form) => Promise<Answer>,

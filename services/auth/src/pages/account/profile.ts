@@ -8,7 +8,7 @@ import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../r
 const nameCharsMax = 256;
 
 /** The routes. */
-export function listProfileRoutes(parts: PageParts): PageRoute[] {
+export function createProfileRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

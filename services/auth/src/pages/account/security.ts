@@ -11,7 +11,7 @@ import { withQuery, type Answer, type Form, type PageRoute, type SignedInVisit }
 export const securityPath = "/account/security";
 
 /** The routes of the page itself and of the password. */
-export function listSecurityRoutes(parts: PageParts): PageRoute[] {
+export function createSecurityRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",

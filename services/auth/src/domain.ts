@@ -1,0 +1,172 @@
+// Constructs the parts of the service from the database up: stores, OAuth, sign-in. Each function passes on what the one
+// before has made.
+import { availableParallelism } from "node:os";
+import { createEgress } from "@platform/kernel/egress";
+import { createIdSource } from "@platform/kernel/ids";
+import type { Logger } from "@platform/kernel/log";
+import type { Clock } from "@platform/kernel/time";
+import { AuditLog } from "./audit/audit-log.ts";
+import type { AuthConfig } from "./config.ts";
+import type { AuthDatabase } from "./database/schema.ts";
+import { Factors } from "./factor/factors.ts";
+import { deriveCodeKey } from "./factor/one-time-code.ts";
+import { Passkeys } from "./factor/passkeys.ts";
+import { MfaPolicies } from "./factor/policies.ts";
+import { Tickets } from "./guard/one-time-tokens.ts";
+import { Throttle } from "./guard/throttle.ts";
+import type { KeyRing } from "./key/key-ring.ts";
+import type { SecretBox } from "./key/secret-box.ts";
+import type { AuthMetrics } from "./metrics.ts";
+import { Notifier } from "./notify/notifier.ts";
+import { OAuth } from "./oauth/oauth.ts";
+import type { OAuthPages } from "./oauth/provider/pages.ts";
+import { PolicyStore } from "./rbac/policy-store.ts";
+import { createRbac } from "./rbac/rights.ts";
+import { Sessions } from "./session/sessions.ts";
+import { SessionTokens } from "./session/token.ts";
+import { CredentialVerifier } from "./sign-in/credential-verifier.ts";
+import { Credentials } from "./sign-in/credentials.ts";
+import { DeviceMarks } from "./sign-in/device-marks.ts";
+import { owaspCost, PasswordHasher, type PasswordCost } from "./sign-in/password-hasher.ts";
+import { PasswordPolicy } from "./sign-in/password-policy.ts";
+import { SecondFactors } from "./sign-in/second-factors.ts";
+import { SecurityNotices } from "./sign-in/security-notices.ts";
+import { SignIn } from "./sign-in/sign-in.ts";
+import { Groups } from "./user/groups.ts";
+import { Users } from "./user/users.ts";
+import { Cookies } from "./web/cookies.ts";
+import { SessionResolver } from "./web/session-resolver.ts";
+
+/** The ground that all parts stand on. */
+export interface Foundation {
+  config: AuthConfig;
+  database: AuthDatabase;
+  box: SecretBox;
+  /** Started. */
+  keys: KeyRing;
+  clock: Clock;
+  log: Logger;
+  /** The secret of the installation, from which the keys of tokens, links and cookies are derived. */
+  secret: Buffer;
+  /** Issuer and base of all links. */
+  publicUrl: string;
+}
+
+/** The stores, and what reads them alone. */
+export type Stores = ReturnType<typeof createStores>;
+
+/** Creates the stores. */
+export function createStores(foundation: Foundation) {
+  const { config, database, clock, secret, publicUrl } = foundation;
+  const ids = createIdSource({ clock });
+  const rbac = createRbac(database);
+  const policy = new PolicyStore(database, clock);
+  const shared = { ...foundation, ids, rbac, policy };
+  const users = new Users(shared);
+  const sessions = new Sessions(
+    { ...shared, tokens: new SessionTokens(secret) },
+    { idleMs: config.session_idle_ms, absoluteMs: config.session_absolute_ms },
+  );
+  const cookies = new Cookies(publicUrl);
+  return {
+    ...shared,
+    users,
+    groups: new Groups(shared),
+    sessions,
+    cookies,
+    resolver: new SessionResolver({
+      sessions,
+      users,
+      cookies,
+      clock,
+      sessionAbsoluteMs: config.session_absolute_ms,
+    }),
+    audit: new AuditLog(database, clock, secret),
+    throttle: new Throttle(database, clock),
+    tickets: new Tickets(database, clock, secret),
+    policies: new MfaPolicies(shared),
+  };
+}
+
+/** Starts the OAuth core on the stores. */
+export function startOAuth(
+  stores: Stores,
+  metrics: AuthMetrics,
+  pages: OAuthPages,
+): Promise<OAuth> {
+  const { config, publicUrl, policies } = stores;
+  return OAuth.start({
+    ...stores,
+    issuer: publicUrl,
+    algorithm: config.jwt_algorithm,
+    audience: config.audience,
+    pkce: config.pkce,
+    egressFetch: createEgress({ allowedNetworks: config.egress_networks }),
+    pages,
+    needsSecondFactor: (userId, clientId) => policies.requires(userId, clientId),
+    onTokenIssued: metrics.countToken,
+  });
+}
+
+/** All that the API and the pages call. */
+export type Domain = ReturnType<typeof createDomain>;
+
+/** Creates what signs users in and changes their credentials. */
+export function createDomain(
+  stores: Stores,
+  oauth: OAuth,
+  metrics: AuthMetrics,
+  passwordCost: PasswordCost = owaspCost,
+) {
+  const { config, secret, publicUrl, log } = stores;
+  const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });
+  const notifier = new Notifier({
+    url: config.platform_notify_url,
+    token: config.notify_token,
+    from: config.mail_from,
+  });
+  const shared = {
+    ...stores,
+    ...metrics,
+    oauth,
+    notifier,
+    notices: new SecurityNotices(notifier, onUnsent),
+    hasher: new PasswordHasher({
+      concurrency: config.password_hash_concurrency ?? availableParallelism(),
+      waitingMax: config.password_hash_queue,
+      registrationsWaitingMax: config.registration_hash_queue,
+      cost: passwordCost,
+    }),
+    deviceMarks: new DeviceMarks(secret),
+    registration: config.registration,
+  };
+  const passkeys = new Passkeys({ ...shared, rpName: config.mfa_totp_issuer });
+  const factors = new Factors({
+    ...shared,
+    codeKey: deriveCodeKey(secret),
+    totpIssuer: config.mfa_totp_issuer,
+  });
+  const secondFactors = new SecondFactors({ ...shared, factors, passkeys });
+  return {
+    ...shared,
+    passkeys,
+    factors,
+    secondFactors,
+    hasFactor: (userId: string) => secondFactors.hasFactor(userId),
+    signIn: new SignIn({
+      ...shared,
+      factors,
+      secondFactors,
+      verifier: new CredentialVerifier({ ...shared, passkeys }),
+    }),
+    credentials: new Credentials({
+      ...shared,
+      passwordPolicy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
+      registrationsHourly: {
+        perAddress: config.registrations_per_address_hourly,
+        perNetwork: config.registrations_per_network_hourly,
+      },
+      onHiddenError: onUnsent,
+    }),
+  };
+}
