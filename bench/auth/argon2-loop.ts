@@ -1,7 +1,7 @@
 // `argon2-loop.ts SECONDS`: argon2id alone, as many at a time as the service would run; the limit of password logins.
 import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/argon2";
-import { owaspCost } from "../../services/auth/src/sign-in/password-hasher.ts";
+import { OWASP_COST } from "../../services/auth/src/sign-in/password-hasher.ts";
 
 /** What the loop prints as one JSON line. */
 export interface Argon2Summary {
@@ -18,7 +18,7 @@ if (import.meta.main) {
 
 async function runLoop(seconds: number): Promise<Argon2Summary> {
   const concurrency = availableParallelism();
-  const hashed = await hash(PASSWORD, owaspCost);
+  const hashed = await hash(PASSWORD, OWASP_COST);
   const startedAt = performance.now();
   const cpu = process.cpuUsage();
   const endsAt = startedAt + seconds * 1_000;

@@ -11,11 +11,11 @@ import {
 import { z } from "zod";
 
 /** The identity service's version: in health answers, `--version` and metrics. */
-export const authVersion = readPackageVersion(import.meta.url);
+export const VERSION = readPackageVersion(import.meta.url);
 
-const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
-const dayMs = 24 * hourMs;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
 // Issuer, passkey RP and origin checks all come from it, and OpenID Connect compares issuers by characters.
 const publicUrl = z
@@ -143,9 +143,9 @@ const sessions = {
   session_idle_ms: key(
     z
       .int()
-      .min(minuteMs)
-      .max(365 * dayMs)
-      .default(dayMs),
+      .min(MINUTE_MS)
+      .max(365 * DAY_MS)
+      .default(DAY_MS),
     {
       description:
         "A session that is not used for this long ends; its token is renewed in the second half of it.",
@@ -155,9 +155,9 @@ const sessions = {
   session_absolute_ms: key(
     z
       .int()
-      .min(minuteMs)
-      .max(3650 * dayMs)
-      .default(14 * dayMs),
+      .min(MINUTE_MS)
+      .max(3650 * DAY_MS)
+      .default(14 * DAY_MS),
     {
       description: "A session ends after this time, used or not.",
       unit: "ms",
@@ -169,9 +169,9 @@ const records = {
   audit_retention_ms: key(
     z
       .int()
-      .min(dayMs)
-      .max(3650 * dayMs)
-      .default(365 * dayMs),
+      .min(DAY_MS)
+      .max(3650 * DAY_MS)
+      .default(365 * DAY_MS),
     {
       description: "How long events stay in the audit log.",
       unit: "ms",
@@ -201,7 +201,7 @@ const factors = {
 export const authDefinition = defineConfig({
   service: "auth",
   program: "platform-auth",
-  version: authVersion,
+  version: VERSION,
   summary: "The identity service: accounts, passkeys, sessions, OAuth 2.0 and OpenID Connect.",
   keys: {
     ...listening,

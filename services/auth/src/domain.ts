@@ -27,7 +27,7 @@ import { SessionTokens } from "./session/token.ts";
 import { CredentialVerifier } from "./sign-in/credential-verifier.ts";
 import { Credentials } from "./sign-in/credentials.ts";
 import { DeviceMarks } from "./sign-in/device-marks.ts";
-import { owaspCost, PasswordHasher, type PasswordCost } from "./sign-in/password-hasher.ts";
+import { OWASP_COST, PasswordHasher, type PasswordCost } from "./sign-in/password-hasher.ts";
 import { PasswordPolicy } from "./sign-in/password-policy.ts";
 import { SecondFactors } from "./sign-in/second-factors.ts";
 import { SecurityNotices } from "./sign-in/security-notices.ts";
@@ -116,7 +116,7 @@ export function createDomain(
   stores: Stores,
   oauth: OAuth,
   metrics: AuthMetrics,
-  passwordCost: PasswordCost = owaspCost,
+  passwordCost: PasswordCost = OWASP_COST,
 ) {
   const { config, secret, publicUrl, log } = stores;
   const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });

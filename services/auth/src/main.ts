@@ -3,10 +3,10 @@ import { availableParallelism } from "node:os";
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
 import { systemClock } from "@platform/kernel/time";
-import { authDefinition, authVersion, type AuthConfig } from "./config.ts";
+import { authDefinition, VERSION, type AuthConfig } from "./config.ts";
 import type { AuthOptions, AuthService } from "./service.ts";
 
-const threadsBesideHashing = 3;
+const OTHER_THREADS = 3;
 
 /** Runs the command line of `platform-auth`. */
 export async function main(): Promise<void> {
@@ -26,7 +26,7 @@ async function serve(config: AuthConfig): Promise<void> {
   await runService(
     {
       service: "auth",
-      version: authVersion,
+      version: VERSION,
       logger: log,
       drainTimeoutMs: config.drain_timeout_ms,
     },
@@ -40,7 +40,7 @@ async function serve(config: AuthConfig): Promise<void> {
 // behind them (commits, RSA signatures).
 function sizeThreadPool(config: AuthConfig): void {
   const hashing = config.password_hash_concurrency ?? availableParallelism();
-  process.env["UV_THREADPOOL_SIZE"] ??= String(hashing + threadsBesideHashing);
+  process.env["UV_THREADPOOL_SIZE"] ??= String(hashing + OTHER_THREADS);
 }
 
 // Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but

@@ -24,7 +24,7 @@ import { Identification } from "./api/principal.ts";
 import { createRbacRoutes } from "./api/rbac-routes.ts";
 import { createSessionRoutes } from "./api/session-routes.ts";
 import { createUserRoutes } from "./api/user-routes.ts";
-import { authVersion, type AuthConfig } from "./config.ts";
+import { VERSION, type AuthConfig } from "./config.ts";
 import { migrateRooms, type AuthDatabase, type AuthTables } from "./database/schema.ts";
 import { createDomain, createStores, startOAuth, type Domain, type Stores } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
@@ -38,8 +38,8 @@ import type { PasswordCost } from "./sign-in/password-hasher.ts";
 import { ClientAddress } from "./web/client-address.ts";
 import { Dispatcher } from "./web/dispatcher.ts";
 
-const tracesFlushMs = 1000;
-const sweepMs = 60_000;
+const TRACES_FLUSH_MS = 1000;
+const SWEEP_MS = 60_000;
 
 /** Options of `startAuth`. */
 export interface AuthOptions {
@@ -140,10 +140,10 @@ type Telemetry = ReturnType<typeof createTelemetry>;
 
 function createTelemetry(config: AuthConfig, log: Logger, clock: Clock) {
   const metrics = new MetricRegistry();
-  const processCollector = createProcessCollector({ service: "auth", version: authVersion });
+  const processCollector = createProcessCollector({ service: "auth", version: VERSION });
   metrics.collect(processCollector);
   const tracer = createServiceTracer({
-    resource: { service: "auth", version: authVersion },
+    resource: { service: "auth", version: VERSION },
     endpoint: config.otlp_endpoint,
     metrics,
     ids: createIdSource(),
@@ -154,12 +154,12 @@ function createTelemetry(config: AuthConfig, log: Logger, clock: Clock) {
     observed: { metrics, httpMetrics: createHttpMetrics(metrics), tracer, logger: log, clock },
     health: new HealthRegistry({
       service: "auth",
-      version: authVersion,
+      version: VERSION,
       onCheckError: (check, error) => log.error("a health check failed", { check, error }),
     }),
     close: async () => {
       processCollector.close();
-      await tracer.shutdown(tracesFlushMs);
+      await tracer.shutdown(TRACES_FLUSH_MS);
     },
   };
 }
@@ -218,7 +218,7 @@ function startSweeps({ config, clock, log, sessions, tickets, throttle, audit }:
   const onError = (error: unknown): void =>
     log.warn("expired rows could not be deleted", { error });
   return every(
-    sweepMs,
+    SWEEP_MS,
     async () => {
       for (const sweep of sweeps) await sweep().catch(onError);
     },

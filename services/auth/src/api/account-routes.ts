@@ -5,12 +5,12 @@ import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
 import type { SignIn } from "../sign-in/sign-in.ts";
-import { platformClientId } from "../oauth/core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { formatTime } from "../session/sessions.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
 import { grantsAnswer, sentAnswer, signedIn, userAnswer, whoAnswer } from "./responses.ts";
-import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
 import { answerOutcome, showUser } from "./signed-in.ts";
 import { nameActor, type Identification } from "./principal.ts";
 
@@ -78,7 +78,7 @@ function createPublicRoutes(parts: AccountsApiParts): ApiRoute[] {
         const outcome = await signIn.signIn(
           { kind: "password", username, password, deviceMark: mark },
           origin,
-          { scope, clientId: platformClientId },
+          { scope, clientId: PLATFORM_CLIENT_ID },
         );
         return answerOutcome(outcome, answerHeaders, identification, cookies);
       },
@@ -147,7 +147,7 @@ function createPublicRoutes(parts: AccountsApiParts): ApiRoute[] {
         );
         exchange.answerHeaders.append(
           "Set-Cookie",
-          cookies.format("platform_device", deviceMark, deviceMarkMs),
+          cookies.format("platform_device", deviceMark, DEVICE_MARK_MS),
         );
         return { user: showUser(account) };
       },

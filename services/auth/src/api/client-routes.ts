@@ -3,7 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { initialAccessSecondsMax } from "../oauth/client/client-registry.ts";
+import { INITIAL_ACCESS_SECONDS_MAX } from "../oauth/client/client-registry.ts";
 import type { KeyRing } from "../key/key-ring.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
@@ -13,7 +13,7 @@ import type { Identification } from "./principal.ts";
 const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);
 const metadata = z.record(z.string().max(128), z.unknown());
-const forbidden = { 403: "You lack something that the client has or would have" };
+const FORBIDDEN = { 403: "You lack something that the client has or would have" };
 
 /** What these operations work with. */
 export interface ClientsApiParts {
@@ -54,7 +54,7 @@ export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
       summary: "Register a client (metadata of RFC 7591); the answer holds its secret",
       status: 201,
       body: metadata,
-      problems: forbidden,
+      problems: FORBIDDEN,
       answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
@@ -85,7 +85,7 @@ export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
       params: z.object({ id: clientId }),
       body: metadata,
       problems: {
-        ...forbidden,
+        ...FORBIDDEN,
         409: "It registered itself, and can be neither first-party nor have the platform's audience",
       },
       answer: client,
@@ -104,7 +104,7 @@ export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
       path: "/api/v1/auth/clients/{id}/secret",
       summary: "Replace the secret of a client; the one of before is void at once",
       params: z.object({ id: clientId }),
-      problems: { ...forbidden, 409: "It has no secret" },
+      problems: { ...FORBIDDEN, 409: "It has no secret" },
       answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
@@ -120,7 +120,7 @@ export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
       path: "/api/v1/auth/clients/{id}",
       summary: "Remove a client with all of its tokens",
       params: z.object({ id: clientId }),
-      problems: forbidden,
+      problems: FORBIDDEN,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
         const { id } = exchange.params;
@@ -137,7 +137,7 @@ export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
         "A token that lets its holder register clients for a time, which convey no more than you have",
       status: 201,
       body: z.strictObject({
-        expires_in: z.int().min(60).max(initialAccessSecondsMax).default(3600),
+        expires_in: z.int().min(60).max(INITIAL_ACCESS_SECONDS_MAX).default(3600),
       }),
       answer: z.object({ token: z.string(), expires_in: z.int() }),
       handle: async (exchange) => {

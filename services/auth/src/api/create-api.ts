@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
 import { hasPermission } from "../rbac/permission.ts";
 import type { Principal } from "./principal.ts";
-import { authVersion } from "../config.ts";
+import { VERSION } from "../config.ts";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
 
 /** What the API works with. */
@@ -20,7 +20,7 @@ export function createAuthApi(parts: AuthApiParts): Api {
     routes: parts.routes.map(refuseNul),
     service: "auth",
     title: "Identity",
-    version: authVersion,
+    version: VERSION,
     bodyBytesMax: 65_536,
     docsAccess: "public",
     extendOpenApi: documentOAuth,

@@ -7,7 +7,7 @@ import {
   type GuardedRequest,
 } from "@platform/kernel/http";
 import type { Caller, Claims } from "@platform/kernel/identity";
-import { platformClientId } from "../oauth/core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import { hasPermission } from "../rbac/permission.ts";
 import type { Rbac, Rights } from "../rbac/rights.ts";
@@ -19,7 +19,7 @@ import type { Users } from "../user/users.ts";
 import type { ClientAddress } from "../web/client-address.ts";
 import { FRESH_MS, type SessionResolver } from "../web/session-resolver.ts";
 
-const bearer = /^bearer +([A-Za-z0-9._~+/=-]{1,16384}) *$/i;
+const BEARER_PATTERN = /^bearer +([A-Za-z0-9._~+/=-]{1,16384}) *$/i;
 
 /** An identified caller. */
 export interface Principal {
@@ -84,7 +84,7 @@ export class Identification {
   async identify(request: GuardedRequest): Promise<Principal | undefined> {
     const header = request.headers.get("authorization");
     if (header !== null) {
-      const token = bearer.exec(header)?.[1];
+      const token = BEARER_PATTERN.exec(header)?.[1];
       if (token === undefined) return undefined;
       return isSessionToken(token) ? this.#bySession(token) : this.#byAccessToken(token);
     }
@@ -114,7 +114,7 @@ export class Identification {
   /** The caller, who must be a user acting for themselves: by a session, or by a token that a login has given. */
   requireUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.require(exchange);
-    const isOwn = principal.clientId === undefined || principal.clientId === platformClientId;
+    const isOwn = principal.clientId === undefined || principal.clientId === PLATFORM_CLIENT_ID;
     if (principal.account === undefined || !isOwn) {
       throw new PlatformError("forbidden", "This is for users who have signed in here themselves.");
     }

@@ -4,7 +4,7 @@ import { defineRoute, type ApiMethod, type ApiRoute, type Exchange } from "@plat
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { PERMISSION } from "../rbac/permission.ts";
-import { policyLimits, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
+import { POLICY_LIMITS, type ListChange, type PolicyStore } from "../rbac/policy-store.ts";
 import type { Rbac, Scope } from "../rbac/rights.ts";
 import type { SubjectKind } from "../database/rbac.ts";
 import { createAuditRecorder } from "./audit-recorder.ts";
@@ -15,8 +15,8 @@ const roleName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9_.-]{0,62}$/, "lower-case letters, digits and . _ -");
 const permission = z.string().regex(PERMISSION, "<resource>:<action>, * on either side");
-const permissions = z.array(permission).max(policyLimits.permissionsPerRole);
-const roles = z.array(roleName).max(policyLimits.parentsPerRole);
+const permissions = z.array(permission).max(POLICY_LIMITS.permissionsPerRole);
+const roles = z.array(roleName).max(POLICY_LIMITS.parentsPerRole);
 const description = z.string().max(512).default("");
 const id = z.string().min(1).max(255);
 // RFC 6749 section 3.3: printable, without blank, quote and backslash.
@@ -24,12 +24,12 @@ const scopeName = z
   .string()
   .regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/, "1 to 128 printable characters");
 
-const changes: readonly (readonly [ApiMethod, ListChange, string])[] = [
+const CHANGES: readonly (readonly [ApiMethod, ListChange, string])[] = [
   ["POST", "add", "Add"],
   ["PUT", "replace", "Replace"],
   ["DELETE", "remove", "Remove"],
 ];
-const subjects: readonly (readonly [string, SubjectKind])[] = [
+const SUBJECTS: readonly (readonly [string, SubjectKind])[] = [
   ["users", "user"],
   ["groups", "group"],
   ["clients", "client"],
@@ -47,7 +47,7 @@ export interface RbacApiParts {
 export function createRbacRoutes(parts: RbacApiParts): ApiRoute[] {
   return [
     ...createRoleRoutes(parts),
-    ...subjects.flatMap(([path, kind]) => createBindingRoutes(parts, path, kind)),
+    ...SUBJECTS.flatMap(([path, kind]) => createBindingRoutes(parts, path, kind)),
     ...createScopeRoutes(parts),
   ];
 }
@@ -113,7 +113,7 @@ function createRoleRoutes(parts: RbacApiParts): ApiRoute[] {
           policy.deleteRole(exchange.params.role, grantor),
         ),
     }),
-    ...changes.flatMap(([method, change, verb]) => [
+    ...CHANGES.flatMap(([method, change, verb]) => [
       defineRoute({
         tag,
         method,
@@ -179,7 +179,7 @@ function createBindingRoutes(parts: RbacApiParts, path: string, kind: SubjectKin
         return show(exchange.params.id);
       },
     }),
-    ...changes.map(([method, change, verb]) =>
+    ...CHANGES.map(([method, change, verb]) =>
       defineRoute({
         tag,
         method,

@@ -3,7 +3,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import { formatTime } from "../session/sessions.ts";
 import type { SignedIn, SignInOutcome } from "../sign-in/sign-in.ts";
 import type { Account } from "../user/account.ts";
-import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
 import type { Identification } from "./principal.ts";
 
 /** A user as the API shows it. */
@@ -59,7 +59,7 @@ export function answerSignedIn(
   identification.setSessionCookie(headers, signedIn.sessionToken);
   headers.append(
     "Set-Cookie",
-    cookies.format("platform_device", signedIn.deviceMark, deviceMarkMs),
+    cookies.format("platform_device", signedIn.deviceMark, DEVICE_MARK_MS),
   );
   const { tokens } = signedIn;
   return {

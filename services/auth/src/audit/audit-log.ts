@@ -4,10 +4,10 @@ import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { AuditRow } from "../database/audit.ts";
 
-const waitingMax = 10_000;
-const batchMax = 500;
-const textMax = 512;
-const detailMax = 4096;
+const WAITING_MAX = 10_000;
+const BATCH_MAX = 500;
+const TEXT_MAX = 512;
+const DETAIL_MAX = 4096;
 
 /** What happened. Texts past 512 characters are cut; `detail` holds no secrets. */
 export interface AuditEvent {
@@ -52,7 +52,8 @@ export class AuditLog {
 
   /** Resolves when the event is stored. Rejects when it cannot be, or too many wait. */
   record(event: AuditEvent): Promise<void> {
-    if (this.#waiting.length >= waitingMax) return Promise.reject(new Error("audit log: too slow"));
+    if (this.#waiting.length >= WAITING_MAX)
+      return Promise.reject(new Error("audit log: too slow"));
     const done = Promise.withResolvers<void>();
     this.#waiting.push({ event, at: this.#clock.now(), done });
     if (!this.#writing) void this.#write();
@@ -121,7 +122,7 @@ export class AuditLog {
   async #write(): Promise<void> {
     this.#writing = true;
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, batchMax);
+      const batch = this.#waiting.splice(0, BATCH_MAX);
       try {
         await this.#append(batch);
         for (const { done } of batch) done.resolve();
@@ -172,9 +173,9 @@ export class AuditLog {
 
 function encodeDetail(detail: Readonly<Record<string, unknown>>): string {
   const text = JSON.stringify(detail);
-  return text.length > detailMax ? '{"cut":true}' : text;
+  return text.length > DETAIL_MAX ? '{"cut":true}' : text;
 }
 
 function cut(text: string): string {
-  return text.slice(0, textMax);
+  return text.slice(0, TEXT_MAX);
 }

@@ -23,7 +23,7 @@ export interface AuditTables {
 }
 
 /** The history of these tables. */
-export const auditMigrations: readonly Migration[] = [
+export const AUDIT_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-audit",
     statements: (t) => [

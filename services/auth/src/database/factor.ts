@@ -40,7 +40,7 @@ export interface MfaTables {
 }
 
 /** The history of these tables. */
-export const mfaMigrations: readonly Migration[] = [
+export const FACTOR_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-factors",
     statements: (t) => [

@@ -27,7 +27,7 @@ export interface KeyTables {
 }
 
 /** The history of these tables. */
-export const keyMigrations: readonly Migration[] = [
+export const KEY_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-signing-keys",
     statements: (t) => [

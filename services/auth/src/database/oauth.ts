@@ -84,7 +84,7 @@ export interface OAuthTables {
 }
 
 /** The history of these tables. */
-export const oauthMigrations: readonly Migration[] = [
+export const OAUTH_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-oauth",
     statements: (t) => [

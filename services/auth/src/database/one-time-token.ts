@@ -31,7 +31,7 @@ export interface TicketTables {
 }
 
 /** The history of these tables. */
-export const ticketMigrations: readonly Migration[] = [
+export const ONE_TIME_TOKEN_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-tickets",
     statements: (t) => [

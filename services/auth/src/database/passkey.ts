@@ -25,7 +25,7 @@ export interface PasskeyTables {
 }
 
 /** The history of these tables. */
-export const passkeyMigrations: readonly Migration[] = [
+export const PASSKEY_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-passkeys",
     statements: (t) => [

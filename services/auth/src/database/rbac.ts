@@ -35,7 +35,7 @@ export interface RbacTables {
 }
 
 /** What the management of this service asks for; each is a scope of the same name. */
-const managementPermissions: readonly (readonly [permission: string, description: string])[] = [
+const MANAGEMENT_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
   ["users:read", "See users and groups"],
   ["users:write", "Manage users and groups"],
   ["sessions:read", "See sessions of others"],
@@ -51,13 +51,13 @@ const managementPermissions: readonly (readonly [permission: string, description
 ];
 
 /** Scopes that come with the service, by the names of their permissions. */
-export const managementScopes: ReadonlySet<string> = new Set([
-  ...managementPermissions.map(([permission]) => permission),
+export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
+  ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
   "tokens:revoke",
 ]);
 
 /** The history of these tables. */
-export const rbacMigrations: readonly Migration[] = [
+export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-roles",
     statements: (t) => [
@@ -83,7 +83,7 @@ export const rbacMigrations: readonly Migration[] = [
   {
     id: "0002-management-scopes",
     statements: () =>
-      managementPermissions.flatMap(([permission, description]) => [
+      MANAGEMENT_PERMISSIONS.flatMap(([permission, description]) => [
         `insert into auth_scopes (name, description, created_at) values ('${permission}', '${description}', 0)`,
         `insert into auth_scope_permissions (scope, permission) values ('${permission}', '${permission}')`,
       ]),

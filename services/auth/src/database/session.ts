@@ -31,7 +31,7 @@ export interface SessionTables {
 }
 
 /** The history of these tables. */
-export const sessionMigrations: readonly Migration[] = [
+export const SESSION_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-sessions",
     statements: (t) => [

@@ -15,7 +15,7 @@ export interface ThrottleTables {
 }
 
 /** The history of these tables. */
-export const throttleMigrations: readonly Migration[] = [
+export const THROTTLE_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-throttles",
     statements: (t) => [

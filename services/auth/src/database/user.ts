@@ -48,7 +48,7 @@ export interface UserTables {
 }
 
 /** The history of these tables. */
-export const userMigrations: readonly Migration[] = [
+export const USER_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-users",
     statements: (t) => [

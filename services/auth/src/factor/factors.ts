@@ -20,11 +20,11 @@ import {
 } from "./one-time-code.ts";
 import type { FactorKind, FactorRow } from "../database/factor.ts";
 
-const factorsMax = 10;
-const backupCodes = 10;
-const sentCodeMs = 600_000;
-const freeAttempts = 10;
-const freeMessages = 5;
+const FACTORS_MAX = 10;
+const BACKUP_CODES = 10;
+const SENT_CODE_MS = 600_000;
+const FREE_ATTEMPTS = 10;
+const FREE_MESSAGES = 5;
 
 /** A factor as its owner sees it. */
 export interface FactorItem {
@@ -119,13 +119,13 @@ export class Factors {
       throw new PlatformError("not_found", "There is no such factor.");
     }
     notifier.requireChannel();
-    await throttle.begin({ key: `mfa:send:${userId}`, free: freeMessages }, []);
+    await throttle.begin({ key: `mfa:send:${userId}`, free: FREE_MESSAGES }, []);
     const code = createSentCode();
     await database.db
       .updateTable("auth_factors")
       .set({
         code_hash: hashCode(codeKey, placeOfCode(factorId, mfaToken), code),
-        code_expires_at: clock.now() + sentCodeMs,
+        code_expires_at: clock.now() + SENT_CODE_MS,
       })
       .where("id", "=", factorId)
       .execute();
@@ -247,8 +247,8 @@ export class Factors {
     const { database, clock, ids, box } = this.#parts;
     const id = ids.uuid();
     const rows = await this.#findRows(account.id);
-    if (rows.filter(({ confirmed }) => confirmed === 1).length >= factorsMax) {
-      throw new PlatformError("conflict", `An account has at most ${factorsMax} factors.`);
+    if (rows.filter(({ confirmed }) => confirmed === 1).length >= FACTORS_MAX) {
+      throw new PlatformError("conflict", `An account has at most ${FACTORS_MAX} factors.`);
     }
     // A setup that was not finished gives way to the next one.
     await database.db
@@ -315,7 +315,7 @@ export class Factors {
       .where("user_id", "=", userId)
       .where("active", "=", 0)
       .execute();
-    const codes = Array.from({ length: backupCodes }, createBackupCode);
+    const codes = Array.from({ length: BACKUP_CODES }, createBackupCode);
     await database.db
       .insertInto("auth_backup_codes")
       .values(
@@ -331,7 +331,7 @@ export class Factors {
   }
 
   #begin(userId: string) {
-    return this.#parts.throttle.begin({ key: `mfa:code:${userId}`, free: freeAttempts }, []);
+    return this.#parts.throttle.begin({ key: `mfa:code:${userId}`, free: FREE_ATTEMPTS }, []);
   }
 
   #refuse(kind: string): PlatformError {

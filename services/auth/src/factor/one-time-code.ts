@@ -2,19 +2,19 @@
 import { createHmac, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { generateSync } from "otplib";
 
-const periodSeconds = 30;
+const PERIOD_SECONDS = 30;
 /** Clocks may be one step apart (RFC 6238 section 5.2). */
-const stepsApart = [0, -1, 1] as const;
-const backupAlphabet = "abcdefghjkmnpqrstuvwxyz23456789";
-const backupChars = 10;
+const STEPS_APART = [0, -1, 1] as const;
+const BACKUP_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
+const BACKUP_CHARS = 10;
 
 /** The time step for which the code is right; undefined where it is for none. */
 export function findTotpStep(secret: string, code: string, nowMs: number): number | undefined {
-  const now = Math.floor(nowMs / 1000 / periodSeconds);
+  const now = Math.floor(nowMs / 1000 / PERIOD_SECONDS);
   let found: number | undefined;
   // All are looked at, so that the time taken does not tell which one was right.
-  for (const apart of stepsApart) {
-    const right = generateSync({ secret, epoch: (now + apart) * periodSeconds });
+  for (const apart of STEPS_APART) {
+    const right = generateSync({ secret, epoch: (now + apart) * PERIOD_SECONDS });
     if (isEqual(right, code) && found === undefined) found = now + apart;
   }
   return found;
@@ -27,8 +27,8 @@ export function createSentCode(): string {
 
 /** `abcde-fghjk`: about 49 random bits, without letters that look alike. */
 export function createBackupCode(): string {
-  const chars = Array.from({ length: backupChars }, () =>
-    backupAlphabet.charAt(randomInt(backupAlphabet.length)),
+  const chars = Array.from({ length: BACKUP_CHARS }, () =>
+    BACKUP_ALPHABET.charAt(randomInt(BACKUP_ALPHABET.length)),
   ).join("");
   return `${chars.slice(0, 5)}-${chars.slice(5)}`;
 }
@@ -36,8 +36,8 @@ export function createBackupCode(): string {
 /** The code without what people add or leave out; undefined where it cannot be a backup code. */
 export function readBackupCode(text: string): string | undefined {
   const code = text.toLowerCase().replaceAll(/[\s-]/g, "");
-  return code.length === backupChars &&
-    Array.from(code).every((char) => backupAlphabet.includes(char))
+  return code.length === BACKUP_CHARS &&
+    Array.from(code).every((char) => BACKUP_ALPHABET.includes(char))
     ? code
     : undefined;
 }

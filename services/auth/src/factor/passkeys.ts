@@ -20,10 +20,10 @@ import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
 import type { Account } from "../user/account.ts";
 import type { PasskeyRow } from "../database/passkey.ts";
 
-const challengeMs = 300_000;
-const passkeysMax = 30;
+const CHALLENGE_MS = 300_000;
+const PASSKEYS_MAX = 30;
 /** EdDSA, ES256, RS256, by their COSE numbers. */
-const algorithms = [-8, -7, -257];
+const ALGORITHMS = [-8, -7, -257];
 
 /** A passkey as its owner sees it. */
 export interface PasskeyItem {
@@ -70,13 +70,13 @@ export class Passkeys {
   ): Promise<{ publicKey: PublicKeyCredentialCreationOptionsJSON }> {
     const { tickets, rpName } = this.#parts;
     const rows = isKnown ? await this.#findRows(user.id) : [];
-    if (rows.length >= passkeysMax) {
-      throw new PlatformError("conflict", `An account has at most ${passkeysMax} passkeys.`);
+    if (rows.length >= PASSKEYS_MAX) {
+      throw new PlatformError("conflict", `An account has at most ${PASSKEYS_MAX} passkeys.`);
     }
     const challenge = await tickets.issue("passkey-registration", {
       ...(isKnown ? { userId: user.id } : {}),
       payload,
-      ttlMs: challengeMs,
+      ttlMs: CHALLENGE_MS,
     });
     const publicKey = await generateRegistrationOptions({
       rpName,
@@ -85,14 +85,14 @@ export class Passkeys {
       userName: user.username,
       userDisplayName: user.name ?? user.username,
       challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
-      timeout: challengeMs,
+      timeout: CHALLENGE_MS,
       attestationType: "none",
       excludeCredentials: rows.map(({ id, transports }) => ({
         id,
         transports: JSON.parse(transports) as string[],
       })),
       authenticatorSelection: { residentKey: "required", userVerification: "required" },
-      supportedAlgorithmIDs: algorithms,
+      supportedAlgorithmIDs: ALGORITHMS,
     });
     return { publicKey };
   }
@@ -114,7 +114,7 @@ export class Passkeys {
       expectedOrigin: this.#parts.publicUrl,
       expectedRPID: this.#rpId,
       requireUserVerification: true,
-      supportedAlgorithmIDs: algorithms,
+      supportedAlgorithmIDs: ALGORITHMS,
     }).catch((cause: unknown) => {
       throw new PlatformError("bad_request", "The credential is not valid.", { cause });
     });
@@ -153,11 +153,11 @@ export class Passkeys {
 
   /** Options for `navigator.credentials.get`: the same for everybody, so that they tell nothing about who exists. */
   async beginLogin(): Promise<{ publicKey: PublicKeyCredentialRequestOptionsJSON }> {
-    const challenge = this.#parts.tickets.sign("passkey-login", challengeMs);
+    const challenge = this.#parts.tickets.sign("passkey-login", CHALLENGE_MS);
     const publicKey = await generateAuthenticationOptions({
       rpID: this.#rpId,
       challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
-      timeout: challengeMs,
+      timeout: CHALLENGE_MS,
       userVerification: "required",
     });
     return { publicKey };

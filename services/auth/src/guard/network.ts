@@ -1,8 +1,8 @@
 // The networks that attempts are counted by.
 import { isIP } from "node:net";
 
-const groupsOfAddress = 8;
-const groupsOfNetwork = 4;
+const GROUPS_OF_ADDRESS = 8;
+const GROUPS_OF_NETWORK = 4;
 
 /** The /24 of an IPv4 address or the /64 of an IPv6 one; any other text is returned as it is. */
 export function networkOf(address: string): string {
@@ -18,9 +18,9 @@ export function subscriberOf(address: string): string {
   const [head = "", tail] = plain.split("::", 2);
   const before = splitGroups(head);
   const after = splitGroups(tail ?? "");
-  const zeros = tail === undefined ? 0 : groupsOfAddress - before.length - after.length;
+  const zeros = tail === undefined ? 0 : GROUPS_OF_ADDRESS - before.length - after.length;
   const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after];
-  return `${groups.slice(0, groupsOfNetwork).join(":")}::/64`;
+  return `${groups.slice(0, GROUPS_OF_NETWORK).join(":")}::/64`;
 }
 
 function splitGroups(text: string): string[] {

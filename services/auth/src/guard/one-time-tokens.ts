@@ -5,11 +5,11 @@ import type { Kysely } from "kysely";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import type { TicketPurpose, TicketRow } from "../database/one-time-token.ts";
 
-const randomLength = 32;
-const macLength = 16;
-const timeLength = 6;
+const RANDOM_LENGTH = 32;
+const MAC_LENGTH = 16;
+const TIME_LENGTH = 6;
 /** Tickets of one user and purpose; the oldest give way. */
-const perUserMax = 20;
+const PER_USER_MAX = 20;
 
 /** What a ticket is issued with. */
 export interface TicketOptions {
@@ -50,7 +50,7 @@ export class Tickets {
 
   /** The new ticket's token: 64 characters of base64url, not kept. */
   async issue(purpose: TicketPurpose, options: TicketOptions): Promise<string> {
-    const random = randomBytes(randomLength);
+    const random = randomBytes(RANDOM_LENGTH);
     const token = Buffer.concat([random, this.#sign(purpose, random)]).toString("base64url");
     const now = this.#clock.now();
     if (options.userId !== undefined) await this.#makeRoom(purpose, options.userId);
@@ -119,8 +119,8 @@ export class Tickets {
    * signature covers it.
    */
   sign(purpose: TicketPurpose, ttlMs: number): string {
-    const body = randomBytes(randomLength);
-    body.writeUIntBE(this.#clock.now() + ttlMs, 0, timeLength);
+    const body = randomBytes(RANDOM_LENGTH);
+    body.writeUIntBE(this.#clock.now() + ttlMs, 0, TIME_LENGTH);
     return Buffer.concat([body, this.#sign(purpose, body)]).toString("base64url");
   }
 
@@ -212,8 +212,8 @@ export class Tickets {
       .where("user_id", "=", userId)
       .where("purpose", "=", purpose)
       .orderBy("created_at", "desc")
-      .limit(perUserMax)
-      .offset(perUserMax - 1)
+      .limit(PER_USER_MAX)
+      .offset(PER_USER_MAX - 1)
       .execute();
     if (old.length === 0) return;
     await db
@@ -231,20 +231,20 @@ export class Tickets {
       .update(`${purpose}\0`)
       .update(random)
       .digest()
-      .subarray(0, macLength);
+      .subarray(0, MAC_LENGTH);
   }
 
   #isOurs(purpose: TicketPurpose, token: string): boolean {
-    if (token.length !== ((randomLength + macLength) * 4) / 3) return false;
+    if (token.length !== ((RANDOM_LENGTH + MAC_LENGTH) * 4) / 3) return false;
     const bytes = Buffer.from(token, "base64url");
-    if (bytes.length !== randomLength + macLength) return false;
-    const mac = this.#sign(purpose, bytes.subarray(0, randomLength));
-    return timingSafeEqual(bytes.subarray(randomLength), mac);
+    if (bytes.length !== RANDOM_LENGTH + MAC_LENGTH) return false;
+    const mac = this.#sign(purpose, bytes.subarray(0, RANDOM_LENGTH));
+    return timingSafeEqual(bytes.subarray(RANDOM_LENGTH), mac);
   }
 }
 
 function readEnd(token: string): number {
-  return Buffer.from(token, "base64url").readUIntBE(0, timeLength);
+  return Buffer.from(token, "base64url").readUIntBE(0, TIME_LENGTH);
 }
 
 function hashToken(token: string): string {

@@ -4,11 +4,11 @@ import type { Clock } from "@platform/kernel/time";
 import { sql } from "kysely";
 import type { AuthDatabase } from "../database/schema.ts";
 
-const delayMsMax = 900_000;
+const DELAY_MS_MAX = 900_000;
 /** Failures are forgotten after this long without another. */
-const memoryMs = 86_400_000;
+const MEMORY_MS = 86_400_000;
 /** From this one on the wait is the longest. */
-const doublingsMax = 10;
+const DOUBLINGS_MAX = 10;
 
 /** What attempts are counted by, and how many may fail for nothing. */
 export interface ThrottleKey {
@@ -102,7 +102,7 @@ export class Throttle {
   async sweep(): Promise<void> {
     await this.#database.db
       .deleteFrom("auth_throttles")
-      .where("updated_at", "<", this.#clock.now() - memoryMs)
+      .where("updated_at", "<", this.#clock.now() - MEMORY_MS)
       .execute();
   }
 
@@ -111,9 +111,9 @@ export class Throttle {
     const { db } = this.#database;
     const now = this.#clock.now();
     // The text of the statement is the same every time, so that it is prepared once.
-    const failures = sql<number>`case when auth_throttles.updated_at < ${now - memoryMs} then 1 else auth_throttles.failures + 1 end`;
+    const failures = sql<number>`case when auth_throttles.updated_at < ${now - MEMORY_MS} then 1 else auth_throttles.failures + 1 end`;
     const doublings = sql<number>`cast((${failures}) - ${free} as integer)`;
-    const delayMs = sql<number>`case when ${doublings} < ${doublingsMax} then 1000 * (1 << ${doublings}) else ${sql.lit(delayMsMax)} end`;
+    const delayMs = sql<number>`case when ${doublings} < ${DOUBLINGS_MAX} then 1000 * (1 << ${doublings}) else ${sql.lit(DELAY_MS_MAX)} end`;
     const counted = await db
       .insertInto("auth_throttles")
       .values({ key, failures: 1, blocked_until: 0, updated_at: now })

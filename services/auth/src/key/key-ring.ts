@@ -13,9 +13,9 @@ import {
   type SigningKey,
 } from "./signing-key.ts";
 
-const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
-const keysMax = 32;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const KEYS_MAX = 32;
 
 /** What the ring needs, and its times. */
 export interface KeyRingOptions {
@@ -81,9 +81,9 @@ export class KeyRing {
 
   constructor(options: KeyRingOptions) {
     this.#options = {
-      tokenLifeMs: hourMs,
-      rotateAfterMs: 30 * dayMs,
-      overlapMs: dayMs,
+      tokenLifeMs: HOUR_MS,
+      rotateAfterMs: 30 * DAY_MS,
+      overlapMs: DAY_MS,
       pollMs: 1_000,
       ...options,
     };
@@ -244,7 +244,7 @@ export class KeyRing {
       row.algorithm,
     );
     if (key.kid !== row.kid) throw new Error(`signing key ${row.kid}: the row holds another key`);
-    if (this.#opened.size >= keysMax) this.#opened.clear();
+    if (this.#opened.size >= KEYS_MAX) this.#opened.clear();
     this.#opened.set(row.kid, key);
     return key;
   }
@@ -308,7 +308,7 @@ export class KeyRing {
         }
         await trx
           .deleteFrom("auth_signing_keys")
-          .where("expires_at", "<", now - 30 * dayMs)
+          .where("expires_at", "<", now - 30 * DAY_MS)
           .execute();
       });
     } catch (error) {

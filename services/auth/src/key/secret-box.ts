@@ -1,11 +1,11 @@
 // Secrets at rest: AES-256-GCM, bound to the row they stand in, under keys that can be replaced while running.
 import { createCipheriv, createDecipheriv, hash, randomBytes } from "node:crypto";
 
-const cipherName = "aes-256-gcm";
-const ivBytes = 12;
-const tagBytes = 16;
-const keyBytes = 32;
-const version = "v1";
+const CIPHER_NAME = "aes-256-gcm";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const KEY_BYTES = 32;
+const VERSION = "v1";
 
 /** Encrypts and decrypts texts for the database. */
 export interface SecretBox {
@@ -28,28 +28,28 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
   const firstId = identify(first);
   return {
     seal: (text, place) => {
-      const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv(cipherName, first, iv, { authTagLength: tagBytes });
-      cipher.setAAD(Buffer.from(`${version}.${firstId}.${place}`));
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(CIPHER_NAME, first, iv, { authTagLength: TAG_BYTES });
+      cipher.setAAD(Buffer.from(`${VERSION}.${firstId}.${place}`));
       const body = Buffer.concat([iv, cipher.update(text, "utf8"), cipher.final()]);
       const sealed = Buffer.concat([body, cipher.getAuthTag()]);
-      return `${version}.${firstId}.${sealed.toString("base64url")}`;
+      return `${VERSION}.${firstId}.${sealed.toString("base64url")}`;
     },
     open: (sealed, place) => {
       const [mark, id = "", body = ""] = sealed.split(".");
       const key = byId.get(id);
-      if (mark !== version || key === undefined) {
+      if (mark !== VERSION || key === undefined) {
         throw new Error(`${place}: sealed under a key that PLATFORM_AUTH_ENCRYPTION_KEYS lacks`);
       }
       const bytes = Buffer.from(body, "base64url");
-      if (bytes.length < ivBytes + tagBytes) throw new Error(`${place}: damaged`);
-      const decipher = createDecipheriv(cipherName, key, bytes.subarray(0, ivBytes), {
-        authTagLength: tagBytes,
+      if (bytes.length < IV_BYTES + TAG_BYTES) throw new Error(`${place}: damaged`);
+      const decipher = createDecipheriv(CIPHER_NAME, key, bytes.subarray(0, IV_BYTES), {
+        authTagLength: TAG_BYTES,
       });
-      decipher.setAAD(Buffer.from(`${version}.${id}.${place}`));
-      decipher.setAuthTag(bytes.subarray(-tagBytes));
+      decipher.setAAD(Buffer.from(`${VERSION}.${id}.${place}`));
+      decipher.setAuthTag(bytes.subarray(-TAG_BYTES));
       try {
-        const text = decipher.update(bytes.subarray(ivBytes, -tagBytes));
+        const text = decipher.update(bytes.subarray(IV_BYTES, -TAG_BYTES));
         return Buffer.concat([text, decipher.final()]).toString("utf8");
       } catch (error) {
         throw new Error(`${place}: damaged, or moved from another row`, { cause: error });
@@ -61,7 +61,7 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
 
 // Tells keys apart without telling anything about them.
 function identify(key: Buffer): string {
-  if (key.length !== keyBytes) throw new TypeError(`an encryption key has ${keyBytes} bytes`);
+  if (key.length !== KEY_BYTES) throw new TypeError(`an encryption key has ${KEY_BYTES} bytes`);
   return hash("sha256", Buffer.concat([Buffer.from("platform-auth key id\0"), key]), "hex").slice(
     0,
     8,

@@ -21,8 +21,8 @@ export interface Secrets {
   encryption: readonly Buffer[];
 }
 
-const fileName = "secrets.json";
-const keyBytes = 32;
+const FILE_NAME = "secrets.json";
+const KEY_BYTES = 32;
 
 /** Reads or generates the secrets. Throws with the name of the variable where one is too weak or has to be given. */
 export function loadSecrets(
@@ -47,7 +47,7 @@ export function loadSecrets(
 
 function readSecret(name: string, text: string): Buffer {
   const bytes = decode(text);
-  if (bytes === undefined || bytes.length < keyBytes) {
+  if (bytes === undefined || bytes.length < KEY_BYTES) {
     throw new Error(`${name}: 32 bytes or more are needed, as they are or as hex:… or base64:…`);
   }
   return bytes;
@@ -55,7 +55,7 @@ function readSecret(name: string, text: string): Buffer {
 
 function readEncryptionKey(text: string): Buffer {
   const bytes = decode(text);
-  if (bytes?.length !== keyBytes) {
+  if (bytes?.length !== KEY_BYTES) {
     throw new Error(
       "PLATFORM_AUTH_ENCRYPTION_KEYS: each key has 32 bytes, as they are or as hex:… or base64:…",
     );
@@ -76,9 +76,9 @@ function decode(text: string): Buffer | undefined {
 }
 
 function loadStored(folder: string): { session: string; encryption: string } {
-  const path = join(folder, fileName);
+  const path = join(folder, FILE_NAME);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const generate = (): string => `base64:${randomBytes(keyBytes).toString("base64")}`;
+  const generate = (): string => `base64:${randomBytes(KEY_BYTES).toString("base64")}`;
   const fresh = { version: 1, session: generate(), encryption: generate() };
   const draft = `${path}.${process.pid}.new`;
   try {

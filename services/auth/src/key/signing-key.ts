@@ -12,8 +12,8 @@ import {
 import { promisify } from "node:util";
 import type { SigningAlgorithm } from "../database/key.ts";
 
-const rsaBits = 2048;
-const rsaBitsMax = 8192;
+const RSA_BITS = 2048;
+const RSA_BITS_MAX = 8192;
 const makePair = promisify(generateKeyPair);
 const signInPool = promisify<string, Uint8Array, KeyObject, Buffer>(sign);
 
@@ -41,7 +41,7 @@ export interface SigningKey {
 export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
   const { privateKey } =
     algorithm === "RS256"
-      ? await makePair("rsa", { modulusLength: rsaBits })
+      ? await makePair("rsa", { modulusLength: RSA_BITS })
       : await makePair("ec", { namedCurve: "P-256" });
   return buildSigningKey(privateKey, algorithm);
 }
@@ -56,12 +56,12 @@ function buildSigningKey(privateKey: KeyObject, algorithm: SigningAlgorithm): Si
   const bits = details?.modulusLength ?? 0;
   const fits =
     algorithm === "RS256"
-      ? privateKey.asymmetricKeyType === "rsa" && bits >= rsaBits && bits <= rsaBitsMax
+      ? privateKey.asymmetricKeyType === "rsa" && bits >= RSA_BITS && bits <= RSA_BITS_MAX
       : privateKey.asymmetricKeyType === "ec" && details?.namedCurve === "prime256v1";
   if (!fits) {
     throw new TypeError(
       algorithm === "RS256"
-        ? `an RS256 key is RSA of ${rsaBits} to ${rsaBitsMax} bits`
+        ? `an RS256 key is RSA of ${RSA_BITS} to ${RSA_BITS_MAX} bits`
         : "an ES256 key is EC on P-256",
     );
   }

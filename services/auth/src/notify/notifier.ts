@@ -1,7 +1,7 @@
 // Messages to users, delivered by the notification service over its HTTP API.
 import { PlatformError } from "@platform/kernel/errors";
 
-const timeoutMs = 10_000;
+const TIMEOUT_MS = 10_000;
 
 /** How to reach the notification service. */
 export interface NotifierOptions {
@@ -63,7 +63,7 @@ export class Notifier {
         },
         body: JSON.stringify(body),
         redirect: "error",
-        signal: AbortSignal.timeout(timeoutMs),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       await response.body?.cancel();
     } catch (cause) {

@@ -19,7 +19,7 @@ import { Interactions } from "./authorization/interaction.ts";
 import type { NeedsSecondFactor } from "./authorization/prompt-policy.ts";
 import { ClientRegistry } from "./client/client-registry.ts";
 import { ClientStore } from "./client/client-store.ts";
-import { platformClientId } from "./core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID } from "./core/lifetimes.ts";
 import { OAuthDispatcher } from "./endpoint/dispatcher.ts";
 import { TokenEndpoints } from "./endpoint/token-endpoints.ts";
 import type { ClientCache } from "./provider/core-models.ts";
@@ -39,9 +39,9 @@ import { TokenClaimsSource } from "./token/token-claims.ts";
 import { TokenExchange } from "./token/token-exchange.ts";
 import { toKernelClaims } from "./token/verified-claims.ts";
 
-const pollMs = 1_000;
-const sweepMs = 60_000;
-const secretBytes = 32;
+const POLL_MS = 1_000;
+const SWEEP_MS = 60_000;
+const SECRET_BYTES = 32;
 
 /** Options of the OAuth core. */
 export interface OAuthOptions {
@@ -173,12 +173,12 @@ export class OAuth {
     this.#stopFollowing = keys.onChange(() => this.dispatcher.rebuild());
     this.#timers = [
       every(
-        pollMs,
+        POLL_MS,
         () => this.#followScopes(),
         (error) => log.error("scopes cannot be read", { error }),
       ),
       every(
-        sweepMs,
+        SWEEP_MS,
         async () => {
           await items.sweep();
           await revocations.sweep();
@@ -200,7 +200,7 @@ export class OAuth {
 
   /** A caller's rights as far as the token that names them conveys them. */
   limitRights({ scope, all }: Claims, rights: Rights): Rights {
-    return this.#policy.limit(rights, scope, all["client_id"] === platformClientId);
+    return this.#policy.limit(rights, scope, all["client_id"] === PLATFORM_CLIENT_ID);
   }
 
   /** Rotates the signing keys; an immediate rotation voids what the revoked key has signed. */
@@ -231,5 +231,5 @@ export class OAuth {
 }
 
 function derive(secret: Uint8Array, purpose: string): Buffer {
-  return Buffer.from(hkdfSync("sha256", secret, "", `platform-auth ${purpose}`, secretBytes));
+  return Buffer.from(hkdfSync("sha256", secret, "", `platform-auth ${purpose}`, SECRET_BYTES));
 }

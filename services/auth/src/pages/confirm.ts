@@ -23,7 +23,7 @@ import {
 import { askForCode } from "./second-factor.ts";
 import { attemptWithPasskey, continueSignIn } from "./sign-in.ts";
 
-const path = "/confirm";
+const PATH = "/confirm";
 
 /** What is asked on the page, and why. */
 interface ConfirmView {
@@ -39,7 +39,7 @@ export function createConfirmRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",
-      path,
+      path: PATH,
       access: "signed-in",
       handle: (visit) =>
         show(parts, visit, {
@@ -50,19 +50,19 @@ export function createConfirmRoutes(parts: PageParts): PageRoute[] {
     },
     {
       method: "POST",
-      path,
+      path: PATH,
       access: "signed-in",
       handle: (visit, form) => confirm(parts, visit, form),
     },
     {
       method: "POST",
-      path: `${path}/passkey`,
+      path: `${PATH}/passkey`,
       access: "signed-in",
       handle: (visit, form) => confirmWithPasskey(parts, visit, form),
     },
     {
       method: "POST",
-      path: `${path}/send`,
+      path: `${PATH}/send`,
       access: "signed-in",
       handle: async (visit, form) => {
         const target = readContinue(form.get("continue"));
@@ -72,7 +72,7 @@ export function createConfirmRoutes(parts: PageParts): PageRoute[] {
         );
         return "problem" in sent
           ? show(parts, visit, { target, level: undefined, problem: sent.problem })
-          : { kind: "redirect", to: withQuery(path, { way, continue: target }) };
+          : { kind: "redirect", to: withQuery(PATH, { way, continue: target }) };
       },
     },
   ];
@@ -106,7 +106,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
   ]);
   const hasPasskeys = passkeys.length > 0;
   const needsSetup = level === "2" && factors.length === 0 && !hasPasskeys;
-  const password = html`<form method="post" action="${path}">
+  const password = html`<form method="post" action="${PATH}">
     ${carryCsrf(visit)}${hidden({ continue: target })}
     ${field(
       messages,
@@ -126,7 +126,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
     hasPasskeys &&
     passkeyForm(visit, {
       kind: "get",
-      action: `${path}/passkey`,
+      action: `${PATH}/passkey`,
       optionsPath: "/sign-in/passkey/options",
       text: words.withPasskey,
       fields: { continue: target },
@@ -138,8 +138,8 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
           factors,
           way: view.way,
           target,
-          action: path,
-          sendAction: `${path}/send`,
+          action: PATH,
+          sendAction: `${PATH}/send`,
           problem,
         })
       : level !== "2" && password

@@ -4,7 +4,7 @@ import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/provider/pages.
 import type { PageContent, PageFrame } from "./document.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { chooseLanguage, findLanguage, languageTags, type Language } from "./language/language.ts";
+import { chooseLanguage, findLanguage, LANGUAGE_TAGS, type Language } from "./language/language.ts";
 import type { Messages } from "./language/en.ts";
 import { createFieldProblem } from "./problem.ts";
 
@@ -15,7 +15,7 @@ export function createCorePages(frame: PageFrame): OAuthPages {
     return frame.frame(language, build(language.messages)).text;
   };
   return {
-    languages: languageTags,
+    languages: LANGUAGE_TAGS,
     signOut: (request, form) => show(request, (messages) => askSignOut(messages, form)),
     signedOut: (request) =>
       show(request, ({ signOut }) => ({

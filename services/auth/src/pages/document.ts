@@ -22,7 +22,7 @@ export interface PageContent {
 /** The account pages, in the order of their tabs. */
 export type AccountTab = "profile" | "security" | "sessions" | "applications";
 
-const tabs: readonly (readonly [AccountTab, string])[] = [
+const TABS: readonly (readonly [AccountTab, string])[] = [
   ["profile", "/account"],
   ["security", "/account/security"],
   ["sessions", "/account/sessions"],
@@ -76,7 +76,7 @@ export class PageFrame {
           <h1>${words.title}</h1>
           <nav aria-label="${words.navigation}">
             <ul>
-              ${tabs.map(
+              ${TABS.map(
                 ([tab, path]) =>
                   html`<li>
                     <a href="${path}" ${tab === account.tab && html` aria-current="page"`}

@@ -10,11 +10,11 @@ import { showSignIn } from "./sign-in.ts";
 import type { Visit, Visitor } from "./visit.ts";
 
 /** The application waits for somebody else than who is signed in. */
-const otherReasons = new Set(["id_token_hint", "claims_id_token_sub_value"]);
+const OTHER_REASONS = new Set(["id_token_hint", "claims_id_token_sub_value"]);
 /** As long as an interaction may take. */
-const languageMs = 3_600_000;
+const LANGUAGE_MS = 3_600_000;
 /** A sign-in of before is enough for these; for every other reason it has to be a new one. */
-const silentReasons = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
+const SILENT_REASONS = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
 /** The routes. */
 export function createInteractionRoutes(parts: PageParts): PageRoute[] {
@@ -48,7 +48,7 @@ async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
   if (interaction.prompt === "consent") return showConsent(parts, visit, interaction);
   const { visitor } = visit;
   const isNew = visitor !== undefined && visitor.session.authTime >= interaction.startedAt;
-  const isForOther = !isNew && interaction.reasons.some((reason) => otherReasons.has(reason));
+  const isForOther = !isNew && interaction.reasons.some((reason) => OTHER_REASONS.has(reason));
   if (visitor === undefined || isForOther) {
     return showSignIn(parts, visit, {
       target: visit.path,
@@ -81,7 +81,7 @@ function adoptLanguage({ cookies }: PageParts, visit: Visit, { uiLocales }: Inte
   const asked = findLanguage(uiLocales ?? "");
   const language = asked ?? chooseLanguage(visit.request.headers["accept-language"]);
   if (language === visit.language) return visit;
-  const [tag, ms] = asked === undefined ? ["", 0] : [asked.tag, languageMs];
+  const [tag, ms] = asked === undefined ? ["", 0] : [asked.tag, LANGUAGE_MS];
   visit.cookies.push(cookies.format("platform_language", tag, ms));
   return { ...visit, language };
 }
@@ -128,7 +128,7 @@ async function findLack(
     (session.acr !== "2" && (await policies.requires(account.id, client.id)));
   if (needsSecond) return { level: "2" };
   const isNew = session.authTime >= startedAt;
-  return isNew || reasons.every((reason) => silentReasons.has(reason))
+  return isNew || reasons.every((reason) => SILENT_REASONS.has(reason))
     ? undefined
     : { level: undefined };
 }

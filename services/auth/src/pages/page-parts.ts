@@ -1,7 +1,7 @@
 // What the pages work with, and what most of them do: show a page, let somebody in.
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
-import { deviceMarkMs, type Cookies } from "../web/cookies.ts";
+import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
 import type { PageSources } from "../web/security-headers.ts";
 import type { SessionResolver } from "../web/session-resolver.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
@@ -23,7 +23,7 @@ import { explainError, type Meanings, type Problem } from "./problem.ts";
 import type { Answer, SignedInVisit } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
-const pendingMs = 300_000;
+const PENDING_MS = 300_000;
 
 /** What the pages work with. */
 export interface PageParts {
@@ -122,7 +122,7 @@ export async function admit(
   if (before !== undefined && before !== signedIn.session.id) await credentials.endSession(before);
   visit.cookies.push(
     resolver.formatCookie(signedIn.sessionToken),
-    cookies.format("platform_device", signedIn.deviceMark, deviceMarkMs),
+    cookies.format("platform_device", signedIn.deviceMark, DEVICE_MARK_MS),
     cookies.format("platform_pending", "", 0),
   );
   return goOn(parts, visit, target);
@@ -130,7 +130,7 @@ export async function admit(
 
 /** Keeps a sign-in that waits for its second factor with the browser. */
 export function keepPending({ cookies }: PageParts, visit: Visit, mfaToken: string): void {
-  visit.cookies.push(cookies.format("platform_pending", mfaToken, pendingMs));
+  visit.cookies.push(cookies.format("platform_pending", mfaToken, PENDING_MS));
 }
 
 /**

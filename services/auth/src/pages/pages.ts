@@ -18,7 +18,7 @@ import {
 } from "./route.ts";
 import type { Visit, VisitReader } from "./visit.ts";
 
-const noForm: Form = new Map();
+const NO_FORM: Form = new Map();
 
 /** What the pages are made of. */
 export interface PagesParts {
@@ -110,7 +110,7 @@ export class Pages implements NodeHandler {
       const allow = [...methods.keys()].join(", ");
       throw new PlatformError("method_not_allowed", undefined, { headers: { Allow: allow } });
     }
-    const form = method === "POST" ? await readPageForm(visit.request) : noForm;
+    const form = method === "POST" ? await readPageForm(visit.request) : NO_FORM;
     if (method === "POST" && !visits.isOwnForm(visit, form.get("csrf")))
       throw new ForeignFormError();
     if (route.access === "public") return route.handle(visit, form);

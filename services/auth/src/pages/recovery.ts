@@ -1,5 +1,5 @@
 // Links that come by mail: to set a new password, and to confirm an address.
-import { deviceMarkMs } from "../web/cookies.ts";
+import { DEVICE_MARK_MS } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import { attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
@@ -129,7 +129,9 @@ async function finish(parts: PageParts, visit: Visit, form: Form): Promise<Answe
     { forbidden: messages.errors.linkText },
   );
   if ("value" in set) {
-    visit.cookies.push(parts.cookies.format("platform_device", set.value.deviceMark, deviceMarkMs));
+    visit.cookies.push(
+      parts.cookies.format("platform_device", set.value.deviceMark, DEVICE_MARK_MS),
+    );
     return { kind: "redirect", to: withQuery("/sign-in", { done: "password-changed" }) };
   }
   const { problem } = set;

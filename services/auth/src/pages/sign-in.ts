@@ -19,7 +19,7 @@ import type { Problem } from "./problem.ts";
 import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
 import type { Visit } from "./visit.ts";
 
-const passkeyOptionsPath = "/sign-in/passkey/options";
+const PASSKEY_OPTIONS_PATH = "/sign-in/passkey/options";
 
 /** How the sign-in page differs. */
 export interface SignInView {
@@ -60,7 +60,7 @@ export function createSignInRoutes(parts: PageParts): PageRoute[] {
     },
     {
       method: "POST",
-      path: passkeyOptionsPath,
+      path: PASSKEY_OPTIONS_PATH,
       access: "public",
       handle: async () => ({ kind: "json", body: await parts.passkeys.beginLogin() }),
     },
@@ -89,7 +89,7 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
   const body = html`${passkeyForm(visit, {
       kind: "get",
       action: "/sign-in/passkey",
-      optionsPath: passkeyOptionsPath,
+      optionsPath: PASSKEY_OPTIONS_PATH,
       text: signIn.withPasskey,
       isQuiet: true,
       fields: carried,

@@ -11,8 +11,8 @@ import type { Origin } from "../session/sessions.ts";
 import type { Account } from "../user/account.ts";
 import { chooseLanguage, findLanguage, type Language } from "./language/language.ts";
 
-const browserIdBytes = 16;
-const browserId = /^[\w-]{22}$/;
+const BROWSER_ID_BYTES = 16;
+const BROWSER_ID = /^[\w-]{22}$/;
 
 /** Somebody who is signed in. */
 export interface Visitor {
@@ -109,8 +109,8 @@ export class VisitReader {
 
   #nameBrowser(headers: HeaderReader, cookies: string[]): string {
     const known = this.#parts.cookies.read(headers, "platform_browser");
-    if (known !== undefined && browserId.test(known)) return known;
-    const name = randomBytes(browserIdBytes).toString("base64url");
+    if (known !== undefined && BROWSER_ID.test(known)) return known;
+    const name = randomBytes(BROWSER_ID_BYTES).toString("base64url");
     cookies.push(this.#parts.cookies.format("platform_browser", name, undefined));
     return name;
   }

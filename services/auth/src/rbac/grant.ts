@@ -6,10 +6,10 @@ import { hasPermission } from "./permission.ts";
 import { inheritRoles } from "./rights.ts";
 
 /** The role that may everything and cannot be changed. */
-export const adminRole = "admin";
+export const ADMIN_ROLE = "admin";
 
 /** The permission that includes all others. */
-export const everyPermission = "*:*";
+export const EVERY_PERMISSION = "*:*";
 
 /** A transaction in which the policy cannot change under one's feet. */
 export type PolicyTransaction = Kysely<AuthTables>;
@@ -27,14 +27,14 @@ export async function countAdministrators(trx: PolicyTransaction): Promise<numbe
       ids
         .selectFrom("auth_role_bindings")
         .select("subject_id as id")
-        .where("role", "=", adminRole)
+        .where("role", "=", ADMIN_ROLE)
         .where("subject_kind", "=", "user")
         .union((members) =>
           members
             .selectFrom("auth_group_members")
             .innerJoin("auth_role_bindings", "subject_id", "group_id")
             .select("user_id as id")
-            .where("role", "=", adminRole)
+            .where("role", "=", ADMIN_ROLE)
             .where("subject_kind", "=", "group"),
         ),
     )
@@ -80,7 +80,7 @@ export async function requireGrantable(
 
 /** Throws 403 unless the grantor has all permissions. */
 export function requireAdministrator(grantor: Grantor, what: string): void {
-  if (grantor === undefined || hasPermission(grantor.permissions, everyPermission)) return;
+  if (grantor === undefined || hasPermission(grantor.permissions, EVERY_PERMISSION)) return;
   throw new PlatformError("forbidden", `Only administrators can ${what}.`);
 }
 

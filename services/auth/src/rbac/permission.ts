@@ -1,9 +1,9 @@
 // Permissions `<resource>:<action>` with `*` on either side, and what covers what.
 
-const part = "(?:[a-z0-9][a-z0-9_.-]{0,62}|\\*)";
+const PART = "(?:[a-z0-9][a-z0-9_.-]{0,62}|\\*)";
 
 /** The form of a permission. */
-export const PERMISSION = new RegExp(`^${part}:${part}$`);
+export const PERMISSION = new RegExp(`^${PART}:${PART}$`);
 
 /** Whether having `held` includes `wanted`; a wanted `*` is only covered by a held `*`. */
 export function coversPermission(held: string, wanted: string): boolean {

@@ -15,7 +15,7 @@ import { requireRoleDutyLiftable } from "./second-factor-duty.ts";
 import type { SubjectKind } from "../database/rbac.ts";
 
 /** Bounds of the policy. */
-export const policyLimits = {
+export const POLICY_LIMITS = {
   roles: 1000,
   permissionsPerRole: 500,
   parentsPerRole: 50,
@@ -93,8 +93,8 @@ export class PolicyStore {
       if (existing.some(({ name }) => name === role.name)) {
         throw new PlatformError("conflict", `The role ${role.name} exists already.`);
       }
-      if (existing.length >= policyLimits.roles) {
-        throw new PlatformError("conflict", `At most ${policyLimits.roles} roles can be made.`);
+      if (existing.length >= POLICY_LIMITS.roles) {
+        throw new PlatformError("conflict", `At most ${POLICY_LIMITS.roles} roles can be made.`);
       }
       await trx
         .insertInto("auth_roles")
@@ -286,7 +286,7 @@ async function setPermissions(
   role: string,
   permissions: readonly string[],
 ): Promise<void> {
-  const wanted = takeDistinct(permissions, policyLimits.permissionsPerRole, "permissions");
+  const wanted = takeDistinct(permissions, POLICY_LIMITS.permissionsPerRole, "permissions");
   await trx.deleteFrom("auth_role_permissions").where("role", "=", role).execute();
   if (wanted.length === 0) return;
   await trx
@@ -300,7 +300,7 @@ async function setParents(
   role: string,
   parents: readonly string[],
 ): Promise<void> {
-  const wanted = takeDistinct(parents, policyLimits.parentsPerRole, "parents");
+  const wanted = takeDistinct(parents, POLICY_LIMITS.parentsPerRole, "parents");
   await requireRoles(trx, wanted);
   await trx.deleteFrom("auth_role_parents").where("role", "=", role).execute();
   if (wanted.length === 0) return;

@@ -15,7 +15,7 @@ export interface Rights {
 }
 
 /** Scopes of OpenID Connect, which need no role and convey no permission. */
-export const openidScopes: readonly string[] = ["openid", "offline_access", "profile", "email"];
+export const OPENID_SCOPES: readonly string[] = ["openid", "offline_access", "profile", "email"];
 
 /** A scope that tokens can carry. */
 export interface Scope {

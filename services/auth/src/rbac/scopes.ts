@@ -9,9 +9,9 @@ import {
   type PolicyTransaction,
 } from "./grant.ts";
 import { PERMISSION } from "./permission.ts";
-import { inheritRoles, openidScopes, type Scope } from "./rights.ts";
+import { inheritRoles, OPENID_SCOPES, type Scope } from "./rights.ts";
 
-const scopesMax = 1000;
+const SCOPES_MAX = 1000;
 
 /** Makes or replaces a scope. The grantor must have what it conveyed before and what it conveys now. */
 export async function putScope(
@@ -20,7 +20,7 @@ export async function putScope(
   grantor: Grantor,
   nowMs: number,
 ): Promise<void> {
-  if (openidScopes.includes(scope.name)) {
+  if (OPENID_SCOPES.includes(scope.name)) {
     throw new PlatformError("conflict", `The scope ${scope.name} is OpenID Connect's own.`);
   }
   if (scope.permissions.length === 0 && scope.roles.length === 0)
@@ -129,7 +129,7 @@ async function requireRoom(trx: PolicyTransaction): Promise<void> {
     .selectFrom("auth_scopes")
     .select((select) => select.fn.countAll<number>().as("scopes"))
     .executeTakeFirstOrThrow();
-  if (scopes >= scopesMax) {
-    throw new PlatformError("conflict", `At most ${scopesMax} scopes can be made.`);
+  if (scopes >= SCOPES_MAX) {
+    throw new PlatformError("conflict", `At most ${SCOPES_MAX} scopes can be made.`);
   }
 }

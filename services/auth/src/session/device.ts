@@ -1,6 +1,6 @@
 // A device's name for people, from its User-Agent: "Firefox on Linux".
 
-const browsers: readonly [name: string, mark: RegExp][] = [
+const BROWSERS: readonly [name: string, mark: RegExp][] = [
   ["Edge", /\bEdg(?:e|A|iOS)?\//],
   ["Opera", /\bOPR\//],
   ["Samsung Internet", /\bSamsungBrowser\//],
@@ -10,7 +10,7 @@ const browsers: readonly [name: string, mark: RegExp][] = [
   ["curl", /^curl\//],
   ["Node.js", /^(?:node|undici)\b/],
 ];
-const systems: readonly [name: string, mark: RegExp][] = [
+const SYSTEMS: readonly [name: string, mark: RegExp][] = [
   ["iPhone", /\biPhone\b/],
   ["iPad", /\biPad\b/],
   ["Android", /\bAndroid\b/],
@@ -22,8 +22,8 @@ const systems: readonly [name: string, mark: RegExp][] = [
 
 /** "Unknown device" where nothing is recognised. */
 export function nameDevice(userAgent: string): string {
-  const browser = browsers.find(([, mark]) => mark.test(userAgent))?.[0];
-  const system = systems.find(([, mark]) => mark.test(userAgent))?.[0];
+  const browser = BROWSERS.find(([, mark]) => mark.test(userAgent))?.[0];
+  const system = SYSTEMS.find(([, mark]) => mark.test(userAgent))?.[0];
   if (browser === undefined) return system ?? "Unknown device";
   return system === undefined ? browser : `${browser} on ${system}`;
 }

@@ -8,11 +8,11 @@ import { isExpired, toSessionInfo, type SessionInfo } from "./session.ts";
 import type { SessionTokens } from "./token.ts";
 
 /** How long the token before the last renewal still counts: requests that are under way carry it. */
-const previousMs = 30_000;
+const PREVIOUS_MS = 30_000;
 /** Last-seen times are this exact: not every request is a write. */
-const seenMs = 60_000;
-const perUserMax = 100;
-const userAgentMax = 400;
+const SEEN_MS = 60_000;
+const PER_USER_MAX = 100;
+const USER_AGENT_MAX = 400;
 
 /** Lifetimes. */
 export interface SessionOptions {
@@ -81,7 +81,7 @@ export class Sessions {
   async open(userId: string, proof: Proof, origin: Origin): Promise<OpenedSession> {
     const now = this.#clock.now();
     const { token, hash } = this.#tokens.create();
-    const userAgent = origin.userAgent.slice(0, userAgentMax);
+    const userAgent = origin.userAgent.slice(0, USER_AGENT_MAX);
     const row: SessionRow = {
       id: this.#ids.uuid(),
       user_id: userId,
@@ -131,7 +131,7 @@ export class Sessions {
     if (isCurrent && now - row.token_issued_at >= this.#options.idleMs / 2) {
       const renewed = await this.#renew(row, now);
       if (renewed !== undefined) return { session: toSessionInfo(row), token: renewed };
-    } else if (now - row.last_seen_at >= Math.min(seenMs, this.#options.idleMs / 4)) {
+    } else if (now - row.last_seen_at >= Math.min(SEEN_MS, this.#options.idleMs / 4)) {
       await this.#database.db
         .updateTable("auth_sessions")
         .set({ last_seen_at: now, idle_expires_at: now + this.#options.idleMs })
@@ -269,7 +269,7 @@ export class Sessions {
         token_hash: hash,
         token_issued_at: now,
         previous_hash: row.token_hash,
-        previous_until: now + previousMs,
+        previous_until: now + PREVIOUS_MS,
         last_seen_at: now,
         idle_expires_at: now + this.#options.idleMs,
       })
@@ -285,8 +285,8 @@ export class Sessions {
       .select("id")
       .where("user_id", "=", userId)
       .orderBy("last_seen_at", "desc")
-      .limit(perUserMax)
-      .offset(perUserMax - 1)
+      .limit(PER_USER_MAX)
+      .offset(PER_USER_MAX - 1)
       .execute();
     for (const { id } of rows) await this.end(id, userId);
   }

@@ -1,10 +1,10 @@
 // Session tokens: a random id and a signature over it. Only the id's hash is kept.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-const prefix = "ps_";
-const idBytes = 32;
-const macBytes = 32;
-const tokenChars = prefix.length + Math.ceil(((idBytes + macBytes) * 4) / 3);
+const PREFIX = "ps_";
+const ID_BYTES = 32;
+const MAC_BYTES = 32;
+const TOKEN_CHARS = PREFIX.length + Math.ceil(((ID_BYTES + MAC_BYTES) * 4) / 3);
 
 /** A new token, and what is kept of it. */
 export interface NewSessionToken {
@@ -21,18 +21,18 @@ export class SessionTokens {
   }
 
   create(): NewSessionToken {
-    const id = randomBytes(idBytes);
-    const token = prefix + Buffer.concat([id, this.#sign(id)]).toString("base64url");
+    const id = randomBytes(ID_BYTES);
+    const token = PREFIX + Buffer.concat([id, this.#sign(id)]).toString("base64url");
     return { token, hash: hashId(id) };
   }
 
   /** The hash to look for; undefined when we did not sign the token. */
   read(token: string): string | undefined {
-    if (token.length !== tokenChars || !isSessionToken(token)) return undefined;
-    const bytes = Buffer.from(token.slice(prefix.length), "base64url");
-    if (bytes.length !== idBytes + macBytes) return undefined;
-    const id = bytes.subarray(0, idBytes);
-    return timingSafeEqual(bytes.subarray(idBytes), this.#sign(id)) ? hashId(id) : undefined;
+    if (token.length !== TOKEN_CHARS || !isSessionToken(token)) return undefined;
+    const bytes = Buffer.from(token.slice(PREFIX.length), "base64url");
+    if (bytes.length !== ID_BYTES + MAC_BYTES) return undefined;
+    const id = bytes.subarray(0, ID_BYTES);
+    return timingSafeEqual(bytes.subarray(ID_BYTES), this.#sign(id)) ? hashId(id) : undefined;
   }
 
   #sign(id: Buffer): Buffer {
@@ -42,7 +42,7 @@ export class SessionTokens {
 
 /** Whether a bearer token is one of these rather than an access token. */
 export function isSessionToken(token: string): boolean {
-  return token.startsWith(prefix);
+  return token.startsWith(PREFIX);
 }
 
 function hashId(id: Buffer): string {

@@ -13,8 +13,8 @@ import { formatAccountKeys } from "./guessing.ts";
 import type { PasswordHasher } from "./password-hasher.ts";
 
 /** Failures that cost nothing. */
-const freePerDevice = 10;
-const freePerAddress = 100;
+const FREE_PER_DEVICE = 10;
+const FREE_PER_ADDRESS = 100;
 
 /** Counts a sign-in by method and result. */
 export type CountLogin = (method: string, result: string) => void;
@@ -55,9 +55,9 @@ export class CredentialVerifier {
     const attempt = await (device === undefined
       ? throttle.begin(pair, [
           account,
-          { key: `password:address:${subscriberOf(origin.ip)}`, free: freePerAddress },
+          { key: `password:address:${subscriberOf(origin.ip)}`, free: FREE_PER_ADDRESS },
         ])
-      : throttle.begin({ key: `password:device:${device}`, free: freePerDevice }, []));
+      : throttle.begin({ key: `password:device:${device}`, free: FREE_PER_DEVICE }, []));
     const row = await users.findRowByUsername(username);
     const isRight = await hasher.verify(row?.password_hash, password);
     if (row === undefined || !isRight || row.disabled === 1) {
@@ -97,7 +97,7 @@ export class CredentialVerifier {
       return { account, amr };
     } catch (error) {
       const key = `passkey:address:${subscriberOf(origin.ip)}`;
-      await throttle.begin({ key, free: freePerAddress }, []);
+      await throttle.begin({ key, free: FREE_PER_ADDRESS }, []);
       countLogin("passkey", "failure");
       await audit.record({
         action: "login",

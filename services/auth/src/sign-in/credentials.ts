@@ -19,13 +19,13 @@ import type { DeviceMarks } from "./device-marks.ts";
 import { clearGuesses } from "./guessing.ts";
 import type { SecurityNotices } from "./security-notices.ts";
 
-const verificationMs = 86_400_000;
+const VERIFICATION_MS = 86_400_000;
 /** How long a recovery link is good. */
-export const recoveryMs = 3_600_000;
-const invitationMs = 7 * 86_400_000;
-const hourMs = 3_600_000;
-const freeMessages = 5;
-const freeMessagesPerAddress = 20;
+export const RECOVERY_MS = 3_600_000;
+const INVITATION_MS = 7 * 86_400_000;
+const HOUR_MS = 3_600_000;
+const FREE_MESSAGES = 5;
+const FREE_MESSAGES_PER_ADDRESS = 20;
 
 /** What somebody registers with, as it came. */
 export interface Registration {
@@ -138,7 +138,7 @@ export class Credentials {
   /** An invitation for one registration within a week: its token, and the id that it is listed by. */
   async issueInvitation(): Promise<{ id: string; token: string }> {
     const { tickets } = this.#parts;
-    const token = await tickets.issue("invitation", { ttlMs: invitationMs });
+    const token = await tickets.issue("invitation", { ttlMs: INVITATION_MS });
     return { id: tickets.identify(token), token };
   }
 
@@ -177,11 +177,11 @@ export class Credentials {
     notifier.requireChannel();
     if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
     if (account.email_verified) throw new PlatformError("conflict", "The address is verified.");
-    await throttle.begin({ key: `mail:verify:${account.id}`, free: freeMessages }, []);
+    await throttle.begin({ key: `mail:verify:${account.id}`, free: FREE_MESSAGES }, []);
     const token = await tickets.issue("email-verification", {
       userId: account.id,
       payload: account.email,
-      ttlMs: verificationMs,
+      ttlMs: VERIFICATION_MS,
     });
     await notifier.sendEmail({
       to: account.email,
@@ -214,10 +214,10 @@ export class Credentials {
     const mailbox = email?.toLowerCase() ?? "none";
     await (device === undefined
       ? throttle.begin(
-          { key: `mail:recovery:${mailbox} ${networkOf(origin.ip)}`, free: freeMessages },
-          [{ key: `mail:address:${subscriberOf(origin.ip)}`, free: freeMessagesPerAddress }],
+          { key: `mail:recovery:${mailbox} ${networkOf(origin.ip)}`, free: FREE_MESSAGES },
+          [{ key: `mail:address:${subscriberOf(origin.ip)}`, free: FREE_MESSAGES_PER_ADDRESS }],
         )
-      : throttle.begin({ key: `mail:device:${device}`, free: freeMessages }, []));
+      : throttle.begin({ key: `mail:device:${device}`, free: FREE_MESSAGES }, []));
     if (!(await this.#mayReceiveRecovery(mailbox))) return;
     // Not awaited: how long the delivery takes would tell that there is somebody.
     if (account !== undefined && !account.disabled) {
@@ -229,7 +229,7 @@ export class Credentials {
   // than the longest wait, so the mailbox holds one.
   async #mayReceiveRecovery(mailbox: string): Promise<boolean> {
     try {
-      await this.#parts.throttle.begin({ key: `mail:mailbox:${mailbox}`, free: freeMessages }, []);
+      await this.#parts.throttle.begin({ key: `mail:mailbox:${mailbox}`, free: FREE_MESSAGES }, []);
       return true;
     } catch (error) {
       if (error instanceof PlatformError && error.code === "too_many_requests") return false;
@@ -243,7 +243,7 @@ export class Credentials {
     notifier.requireChannel();
     if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
     if (account.disabled) throw new PlatformError("conflict", "The user is disabled.");
-    await throttle.begin({ key: `mail:reset:${account.id}`, free: freeMessages }, []);
+    await throttle.begin({ key: `mail:reset:${account.id}`, free: FREE_MESSAGES }, []);
     await this.#sendRecovery(account);
     return account.email;
   }
@@ -323,7 +323,7 @@ export class Credentials {
 
   async #sendRecovery(account: Account): Promise<void> {
     const { notifier, tickets, publicUrl } = this.#parts;
-    const token = await tickets.issue("recovery", { userId: account.id, ttlMs: recoveryMs });
+    const token = await tickets.issue("recovery", { userId: account.id, ttlMs: RECOVERY_MS });
     await notifier.sendEmail({
       to: account.email ?? "",
       subject: "Set a new password",
@@ -335,8 +335,8 @@ export class Credentials {
     const { throttle, registrationsHourly: limits } = this.#parts;
     await throttle.admit(
       [
-        { key: `register:address:${ip}`, max: limits.perAddress, windowMs: hourMs },
-        { key: `register:network:${networkOf(ip)}`, max: limits.perNetwork, windowMs: hourMs },
+        { key: `register:address:${ip}`, max: limits.perAddress, windowMs: HOUR_MS },
+        { key: `register:network:${networkOf(ip)}`, max: limits.perNetwork, windowMs: HOUR_MS },
       ],
       "Too many accounts were registered from this address or network: try again later.",
     );

@@ -2,9 +2,9 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { foldUsername } from "../user/username.ts";
 
-const idBytes = 16;
-const signatureBytes = 32;
-const markCharactersMax = 128;
+const ID_BYTES = 16;
+const SIGNATURE_BYTES = 32;
+const MARK_CHARACTERS_MAX = 128;
 
 /** Makes and reads the marks. One is good for the account that it was made for, and counts attempts of its own. */
 export class DeviceMarks {
@@ -17,17 +17,17 @@ export class DeviceMarks {
 
   /** A new mark for the browser that the account has just signed in on. */
   create(username: string): string {
-    const id = randomBytes(idBytes);
+    const id = randomBytes(ID_BYTES);
     return Buffer.concat([id, this.#sign(id, foldUsername(username))]).toString("base64url");
   }
 
   /** The device's id; undefined unless the mark was made for this account. */
   read(mark: string | undefined, username: string): string | undefined {
-    if (mark === undefined || mark.length > markCharactersMax) return undefined;
+    if (mark === undefined || mark.length > MARK_CHARACTERS_MAX) return undefined;
     const bytes = Buffer.from(mark, "base64url");
-    if (bytes.length !== idBytes + signatureBytes) return undefined;
-    const id = bytes.subarray(0, idBytes);
-    return timingSafeEqual(bytes.subarray(idBytes), this.#sign(id, foldUsername(username)))
+    if (bytes.length !== ID_BYTES + SIGNATURE_BYTES) return undefined;
+    const id = bytes.subarray(0, ID_BYTES);
+    return timingSafeEqual(bytes.subarray(ID_BYTES), this.#sign(id, foldUsername(username)))
       ? id.toString("base64url")
       : undefined;
   }

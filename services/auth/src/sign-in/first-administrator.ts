@@ -7,7 +7,7 @@ import { countAdministrators } from "../rbac/grant.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { Tickets } from "../guard/one-time-tokens.ts";
 
-const linkMs = 86_400_000;
+const LINK_MS = 86_400_000;
 
 /** What this works with. */
 export interface FirstAdministratorParts {
@@ -27,7 +27,7 @@ export async function ensureAdministrator(parts: FirstAdministratorParts): Promi
   const { config, database, credentials, tickets, publicUrl, log } = parts;
   if ((await countAdministrators(database.db)) > 0) return;
   const { admin_user: username, admin_password: password } = config;
-  const token = await tickets.issue("setup", { ttlMs: linkMs });
+  const token = await tickets.issue("setup", { ttlMs: LINK_MS });
   if (username === undefined || password === undefined) {
     log.warn("there is no administrator yet: open this link to make one, within a day", {
       link: `${publicUrl}/setup?token=${token}`,

@@ -5,8 +5,8 @@ import { networkOf } from "../guard/network.ts";
 import { foldUsername } from "../user/username.ts";
 
 /** Failures that cost nothing, from one network and from all of them. */
-const freePerNetwork = 10;
-const freeInAll = 100;
+const FREE_PER_NETWORK = 10;
+const FREE_IN_ALL = 100;
 
 /**
  * The keys of an attempt. Those who guess from one network keep nobody else waiting. The bound for all networks together
@@ -18,8 +18,8 @@ export function formatAccountKeys(
 ): { pair: ThrottleKey; account: ThrottleKey } {
   const name = foldUsername(username);
   return {
-    pair: { key: `${formatPairPrefix(name)}${networkOf(address)}`, free: freePerNetwork },
-    account: { key: formatAccountKey(name), free: freeInAll },
+    pair: { key: `${formatPairPrefix(name)}${networkOf(address)}`, free: FREE_PER_NETWORK },
+    account: { key: formatAccountKey(name), free: FREE_IN_ALL },
   };
 }
 

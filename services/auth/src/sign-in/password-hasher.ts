@@ -3,7 +3,7 @@ import { hash, parseOptions, verify } from "@node-rs/argon2";
 import { createRetryLaterError } from "@platform/kernel/errors";
 
 /** OWASP's parameters for argon2id: 19 MiB, two passes, one lane. */
-export const owaspCost: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+export const OWASP_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 /** What a hash costs; memory in KiB. */
 export interface PasswordCost {
@@ -34,7 +34,7 @@ interface Lane {
 }
 
 /** Sign-ins that may pass a registration that waits. */
-const signInsPerRegistration = 4;
+const SIGN_INS_PER_REGISTRATION = 4;
 
 /** Hashes and checks passwords. */
 export class PasswordHasher {
@@ -118,7 +118,7 @@ export class PasswordHasher {
     const canRegister =
       registration.waiting.length > 0 && registration.running < registration.runningMax;
     if (signIn.waiting.length === 0) return canRegister ? registration : undefined;
-    return canRegister && this.#signInsInRow >= signInsPerRegistration ? registration : signIn;
+    return canRegister && this.#signInsInRow >= SIGN_INS_PER_REGISTRATION ? registration : signIn;
   }
 }
 

@@ -1,8 +1,8 @@
 // Which passwords are accepted: long enough, and not among those that are tried first.
 import { dictionary } from "@zxcvbn-ts/language-common";
 
-const charsMin = 8;
-const charsMax = 128;
+const CHARS_MIN = 8;
+const CHARS_MAX = 128;
 
 /** Says what is wrong with a new password; undefined when nothing is. */
 export class PasswordPolicy {
@@ -10,7 +10,7 @@ export class PasswordPolicy {
 
   // Those that are too short are refused anyway.
   readonly #common = new Set(
-    dictionary["passwords-common"].filter((password) => password.length >= charsMin),
+    dictionary["passwords-common"].filter((password) => password.length >= CHARS_MIN),
   );
 
   /** `words` are the installation's own, such as its name: too easy to guess, alone or with digits and signs around. */
@@ -23,8 +23,8 @@ export class PasswordPolicy {
     const prepared = password.normalize("NFKC");
     // Counted as NIST does, by code points.
     const { length } = Array.from(prepared);
-    if (length < charsMin) return `at least ${charsMin} characters are needed`;
-    if (length > charsMax) return `at most ${charsMax} characters are allowed`;
+    if (length < CHARS_MIN) return `at least ${CHARS_MIN} characters are needed`;
+    if (length > CHARS_MAX) return `at most ${CHARS_MAX} characters are allowed`;
     const folded = prepared.toLowerCase();
     if (this.#common.has(folded)) return "it is one of the most common passwords";
     const own = names.filter((name) => name !== undefined);

@@ -6,9 +6,9 @@ import { createIdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { AuditLog } from "../audit/audit-log.ts";
 import type { AuthConfig } from "../config.ts";
-import { recoveryMs } from "./credentials.ts";
+import { RECOVERY_MS } from "./credentials.ts";
 import { clearGuesses } from "./guessing.ts";
-import { adminRole } from "../rbac/grant.ts";
+import { ADMIN_ROLE } from "../rbac/grant.ts";
 import { PolicyStore } from "../rbac/policy-store.ts";
 import { migrateRooms, type AuthTables } from "../database/schema.ts";
 import { loadSecrets } from "../key/secrets.ts";
@@ -41,14 +41,14 @@ export async function resetAdministrator(
     if (user === undefined) throw new Error(`there is no user ${username}`);
 
     await users.change(user.id, { disabled: false });
-    await policy.changeBindings({ kind: "user", id: user.id }, "add", [adminRole], undefined);
+    await policy.changeBindings({ kind: "user", id: user.id }, "add", [ADMIN_ROLE], undefined);
     await database.db.deleteFrom("auth_factors").where("user_id", "=", user.id).execute();
     await database.db.deleteFrom("auth_backup_codes").where("user_id", "=", user.id).execute();
     await new Throttle(database, clock).clear(`mfa:code:${user.id}`);
     await clearGuesses(database, user.username_key);
     const token = await new Tickets(database, clock, secrets.session).issue("recovery", {
       userId: user.id,
-      ttlMs: recoveryMs,
+      ttlMs: RECOVERY_MS,
     });
     await new AuditLog(database, clock, secrets.session).record({
       action: "admin.reset",

@@ -8,8 +8,8 @@ import type { SessionInfo } from "../session/session.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
 
-const tokenMs = 300_000;
-const attemptsMax = 5;
+const TOKEN_MS = 300_000;
+const ATTEMPTS_MAX = 5;
 
 /** What a sign-in is for. */
 export interface SignInPurpose {
@@ -91,8 +91,8 @@ export class SecondFactors {
       mfa_token: await this.#options.tickets.issue("mfa", {
         userId,
         payload,
-        ttlMs: tokenMs,
-        attempts: attemptsMax,
+        ttlMs: TOKEN_MS,
+        attempts: ATTEMPTS_MAX,
       }),
       factors: items.map(({ id, type, name, sent_to }) => ({
         id,

@@ -3,12 +3,12 @@ import type { Notifier } from "../notify/notifier.ts";
 import type { Account } from "../user/account.ts";
 
 /** Messages under way; more are left out rather than kept waiting. */
-const pendingMax = 1_000;
+const PENDING_MAX = 1_000;
 
 /** What can be told. */
-export type SecurityEvent = keyof typeof sentences;
+export type SecurityEvent = keyof typeof SENTENCES;
 
-const sentences = {
+const SENTENCES = {
   "password.change": "Your password was changed.",
   "password.recover": "Your password was set anew by a recovery link.",
   "email.change": "The address of your account was changed.",
@@ -38,13 +38,13 @@ export class SecurityNotices {
   tell(account: Account, event: SecurityEvent): void {
     const { email, email_verified: isVerified, username } = account;
     if (email === undefined || !isVerified) return;
-    if (!this.#notifier.isAvailable || this.#pending >= pendingMax) return;
+    if (!this.#notifier.isAvailable || this.#pending >= PENDING_MAX) return;
     this.#pending += 1;
     void this.#notifier
       .sendEmail({
         to: email,
         subject: "Your account was changed",
-        text: `${sentences[event]}\n\nAccount: ${username}\n\nIf this was not you, set a new password and end all sessions.\n`,
+        text: `${SENTENCES[event]}\n\nAccount: ${username}\n\nIf this was not you, set a new password and end all sessions.\n`,
       })
       .catch(this.#onError)
       .finally(() => {

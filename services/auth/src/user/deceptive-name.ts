@@ -1,12 +1,12 @@
 // Names that show as something else than they are: bidirectional controls, invisible characters, look-alike letters.
 
 // Unicode TR 36 section 2.5: they reorder what stands beside them.
-const bidiControls = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
-const invisible =
+const BIDI_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+const INVISIBLE =
   /[\u00ad\u115f\u1160\u200b\u2028\u2029\u2060-\u2064\u206a-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\u17b4|\u17b5/;
 // Scripts whose letters look like those of another one of them (Unicode TS 39, confusables). Others mix as people write:
 // Han with Latin and the Japanese and Korean scripts.
-const lookAlikes = [
+const LOOK_ALIKES = [
   /\p{Script=Latin}/u,
   /\p{Script=Cyrillic}/u,
   /\p{Script=Greek}/u,
@@ -16,12 +16,12 @@ const lookAlikes = [
   /\p{Script=Lisu}/u,
   /\p{Script=Deseret}/u,
 ];
-const notWord = /[^\p{L}\p{M}\p{N}]+/u;
+const NOT_WORD = /[^\p{L}\p{M}\p{N}]+/u;
 
 /** True for names with such characters, and for those with a word whose letters are of several look-alike scripts. */
 export function isDeceptive(name: string): boolean {
-  if (bidiControls.test(name) || invisible.test(name)) return true;
-  return name.split(notWord).some(isMixed);
+  if (BIDI_CONTROLS.test(name) || INVISIBLE.test(name)) return true;
+  return name.split(NOT_WORD).some(isMixed);
 }
 
 /** The same of an identifier, all of which is one word: `раypal.admin` is no better than `раypal`. */
@@ -30,5 +30,5 @@ export function isDeceptiveIdentifier(name: string): boolean {
 }
 
 function isMixed(text: string): boolean {
-  return lookAlikes.filter((script) => script.test(text)).length > 1;
+  return LOOK_ALIKES.filter((script) => script.test(text)).length > 1;
 }

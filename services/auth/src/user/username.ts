@@ -3,17 +3,17 @@
 import { isDeceptiveIdentifier } from "./deceptive-name.ts";
 
 /** Longest name, in characters after normalisation. */
-export const usernameCharsMax = 64;
+export const USERNAME_CHARS_MAX = 64;
 
-const allowed = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._@+-]*$/u;
-const email =
+const USERNAME_PATTERN = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._@+-]*$/u;
+const EMAIL_PATTERN =
   /^[^\s@"(),:;<>[\\\]\p{C}]{1,64}@[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/iu;
 
 /** The name as it is kept: NFKC. Undefined where it is none. */
 export function readUsername(text: string): string | undefined {
-  if (text.length > 4 * usernameCharsMax) return undefined;
+  if (text.length > 4 * USERNAME_CHARS_MAX) return undefined;
   const name = text.normalize("NFKC").trim();
-  if (name.length > usernameCharsMax || !allowed.test(name)) return undefined;
+  if (name.length > USERNAME_CHARS_MAX || !USERNAME_PATTERN.test(name)) return undefined;
   return isDeceptiveIdentifier(name) ? undefined : name;
 }
 
@@ -26,7 +26,7 @@ export function foldUsername(name: string): string {
 /** The address as it is kept; undefined where it is none. */
 export function readEmail(text: string): string | undefined {
   const address = text.normalize("NFC").trim();
-  return address.length <= 254 && email.test(address) ? address : undefined;
+  return address.length <= 254 && EMAIL_PATTERN.test(address) ? address : undefined;
 }
 
 /** What two addresses that count as the same have in common. */

@@ -4,7 +4,7 @@ import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import { sql, type Kysely } from "kysely";
-import { adminRole, requireGrantable, type Grantor } from "../rbac/grant.ts";
+import { ADMIN_ROLE, requireGrantable, type Grantor } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
 import { toAccount, type Account } from "./account.ts";
@@ -87,13 +87,13 @@ export class Users {
       const bound = await trx
         .selectFrom("auth_role_bindings")
         .select("subject_id")
-        .where("role", "=", adminRole)
+        .where("role", "=", ADMIN_ROLE)
         .executeTakeFirst();
       if (bound !== undefined) throw new PlatformError("conflict", "There is an administrator.");
       const account = await this.create(user, trx);
       await trx
         .insertInto("auth_role_bindings")
-        .values({ role: adminRole, subject_kind: "user", subject_id: account.id })
+        .values({ role: ADMIN_ROLE, subject_kind: "user", subject_id: account.id })
         .execute();
       return account;
     });

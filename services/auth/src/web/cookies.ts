@@ -2,7 +2,7 @@
 import type { HeaderReader } from "@platform/kernel/http";
 
 /** How long a browser stays one of the account's devices. */
-export const deviceMarkMs = 365 * 86_400_000;
+export const DEVICE_MARK_MS = 365 * 86_400_000;
 
 /** Reads and writes cookies; `__Host-` names on https, which browsers accept from this very host only. */
 export class Cookies {

@@ -5,7 +5,7 @@ import { openDatabase } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
 import { createManualClock } from "@platform/kernel/time";
 import type { AuthDatabase, AuthTables } from "../../src/database/schema.ts";
-import { throttleMigrations } from "../../src/database/throttle.ts";
+import { THROTTLE_MIGRATIONS } from "../../src/database/throttle.ts";
 import { Throttle } from "../../src/guard/throttle.ts";
 import { onEachDatabase } from "../databases.ts";
 
@@ -16,7 +16,7 @@ onEachDatabase((makeUrl) => {
   const start = async () => {
     const clock = createManualClock(Date.UTC(2026, 0, 1));
     database = openDatabase<AuthTables>({ url: await makeUrl(), service: "auth" });
-    await database.migrate(throttleMigrations);
+    await database.migrate(THROTTLE_MIGRATIONS);
     const throttle = new Throttle(database, clock);
     const attempt = () => throttle.begin({ key: "account", free: 3 }, [{ key: "net", free: 50 }]);
     /** Seconds to wait; undefined where the attempt was let through. */

@@ -9,7 +9,7 @@ import { openDatabase, type Database } from "@platform/kernel/db";
 import { createLogger } from "@platform/kernel/log";
 import { createManualClock, type ManualClock } from "@platform/kernel/time";
 import { KeyRing, type KeyRingOptions } from "../../src/key/key-ring.ts";
-import { keyMigrations, type KeyTables } from "../../src/database/key.ts";
+import { KEY_MIGRATIONS, type KeyTables } from "../../src/database/key.ts";
 import { createSecretBox } from "../../src/key/secret-box.ts";
 import { generateSigningKey } from "../../src/key/signing-key.ts";
 import { onEachDatabase } from "../databases.ts";
@@ -29,7 +29,7 @@ onEachDatabase((makeUrl) => {
   const connect = async (url: string): Promise<Database<KeyTables>> => {
     const database = openDatabase<KeyTables>({ url, service: "auth" });
     open.push(database);
-    await database.migrate(keyMigrations);
+    await database.migrate(KEY_MIGRATIONS);
     return database;
   };
 

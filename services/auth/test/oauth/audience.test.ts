@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
-import { oauthMigrations } from "../../src/database/oauth.ts";
+import { OAUTH_MIGRATIONS } from "../../src/database/oauth.ts";
 import type { AuthTables } from "../../src/database/schema.ts";
-import { userMigrations } from "../../src/database/user.ts";
+import { USER_MIGRATIONS } from "../../src/database/user.ts";
 import { onEachDatabase } from "../databases.ts";
 import { addRole, bindClient, startHost, type Host } from "./host.ts";
 import {
@@ -148,8 +148,8 @@ onEachDatabase((makeUrl) => {
 
   test("clients from before the upgrade keep the audience that they had", async () => {
     const database = openDatabase<AuthTables>({ url: await makeUrl(), service: "auth" });
-    await database.migrate(userMigrations, 0, "user");
-    await database.migrate(oauthMigrations.slice(0, 3), 0, "oauth");
+    await database.migrate(USER_MIGRATIONS, 0, "user");
+    await database.migrate(OAUTH_MIGRATIONS.slice(0, 3), 0, "oauth");
     const old = { secret: null, created_at: 0, updated_at: 0 };
     for (const id of ["operators", "dynamic"]) {
       const row = { ...old, client_id: id, metadata: JSON.stringify({ client_id: id }) };
@@ -174,7 +174,7 @@ onEachDatabase((makeUrl) => {
         expires_at: null,
       })
       .execute();
-    await database.migrate(oauthMigrations, 0, "oauth");
+    await database.migrate(OAUTH_MIGRATIONS, 0, "oauth");
     const rows = await database.db
       .selectFrom("auth_oauth_clients")
       .select(["client_id", "granted", "is_dynamic", "keeps_audience"])

@@ -3,7 +3,7 @@ import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { ConsentRow, OAuthTables } from "../../database/oauth.ts";
 
-const keptMs = 105 * 24 * 3_600_000;
+const KEPT_MS = 105 * 24 * 3_600_000;
 
 /** The agreements, each for 105 days, which is as long as a grant lives. */
 export class Consents {
@@ -39,7 +39,7 @@ export class Consents {
         .sort()
         .join(" "),
       agreed_at: now,
-      expires_at: now + keptMs,
+      expires_at: now + KEPT_MS,
     };
     await this.#database.db
       .insertInto("auth_oauth_consents")

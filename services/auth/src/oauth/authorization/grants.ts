@@ -3,7 +3,7 @@ import type { AdapterPayload, Provider } from "oidc-provider";
 import type { Consents } from "./consents.ts";
 import type { ItemStore } from "../token/item-store.ts";
 import type { Revoker } from "../token/revoker.ts";
-import { platformClientId } from "../core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
 type Client = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>>;
 
@@ -60,7 +60,7 @@ export class Grants {
     const byClient = Map.groupBy(payloads, ({ clientId }) => clientId ?? "");
     const grants: ClientGrant[] = [];
     for (const [clientId, given] of byClient) {
-      if (clientId === platformClientId) continue;
+      if (clientId === PLATFORM_CLIENT_ID) continue;
       const client = await provider.Client.find(clientId);
       if (client === undefined) continue;
       grants.push({

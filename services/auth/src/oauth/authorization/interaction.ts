@@ -10,13 +10,13 @@ import {
 } from "oidc-provider";
 import type { SessionInfo } from "../../session/session.ts";
 import type { Consents } from "./consents.ts";
-import { firstParty } from "../core/client-metadata.ts";
+import { FIRST_PARTY } from "../core/client-metadata.ts";
 import { describeClient, type ClientSummary } from "./grants.ts";
 import { readReachable, type AcrDetails, type StartDetails } from "./prompt-policy.ts";
 import type { TokenPolicy } from "../token/policy.ts";
-import { claimsOfScope } from "../token/user-claims.ts";
+import { CLAIMS_OF_SCOPE } from "../token/user-claims.ts";
 
-const rememberable = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
+const CONSENT_REASONS = new Set(["op_scopes_missing", "op_claims_missing", "rs_scopes_missing"]);
 
 type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 
@@ -114,9 +114,12 @@ export class Interactions {
     client: { clientId: string; [name: string]: unknown },
     scopes: readonly string[],
   ): Promise<boolean> {
-    if (session?.accountId === undefined || !prompt.reasons.every((name) => rememberable.has(name)))
+    if (
+      session?.accountId === undefined ||
+      !prompt.reasons.every((name) => CONSENT_REASONS.has(name))
+    )
       return false;
-    const isOwn = client[firstParty] === true;
+    const isOwn = client[FIRST_PARTY] === true;
     if (!isOwn && readMissingClaims(prompt).length > 0) return false;
     return this.#isEachAgreed(session.accountId, client, scopes);
   }
@@ -158,7 +161,7 @@ export class Interactions {
     client: { clientId: string; [name: string]: unknown },
     scopes: readonly string[],
   ): Promise<boolean> {
-    const isOwn = client[firstParty] === true;
+    const isOwn = client[FIRST_PARTY] === true;
     const agreed = await this.#consents.find(userId, client.clientId);
     return scopes.every(
       (scope) => agreed.has(scope) || (isOwn && this.#policy.isFirstParty(scope)),
@@ -308,7 +311,7 @@ function readMissing({ prompt }: CoreInteraction): {
 
 // Claims that are asked for by name are shown as the scopes that they belong to.
 function scopesOf(claims: readonly string[]): string[] {
-  return Object.entries(claimsOfScope)
+  return Object.entries(CLAIMS_OF_SCOPE)
     .filter(([, names]) => names.some((name) => claims.includes(name)))
     .map(([scope]) => scope);
 }

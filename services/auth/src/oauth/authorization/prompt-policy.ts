@@ -4,7 +4,7 @@ import type { Clock } from "@platform/kernel/time";
 import type { Sessions } from "../../session/sessions.ts";
 
 /** Values of `acr` that sign-ins can reach: one factor, two factors. */
-export const reachableAcrValues: readonly string[] = ["1", "2"];
+export const REACHABLE_ACR_VALUES: readonly string[] = ["1", "2"];
 
 /** Whether a user must have shown a second factor for a client. */
 export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
@@ -93,7 +93,7 @@ export function readReachable(wanted: unknown): string {
   if (typeof wanted !== "string") return "";
   return wanted
     .split(" ")
-    .filter((value) => reachableAcrValues.includes(value))
+    .filter((value) => REACHABLE_ACR_VALUES.includes(value))
     .join(" ");
 }
 
@@ -105,7 +105,7 @@ function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
   if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
     throw new errors.InvalidRequest("values of acr must be texts");
   // Whatever the user did, it would not be what is asked for.
-  if (values.length > 0 && !values.some((value) => reachableAcrValues.includes(value)))
+  if (values.length > 0 && !values.some((value) => REACHABLE_ACR_VALUES.includes(value)))
     throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
   return values.join(" ");
 }

@@ -1,8 +1,8 @@
 // Permissions that a client can convey, which whoever registers or changes it must have.
 import { requireAdministrator, requireHeld, type Grantor } from "../../rbac/grant.ts";
 import { hasPermission } from "../../rbac/permission.ts";
-import { firstParty, platformAudience } from "../core/client-metadata.ts";
-import { exchangePermission, tokenExchangeGrant } from "../token/token-exchange.ts";
+import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { EXCHANGE_PERMISSION, TOKEN_EXCHANGE_GRANT } from "../token/token-exchange.ts";
 
 /** Permissions of each scope, by name. */
 export type ScopePermissions = ReadonlyMap<string, readonly string[]>;
@@ -17,8 +17,8 @@ export function requireClientGrantable(
   scopes: ScopePermissions,
   grantor: Grantor,
 ): void {
-  if (metadata[firstParty] === true) requireAdministrator(grantor, "manage first-party clients");
-  if (metadata[platformAudience] !== undefined)
+  if (metadata[FIRST_PARTY] === true) requireAdministrator(grantor, "manage first-party clients");
+  if (metadata[PLATFORM_AUDIENCE] !== undefined)
     requireAdministrator(grantor, "manage clients with the platform's audience");
   requireHeld([...listConveyed(metadata, scopes), ...rolePermissions], grantor);
 }
@@ -30,7 +30,7 @@ export function listConveyed(
 ): string[] {
   return [
     ...readScope(metadata).flatMap((name) => scopes.get(name) ?? []),
-    ...(hasGrant(metadata, tokenExchangeGrant) ? [exchangePermission] : []),
+    ...(hasGrant(metadata, TOKEN_EXCHANGE_GRANT) ? [EXCHANGE_PERMISSION] : []),
   ];
 }
 
@@ -40,8 +40,8 @@ export function findExcess(
   scopes: ScopePermissions,
   granted: readonly string[],
 ): string | undefined {
-  if (hasGrant(metadata, tokenExchangeGrant) && !hasPermission(granted, exchangePermission))
-    return tokenExchangeGrant;
+  if (hasGrant(metadata, TOKEN_EXCHANGE_GRANT) && !hasPermission(granted, EXCHANGE_PERMISSION))
+    return TOKEN_EXCHANGE_GRANT;
   return readScope(metadata).find((name) => !isGranted(scopes.get(name), granted));
 }
 

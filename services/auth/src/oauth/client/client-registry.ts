@@ -3,20 +3,20 @@ import { createIdSource } from "@platform/kernel/ids";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import { errors, type Provider } from "oidc-provider";
-import { everyPermission, requireAdministrator, type Grantor } from "../../rbac/grant.ts";
+import { EVERY_PERMISSION, requireAdministrator, type Grantor } from "../../rbac/grant.ts";
 import type { Rbac } from "../../rbac/rights.ts";
 import { listConveyed, requireClientGrantable } from "./client-grant.ts";
-import { findMetadataProblem, firstParty, platformAudience } from "../core/client-metadata.ts";
+import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
 import type { ClientGrantor, ClientRecord, ClientStore } from "./client-store.ts";
-import { grantedMember, type CoreClients } from "../core/core-client.ts";
+import { GRANTED_MEMBER, type CoreClients } from "../core/core-client.ts";
 import type { TokenPolicy } from "../token/policy.ts";
-import { platformClientId } from "../core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
 /** The longest that an initial access token lives. */
-export const initialAccessSecondsMax = 30 * 24 * 3_600;
+export const INITIAL_ACCESS_SECONDS_MAX = 30 * 24 * 3_600;
 // Members that say whose a client is and which services its tokens are for: an administrator decides by setting one.
-const decisive = [firstParty, platformAudience];
-const chosenByService = new Set([
+const DECISIVE_MEMBERS = [FIRST_PARTY, PLATFORM_AUDIENCE];
+const RESERVED_MEMBERS = new Set([
   "client_id",
   "client_secret",
   "client_secret_expires_at",
@@ -75,7 +75,7 @@ export class ClientRegistry {
   async change(clientId: string, changes: Metadata, grantor: Grantor): Promise<Metadata> {
     refuseChosen(changes);
     const { payload, granted, isDynamic } = await this.#findManageable(clientId, grantor);
-    const decided = decisive.filter((name) => Object.hasOwn(changes, name));
+    const decided = DECISIVE_MEMBERS.filter((name) => Object.hasOwn(changes, name));
     if (decided.length > 0) {
       requireAdministrator(grantor, `set ${decided.join(" and ")}`);
       if (isDynamic && decided.some((name) => changes[name] !== null && changes[name] !== false)) {
@@ -112,7 +112,8 @@ export class ClientRegistry {
    * nothing for one that does not exist.
    */
   async requireManageable(clientId: string, grantor: Grantor): Promise<void> {
-    if (clientId === platformClientId) requireAdministrator(grantor, "manage the service's login");
+    if (clientId === PLATFORM_CLIENT_ID)
+      requireAdministrator(grantor, "manage the service's login");
     if ((await this.#parts.clients.findRecord(clientId)) === undefined) return;
     await this.#findManageable(clientId, grantor);
   }
@@ -130,12 +131,12 @@ export class ClientRegistry {
    * now.
    */
   async createInitialAccessToken(expiresInSeconds: number, grantor: Grantor): Promise<string> {
-    if (!(expiresInSeconds >= 1 && expiresInSeconds <= initialAccessSecondsMax)) {
+    if (!(expiresInSeconds >= 1 && expiresInSeconds <= INITIAL_ACCESS_SECONDS_MAX)) {
       throw new PlatformError("validation_failed", "A token lives for 1 second to 30 days.");
     }
     const { InitialAccessToken } = this.#parts.getProvider();
     const token = new InitialAccessToken({ expiresIn: Math.floor(expiresInSeconds) });
-    return Object.assign(token, { [grantedMember]: readPermissions(grantor) }).save();
+    return Object.assign(token, { [GRANTED_MEMBER]: readPermissions(grantor) }).save();
   }
 
   /**
@@ -194,12 +195,12 @@ export class ClientRegistry {
 }
 
 function refuseChosen(metadata: Metadata): void {
-  const taken = Object.keys(metadata).find((name) => chosenByService.has(name));
+  const taken = Object.keys(metadata).find((name) => RESERVED_MEMBERS.has(name));
   if (taken !== undefined) {
     throw new PlatformError("validation_failed", `${taken} is chosen by the service.`);
   }
 }
 
 function readPermissions(grantor: Grantor): readonly string[] {
-  return grantor?.permissions ?? [everyPermission];
+  return grantor?.permissions ?? [EVERY_PERMISSION];
 }

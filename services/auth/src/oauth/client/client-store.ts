@@ -5,11 +5,11 @@ import type { Transaction } from "kysely";
 import type { SecretBox } from "../../key/secret-box.ts";
 import type { AuthDatabase, AuthTables } from "../../database/schema.ts";
 import { findExcess, limitScope, type ScopePermissions } from "./client-grant.ts";
-import { findMetadataProblem, firstParty, platformAudience } from "../core/client-metadata.ts";
+import { findMetadataProblem, FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
 import type { ClientRow } from "../../database/oauth.ts";
 
-const openedMax = 1_000;
-const idPattern = /^[\x20-\x7e]{1,255}$/;
+const OPENED_MAX = 1_000;
+const ID_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
 /** What the store needs. */
 export interface ClientStoreOptions {
@@ -44,7 +44,7 @@ export interface ClientGrantor {
   keepsAudience?: boolean;
 }
 
-const keptListed = 20;
+const KEPT_LISTED_MAX = 20;
 
 /** The clients. */
 export class ClientStore {
@@ -110,7 +110,7 @@ export class ClientStore {
       .where("keeps_audience", "=", 1)
       .orderBy("client_id")
       .execute();
-    return { ids: rows.slice(0, keptListed).map((row) => row.client_id), count: rows.length };
+    return { ids: rows.slice(0, KEPT_LISTED_MAX).map((row) => row.client_id), count: rows.length };
   }
 
   /** Adds or replaces a client on behalf of an operator. */
@@ -131,7 +131,7 @@ export class ClientStore {
     const excess = findExcess(payload, this.#options.getScopes(), granted);
     if (excess !== undefined)
       throw new errors.InvalidClientMetadata(`${excess} is more than the client may be granted`);
-    const { [firstParty]: _, [platformAudience]: __, ...metadata } = payload;
+    const { [FIRST_PARTY]: _, [PLATFORM_AUDIENCE]: __, ...metadata } = payload;
     await this.#save(clientId, metadata, { granted: JSON.stringify(granted), is_dynamic: 1 });
   }
 
@@ -173,7 +173,7 @@ export class ClientStore {
 
   async #findRow(clientId: string): Promise<ClientRow | undefined> {
     // Ids are made here: what cannot be one is not looked for, and PostgreSQL would not even take U+0000.
-    if (!idPattern.test(clientId)) return undefined;
+    if (!ID_PATTERN.test(clientId)) return undefined;
     return this.#options.database.db
       .selectFrom("auth_oauth_clients")
       .selectAll()
@@ -190,10 +190,10 @@ export class ClientStore {
   #describe(row: ClientRow): AdapterPayload {
     const metadata = JSON.parse(row.metadata) as AdapterPayload;
     if (row.is_dynamic === 1) {
-      delete metadata[firstParty];
-      delete metadata[platformAudience];
+      delete metadata[FIRST_PARTY];
+      delete metadata[PLATFORM_AUDIENCE];
     }
-    if (row.keeps_audience === 1) metadata[platformAudience] = "always";
+    if (row.keeps_audience === 1) metadata[PLATFORM_AUDIENCE] = "always";
     const { scope } = metadata;
     if (scope !== undefined)
       metadata.scope = limitScope(scope, this.#options.getScopes(), readGranted(row));
@@ -204,7 +204,7 @@ export class ClientStore {
     const known = this.#opened.get(sealed);
     if (known !== undefined) return known;
     const secret = this.#options.box.open(sealed, placeOf(clientId));
-    if (this.#opened.size >= openedMax) this.#opened.clear();
+    if (this.#opened.size >= OPENED_MAX) this.#opened.clear();
     this.#opened.set(sealed, secret);
     return secret;
   }

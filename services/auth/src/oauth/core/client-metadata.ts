@@ -3,17 +3,17 @@ import { isDeceptive } from "../../user/deceptive-name.ts";
 import { errors, type KoaContextWithOIDC } from "oidc-provider";
 
 /** True for the operator's own clients: scopes that administrators marked as first-party need no consent. */
-export const firstParty = "first_party";
+export const FIRST_PARTY = "first_party";
 /**
  * Whether a client that is not first-party may have tokens for the platform's services: `requested` by naming them as the
  * resource, `always` without asking. Without it their tokens are for other resources and userinfo.
  */
-export const platformAudience = "platform_audience";
+export const PLATFORM_AUDIENCE = "platform_audience";
 
 /** Answers of userinfo are not signed: a client that wants them so is refused rather than disappointed. */
-export const signedUserinfo = "userinfo_signed_response_alg";
+export const SIGNED_USERINFO = "userinfo_signed_response_alg";
 
-const platformAudiences = new Set<unknown>(["requested", "always"]);
+const PLATFORM_AUDIENCES = new Set<unknown>(["requested", "always"]);
 
 /**
  * For the core, which passes a context for clients that register or change themselves: they cannot set what is for
@@ -25,13 +25,13 @@ export function validateClientMetadata(
   value: unknown,
 ): void {
   if (value === undefined) return;
-  if (key === signedUserinfo)
+  if (key === SIGNED_USERINFO)
     throw new errors.InvalidClientMetadata(`${key} is not supported: userinfo answers with JSON`);
   if (ctx !== undefined && value !== ctx.oidc.client?.[key])
     throw new errors.InvalidClientMetadata(`${key} is set by administrators`);
-  if (key === firstParty && typeof value !== "boolean")
+  if (key === FIRST_PARTY && typeof value !== "boolean")
     throw new errors.InvalidClientMetadata(`${key} must be true or false`);
-  if (key === platformAudience && !platformAudiences.has(value))
+  if (key === PLATFORM_AUDIENCE && !PLATFORM_AUDIENCES.has(value))
     throw new errors.InvalidClientMetadata(`${key} must be "requested" or "always"`);
 }
 

@@ -20,7 +20,7 @@ export interface CoreClients {
 }
 
 /** Where an initial access token keeps the permissions of whoever issued it. */
-export const grantedMember = "granted";
+export const GRANTED_MEMBER = "granted";
 
 /** Finds a client; undefined where there is none. */
 export async function findCoreClient(

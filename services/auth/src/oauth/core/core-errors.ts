@@ -1,7 +1,7 @@
 // Errors that the core's adapter throws in the core's own terms.
 import { errors } from "oidc-provider";
 
-const replayDetail = "replay detected";
+const REPLAY_DETAIL = "replay detected";
 
 /** A single-use item had been used when it came to it: `invalid_grant`, or `invalid_request_uri` of a pushed request. */
 export function createLostRaceError(model: string): Error {
@@ -13,12 +13,12 @@ export function createLostRaceError(model: string): Error {
 
 /** A proof or assertion whose `jti` was seen before. */
 export function createReplayError(): Error {
-  return new errors.InvalidGrant(replayDetail);
+  return new errors.InvalidGrant(REPLAY_DETAIL);
 }
 
 /** Whether an error is that of `createReplayError`. */
 export function isReplayError(error: unknown): boolean {
-  return error instanceof errors.InvalidGrant && error.error_detail === replayDetail;
+  return error instanceof errors.InvalidGrant && error.error_detail === REPLAY_DETAIL;
 }
 
 /** A grant that has been revoked meanwhile. */

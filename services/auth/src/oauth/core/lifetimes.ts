@@ -1,22 +1,22 @@
 // The built-in client, and how long tokens and what they hang on live.
 
-const minute = 60;
-const hour = 60 * minute;
-const day = 24 * hour;
+const MINUTE_S = 60;
+const HOUR_S = 60 * MINUTE_S;
+const DAY_S = 24 * HOUR_S;
 
 /** Lives of tokens and what stands behind them, in seconds. */
-export const ttlSeconds = {
-  accessToken: 15 * minute,
-  idToken: hour,
-  code: minute,
-  deviceCode: 10 * minute,
-  refreshIdle: 30 * day,
-  refreshAbsolute: 90 * day,
-  session: 14 * day,
+export const TTL_SECONDS = {
+  accessToken: 15 * MINUTE_S,
+  idToken: HOUR_S,
+  code: MINUTE_S,
+  deviceCode: 10 * MINUTE_S,
+  refreshIdle: 30 * DAY_S,
+  refreshAbsolute: 90 * DAY_S,
+  session: 14 * DAY_S,
   // A grant is reused by later authorizations of one session and must outlive the last of their refresh tokens.
-  grant: (90 + 14 + 1) * day,
-  interaction: hour,
+  grant: (90 + 14 + 1) * DAY_S,
+  interaction: HOUR_S,
 } as const;
 
 /** The public client that the service's own login issues tokens for. */
-export const platformClientId = "platform";
+export const PLATFORM_CLIENT_ID = "platform";

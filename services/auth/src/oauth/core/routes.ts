@@ -1,7 +1,7 @@
 // Where the endpoints are.
 
 /** The core's routes by its names for them; what begins with one of them belongs to it. */
-export const coreRoutes = {
+export const CORE_ROUTES = {
   authorization: "/api/v1/auth/authorize",
   token: "/api/v1/auth/token",
   introspection: "/api/v1/auth/token/introspect",
@@ -17,47 +17,47 @@ export const coreRoutes = {
 } as const;
 
 /** Our own endpoints beside the core's. */
-export const ownRoutes = {
+export const OWN_ROUTES = {
   revocations: "/api/v1/auth/revocations",
 } as const;
 
 /** Where the discovery documents are. */
-export const discoveryRoutes = [
+export const DISCOVERY_ROUTES = [
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ] as const;
 // One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
-const withId = [
-  coreRoutes.authorization,
-  coreRoutes.registration,
-  coreRoutes.end_session,
-  coreRoutes.code_verification,
+const ROUTES_WITH_ID = [
+  CORE_ROUTES.authorization,
+  CORE_ROUTES.registration,
+  CORE_ROUTES.end_session,
+  CORE_ROUTES.code_verification,
 ].map((path) => `${path}/{id}`);
 
 /** All routes. */
-export const oauthRoutes: readonly string[] = [
-  ...Object.values(coreRoutes),
-  ...Object.values(ownRoutes),
-  ...discoveryRoutes,
-  ...withId,
+export const OAUTH_ROUTES: readonly string[] = [
+  ...Object.values(CORE_ROUTES),
+  ...Object.values(OWN_ROUTES),
+  ...DISCOVERY_ROUTES,
+  ...ROUTES_WITH_ID,
 ];
 
 /** The methods of a route, as `Allow` names them. */
 export function listMethods(route: string): string {
   switch (route) {
-    case coreRoutes.jwks:
-    case ownRoutes.revocations:
-    case `${coreRoutes.authorization}/{id}`:
-    case `${coreRoutes.code_verification}/{id}`:
+    case CORE_ROUTES.jwks:
+    case OWN_ROUTES.revocations:
+    case `${CORE_ROUTES.authorization}/{id}`:
+    case `${CORE_ROUTES.code_verification}/{id}`:
       return "GET";
-    case coreRoutes.authorization:
-    case coreRoutes.end_session:
-    case coreRoutes.code_verification:
-    case coreRoutes.userinfo:
+    case CORE_ROUTES.authorization:
+    case CORE_ROUTES.end_session:
+    case CORE_ROUTES.code_verification:
+    case CORE_ROUTES.userinfo:
       return "GET, POST";
-    case `${coreRoutes.registration}/{id}`:
+    case `${CORE_ROUTES.registration}/{id}`:
       return "GET, PUT, DELETE";
     default:
-      return (discoveryRoutes as readonly string[]).includes(route) ? "GET" : "POST";
+      return (DISCOVERY_ROUTES as readonly string[]).includes(route) ? "GET" : "POST";
   }
 }

@@ -10,9 +10,9 @@ export type Asker =
   | { kind: "bearer"; token: string }
   | { kind: "assertion" };
 
-const secretMethods = new Set(["client_secret_basic", "client_secret_post"]);
-const basicPattern = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
-const bearerPattern = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
+const SECRET_METHODS = new Set(["client_secret_basic", "client_secret_post"]);
+const BASIC_PATTERN = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
+const BEARER_PATTERN = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
 /** Finds out who asks. Throws 401 `invalid_client` where nobody does, or the credentials are wrong. */
 export async function identifyAsker(
@@ -21,7 +21,7 @@ export async function identifyAsker(
   form: ReadonlyMap<string, string>,
 ): Promise<Asker> {
   const { authorization } = request.headers;
-  const bearer = authorization === undefined ? null : bearerPattern.exec(authorization);
+  const bearer = authorization === undefined ? null : BEARER_PATTERN.exec(authorization);
   if (bearer !== null) return { kind: "bearer", token: bearer[1]! };
   const count = [authorization, form.get("client_secret"), form.get("client_assertion")].filter(
     (given) => given !== undefined,
@@ -39,7 +39,7 @@ export async function identifyAsker(
     if (method !== "none") throw refuse(authorization);
     return { kind: "client", client };
   }
-  if (!secretMethods.has(method) || client.clientSecret === undefined) throw refuse(authorization);
+  if (!SECRET_METHODS.has(method) || client.clientSecret === undefined) throw refuse(authorization);
   client.checkClientSecretExpiration("the client's secret has expired");
   if (!(await client.compareClientSecret(secret))) throw refuse(authorization);
   return { kind: "client", client };
@@ -52,7 +52,7 @@ function readCredentials(
   if (authorization === undefined) {
     return { id: form.get("client_id"), secret: form.get("client_secret") };
   }
-  const encoded = basicPattern.exec(authorization)?.[1];
+  const encoded = BASIC_PATTERN.exec(authorization)?.[1];
   const text = encoded === undefined ? "" : Buffer.from(encoded, "base64").toString("utf8");
   const colon = text.indexOf(":");
   if (colon < 1) throw refuse(authorization);

@@ -3,11 +3,11 @@ import { hash } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
 /** How long a device waits between two polls, in seconds: `interval` of its authorization. */
-export const pollSeconds = 5;
+export const POLL_SECONDS = 5;
 
 // Networks deliver two polls closer to each other than they were sent.
-const tooSoonMs = (pollSeconds - 1) * 1_000;
-const devicesMax = 10_000;
+const TOO_SOON_MS = (POLL_SECONDS - 1) * 1_000;
+const DEVICES_MAX = 10_000;
 
 /** The polls that this node has seen of devices whose users have not answered yet. */
 export class DevicePolls {
@@ -26,10 +26,10 @@ export class DevicePolls {
     const before = this.#polledAt.get(device);
     this.#polledAt.delete(device);
     this.#polledAt.set(device, now);
-    if (this.#polledAt.size > devicesMax) {
+    if (this.#polledAt.size > DEVICES_MAX) {
       const oldest = this.#polledAt.keys().next();
       if (oldest.done !== true) this.#polledAt.delete(oldest.value);
     }
-    return before !== undefined && now - before < tooSoonMs;
+    return before !== undefined && now - before < TOO_SOON_MS;
   }
 }

@@ -13,14 +13,14 @@ import {
   PRIVATE_HEADERS,
 } from "../../web/security-headers.ts";
 import type { CoreClient } from "../core/core-client.ts";
-import { DevicePolls, pollSeconds } from "./device-polls.ts";
+import { DevicePolls, POLL_SECONDS } from "./device-polls.ts";
 import { OAuthError, readPairs, sendError, toOAuthError } from "./endpoint.ts";
 import {
-  coreRoutes,
-  discoveryRoutes,
+  CORE_ROUTES,
+  DISCOVERY_ROUTES,
   listMethods,
-  oauthRoutes,
-  ownRoutes,
+  OAUTH_ROUTES,
+  OWN_ROUTES,
 } from "../core/routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo, type UserinfoParts } from "./userinfo.ts";
@@ -49,8 +49,8 @@ interface Face {
 }
 
 // A request line and its headers have 16 KiB together.
-const queryCharactersMax = 8_192;
-const documentPaths = new Set<string>([...discoveryRoutes, coreRoutes.jwks]);
+const QUERY_CHARACTERS_MAX = 8_192;
+const DOCUMENT_PATHS = new Set<string>([...DISCOVERY_ROUTES, CORE_ROUTES.jwks]);
 interface RequestContext {
   readonly route: string;
   /** The part of a token request that waits until the core has authenticated the client. */
@@ -59,7 +59,7 @@ interface RequestContext {
 
 /** Serves the core's paths. */
 export class OAuthDispatcher implements NodeHandler {
-  readonly routes: ReadonlyMap<string, string> = new Map(oauthRoutes.map((path) => [path, path]));
+  readonly routes: ReadonlyMap<string, string> = new Map(OAUTH_ROUTES.map((path) => [path, path]));
   readonly #parts: OAuthDispatcherOptions;
   readonly #host: string;
   readonly #scheme: string;
@@ -106,30 +106,30 @@ export class OAuthDispatcher implements NodeHandler {
     this.#adoptIssuer(request);
     const { endpoints, userinfo } = this.#parts;
     switch (path) {
-      case coreRoutes.introspection:
-      case coreRoutes.revocation:
+      case CORE_ROUTES.introspection:
+      case CORE_ROUTES.revocation:
         if (method !== "POST") break;
         return this.#serveTokenEndpoint(
-          path === coreRoutes.introspection ? "introspect" : "revoke",
+          path === CORE_ROUTES.introspection ? "introspect" : "revoke",
           face,
           request,
           response,
         );
-      case coreRoutes.authorization:
-      case coreRoutes.end_session:
+      case CORE_ROUTES.authorization:
+      case CORE_ROUTES.end_session:
         if (method !== "POST") break;
         return redirectForm(path, request, response);
-      case coreRoutes.userinfo:
+      case CORE_ROUTES.userinfo:
         if (method === "OPTIONS") break;
         if (method !== "GET" && method !== "POST") throw refuseMethod(response, path);
         return serveUserinfo(userinfo, request, response);
-      case ownRoutes.revocations:
+      case OWN_ROUTES.revocations:
         if (method !== "GET") throw refuseMethod(response, path);
         return endpoints.serveFeed(request, response);
       default:
     }
-    if (path !== coreRoutes.token) response.setHeader("Content-Security-Policy", CORE_PAGE_POLICY);
-    if (!documentPaths.has(path)) setHeaders(response, PRIVATE_HEADERS);
+    if (path !== CORE_ROUTES.token) response.setHeader("Content-Security-Policy", CORE_PAGE_POLICY);
+    if (!DOCUMENT_PATHS.has(path)) setHeaders(response, PRIVATE_HEADERS);
     await face.callback(request, response);
   }
 
@@ -169,7 +169,7 @@ export class OAuthDispatcher implements NodeHandler {
     const documents = new Map<string, Buffer>();
     provider.use(async (ctx, next) => {
       // The core would post a code in the address by a script; our page has it filled in instead.
-      if (ctx.method === "GET" && ctx.path === coreRoutes.code_verification) ctx.search = "";
+      if (ctx.method === "GET" && ctx.path === CORE_ROUTES.code_verification) ctx.search = "";
       await next();
       await this.#complete(ctx as KoaContextWithOIDC, documents);
     });
@@ -205,8 +205,8 @@ export class OAuthDispatcher implements NodeHandler {
       return;
     }
     correctError(ctx, this.#polls, this.#parts.getScopes());
-    if (ctx.path === coreRoutes.device_authorization && ctx.status === 200)
-      Object.assign(ctx.body as object, { interval: pollSeconds });
+    if (ctx.path === CORE_ROUTES.device_authorization && ctx.status === 200)
+      Object.assign(ctx.body as object, { interval: POLL_SECONDS });
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
       ctx.status = 405;
       ctx.set("Allow", listMethods(route));
@@ -216,7 +216,7 @@ export class OAuthDispatcher implements NodeHandler {
       };
       return;
     }
-    if (ctx.status === 200 && ctx.method !== "OPTIONS" && documentPaths.has(ctx.path)) {
+    if (ctx.status === 200 && ctx.method !== "OPTIONS" && DOCUMENT_PATHS.has(ctx.path)) {
       const document = Buffer.from(JSON.stringify(ctx.body));
       documents.set(ctx.path, document);
       for (const name of ["Content-Security-Policy", "Referrer-Policy", "Vary"]) ctx.remove(name);
@@ -225,7 +225,7 @@ export class OAuthDispatcher implements NodeHandler {
       return;
     }
     const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
-    if (ctx.path === `${coreRoutes.end_session}/confirm` && session?.destroyed === true) {
+    if (ctx.path === `${CORE_ROUTES.end_session}/confirm` && session?.destroyed === true) {
       await this.#parts.onSignOut(session.uid);
     }
   }
@@ -242,7 +242,7 @@ function correctError(
   if (body?.error === "authorization_pending") {
     if (!polls.note(String(ctx.oidc.params?.["device_code"]))) return;
     body.error = "slow_down";
-    body.error_description = `the device must wait ${pollSeconds} seconds longer between two requests`;
+    body.error_description = `the device must wait ${POLL_SECONDS} seconds longer between two requests`;
   }
   nameScope(ctx, body, scopes);
   if (body?.error !== "invalid_request") return;
@@ -289,7 +289,7 @@ function sendDocument(response: ServerResponse, path: string, document: Buffer):
 function describeDocument(path: string): Record<string, string> {
   return {
     "Content-Type":
-      path === coreRoutes.jwks
+      path === CORE_ROUTES.jwks
         ? "application/jwk-set+json; charset=utf-8"
         : "application/json; charset=utf-8",
     ...DOCUMENT_HEADERS,
@@ -304,8 +304,8 @@ async function redirectForm(
   response: ServerResponse,
 ): Promise<void> {
   const query = (await readPairs(request)).toString();
-  if (query.length > queryCharactersMax) {
-    throw new OAuthError(413, "invalid_request", `more than ${queryCharactersMax} characters`);
+  if (query.length > QUERY_CHARACTERS_MAX) {
+    throw new OAuthError(413, "invalid_request", `more than ${QUERY_CHARACTERS_MAX} characters`);
   }
   response
     .writeHead(303, {

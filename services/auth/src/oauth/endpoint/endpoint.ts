@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { toPlatformError } from "@platform/kernel/errors";
 import { PRIVATE_HEADERS } from "../../web/security-headers.ts";
 
-const bodyBytesMax = 57_344;
+const BODY_BYTES_MAX = 57_344;
 
 /** An error in OAuth's form (RFC 6749 section 5.2). */
 export class OAuthError extends Error {
@@ -73,8 +73,12 @@ export async function readPairs(request: IncomingMessage): Promise<URLSearchPara
   let size = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
-    if (size > bodyBytesMax) {
-      throw new OAuthError(413, "invalid_request", `the body is longer than ${bodyBytesMax} bytes`);
+    if (size > BODY_BYTES_MAX) {
+      throw new OAuthError(
+        413,
+        "invalid_request",
+        `the body is longer than ${BODY_BYTES_MAX} bytes`,
+      );
     }
     chunks.push(chunk);
   }

@@ -1,7 +1,7 @@
 // The endpoints of OAuth and OpenID Connect in the API's documentation: their specifications describe them.
 import type { JsonObject } from "@platform/kernel/http";
-import { tokenExchangeParameters } from "../token/token-exchange.ts";
-import { coreRoutes, discoveryRoutes, ownRoutes } from "../core/routes.ts";
+import { TOKEN_EXCHANGE_PARAMETERS } from "../token/token-exchange.ts";
+import { CORE_ROUTES, DISCOVERY_ROUTES, OWN_ROUTES } from "../core/routes.ts";
 
 interface Endpoint {
   method: "get" | "post" | "put" | "delete";
@@ -17,14 +17,14 @@ interface Endpoint {
   isPage?: true;
 }
 
-const tag = "OAuth 2.0 and OpenID Connect";
-const clientParameters = [
+const TAG = "OAuth 2.0 and OpenID Connect";
+const CLIENT_PARAMETERS = [
   "client_id",
   "client_secret",
   "client_assertion_type",
   "client_assertion",
 ];
-const authorizationParameters = [
+const AUTHORIZATION_PARAMETERS = [
   "client_id",
   "response_type",
   "redirect_uri",
@@ -40,8 +40,8 @@ const authorizationParameters = [
   "claims",
 ];
 
-const endpoints: readonly Endpoint[] = [
-  ...discoveryRoutes.map(
+const ENDPOINTS: readonly Endpoint[] = [
+  ...DISCOVERY_ROUTES.map(
     (path) =>
       ({
         method: "get",
@@ -50,28 +50,28 @@ const endpoints: readonly Endpoint[] = [
         source: path.endsWith("openid-configuration") ? "OpenID Connect Discovery 1.0" : "RFC 8414",
       }) as const,
   ),
-  { method: "get", path: coreRoutes.jwks, summary: "Public signing keys", source: "RFC 7517" },
+  { method: "get", path: CORE_ROUTES.jwks, summary: "Public signing keys", source: "RFC 7517" },
   ...(["get", "post"] as const).map(
     (method) =>
       ({
         method,
-        path: coreRoutes.authorization,
+        path: CORE_ROUTES.authorization,
         summary: "Ask a user, in their browser, to authorize a client: code with PKCE (S256)",
         source: "RFC 6749 section 3.1, RFC 7636",
-        parameters: [...authorizationParameters, "request_uri"],
+        parameters: [...AUTHORIZATION_PARAMETERS, "request_uri"],
         isPage: true,
       }) as const,
   ),
   {
     method: "post",
-    path: coreRoutes.pushed_authorization_request,
+    path: CORE_ROUTES.pushed_authorization_request,
     summary: "Push an authorization request",
     source: "RFC 9126",
-    parameters: [...authorizationParameters, ...clientParameters],
+    parameters: [...AUTHORIZATION_PARAMETERS, ...CLIENT_PARAMETERS],
   },
   {
     method: "post",
-    path: coreRoutes.token,
+    path: CORE_ROUTES.token,
     summary:
       "Get tokens for a code, a refresh token, a device code, another token or the client itself",
     source: "RFC 6749 section 3.2, RFC 8628, RFC 8693, RFC 9449",
@@ -82,44 +82,44 @@ const endpoints: readonly Endpoint[] = [
       "redirect_uri",
       "refresh_token",
       "device_code",
-      ...tokenExchangeParameters.filter((name) => name !== "scope"),
+      ...TOKEN_EXCHANGE_PARAMETERS.filter((name) => name !== "scope"),
       "scope",
-      ...clientParameters,
+      ...CLIENT_PARAMETERS,
     ],
   },
   {
     method: "post",
-    path: coreRoutes.introspection,
+    path: CORE_ROUTES.introspection,
     summary: "What a token says, if it is good",
     source: "RFC 7662",
-    parameters: ["token", "token_type_hint", ...clientParameters],
+    parameters: ["token", "token_type_hint", ...CLIENT_PARAMETERS],
   },
   {
     method: "post",
-    path: coreRoutes.revocation,
+    path: CORE_ROUTES.revocation,
     summary: "End a token",
     source: "RFC 7009",
-    parameters: ["token", "token_type_hint", ...clientParameters],
+    parameters: ["token", "token_type_hint", ...CLIENT_PARAMETERS],
   },
   ...(["get", "post"] as const).map(
     (method) =>
       ({
         method,
-        path: coreRoutes.userinfo,
+        path: CORE_ROUTES.userinfo,
         summary: "Claims about the user of an access token",
         source: "OpenID Connect Core 1.0 section 5.3",
       }) as const,
   ),
   {
     method: "post",
-    path: coreRoutes.device_authorization,
+    path: CORE_ROUTES.device_authorization,
     summary: "Begin to sign in on a device without a browser",
     source: "RFC 8628 section 3.1",
     parameters: ["client_id", "scope"],
   },
   {
     method: "get",
-    path: coreRoutes.code_verification,
+    path: CORE_ROUTES.code_verification,
     summary: "Where users enter a device's code",
     source: "RFC 8628 section 3.3",
     parameters: ["user_code"],
@@ -127,7 +127,7 @@ const endpoints: readonly Endpoint[] = [
   },
   {
     method: "post",
-    path: coreRoutes.registration,
+    path: CORE_ROUTES.registration,
     summary: "Register a client with an initial access token",
     source: "RFC 7591",
     isJson: true,
@@ -136,7 +136,7 @@ const endpoints: readonly Endpoint[] = [
     (method) =>
       ({
         method,
-        path: `${coreRoutes.registration}/{client_id}`,
+        path: `${CORE_ROUTES.registration}/{client_id}`,
         summary: { get: "A registered client", put: "Change it", delete: "Remove it" }[method],
         source: "RFC 7592",
         ...(method === "put" ? { isJson: true as const } : {}),
@@ -146,7 +146,7 @@ const endpoints: readonly Endpoint[] = [
     (method) =>
       ({
         method,
-        path: coreRoutes.end_session,
+        path: CORE_ROUTES.end_session,
         summary: "Sign a user out on behalf of a client",
         source: "OpenID Connect RP-Initiated Logout 1.0",
         parameters: ["id_token_hint", "client_id", "post_logout_redirect_uri", "state"],
@@ -155,7 +155,7 @@ const endpoints: readonly Endpoint[] = [
   ),
   {
     method: "get",
-    path: ownRoutes.revocations,
+    path: OWN_ROUTES.revocations,
     summary: "What was revoked since a place in the feed, for verifiers that check signatures only",
     source: "README of the service",
     parameters: ["since"],
@@ -165,7 +165,7 @@ const endpoints: readonly Endpoint[] = [
 /** The API's document with these endpoints in it; `x-protocol` says where each is specified. */
 export function documentOAuth(document: JsonObject): JsonObject {
   const paths = { ...(document["paths"] as Record<string, JsonObject>) };
-  for (const endpoint of endpoints) {
+  for (const endpoint of ENDPOINTS) {
     const { path, method } = endpoint;
     paths[path] = { ...paths[path], [method]: describeEndpoint(endpoint) };
   }
@@ -198,7 +198,7 @@ function describeEndpoint(endpoint: Endpoint): JsonObject {
   return {
     operationId: `${method}${path.replaceAll(/[^A-Za-z]+(\w)/g, (_all, letter: string) => letter.toUpperCase()).replaceAll(/\W/g, "")}`,
     summary,
-    tags: [tag],
+    tags: [TAG],
     "x-protocol": source,
     security: [],
     parameters: [...inPath, ...inQuery],

@@ -24,8 +24,8 @@ export interface TokenEndpointsParts {
   clock: Clock;
 }
 
-const badClient = "client authentication failed";
-const introspectPermission = "tokens:introspect";
+const BAD_CLIENT = "client authentication failed";
+const INTROSPECT_PERMISSION = "tokens:introspect";
 
 /** Which of the two. */
 export type TokenEndpoint = "introspect" | "revoke";
@@ -87,7 +87,7 @@ export class TokenEndpoints {
   /** The deny-list's feed; `?since=` is the last place the caller has seen. */
   async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const asker = await identifyAsker(this.#parts.getProvider(), request, new Map());
-    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", badClient);
+    if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
     if (asker.kind === "bearer") await this.#admitBearer("introspect", asker.token);
     else await this.#admitClient(asker.client);
     const since = new URL(request.url ?? "/", "http://-").searchParams.get("since") ?? "0";
@@ -99,10 +99,10 @@ export class TokenEndpoints {
 
   // The feed names sessions and users of every client.
   async #admitClient(client: CoreClient): Promise<void> {
-    if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", badClient);
+    if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
     const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
-    if (hasPermission(permissions, introspectPermission)) return;
-    const needed = `the permission ${introspectPermission} is needed`;
+    if (hasPermission(permissions, INTROSPECT_PERMISSION)) return;
+    const needed = `the permission ${INTROSPECT_PERMISSION} is needed`;
     throw new OAuthError(403, "insufficient_scope", needed);
   }
 
@@ -114,7 +114,7 @@ export class TokenEndpoints {
       verified.claims.cnf !== undefined ||
       verified.claims.aud !== audiences.platform
     ) {
-      throw new OAuthError(401, "invalid_token", "the bearer token is not valid", bearerChallenge);
+      throw new OAuthError(401, "invalid_token", "the bearer token is not valid", BEARER_CHALLENGE);
     }
     const { sub, client_id, sid, scope } = verified.claims;
     const rights =
@@ -149,7 +149,7 @@ export class TokenEndpoints {
     if (client.clientId === ownerId) return true;
     if (client.clientAuthMethod === "none") return false;
     const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
-    return hasPermission(permissions, introspectPermission);
+    return hasPermission(permissions, INTROSPECT_PERMISSION);
   }
 
   async #describeAccessToken(token: string): Promise<Described | undefined> {
@@ -212,7 +212,7 @@ interface Described {
   [member: string]: unknown;
 }
 
-const bearerChallenge = 'Bearer error="invalid_token"';
+const BEARER_CHALLENGE = 'Bearer error="invalid_token"';
 
 function requireOwner({ client }: Asking, owner: string | undefined): void {
   if (client === undefined || client.clientId === owner) return;

@@ -10,8 +10,8 @@ import { checkProof } from "../token/dpop-proof.ts";
 import { isForm, OAuthError, readForm, sendJson } from "./endpoint.ts";
 import type { ItemStore } from "../token/item-store.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
-import { coreRoutes } from "../core/routes.ts";
-import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
+import { CORE_ROUTES } from "../core/routes.ts";
+import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 
 /** What the endpoint works with. */
 export interface UserinfoParts {
@@ -24,8 +24,8 @@ export interface UserinfoParts {
   getProvider: () => Provider;
 }
 
-const dpopAlgorithms = "ES256 Ed25519 EdDSA";
-const credentialsPattern = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i;
+const DPOP_ALGORITHMS = "ES256 Ed25519 EdDSA";
+const CREDENTIALS_PATTERN = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i;
 
 /** Answers with the claims of the token's scope, and those that were asked for by name when it was authorized. */
 export async function serveUserinfo(
@@ -49,7 +49,7 @@ export async function serveUserinfo(
   if (account === undefined || account.disabled) throw refuse(parts, schemeOf(claims));
   const known = describeAccount(account);
   const names = new Set([
-    ...scopes.flatMap((scope) => claimsOfScope[scope] ?? []),
+    ...scopes.flatMap((scope) => CLAIMS_OF_SCOPE[scope] ?? []),
     ...(await parts.revocations.findClaimsOf(claims.jti)),
   ]);
   sendJson(
@@ -96,10 +96,10 @@ async function readCredentials(
       `Bearer realm="${issuer}", error="invalid_request"`,
     );
   }
-  const given = credentialsPattern.exec(authorization ?? "");
+  const given = CREDENTIALS_PATTERN.exec(authorization ?? "");
   if (given === null) {
     // Section 3.1: whoever brought nothing is told what to bring, and of no error.
-    const challenge = `Bearer realm="${issuer}", DPoP realm="${issuer}", algs="${dpopAlgorithms}"`;
+    const challenge = `Bearer realm="${issuer}", DPoP realm="${issuer}", algs="${DPOP_ALGORITHMS}"`;
     throw new OAuthError(401, "invalid_token", "an access token is required", challenge);
   }
   return { scheme: given[1]!.toLowerCase() === "dpop" ? "DPoP" : "Bearer", token: given[2]! };
@@ -114,7 +114,7 @@ async function requireProof(
   const proof = request.headers["dpop"];
   const target = {
     method: request.method ?? "GET",
-    url: `${issuer}${coreRoutes.userinfo}`,
+    url: `${issuer}${CORE_ROUTES.userinfo}`,
     accessToken,
     jkt,
   };
@@ -127,7 +127,7 @@ async function requireProof(
       401,
       "invalid_dpop_proof",
       "the DPoP proof is missing or not valid",
-      `DPoP realm="${issuer}", error="invalid_dpop_proof", algs="${dpopAlgorithms}"`,
+      `DPoP realm="${issuer}", error="invalid_dpop_proof", algs="${DPOP_ALGORITHMS}"`,
     );
   }
 }
@@ -139,7 +139,7 @@ function schemeOf({ cnf }: AccessTokenClaims): Scheme {
 }
 
 function refuse({ audiences: { issuer } }: UserinfoParts, scheme: Scheme): OAuthError {
-  const algs = scheme === "DPoP" ? `, algs="${dpopAlgorithms}"` : "";
+  const algs = scheme === "DPoP" ? `, algs="${DPOP_ALGORITHMS}"` : "";
   return new OAuthError(
     401,
     "invalid_token",

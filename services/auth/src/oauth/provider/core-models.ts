@@ -1,21 +1,21 @@
 // What the core's models do differently here: its classes are public, their methods are taken over one by one.
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider, type KoaContextWithOIDC } from "oidc-provider";
-import { grantedMember, type CoreClient } from "../core/core-client.ts";
+import { GRANTED_MEMBER, type CoreClient } from "../core/core-client.ts";
 import { isReplayError } from "../core/core-errors.ts";
 import { readProofId } from "../token/dpop-proof.ts";
 import type { LogoutNotices } from "../token/logout-notices.ts";
 import type { RefreshRotation } from "../token/refresh-rotation.ts";
 
-const clientMs = 1_000;
-const clientsMax = 10_000;
+const CLIENT_MS = 1_000;
+const CLIENTS_MAX = 10_000;
 
 /** Clients that were asked for within the last second, by id; whoever changes one on this node takes it out. */
 export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
 
-const boundMember = "dpopBound";
+const BOUND_MEMBER = "dpopBound";
 interface MarkedToken {
-  [boundMember]?: boolean;
+  [BOUND_MEMBER]?: boolean;
 }
 
 /** What they work with. */
@@ -63,7 +63,7 @@ function keepGranted(provider: Provider): void {
   const { InitialAccessToken } = provider as unknown as {
     InitialAccessToken: { IN_PAYLOAD: string[] };
   };
-  const kept = [...InitialAccessToken.IN_PAYLOAD, grantedMember];
+  const kept = [...InitialAccessToken.IN_PAYLOAD, GRANTED_MEMBER];
   Object.defineProperty(InitialAccessToken, "IN_PAYLOAD", { get: () => kept });
 }
 
@@ -74,15 +74,15 @@ function markBoundTokens(provider: Provider): void {
     IN_PAYLOAD: string[];
     prototype: MarkedToken & { save: (this: MarkedToken, ttl?: number) => Promise<string> };
   };
-  const kept = [...RefreshToken.IN_PAYLOAD, boundMember];
+  const kept = [...RefreshToken.IN_PAYLOAD, BOUND_MEMBER];
   Object.defineProperty(RefreshToken, "IN_PAYLOAD", { get: () => kept });
   const { save } = RefreshToken.prototype;
   RefreshToken.prototype.save = function mark(ttl) {
     const { AccessToken: access, RotatedRefreshToken: rotated } = Provider.ctx?.oidc.entities ?? {};
     const isBound =
       (access as { jkt?: string } | undefined)?.jkt !== undefined ||
-      (rotated as MarkedToken | undefined)?.[boundMember] === true;
-    if (isBound) this[boundMember] = true;
+      (rotated as MarkedToken | undefined)?.[BOUND_MEMBER] === true;
+    if (isBound) this[BOUND_MEMBER] = true;
     return save.call(this, ttl);
   };
 }
@@ -90,7 +90,7 @@ function markBoundTokens(provider: Provider): void {
 /** For the core, as it refreshes: throws `invalid_dpop_proof` where the tokens are bound and no proof came. */
 export function requireProof(ctx: KoaContextWithOIDC): void {
   const token = ctx.oidc.entities.RefreshToken as MarkedToken | undefined;
-  if (token?.[boundMember] === true && ctx.get("DPoP") === "")
+  if (token?.[BOUND_MEMBER] === true && ctx.get("DPoP") === "")
     throw new errors.InvalidDpopProof("a refresh of DPoP-bound tokens needs a proof");
 }
 
@@ -108,8 +108,8 @@ function rememberClients(provider: Provider, { clientCache, clock }: ModelParts)
       clientCache.delete(id);
       return undefined;
     }
-    if (clientCache.size >= clientsMax) clientCache.clear();
-    clientCache.set(id, { provider, client, until: now + clientMs });
+    if (clientCache.size >= CLIENTS_MAX) clientCache.clear();
+    clientCache.set(id, { provider, client, until: now + CLIENT_MS });
     return client;
   };
 }

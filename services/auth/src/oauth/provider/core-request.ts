@@ -1,12 +1,12 @@
 // The request that the core is serving.
 import { Provider } from "oidc-provider";
-import { grantedMember } from "../core/core-client.ts";
+import { GRANTED_MEMBER } from "../core/core-client.ts";
 import { readThumbprint } from "../token/dpop-proof.ts";
 
 /** Permissions of the initial access token of the request. */
 export function readGranted(): readonly string[] {
   const { InitialAccessToken: token } = Provider.ctx?.oidc.entities ?? {};
-  const granted: unknown = (token as Record<string, unknown> | undefined)?.[grantedMember];
+  const granted: unknown = (token as Record<string, unknown> | undefined)?.[GRANTED_MEMBER];
   return Array.isArray(granted) ? (granted as string[]) : [];
 }
 

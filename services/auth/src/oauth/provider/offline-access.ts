@@ -2,7 +2,7 @@
 // conditions permit it, and the core knows the parameter only; here nobody gets it without the user's consent in any case.
 import type { Client, KoaContextWithOIDC } from "oidc-provider";
 
-const name = "offline_access";
+const OFFLINE_ACCESS = "offline_access";
 
 /** For the core, after it has looked at the scope: puts `offline_access` back where it was asked for. */
 export async function restoreOfflineAccess(
@@ -11,11 +11,12 @@ export async function restoreOfflineAccess(
   client: Client,
 ): Promise<void> {
   const { params } = ctx.oidc;
-  if (params === undefined || !readAsked(ctx).includes(name)) return;
+  if (params === undefined || !readAsked(ctx).includes(OFFLINE_ACCESS)) return;
   const scopes = typeof scope === "string" ? scope.split(" ") : [];
-  const isAllowed = client.scope?.split(" ").includes(name) ?? true;
-  if (scopes.includes(name) || !isAllowed || !client.grantTypeAllowed("refresh_token")) return;
-  params["scope"] = [...scopes, name].join(" ");
+  const isAllowed = client.scope?.split(" ").includes(OFFLINE_ACCESS) ?? true;
+  if (scopes.includes(OFFLINE_ACCESS) || !isAllowed || !client.grantTypeAllowed("refresh_token"))
+    return;
+  params["scope"] = [...scopes, OFFLINE_ACCESS].join(" ");
 }
 
 function readAsked(ctx: KoaContextWithOIDC): string[] {

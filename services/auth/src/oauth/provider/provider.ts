@@ -19,9 +19,9 @@ import type { Account as User } from "../../user/account.ts";
 import type { Users } from "../../user/users.ts";
 import type { SessionResolver } from "../../web/session-resolver.ts";
 import {
-  firstParty,
-  platformAudience,
-  signedUserinfo,
+  FIRST_PARTY,
+  PLATFORM_AUDIENCE,
+  SIGNED_USERINFO,
   validateClientMetadata,
 } from "../core/client-metadata.ts";
 import type { Audiences } from "../token/audience.ts";
@@ -33,28 +33,28 @@ import type { TokenPolicy } from "../token/policy.ts";
 import type { Interactions } from "../authorization/interaction.ts";
 import {
   buildPromptPolicy,
-  reachableAcrValues,
+  REACHABLE_ACR_VALUES,
   type NeedsSecondFactor,
 } from "../authorization/prompt-policy.ts";
-import { platformClientId, ttlSeconds } from "../core/lifetimes.ts";
-import { coreRoutes } from "../core/routes.ts";
+import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
+import { CORE_ROUTES } from "../core/routes.ts";
 import { adoptOwnSession } from "./silent-sign-in.ts";
 import type { TokenClaimsSource } from "../token/token-claims.ts";
-import { claimsOfScope, describeAccount } from "../token/user-claims.ts";
+import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 import {
-  tokenExchangeGrant,
-  tokenExchangeParameters,
+  TOKEN_EXCHANGE_GRANT,
+  TOKEN_EXCHANGE_PARAMETERS,
   type TokenExchange,
 } from "../token/token-exchange.ts";
 
-const clientAuthMethods = [
+const CLIENT_AUTH_METHODS = [
   "client_secret_basic",
   "client_secret_post",
   "client_secret_jwt",
   "private_key_jwt",
   "none",
 ] as const;
-const clientAuthAlgorithms = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
+const CLIENT_AUTH_ALGORITHMS = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
 /** What providers are made of. */
 export interface ProviderParts extends ModelParts {
@@ -104,8 +104,8 @@ export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
   const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
   provider.proxy = true;
   adaptModels(provider, parts);
-  provider.registerGrantType(tokenExchangeGrant, (ctx) => parts.exchange.handle(provider, ctx), [
-    ...tokenExchangeParameters,
+  provider.registerGrantType(TOKEN_EXCHANGE_GRANT, (ctx) => parts.exchange.handle(provider, ctx), [
+    ...TOKEN_EXCHANGE_PARAMETERS,
   ]);
   return provider;
 }
@@ -116,10 +116,10 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
   return {
     adapter: parts.adapter,
     jwks: { keys: keys.published.map((key) => new RingKey(key)) },
-    routes: coreRoutes,
+    routes: CORE_ROUTES,
     clients: [
       {
-        client_id: platformClientId,
+        client_id: PLATFORM_CLIENT_ID,
         token_endpoint_auth_method: "none",
         grant_types: ["refresh_token"],
         response_types: [],
@@ -128,13 +128,13 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       },
     ],
     extraClientMetadata: {
-      properties: [firstParty, platformAudience, signedUserinfo],
+      properties: [FIRST_PARTY, PLATFORM_AUDIENCE, SIGNED_USERINFO],
       validator: validateClientMetadata,
     },
     clientDefaults: { id_token_signed_response_alg: keys.active.algorithm },
     scopes: [...policy.scopeNames],
     claims: {
-      ...claimsOfScope,
+      ...CLAIMS_OF_SCOPE,
       acr: null,
       amr: null,
       auth_time: null,
@@ -147,7 +147,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
         await adoptOwnSession(ctx, parts.sessions, parts.resolver);
       },
     },
-    acrValues: reachableAcrValues,
+    acrValues: REACHABLE_ACR_VALUES,
     responseTypes: ["code"],
     pkce: {
       required: (_ctx, client) =>
@@ -176,20 +176,20 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
     findAccount: async (_ctx, id) => toCoreAccount(await parts.users.find(id)),
-    clientAuthMethods: [...clientAuthMethods],
+    clientAuthMethods: [...CLIENT_AUTH_METHODS],
     enabledJWA: {
       idTokenSigningAlgValues: ["RS256", "ES256"],
-      clientAuthSigningAlgValues: [...clientAuthAlgorithms],
+      clientAuthSigningAlgValues: [...CLIENT_AUTH_ALGORITHMS],
     },
     ttl: {
-      AccessToken: ttlSeconds.accessToken,
-      ClientCredentials: ttlSeconds.accessToken,
-      AuthorizationCode: ttlSeconds.code,
-      DeviceCode: ttlSeconds.deviceCode,
-      IdToken: ttlSeconds.idToken,
-      Interaction: ttlSeconds.interaction,
-      Session: ttlSeconds.session,
-      Grant: ttlSeconds.grant,
+      AccessToken: TTL_SECONDS.accessToken,
+      ClientCredentials: TTL_SECONDS.accessToken,
+      AuthorizationCode: TTL_SECONDS.code,
+      DeviceCode: TTL_SECONDS.deviceCode,
+      IdToken: TTL_SECONDS.idToken,
+      Interaction: TTL_SECONDS.interaction,
+      Session: TTL_SECONDS.session,
+      Grant: TTL_SECONDS.grant,
       RefreshToken: (_ctx, token) => getRefreshTtl(token, parts.clock),
     },
     cookies: {
@@ -233,7 +233,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
           return {
             scope: (await claims.permitScopes(ctx, client.clientId, client.scope)).join(" "),
             audience,
-            accessTokenTTL: ttlSeconds.accessToken,
+            accessTokenTTL: TTL_SECONDS.accessToken,
             accessTokenFormat: "jwt",
             jwt: { sign: { alg: keys.active.algorithm } },
           };
@@ -262,10 +262,10 @@ function describeMore({ languages }: OAuthPages): Record<string, unknown> {
   return {
     prompt_values_supported: ["none", "login", "consent", "select_account"],
     ui_locales_supported: languages,
-    introspection_endpoint_auth_methods_supported: clientAuthMethods,
-    introspection_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
-    revocation_endpoint_auth_methods_supported: clientAuthMethods,
-    revocation_endpoint_auth_signing_alg_values_supported: clientAuthAlgorithms,
+    introspection_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    introspection_endpoint_auth_signing_alg_values_supported: CLIENT_AUTH_ALGORITHMS,
+    revocation_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
+    revocation_endpoint_auth_signing_alg_values_supported: CLIENT_AUTH_ALGORITHMS,
   };
 }
 
@@ -315,8 +315,8 @@ function buildPageFeatures(
 // Each use extends a refresh token, but never past the absolute end that began with the first of its family.
 function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): number {
   const now = Math.floor(clock.now() / 1_000);
-  const left = (token.iiat ?? now) + ttlSeconds.refreshAbsolute - now;
-  return Math.max(1, Math.min(ttlSeconds.refreshIdle, left));
+  const left = (token.iiat ?? now) + TTL_SECONDS.refreshAbsolute - now;
+  return Math.max(1, Math.min(TTL_SECONDS.refreshIdle, left));
 }
 
 function toCoreAccount(account: User | undefined): Account | undefined {

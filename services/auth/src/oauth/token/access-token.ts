@@ -42,13 +42,13 @@ export interface VerifiedAccessToken {
   readonly kid: string;
 }
 
-const tokenCharactersMax = 16_384;
-const cacheMax = 10_000;
-const segmentsPattern = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
+const TOKEN_CHARACTERS_MAX = 16_384;
+const CACHE_MAX = 10_000;
+const SEGMENTS_PATTERN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
 /** Whether a token could be one of ours, rather than a refresh token. */
 export function isJwt(token: string): boolean {
-  return segmentsPattern.test(token);
+  return SEGMENTS_PATTERN.test(token);
 }
 
 /** Verifies access tokens and says whether they have been revoked. */
@@ -86,13 +86,13 @@ export class AccessTokenVerifier {
 
   /** The claims of a token that we signed with a key that is still published, expired and revoked ones included. */
   async verifySignature(token: string): Promise<VerifiedAccessToken | undefined> {
-    if (token.length > tokenCharactersMax) return undefined;
+    if (token.length > TOKEN_CHARACTERS_MAX) return undefined;
     const digest = hash("sha256", token, "base64");
     const known = this.#verified.get(digest);
     if (known !== undefined) return this.#keys.peek(known.kid) === undefined ? undefined : known;
     const found = await this.#check(token);
     if (found === undefined) return undefined;
-    if (this.#verified.size >= cacheMax) {
+    if (this.#verified.size >= CACHE_MAX) {
       const oldest = this.#verified.keys().next();
       if (oldest.done !== true) this.#verified.delete(oldest.value);
     }

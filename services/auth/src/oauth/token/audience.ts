@@ -1,9 +1,9 @@
 // Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo alone.
 import { PlatformError } from "@platform/kernel/errors";
-import { firstParty, platformAudience } from "../core/client-metadata.ts";
-import { platformClientId } from "../core/lifetimes.ts";
+import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
+import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
-const resourceCharactersMax = 512;
+const RESOURCE_CHARACTERS_MAX = 512;
 
 /** The members of a client that decide. */
 export type AudienceClient = Readonly<Record<string, unknown>> & { readonly clientId: string };
@@ -33,13 +33,13 @@ export class Audiences {
 
   /** The audience of a token of the client for a resource; undefined if the client may not have one. */
   choose(client: AudienceClient, resource: string): string | undefined {
-    const isOwn = client.clientId === platformClientId || client[firstParty] === true;
-    const allowance = client[platformAudience];
+    const isOwn = client.clientId === PLATFORM_CLIENT_ID || client[FIRST_PARTY] === true;
+    const allowance = client[PLATFORM_AUDIENCE];
     if (resource === this.issuer)
       return isOwn || allowance === "always" ? this.platform : this.issuer;
     if (this.#isPlatform(resource))
       return isOwn || allowance !== undefined ? this.platform : undefined;
-    return resource.length <= resourceCharactersMax &&
+    return resource.length <= RESOURCE_CHARACTERS_MAX &&
       normalize(resource) !== normalize(this.issuer)
       ? resource
       : undefined;

@@ -2,9 +2,9 @@
 import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
-const ageSecondsMax = 300;
-const proofCharactersMax = 8_192;
-const idCharactersMax = 256;
+const AGE_SECONDS_MAX = 300;
+const PROOF_CHARACTERS_MAX = 8_192;
+const ID_CHARACTERS_MAX = 256;
 
 /** What a proof has to be about. */
 export interface ProofTarget {
@@ -41,11 +41,11 @@ export function checkProof(
     isSameUrl(htu, target.url) &&
     ath === hash("sha256", target.accessToken, "base64url") &&
     typeof iat === "number" &&
-    Math.abs(now - iat) <= ageSecondsMax &&
+    Math.abs(now - iat) <= AGE_SECONDS_MAX &&
     typeof jti === "string" &&
     jti !== "" &&
-    jti.length <= idCharactersMax;
-  return fits ? { jti, expiresAt: iat + 2 * ageSecondsMax } : undefined;
+    jti.length <= ID_CHARACTERS_MAX;
+  return fits ? { jti, expiresAt: iat + 2 * AGE_SECONDS_MAX } : undefined;
 }
 
 /** The thumbprint of the key in a proof's header, unchecked; undefined where there is none. */
@@ -68,7 +68,7 @@ interface ParsedProof {
 }
 
 function parseProof(proof: string): ParsedProof | undefined {
-  if (proof.length > proofCharactersMax) return undefined;
+  if (proof.length > PROOF_CHARACTERS_MAX) return undefined;
   const [head = "", body = "", signature = "", more] = proof.split(".", 4);
   const header = parseObject(head);
   const claims = parseObject(body);

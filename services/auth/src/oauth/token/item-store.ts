@@ -28,13 +28,15 @@ export interface ItemStoreOptions {
 }
 
 // Their payloads name other credentials: the device code, the browser's session, a pushed request.
-const sealedModels = new Set(["Interaction", "DeviceCode", "PushedAuthorizationRequest"]);
+const SEALED_MODELS = new Set(["Interaction", "DeviceCode", "PushedAuthorizationRequest"]);
 // Codes that were redeemed are kept on: a replay hours later still tells that they have leaked.
-const keptAfterExpiryMs: Readonly<Record<string, number>> = { AuthorizationCode: 24 * 3_600_000 };
-const graceAfterExpiryMs = 60_000;
-const grantsMax = 1_000;
+const KEPT_AFTER_EXPIRY_MS: Readonly<Record<string, number>> = {
+  AuthorizationCode: 24 * 3_600_000,
+};
+const GRACE_AFTER_EXPIRY_MS = 60_000;
+const GRANTS_MAX = 1_000;
 // Two requests with one code within this time are one client's race; later the code has been stolen.
-const codeRaceMs = 10_000;
+const CODE_RACE_MS = 10_000;
 
 /** The items. */
 export class ItemStore {
@@ -100,7 +102,7 @@ export class ItemStore {
       .where("model", "=", "Grant")
       .where("expires_at", ">", this.#options.clock.now())
       .orderBy("expires_at", "desc")
-      .limit(grantsMax)
+      .limit(GRANTS_MAX)
       .execute();
     return rows.map((row) => this.#open(row).payload);
   }
@@ -234,11 +236,11 @@ export class ItemStore {
     expiresIn: number | undefined,
   ): ItemRow {
     const { clock, box } = this.#options;
-    const isSealed = sealedModels.has(model);
+    const isSealed = SEALED_MODELS.has(model);
     const id_hash = hashId(model, id);
     const { jti: _, ...rest } = payload;
     const text = JSON.stringify(isSealed ? payload : rest);
-    const keptMs = keptAfterExpiryMs[model] ?? graceAfterExpiryMs;
+    const keptMs = KEPT_AFTER_EXPIRY_MS[model] ?? GRACE_AFTER_EXPIRY_MS;
     return {
       id_hash,
       model,
@@ -269,7 +271,7 @@ export class ItemStore {
   async #refuseUsedCode(item: Item): Promise<never> {
     const { clock, getRequest } = this.#options;
     const { grantId, clientId } = item.payload;
-    const isRace = clock.now() - item.consumedAt! <= codeRaceMs;
+    const isRace = clock.now() - item.consumedAt! <= CODE_RACE_MS;
     if (!isRace && grantId !== undefined && getRequest().clientId === clientId) {
       await this.revokeGrant(grantId);
     }
@@ -336,7 +338,7 @@ export class ItemStore {
 
   #open(row: ItemRow): Item {
     const { box } = this.#options;
-    const isSealed = sealedModels.has(row.model);
+    const isSealed = SEALED_MODELS.has(row.model);
     const text = isSealed ? box.open(row.payload, placeOf(row.id_hash)) : row.payload;
     return {
       payload: JSON.parse(text) as AdapterPayload,

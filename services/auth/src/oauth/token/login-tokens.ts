@@ -7,7 +7,7 @@ import type { Account } from "../../user/account.ts";
 import type { Audiences } from "./audience.ts";
 import type { ItemStore } from "./item-store.ts";
 import type { TokenPolicy } from "./policy.ts";
-import { platformClientId, ttlSeconds } from "../core/lifetimes.ts";
+import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 
@@ -45,7 +45,7 @@ export class LoginTokenMint {
     const { getProvider, policy, claims, items, revocations, audiences } = this.#parts;
     const { issuer, platform: audience } = audiences;
     const provider = getProvider();
-    const client = await provider.Client.find(platformClientId);
+    const client = await provider.Client.find(PLATFORM_CLIENT_ID);
     if (client === undefined) throw new Error("the built-in client is missing");
     const rights = await policy.findUserRights(account.id);
     const asked = scope?.split(" ");
@@ -65,7 +65,7 @@ export class LoginTokenMint {
     access.resourceServer = new provider.ResourceServer(issuer, {
       scope: scopes,
       audience,
-      accessTokenTTL: ttlSeconds.accessToken,
+      accessTokenTTL: TTL_SECONDS.accessToken,
       accessTokenFormat: "jwt",
       jwt: { sign: { alg: this.#parts.getAlgorithm() } },
     });
@@ -100,7 +100,7 @@ export class LoginTokenMint {
     return {
       access_token,
       token_type: "Bearer",
-      expires_in: ttlSeconds.accessToken,
+      expires_in: TTL_SECONDS.accessToken,
       refresh_token,
       scope: scopes,
     };

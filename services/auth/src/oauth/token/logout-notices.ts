@@ -2,8 +2,8 @@
 import { setTimeout as wait } from "node:timers/promises";
 import type { Logger } from "@platform/kernel/log";
 
-const deliveriesMax = 1_000;
-const retryMs: readonly number[] = [1_000, 5_000, 25_000];
+const DELIVERIES_MAX = 1_000;
+const RETRY_MS: readonly number[] = [1_000, 5_000, 25_000];
 
 /** Delivers notices. Those that are still to be tried again when the process ends are not kept. */
 export class LogoutNotices {
@@ -17,7 +17,7 @@ export class LogoutNotices {
 
   /** Sends a notice; resolves once that has been tried, while further tries go on by themselves. Never rejects. */
   tell(clientId: string, send: () => Promise<void>): Promise<void> {
-    if (this.#deliveries.size >= deliveriesMax) {
+    if (this.#deliveries.size >= DELIVERIES_MAX) {
       this.#log.warn("a client was not told of a logout: too many are waiting", {
         client_id: clientId,
       });
@@ -39,7 +39,7 @@ export class LogoutNotices {
 
   async #deliver(clientId: string, send: () => Promise<void>, onTried: () => void): Promise<void> {
     const { signal } = this.#closing;
-    for (const waitMs of [...retryMs, undefined]) {
+    for (const waitMs of [...RETRY_MS, undefined]) {
       try {
         await send();
         return;

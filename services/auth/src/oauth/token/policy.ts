@@ -1,11 +1,11 @@
 // Which scopes exist, and which of them a user or a client is permitted.
 import type { Clock } from "@platform/kernel/time";
 import { hasPermission, intersectPermissions } from "../../rbac/permission.ts";
-import { openidScopes, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
-import { managementScopes } from "../../database/rbac.ts";
+import { OPENID_SCOPES, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
+import { MANAGEMENT_SCOPES } from "../../database/rbac.ts";
 
-const clientRightsMs = 1_000;
-const clientsMax = 10_000;
+const CLIENT_RIGHTS_MS = 1_000;
+const CLIENTS_MAX = 10_000;
 
 /** The policy as tokens need it. */
 export class TokenPolicy {
@@ -14,8 +14,8 @@ export class TokenPolicy {
   readonly #clientRights = new Map<string, { rights: Rights; until: number }>();
   #scopes: ReadonlyMap<string, readonly string[]> = new Map();
   #requirements: ReadonlyMap<string, ScopeRights> = new Map();
-  #names: ReadonlySet<string> = new Set(openidScopes);
-  #firstParty: ReadonlySet<string> = new Set(openidScopes);
+  #names: ReadonlySet<string> = new Set(OPENID_SCOPES);
+  #firstParty: ReadonlySet<string> = new Set(OPENID_SCOPES);
 
   constructor(rbac: Rbac, clock: Clock) {
     this.#rbac = rbac;
@@ -43,14 +43,14 @@ export class TokenPolicy {
     const before = [...this.#names].join(" ");
     this.#scopes = new Map([
       ...scopes.map((scope) => [scope.name, listConveyed(scope)] as const),
-      ...openidScopes.map((name) => [name, []] as const),
+      ...OPENID_SCOPES.map((name) => [name, []] as const),
     ]);
     this.#requirements = new Map(scopes.map((scope) => [scope.name, scope]));
     this.#firstParty = new Set([
-      ...openidScopes,
+      ...OPENID_SCOPES,
       ...scopes.filter(({ first_party }) => first_party).map(({ name }) => name),
     ]);
-    this.#names = new Set([...openidScopes, ...this.#scopes.keys()]);
+    this.#names = new Set([...OPENID_SCOPES, ...this.#scopes.keys()]);
     return before !== [...this.#names].join(" ");
   }
 
@@ -65,8 +65,8 @@ export class TokenPolicy {
     const known = this.#clientRights.get(clientId);
     if (known !== undefined && now < known.until) return known.rights;
     const rights = await this.#rbac.findRights({ kind: "client", id: clientId });
-    if (this.#clientRights.size >= clientsMax) this.#clientRights.clear();
-    this.#clientRights.set(clientId, { rights, until: now + clientRightsMs });
+    if (this.#clientRights.size >= CLIENTS_MAX) this.#clientRights.clear();
+    this.#clientRights.set(clientId, { rights, until: now + CLIENT_RIGHTS_MS });
     return rights;
   }
 
@@ -75,12 +75,12 @@ export class TokenPolicy {
    * those of OpenID Connect only. Without `rights`, which is before anyone has signed in, roles are left out of account.
    */
   permit(clientScope: string | undefined, rights: Rights | undefined): string[] {
-    const allowed = clientScope === undefined ? openidScopes : clientScope.split(" ");
+    const allowed = clientScope === undefined ? OPENID_SCOPES : clientScope.split(" ");
     return allowed.filter((name) => this.#isPermitted(name, rights));
   }
 
   #isPermitted(name: string, rights: Rights | undefined): boolean {
-    if (openidScopes.includes(name)) return true;
+    if (OPENID_SCOPES.includes(name)) return true;
     const needed = this.#requirements.get(name);
     if (needed === undefined) return false;
     if (rights === undefined) return true;
@@ -107,7 +107,7 @@ export class TokenPolicy {
   limit(rights: Rights, scope: readonly string[], isOwnLogin: boolean): Rights {
     const isWhole =
       isOwnLogin &&
-      [...managementScopes].every(
+      [...MANAGEMENT_SCOPES].every(
         (name) =>
           !this.#scopes.has(name) || scope.includes(name) || !this.#isPermitted(name, rights),
       );

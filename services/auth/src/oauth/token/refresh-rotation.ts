@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
-const graceMs = 30_000;
+const GRACE_MS = 30_000;
 
 /** The use of a refresh token: its time in ms, and the thumbprint of the DPoP key. */
 export interface UsedToken {
@@ -24,6 +24,6 @@ export function createRefreshRotation(secret: Uint8Array, clock: Clock): Refresh
     deriveSuccessor: (presented) =>
       createHmac("sha256", secret).update(`refresh token\0${presented}`).digest("base64url"),
     isWithinGrace: ({ consumedAt, consumedJkt }, jkt) =>
-      consumedAt !== undefined && clock.now() - consumedAt <= graceMs && consumedJkt === jkt,
+      consumedAt !== undefined && clock.now() - consumedAt <= GRACE_MS && consumedJkt === jkt,
   };
 }

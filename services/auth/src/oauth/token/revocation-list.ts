@@ -34,7 +34,7 @@ export interface RevocableToken {
   epoch?: number | undefined;
 }
 
-const feedMax = 1_000;
+const FEED_MAX = 1_000;
 
 /** The deny-list. Every look is one at the database: what one node has revoked is void on all. */
 export class RevocationList {
@@ -92,7 +92,7 @@ export class RevocationList {
       .selectAll()
       .where("seq", ">", since)
       .orderBy("seq")
-      .limit(feedMax)
+      .limit(FEED_MAX)
       .execute();
     return {
       revocations: rows.map(({ seq, kind, value, epoch, expires_at }) => ({

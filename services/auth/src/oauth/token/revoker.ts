@@ -8,7 +8,7 @@ import type { LogoutNotices } from "./logout-notices.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
 // Far longer than any access token lives; refresh tokens are deleted, not denied.
-const denyMs = 24 * 3_600_000;
+const DENY_MS = 24 * 3_600_000;
 
 /** What it works with. */
 export interface RevokerParts {
@@ -72,7 +72,7 @@ export class Revoker {
   }
 
   #denyUntil(): number {
-    return this.#parts.clock.now() + denyMs;
+    return this.#parts.clock.now() + DENY_MS;
   }
 
   // A grant of this session whose tokens are all used up has nothing left that would name the session.

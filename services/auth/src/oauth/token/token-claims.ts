@@ -3,11 +3,11 @@ import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
 import { createGoneError } from "../core/core-errors.ts";
 import type { TokenPolicy } from "./policy.ts";
-import { openidScopes, type Rights } from "../../rbac/rights.ts";
+import { OPENID_SCOPES, type Rights } from "../../rbac/rights.ts";
 import type { Users } from "../../user/users.ts";
 import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
-import { claimsOfScope } from "./user-claims.ts";
+import { CLAIMS_OF_SCOPE } from "./user-claims.ts";
 
 /** How and when the user of a token proved who they are. */
 export interface Authentication {
@@ -87,7 +87,7 @@ export class TokenClaimsSource {
       // OpenID Connect is about people.
       const permitted = this.#policy
         .permit(clientScope, rights)
-        .filter((scope) => !openidScopes.includes(scope));
+        .filter((scope) => !OPENID_SCOPES.includes(scope));
       if (params["scope"] === undefined && permitted.length > 0)
         params["scope"] = permitted.join(" ");
       return permitted;
@@ -149,7 +149,7 @@ export class TokenClaimsSource {
     await this.#revocations.noteIssued({
       jti,
       grantId,
-      claims: claims.filter((name) => knownClaims.has(name)),
+      claims: claims.filter((name) => KNOWN_CLAIMS.has(name)),
       expiresAt: exp === undefined ? this.#clock.now() + 3_600_000 : exp * 1_000,
     });
     if (!(await this.#hasGrant(grantId))) throw createGoneError();
@@ -170,4 +170,4 @@ function findSource(ctx: KoaContextWithOIDC | undefined): TokenSource {
   return AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};
 }
 
-const knownClaims: ReadonlySet<string> = new Set(Object.values(claimsOfScope).flat());
+const KNOWN_CLAIMS: ReadonlySet<string> = new Set(Object.values(CLAIMS_OF_SCOPE).flat());

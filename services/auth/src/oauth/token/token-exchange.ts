@@ -6,17 +6,17 @@ import type { Users } from "../../user/users.ts";
 import type { AccessTokenClaims, AccessTokenVerifier, Actor } from "./access-token.ts";
 import type { AudienceClient, Audiences } from "./audience.ts";
 import type { CoreClient } from "../core/core-client.ts";
-import { ttlSeconds } from "../core/lifetimes.ts";
+import { TTL_SECONDS } from "../core/lifetimes.ts";
 import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 
 /** Its grant type. */
-export const tokenExchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange";
+export const TOKEN_EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
 /** What clients need beside the grant type: acting for users is given by administrators, not by registering. */
-export const exchangePermission = "tokens:exchange";
+export const EXCHANGE_PERMISSION = "tokens:exchange";
 /** Its parameters. */
-export const tokenExchangeParameters: readonly string[] = [
+export const TOKEN_EXCHANGE_PARAMETERS: readonly string[] = [
   "subject_token",
   "subject_token_type",
   "actor_token",
@@ -27,11 +27,11 @@ export const tokenExchangeParameters: readonly string[] = [
   "scope",
 ];
 
-const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
-const badSubject = "the subject token is not valid";
-const jwtType = "urn:ietf:params:oauth:token-type:jwt";
+const ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token";
+const BAD_SUBJECT = "the subject token is not valid";
+const JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt";
 /** A chain of services that act for each other ends somewhere. */
-const actorsMax = 4;
+const ACTORS_MAX = 4;
 
 /** What it works with. */
 export interface TokenExchangeParts {
@@ -67,19 +67,19 @@ export class TokenExchange {
     const scope = await this.#narrowScope(client, subject, params.get("scope"));
     const actors = subject.act === undefined ? {} : { act: subject.act };
     const act: Actor = { sub: client.clientId, ...actors };
-    if (countActors(act) > actorsMax)
+    if (countActors(act) > ACTORS_MAX)
       throw new errors.InvalidRequest("the chain of actors is too long");
 
     const { claims, revocations, clock, audiences } = this.#parts;
     // Every token of a user has one for as long as it lives.
     const grantId = await revocations.findGrantOf(subject.jti);
-    if (grantId === undefined) throw new errors.InvalidRequest(badSubject);
+    if (grantId === undefined) throw new errors.InvalidRequest(BAD_SUBJECT);
     const nowSeconds = Math.floor(clock.now() / 1_000);
-    const expiresIn = Math.min(ttlSeconds.accessToken, subject.exp - nowSeconds);
+    const expiresIn = Math.min(TTL_SECONDS.accessToken, subject.exp - nowSeconds);
     const token = new provider.AccessToken({
       accountId: subject.sub,
       client,
-      gty: tokenExchangeGrant,
+      gty: TOKEN_EXCHANGE_GRANT,
       expiresIn,
       grantId,
       ...(subject.sid === undefined ? {} : { sessionUid: subject.sid, sid: subject.sid }),
@@ -103,7 +103,7 @@ export class TokenExchange {
     });
     ctx.body = {
       access_token: await token.save(),
-      issued_token_type: accessTokenType,
+      issued_token_type: ACCESS_TOKEN_TYPE,
       token_type: "Bearer",
       expires_in: expiresIn,
       scope,
@@ -112,8 +112,8 @@ export class TokenExchange {
 
   async #requireAllowed(client: CoreClient, ctx: KoaContextWithOIDC): Promise<void> {
     const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
-    if (client.clientAuthMethod === "none" || !hasPermission(permissions, exchangePermission)) {
-      throw new errors.UnauthorizedClient(`the client lacks the permission ${exchangePermission}`);
+    if (client.clientAuthMethod === "none" || !hasPermission(permissions, EXCHANGE_PERMISSION)) {
+      throw new errors.UnauthorizedClient(`the client lacks the permission ${EXCHANGE_PERMISSION}`);
     }
     if (ctx.get("DPoP") !== "" || client.dpopBoundAccessTokens === true) {
       throw new errors.InvalidRequest("exchanged tokens cannot be bound to a key");
@@ -140,14 +140,14 @@ export class TokenExchange {
 
   async #verifySubject(params: ReadonlyMap<string, string>): Promise<AccessTokenClaims> {
     const type = params.get("subject_token_type");
-    if (type !== accessTokenType && type !== jwtType) {
+    if (type !== ACCESS_TOKEN_TYPE && type !== JWT_TYPE) {
       throw new errors.InvalidRequest("subject_token_type must be that of access tokens");
     }
     const verified = await this.#parts.verifier.verify(params.get("subject_token") ?? "");
     const claims = verified?.claims;
     // Whoever holds a key-bound token without its key has stolen it.
     if (claims === undefined || claims.cnf !== undefined) {
-      throw new errors.InvalidRequest(badSubject);
+      throw new errors.InvalidRequest(BAD_SUBJECT);
     }
     const account = await this.#parts.users.find(claims.sub);
     if (account === undefined || account.disabled) {
@@ -178,8 +178,8 @@ function requireSupported(params: ReadonlyMap<string, string>): void {
   if (params.has("actor_token") || params.has("actor_token_type")) {
     throw new errors.InvalidRequest("the client itself is the actor: actor_token is not supported");
   }
-  const wanted = params.get("requested_token_type") ?? accessTokenType;
-  if (wanted !== accessTokenType && wanted !== jwtType) {
+  const wanted = params.get("requested_token_type") ?? ACCESS_TOKEN_TYPE;
+  if (wanted !== ACCESS_TOKEN_TYPE && wanted !== JWT_TYPE) {
     throw new errors.InvalidRequest("requested_token_type must be that of access tokens");
   }
 }

@@ -2,7 +2,7 @@
 import type { Account } from "../../user/account.ts";
 
 /** Claims by the scope that asks for them (OpenID Connect Core section 5.4), of those that are known about users. */
-export const claimsOfScope: Readonly<Record<string, string[]>> = {
+export const CLAIMS_OF_SCOPE: Readonly<Record<string, string[]>> = {
   openid: ["sub"],
   profile: ["name", "picture", "preferred_username"],
   email: ["email", "email_verified"],

@@ -6,8 +6,8 @@ import { html, type Html } from "../html.ts";
 import { carryCsrf, showAccountPage, type PageParts } from "../page-parts.ts";
 import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
 
-const sessionsPath = "/account/sessions";
-const applicationsPath = "/account/applications";
+const SESSIONS_PATH = "/account/sessions";
+const APPLICATIONS_PATH = "/account/applications";
 
 /** The routes. */
 export function createAccessRoutes(parts: PageParts): PageRoute[] {
@@ -19,13 +19,13 @@ function createSessionRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",
-      path: sessionsPath,
+      path: SESSIONS_PATH,
       access: "signed-in",
       handle: (visit) => showSessions(parts, visit),
     },
     {
       method: "POST",
-      path: `${sessionsPath}/end`,
+      path: `${SESSIONS_PATH}/end`,
       access: "signed-in",
       handle: async (visit, form) => {
         const { account } = visit.visitor;
@@ -33,12 +33,12 @@ function createSessionRoutes(parts: PageParts): PageRoute[] {
         if (await credentials.endSession(sid, account.id)) {
           await record(parts, visit, "session.end", `session:${sid}`);
         }
-        return back(sessionsPath, "session-ended");
+        return back(SESSIONS_PATH, "session-ended");
       },
     },
     {
       method: "POST",
-      path: `${sessionsPath}/end-others`,
+      path: `${SESSIONS_PATH}/end-others`,
       access: "signed-in",
       handle: async (visit) => {
         const { account, session } = visit.visitor;
@@ -47,12 +47,12 @@ function createSessionRoutes(parts: PageParts): PageRoute[] {
           await credentials.endSession(id, account.id);
           await record(parts, visit, "session.end", `session:${id}`);
         }
-        return back(sessionsPath, "sessions-ended");
+        return back(SESSIONS_PATH, "sessions-ended");
       },
     },
     {
       method: "POST",
-      path: `${sessionsPath}/end-all`,
+      path: `${SESSIONS_PATH}/end-all`,
       access: "signed-in",
       handle: async (visit) => {
         const { account } = visit.visitor;
@@ -69,20 +69,20 @@ function createApplicationRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",
-      path: applicationsPath,
+      path: APPLICATIONS_PATH,
       access: "signed-in",
       handle: (visit) => showApplications(parts, visit),
     },
     {
       method: "POST",
-      path: `${applicationsPath}/revoke`,
+      path: `${APPLICATIONS_PATH}/revoke`,
       access: "signed-in",
       handle: async (visit, form) => {
         const clientId = form.get("client") ?? "";
         if (await parts.oauth.grants.revoke(visit.visitor.account.id, clientId)) {
           await record(parts, visit, "grant.revoke", `client:${clientId}`);
         }
-        return back(applicationsPath, "application-revoked");
+        return back(APPLICATIONS_PATH, "application-revoked");
       },
     },
   ];
@@ -101,12 +101,12 @@ async function showSessions(parts: PageParts, visit: SignedInVisit): Promise<Ans
     <div class="row">
       ${
         items.length > 1 &&
-        html`<form method="post" action="${sessionsPath}/end-others">
-          ${start(visit, sessionsPath)}${button(words.endOthers, { kind: "quiet" })}
+        html`<form method="post" action="${SESSIONS_PATH}/end-others">
+          ${start(visit, SESSIONS_PATH)}${button(words.endOthers, { kind: "quiet" })}
         </form>`
       }
-      <form method="post" action="${sessionsPath}/end-all">
-        ${start(visit, sessionsPath)}${button(words.endAll, { kind: "danger" })}
+      <form method="post" action="${SESSIONS_PATH}/end-all">
+        ${start(visit, SESSIONS_PATH)}${button(words.endAll, { kind: "danger" })}
       </form>
     </div>
   </section>`;
@@ -128,8 +128,8 @@ function showSession(visit: SignedInVisit, item: SessionItem): Html {
     </div>
     ${
       !item.current &&
-      html`<form method="post" action="${sessionsPath}/end">
-        ${start(visit, sessionsPath)}${hidden({ id: item.id })}${button(words.end, { kind: "danger", label: words.endNamed(item.device) })}
+      html`<form method="post" action="${SESSIONS_PATH}/end">
+        ${start(visit, SESSIONS_PATH)}${hidden({ id: item.id })}${button(words.end, { kind: "danger", label: words.endNamed(item.device) })}
       </form>`
     }
   </li>`;
@@ -166,8 +166,8 @@ function showApplication(visit: SignedInVisit, { client, scopes, grantedAt }: Cl
         ${names.map((name) => html`<li>${name}</li>`)}
       </ul>
     </div>
-    <form method="post" action="${applicationsPath}/revoke">
-      ${start(visit, applicationsPath)}${hidden({ client: client.id })}${button(words.revoke, { kind: "danger", label: words.revokeNamed(client.name) })}
+    <form method="post" action="${APPLICATIONS_PATH}/revoke">
+      ${start(visit, APPLICATIONS_PATH)}${hidden({ client: client.id })}${button(words.revoke, { kind: "danger", label: words.revokeNamed(client.name) })}
     </form>
   </li>`;
 }

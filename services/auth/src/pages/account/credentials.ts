@@ -10,11 +10,11 @@ import { showBackupCodes, showFirstCode, showTotpSetup } from "../enrolment.ts";
 import { admit, attempt, readCredential, type PageParts } from "../page-parts.ts";
 import type { Problem } from "../problem.ts";
 import type { Answer, Form, PageRoute, SignedInVisit } from "../route.ts";
-import { redirectToSecurity, securityPath, showSecurity } from "./security.ts";
+import { redirectToSecurity, SECURITY_PATH, showSecurity } from "./security.ts";
 
-const nameCharsMax = 64;
-const confirmPath = "/account/factors/confirm";
-const phoneNumber = /^\+[1-9]\d{6,14}$/;
+const NAME_CHARS_MAX = 64;
+const CONFIRM_PATH = "/account/factors/confirm";
+const PHONE_NUMBER = /^\+[1-9]\d{6,14}$/;
 
 /** The routes. */
 export function createCredentialRoutes(parts: PageParts): PageRoute[] {
@@ -64,11 +64,11 @@ async function addPasskey(parts: PageParts, visit: SignedInVisit, form: Form): P
   if ("problem" in added) return showSecurity(parts, visit, added.problem);
   await record(parts, visit, "passkey.register", `passkey:${added.value.id}`);
   const elevated = await complete(parts, visit, added.value.amr);
-  return admit(parts, visit, elevated, `${securityPath}?done=passkey-added`);
+  return admit(parts, visit, elevated, `${SECURITY_PATH}?done=passkey-added`);
 }
 
 async function renamePasskey(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
-  const name = (form.get("name") ?? "").trim().slice(0, nameCharsMax);
+  const name = (form.get("name") ?? "").trim().slice(0, NAME_CHARS_MAX);
   const { problems, fields } = visit.language.messages;
   if (name === "") {
     const text = problems.required(fields.deviceName);
@@ -98,7 +98,7 @@ async function setUpTotp(parts: PageParts, visit: SignedInVisit): Promise<Answer
     parts.factors.setUpTotp(visit.visitor.account, types.totp),
   );
   if ("problem" in setup) return showSecurity(parts, visit, setup.problem);
-  return showTotpSetup(parts, visit, setup.value, firstCode);
+  return showTotpSetup(parts, visit, setup.value, FIRST_CODE);
 }
 
 async function setUpSent(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
@@ -106,7 +106,7 @@ async function setUpSent(parts: PageParts, visit: SignedInVisit, form: Form): Pr
   const type = form.get("type") === "sms" ? "sms" : "email";
   const entered = form.get("to") ?? "";
   const number = entered.replaceAll(/[\s()/-]/g, "");
-  const to = type === "email" ? readEmail(entered) : phoneNumber.test(number) ? number : undefined;
+  const to = type === "email" ? readEmail(entered) : PHONE_NUMBER.test(number) ? number : undefined;
   if (to === undefined) {
     const text = type === "email" ? messages.problems.email : messages.problems.phone;
     return showSecurity(parts, visit, { status: 422, text, fields: {} });
@@ -116,7 +116,7 @@ async function setUpSent(parts: PageParts, visit: SignedInVisit, form: Form): Pr
     parts.factors.setUpSent(account, type, to, messages.security.types[type]),
   );
   if ("problem" in setup) return showSecurity(parts, visit, setup.problem);
-  return showFirstCode(parts, visit, setup.value.id, messages.factor.sent(to), firstCode);
+  return showFirstCode(parts, visit, setup.value.id, messages.factor.sent(to), FIRST_CODE);
 }
 
 async function confirmFactor(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
@@ -131,13 +131,13 @@ async function confirmFactor(parts: PageParts, visit: SignedInVisit, form: Form)
   );
   if ("problem" in confirmed) {
     if (confirmed.problem.status === 404) return showSecurity(parts, visit, confirmed.problem);
-    return showFirstCode(parts, visit, id, enrol.enterCode, firstCode, confirmed.problem);
+    return showFirstCode(parts, visit, id, enrol.enterCode, FIRST_CODE, confirmed.problem);
   }
   const { kind, amr } = confirmed.value;
   await record(parts, visit, "mfa.enrol", `factor:${id}`, { kind });
   // Whoever has just shown a code need not show the next one to an application that waits for it.
   const elevated = await complete(parts, visit, amr);
-  const done = `${securityPath}?done=factor-added`;
+  const done = `${SECURITY_PATH}?done=factor-added`;
   const answer = await admit(parts, visit, elevated, done);
   if (!isFirst) return answer;
   return showBackupCodes(parts, visit, await parts.factors.renewBackupCodes(account.id), done);
@@ -157,7 +157,7 @@ async function renewBackupCodes(parts: PageParts, visit: SignedInVisit): Promise
   const made = await attempt(visit, () => parts.factors.renewBackupCodes(account.id));
   if ("problem" in made) return showSecurity(parts, visit, made.problem);
   await record(parts, visit, "mfa.backup_codes", `user:${account.id}`);
-  return showBackupCodes(parts, visit, made.value, securityPath);
+  return showBackupCodes(parts, visit, made.value, SECURITY_PATH);
 }
 
 // Sessions that a password alone has opened end, but this one, in which the factor has been shown.
@@ -169,7 +169,7 @@ function complete(
   return signIn.completeEnrolment(account, session.id, amr, { mint: false });
 }
 
-const firstCode = { action: confirmPath, continue: undefined };
+const FIRST_CODE = { action: CONFIRM_PATH, continue: undefined };
 
 function sayGone(visit: SignedInVisit): Problem {
   return { status: 404, text: visit.language.messages.problems.gone, fields: {} };

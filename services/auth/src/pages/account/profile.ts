@@ -5,7 +5,7 @@ import { attempt, carryCsrf, showAccountPage, type PageParts } from "../page-par
 import type { Problem } from "../problem.ts";
 import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
 
-const nameCharsMax = 256;
+const NAME_CHARS_MAX = 256;
 
 /** The routes. */
 export function createProfileRoutes(parts: PageParts): PageRoute[] {
@@ -21,7 +21,7 @@ export function createProfileRoutes(parts: PageParts): PageRoute[] {
       path: "/account/profile",
       access: "signed-in",
       handle: async (visit, form) => {
-        const name = (form.get("name") ?? "").trim().slice(0, nameCharsMax);
+        const name = (form.get("name") ?? "").trim().slice(0, NAME_CHARS_MAX);
         await parts.users.change(visit.visitor.account.id, { name: name === "" ? null : name });
         return back("saved");
       },
@@ -121,7 +121,7 @@ ${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
             autocomplete: "name",
             value: account.name,
             isOptional: true,
-            maxLength: nameCharsMax,
+            maxLength: NAME_CHARS_MAX,
           },
           problem,
         )}${button(words.save)}

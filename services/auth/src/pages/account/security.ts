@@ -8,14 +8,14 @@ import type { Problem } from "../problem.ts";
 import { withQuery, type Answer, type Form, type PageRoute, type SignedInVisit } from "../route.ts";
 
 /** The page that these forms belong to. */
-export const securityPath = "/account/security";
+export const SECURITY_PATH = "/account/security";
 
 /** The routes of the page itself and of the password. */
 export function createSecurityRoutes(parts: PageParts): PageRoute[] {
   return [
     {
       method: "GET",
-      path: securityPath,
+      path: SECURITY_PATH,
       access: "signed-in",
       handle: (visit) => showSecurity(parts, visit),
     },
@@ -30,7 +30,7 @@ export function createSecurityRoutes(parts: PageParts): PageRoute[] {
 
 /** After a change: back to the page, which says what was done. */
 export function redirectToSecurity(done: string): Answer {
-  return { kind: "redirect", to: withQuery(securityPath, { done }) };
+  return { kind: "redirect", to: withQuery(SECURITY_PATH, { done }) };
 }
 
 /** The page. */
@@ -114,7 +114,7 @@ function showPasskeys(visit: SignedInVisit, items: readonly PasskeyItem[]): Html
       action: "/account/passkeys",
       optionsPath: "/account/passkeys/options",
       text: words.addPasskey,
-      fields: { back: securityPath },
+      fields: { back: SECURITY_PATH },
     })}
   </section>`;
 }
@@ -253,5 +253,5 @@ async function changePassword(parts: PageParts, visit: SignedInVisit, form: Form
 
 /** What every form of the page carries: its token, and where to come back to from proving who one is. */
 export function startForm(visit: SignedInVisit): Html {
-  return html`${carryCsrf(visit)}${hidden({ back: securityPath })}`;
+  return html`${carryCsrf(visit)}${hidden({ back: SECURITY_PATH })}`;
 }

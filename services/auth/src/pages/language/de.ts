@@ -2,7 +2,7 @@
 import type { Messages } from "./en.ts";
 
 /** German. */
-export const de: Messages = {
+export const DE: Messages = {
   errorPrefix: "Fehler:",
   problemTitle: "Es gibt ein Problem",
   continue: "Weiter",

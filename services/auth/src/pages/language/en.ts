@@ -1,10 +1,10 @@
 // Every sentence of the pages, in English. The other languages have the same members.
 
 /** The sentences of one language. */
-export type Messages = typeof en;
+export type Messages = typeof EN;
 
 /** English. */
-export const en = {
+export const EN = {
   errorPrefix: "Error:",
   problemTitle: "There is a problem",
   continue: "Continue",

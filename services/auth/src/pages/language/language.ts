@@ -1,6 +1,6 @@
 // The languages of the pages, and which one a browser gets.
-import { de } from "./de.ts";
-import { en, type Messages } from "./en.ts";
+import { DE } from "./de.ts";
+import { EN, type Messages } from "./en.ts";
 
 /** A language with all sentences of the pages. */
 export interface Language {
@@ -11,16 +11,16 @@ export interface Language {
   readonly formatTime: (iso: string) => string;
 }
 
-const headerCharsMax = 256;
-const tagsMax = 16;
-const languages: readonly Language[] = [create("en", en), create("de", de)];
+const HEADER_CHARS_MAX = 256;
+const TAGS_MAX = 16;
+const LANGUAGES: readonly Language[] = [create("en", EN), create("de", DE)];
 
 /** BCP 47 tags of the languages there are. */
-export const languageTags: readonly string[] = languages.map(({ tag }) => tag);
+export const LANGUAGE_TAGS: readonly string[] = LANGUAGES.map(({ tag }) => tag);
 
 /** The first of our languages among space-separated tags, as `ui_locales` has them; undefined where it names none. */
 export function findLanguage(tags: string): Language | undefined {
-  for (const tag of tags.slice(0, headerCharsMax).toLowerCase().split(" ").slice(0, tagsMax)) {
+  for (const tag of tags.slice(0, HEADER_CHARS_MAX).toLowerCase().split(" ").slice(0, TAGS_MAX)) {
     const found = findTag(tag);
     if (found !== undefined) return found;
   }
@@ -30,7 +30,7 @@ export function findLanguage(tags: string): Language | undefined {
 /** The one of our languages that `Accept-Language` (RFC 9110 section 12.5.4) prefers; English where it names none. */
 export function chooseLanguage(acceptLanguage: string | undefined): Language {
   const wanted = (acceptLanguage ?? "")
-    .slice(0, headerCharsMax)
+    .slice(0, HEADER_CHARS_MAX)
     .split(",")
     .map((item) => {
       const [range = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
@@ -43,11 +43,11 @@ export function chooseLanguage(acceptLanguage: string | undefined): Language {
     const found = findTag(range);
     if (found !== undefined) return found;
   }
-  return languages[0]!;
+  return LANGUAGES[0]!;
 }
 
 function findTag(range: string): Language | undefined {
-  return languages.find(({ tag }) => range === tag || range.startsWith(`${tag}-`));
+  return LANGUAGES.find(({ tag }) => range === tag || range.startsWith(`${tag}-`));
 }
 
 function create(tag: string, messages: Messages): Language {
