@@ -12,7 +12,7 @@ import { Factors } from "./factor/factors.ts";
 import { deriveCodeKey } from "./factor/one-time-code.ts";
 import { Passkeys } from "./factor/passkeys.ts";
 import { MfaPolicies } from "./factor/policies.ts";
-import { Tickets } from "./guard/one-time-tokens.ts";
+import { OneTimeTokens } from "./guard/one-time-tokens.ts";
 import { Throttle } from "./guard/throttle.ts";
 import type { KeyRing } from "./key/key-ring.ts";
 import type { SecretBox } from "./key/secret-box.ts";
@@ -63,10 +63,12 @@ export function createStores(foundation: Foundation) {
   const policy = new PolicyStore(database, clock);
   const shared = { ...foundation, ids, rbac, policy };
   const users = new Users(shared);
-  const sessions = new Sessions(
-    { ...shared, tokens: new SessionTokens(secret) },
-    { idleMs: config.session_idle_ms, absoluteMs: config.session_absolute_ms },
-  );
+  const sessions = new Sessions({
+    ...shared,
+    tokens: new SessionTokens(secret),
+    idleMs: config.session_idle_ms,
+    absoluteMs: config.session_absolute_ms,
+  });
   const cookies = new Cookies(publicUrl);
   return {
     ...shared,
@@ -83,7 +85,7 @@ export function createStores(foundation: Foundation) {
     }),
     audit: new AuditLog(database, clock, secret),
     throttle: new Throttle(database, clock),
-    tickets: new Tickets(database, clock, secret),
+    oneTimeTokens: new OneTimeTokens(database, clock, secret),
     policies: new MfaPolicies(shared),
   };
 }

@@ -25,7 +25,7 @@ import { createRbacRoutes } from "./api/rbac-routes.ts";
 import { createSessionRoutes } from "./api/session-routes.ts";
 import { createUserRoutes } from "./api/user-routes.ts";
 import { VERSION, type AuthConfig } from "./config.ts";
-import { migrateRooms, type AuthDatabase, type AuthTables } from "./database/schema.ts";
+import { migrateAll, type AuthDatabase, type AuthTables } from "./database/schema.ts";
 import { createDomain, createStores, startOAuth, type Domain, type Stores } from "./domain.ts";
 import { KeyRing } from "./key/key-ring.ts";
 import { createSecretBox } from "./key/secret-box.ts";
@@ -66,7 +66,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const database = openAuthDatabase(config, log);
   lifecycle.onDrain("database", () => database.close());
   const secrets = loadSecrets(config, database.kind);
-  await migrateRooms(database, clock.now());
+  await migrateAll(database, clock.now());
 
   const box = createSecretBox(secrets.encryption);
   const keys = new KeyRing({
@@ -189,29 +189,29 @@ function createApiOf(
   health: HealthRegistry,
 ): Api {
   const identification = new Identification(domain);
-  const parts = { ...domain, identification };
+  const options = { ...domain, identification };
   return createAuthApi({
     ...observed,
     health,
     guard: identification.guard,
     routes: [
-      ...createAccountRoutes(parts),
-      ...createSessionRoutes(parts),
-      ...createMfaRoutes(parts),
-      ...createPasskeyRoutes(parts),
-      ...createClientRoutes(parts),
-      ...createRbacRoutes(parts),
-      ...createAuditRoutes(parts),
-      ...createUserRoutes(parts),
+      ...createAccountRoutes(options),
+      ...createSessionRoutes(options),
+      ...createMfaRoutes(options),
+      ...createPasskeyRoutes(options),
+      ...createClientRoutes(options),
+      ...createRbacRoutes(options),
+      ...createAuditRoutes(options),
+      ...createUserRoutes(options),
     ],
   });
 }
 
 // Deletes what has expired, so that no table grows with time.
-function startSweeps({ config, clock, log, sessions, tickets, throttle, audit }: Stores) {
+function startSweeps({ config, clock, log, sessions, oneTimeTokens, throttle, audit }: Stores) {
   const sweeps = [
     () => sessions.sweep(),
-    () => tickets.sweep(),
+    () => oneTimeTokens.sweep(),
     () => throttle.sweep(),
     () => audit.sweep(clock.now() - config.audit_retention_ms),
   ];

@@ -20,7 +20,7 @@ const password = text(1024);
 const token = text(256);
 
 /** What these operations work with. */
-export interface AccountsApiParts {
+export interface AccountRouteOptions {
   identification: Identification;
   signIn: SignIn;
   credentials: Credentials;
@@ -30,12 +30,12 @@ export interface AccountsApiParts {
 }
 
 /** The operations. */
-export function createAccountRoutes(parts: AccountsApiParts): ApiRoute[] {
-  return [...createPublicRoutes(parts), ...createOwnRoutes(parts)];
+export function createAccountRoutes(options: AccountRouteOptions): ApiRoute[] {
+  return [...createPublicRoutes(options), ...createOwnRoutes(options)];
 }
 
-function createPublicRoutes(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, signIn, credentials, cookies } = parts;
+function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
+  const { identification, signIn, credentials, cookies } = options;
   const common = { tag: "Accounts", access: "public" } as const;
   return [
     defineRoute({
@@ -155,9 +155,9 @@ function createPublicRoutes(parts: AccountsApiParts): ApiRoute[] {
   ];
 }
 
-function createOwnRoutes(parts: AccountsApiParts): ApiRoute[] {
-  const { identification, credentials, oauth, cookies } = parts;
-  const record = createAuditRecorder(parts);
+function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
+  const { identification, credentials, oauth, cookies } = options;
+  const record = createAuditRecorder(options);
   const common = { tag: "Accounts" } as const;
   return [
     defineRoute({

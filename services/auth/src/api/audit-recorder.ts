@@ -13,11 +13,11 @@ export type AuditRecorder = (
 ) => Promise<void>;
 
 /** Makes the recorder of a group of operations. */
-export function createAuditRecorder(parts: {
+export function createAuditRecorder(options: {
   identification: Identification;
   audit: AuditLog;
 }): AuditRecorder {
-  const { identification, audit } = parts;
+  const { identification, audit } = options;
   return (exchange, principal, action, target, detail) =>
     audit.record({
       action,

@@ -7,13 +7,13 @@ import { eventsAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
 
 /** What these operations work with. */
-export interface AuditApiParts {
+export interface AuditRouteOptions {
   identification: Identification;
   audit: AuditLog;
 }
 
 /** The operations. */
-export function createAuditRoutes({ identification, audit }: AuditApiParts): ApiRoute[] {
+export function createAuditRoutes({ identification, audit }: AuditRouteOptions): ApiRoute[] {
   const tag = "Audit";
   return [
     defineRoute({

@@ -16,7 +16,7 @@ const metadata = z.record(z.string().max(128), z.unknown());
 const FORBIDDEN = { 403: "You lack something that the client has or would have" };
 
 /** What these operations work with. */
-export interface ClientsApiParts {
+export interface ClientRouteOptions {
   identification: Identification;
   oauth: OAuth;
   keys: KeyRing;
@@ -24,9 +24,9 @@ export interface ClientsApiParts {
 }
 
 /** The operations. */
-export function createClientRoutes(parts: ClientsApiParts): ApiRoute[] {
-  const { identification, oauth, keys } = parts;
-  const record = createAuditRecorder(parts);
+export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
+  const { identification, oauth, keys } = options;
+  const record = createAuditRecorder(options);
   const clients = "OAuth clients";
   const keyTag = "Signing keys";
   return [

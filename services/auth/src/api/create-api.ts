@@ -8,16 +8,16 @@ import { VERSION } from "../config.ts";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
 
 /** What the API works with. */
-export type AuthApiParts = Pick<
+export type AuthApiOptions = Pick<
   ApiOptions,
   "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "guard"
 > & { routes: readonly ApiRoute[] };
 
 /** Builds the API. */
-export function createAuthApi(parts: AuthApiParts): Api {
+export function createAuthApi(options: AuthApiOptions): Api {
   return createApi({
-    ...parts,
-    routes: parts.routes.map(refuseNul),
+    ...options,
+    routes: options.routes.map(refuseNul),
     service: "auth",
     title: "Identity",
     version: VERSION,

@@ -37,7 +37,7 @@ const scope = z.enum(["group", "role", "client"]);
 const subject = z.string().min(1).max(255);
 
 /** What these operations work with. */
-export interface MfaApiParts {
+export interface MfaRouteOptions {
   identification: Identification;
   factors: Factors;
   policies: MfaPolicies;
@@ -50,12 +50,16 @@ export interface MfaApiParts {
 }
 
 /** The operations. */
-export function createMfaRoutes(parts: MfaApiParts): ApiRoute[] {
-  return [...createSignInRoutes(parts), ...createFactorRoutes(parts), ...createPolicyRoutes(parts)];
+export function createMfaRoutes(options: MfaRouteOptions): ApiRoute[] {
+  return [
+    ...createSignInRoutes(options),
+    ...createFactorRoutes(options),
+    ...createPolicyRoutes(options),
+  ];
 }
 
-function createSignInRoutes(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactors, signIn, cookies } = parts;
+function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
+  const { identification, factors, secondFactors, signIn, cookies } = options;
   // They decide themselves whether an mfa_token or a session speaks for the user.
   const common = { tag: "Second factors", access: "public" } as const;
   return [
@@ -80,7 +84,7 @@ function createSignInRoutes(parts: MfaApiParts): ApiRoute[] {
         const { body } = exchange;
         const account =
           body.mfa_token === undefined
-            ? (await identifyStrong(parts, exchange)).account
+            ? (await identifyStrong(options, exchange)).account
             : await secondFactors.findEnrolling(body.mfa_token);
         const name =
           body.name ?? { totp: "Authenticator app", email: "Email", sms: "SMS" }[body.type];
@@ -140,17 +144,17 @@ function createSignInRoutes(parts: MfaApiParts): ApiRoute[] {
           } as const;
           throw createValidationError([missing]);
         }
-        const { account, session, scope: granted } = await identifyStrong(parts, exchange);
+        const { account, session, scope: granted } = await identifyStrong(options, exchange);
         if (session === undefined) throw noSession();
         const { kind, amr } = await factors.confirm(account.id, body.factor_id, body.code);
-        await parts.audit.record({
+        await options.audit.record({
           action: "mfa.enrol",
           actor: `user:${account.id}`,
           target: `factor:${body.factor_id}`,
           ip: origin.ip,
           detail: { kind },
         });
-        parts.notices.tell(account, "mfa.enrol");
+        options.notices.tell(account, "mfa.enrol");
         const elevated = await signIn.completeEnrolment(account, session.id, amr, {
           scope: granted?.join(" "),
         });
@@ -163,9 +167,9 @@ function createSignInRoutes(parts: MfaApiParts): ApiRoute[] {
   ];
 }
 
-function createFactorRoutes(parts: MfaApiParts): ApiRoute[] {
-  const { identification, factors, secondFactors, notices } = parts;
-  const record = createAuditRecorder(parts);
+function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
+  const { identification, factors, secondFactors, notices } = options;
+  const record = createAuditRecorder(options);
   const tag = "Second factors";
   return [
     defineRoute({
@@ -239,9 +243,9 @@ function createFactorRoutes(parts: MfaApiParts): ApiRoute[] {
   ];
 }
 
-function createPolicyRoutes(parts: MfaApiParts): ApiRoute[] {
-  const { identification, policies, oauth } = parts;
-  const record = createAuditRecorder(parts);
+function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
+  const { identification, policies, oauth } = options;
+  const record = createAuditRecorder(options);
   const tag = "Second factors";
   const path = "/api/v1/auth/mfa/policies";
   return [
@@ -302,7 +306,7 @@ function createPolicyRoutes(parts: MfaApiParts): ApiRoute[] {
 // A factor is added by somebody who has just signed in, with a factor where there is one, not by whoever finds an open
 // session.
 async function identifyStrong(
-  { identification }: MfaApiParts,
+  { identification }: MfaRouteOptions,
   exchange: Exchange<unknown, unknown, unknown>,
 ): Promise<Principal & { account: Account }> {
   const caller = await identification.guard(exchange);

@@ -37,7 +37,7 @@ interface OwnRegistration {
 }
 
 /** What these operations work with. */
-export interface PasskeysApiParts {
+export interface PasskeyRouteOptions {
   identification: Identification;
   passkeys: Passkeys;
   signIn: SignIn;
@@ -50,13 +50,13 @@ export interface PasskeysApiParts {
 }
 
 /** The operations. */
-export function createPasskeyRoutes(parts: PasskeysApiParts): ApiRoute[] {
-  return [...createCeremonyRoutes(parts), ...createOwnPasskeyRoutes(parts)];
+export function createPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
+  return [...createCeremonyRoutes(options), ...createOwnPasskeyRoutes(options)];
 }
 
-function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
-  const { identification, passkeys, signIn, credentials, users, notices, audit, cookies } = parts;
-  const { sessions } = parts;
+function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
+  const { identification, passkeys, signIn, credentials, users, notices, audit, cookies } = options;
+  const { sessions } = options;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
@@ -83,7 +83,7 @@ function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
             challenge: await passkeys.beginRegistration(invited, payload, false),
           };
         }
-        const { account, session, scope } = await identifyStrong(parts, exchange);
+        const { account, session, scope } = await identifyStrong(options, exchange);
         if (userId !== undefined && userId !== account.id) {
           throw new PlatformError("forbidden", "Passkeys are registered for one's own account.");
         }
@@ -102,10 +102,10 @@ function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const response = exchange.body as unknown as RegistrationResponseJSON;
-        const { ticket, amr, keep } = await passkeys.finishRegistration(response);
-        let account = ticket.userId === undefined ? undefined : await users.find(ticket.userId);
-        if (ticket.userId === undefined) {
-          const invited = ticket.payload as Required<
+        const { issued, amr, keep } = await passkeys.finishRegistration(response);
+        let account = issued.userId === undefined ? undefined : await users.find(issued.userId);
+        if (issued.userId === undefined) {
+          const invited = issued.payload as Required<
             Pick<Registration, "id" | "invitation" | "username">
           >;
           account = await credentials.register(invited, origin);
@@ -114,7 +114,7 @@ function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
           throw new PlatformError("forbidden", "The account cannot have passkeys.");
         }
         const own =
-          ticket.userId === undefined ? undefined : (ticket.payload as OwnRegistration | null);
+          issued.userId === undefined ? undefined : (issued.payload as OwnRegistration | null);
         // What the user has ended meanwhile does not add a way to sign in.
         if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
           throw noSession();
@@ -160,9 +160,9 @@ function createCeremonyRoutes(parts: PasskeysApiParts): ApiRoute[] {
   ];
 }
 
-function createOwnPasskeyRoutes(parts: PasskeysApiParts): ApiRoute[] {
-  const { identification, passkeys, notices } = parts;
-  const record = createAuditRecorder(parts);
+function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
+  const { identification, passkeys, notices } = options;
+  const record = createAuditRecorder(options);
   const tag = "Passkeys";
   const path = "/api/v1/auth/passkeys/{id}";
   const params = z.object({ id: credentialId });
@@ -224,7 +224,7 @@ function noSession(): PlatformError {
 }
 
 async function identifyStrong(
-  { identification }: PasskeysApiParts,
+  { identification }: PasskeyRouteOptions,
   exchange: Exchange<unknown, unknown, unknown>,
 ): Promise<Principal & { account: Account }> {
   const caller = await identification.guard(exchange);

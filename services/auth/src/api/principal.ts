@@ -43,7 +43,7 @@ export interface Principal {
 }
 
 /** What identification works with. */
-export interface PrincipalParts {
+export interface IdentificationOptions {
   publicUrl: string;
   users: Users;
   sessions: Sessions;
@@ -60,10 +60,10 @@ type AnyExchange = Exchange<unknown, unknown, unknown>;
 
 /** Identifies callers. */
 export class Identification {
-  readonly #parts: PrincipalParts;
+  readonly #options: IdentificationOptions;
 
-  constructor(parts: PrincipalParts) {
-    this.#parts = parts;
+  constructor(options: IdentificationOptions) {
+    this.#options = options;
   }
 
   /** For the API: 401 without valid credentials. Metrics are also shown to programs on this machine. */
@@ -88,10 +88,10 @@ export class Identification {
       if (token === undefined) return undefined;
       return isSessionToken(token) ? this.#bySession(token) : this.#byAccessToken(token);
     }
-    const cookie = this.#parts.resolver.readCookie(request.headers);
+    const cookie = this.#options.resolver.readCookie(request.headers);
     if (cookie === undefined) return undefined;
     const isRead = request.method === "GET" || request.method === "HEAD";
-    if (!isRead && request.headers.get("origin") !== this.#parts.publicUrl) {
+    if (!isRead && request.headers.get("origin") !== this.#options.publicUrl) {
       throw new PlatformError("forbidden", "The page that asks is of another origin.");
     }
     return this.#bySession(cookie);
@@ -124,7 +124,7 @@ export class Identification {
   /** As `requireUser`, signed in within the last ten minutes. RFC 9470 section 3 */
   requireFreshUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.requireUser(exchange);
-    if (!this.#parts.resolver.isFresh(principal)) {
+    if (!this.#options.resolver.isFresh(principal)) {
       throw createUnauthorizedError(
         "Sign in again: this needs a sign-in of the last ten minutes.",
         `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${FRESH_MS / 1000}"`,
@@ -138,7 +138,7 @@ export class Identification {
    * alone does not change factors.
    */
   async requireSecondFactor({ id, acr }: Principal): Promise<void> {
-    if (acr === "2" || !(await this.#parts.hasFactor(id))) return;
+    if (acr === "2" || !(await this.#options.hasFactor(id))) return;
     throw createUnauthorizedError(
       "Sign in with your second factor or passkey: this changes what you sign in with.",
       'Bearer error="insufficient_user_authentication", error_description="A stronger authentication is required", acr_values="2"',
@@ -163,16 +163,16 @@ export class Identification {
 
   /** Where a request comes from. */
   readOrigin(exchange: Pick<GuardedRequest, "headers" | "peer">): Origin {
-    return this.#parts.addresses.readOrigin(exchange.peer, exchange.headers);
+    return this.#options.addresses.readOrigin(exchange.peer, exchange.headers);
   }
 
   /** Gives the session's token to the browser. */
   setSessionCookie(headers: Headers, token: string): void {
-    headers.append("Set-Cookie", this.#parts.resolver.formatCookie(token));
+    headers.append("Set-Cookie", this.#options.resolver.formatCookie(token));
   }
 
   async #bySession(token: string): Promise<Principal | undefined> {
-    const found = await this.#parts.resolver.use(token);
+    const found = await this.#options.resolver.use(token);
     if (found === undefined) return undefined;
     const { account, session, renewedToken } = found;
     return {
@@ -180,7 +180,7 @@ export class Identification {
       id: account.id,
       account,
       session,
-      rights: await this.#parts.rbac.findRights({ kind: "user", id: account.id }),
+      rights: await this.#options.rbac.findRights({ kind: "user", id: account.id }),
       scope: undefined,
       clientId: undefined,
       authTime: session.authTime,
@@ -190,21 +190,21 @@ export class Identification {
   }
 
   async #byAccessToken(token: string): Promise<Principal | undefined> {
-    const claims = await this.#parts.oauth.verifyAccessToken(token);
+    const claims = await this.#options.oauth.verifyAccessToken(token);
     if (claims?.sub === undefined) return undefined;
     const clientId = readText(claims, "client_id");
     const base = { scope: claims.scope, clientId, renewedToken: undefined };
-    const { oauth, rbac } = this.#parts;
+    const { oauth, rbac } = this.#options;
     if (claims.sub === clientId) {
       const all = await rbac.findRights({ kind: "client", id: clientId });
       const rights = oauth.limitRights(claims, all);
       const none = { account: undefined, session: undefined, authTime: 0, acr: "" };
       return { ...base, ...none, kind: "client", id: clientId, rights };
     }
-    const account = await this.#parts.users.find(claims.sub);
+    const account = await this.#options.users.find(claims.sub);
     if (account === undefined || account.disabled) return undefined;
     const session =
-      claims.sid === undefined ? undefined : await this.#parts.sessions.find(claims.sid);
+      claims.sid === undefined ? undefined : await this.#options.sessions.find(claims.sid);
     if (claims.sid !== undefined && session?.userId !== account.id) return undefined;
     const authTime = claims.all["auth_time"];
     const all = await rbac.findRights({ kind: "user", id: account.id });

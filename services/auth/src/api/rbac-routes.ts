@@ -36,7 +36,7 @@ const SUBJECTS: readonly (readonly [string, SubjectKind])[] = [
 ];
 
 /** What these operations work with. */
-export interface RbacApiParts {
+export interface RbacRouteOptions {
   identification: Identification;
   policy: PolicyStore;
   rbac: Rbac;
@@ -44,18 +44,18 @@ export interface RbacApiParts {
 }
 
 /** The operations. */
-export function createRbacRoutes(parts: RbacApiParts): ApiRoute[] {
+export function createRbacRoutes(options: RbacRouteOptions): ApiRoute[] {
   return [
-    ...createRoleRoutes(parts),
-    ...SUBJECTS.flatMap(([path, kind]) => createBindingRoutes(parts, path, kind)),
-    ...createScopeRoutes(parts),
+    ...createRoleRoutes(options),
+    ...SUBJECTS.flatMap(([path, kind]) => createBindingRoutes(options, path, kind)),
+    ...createScopeRoutes(options),
   ];
 }
 
-function createRoleRoutes(parts: RbacApiParts): ApiRoute[] {
-  const { identification, policy } = parts;
+function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
+  const { identification, policy } = options;
   const tag = "Roles";
-  const write = createWriter(parts);
+  const write = createWriter(options);
   const params = z.object({ role: roleName });
   return [
     defineRoute({
@@ -151,10 +151,14 @@ function createRoleRoutes(parts: RbacApiParts): ApiRoute[] {
   ];
 }
 
-function createBindingRoutes(parts: RbacApiParts, path: string, kind: SubjectKind): ApiRoute[] {
-  const { identification, policy, rbac } = parts;
+function createBindingRoutes(
+  options: RbacRouteOptions,
+  path: string,
+  kind: SubjectKind,
+): ApiRoute[] {
+  const { identification, policy, rbac } = options;
   const tag = "Roles";
-  const write = createWriter(parts);
+  const write = createWriter(options);
   const params = z.object({ id });
   const show = async (subject: string) => ({
     [`${kind}_id`]: subject,
@@ -209,10 +213,10 @@ function createBindingRoutes(parts: RbacApiParts, path: string, kind: SubjectKin
   ];
 }
 
-function createScopeRoutes(parts: RbacApiParts): ApiRoute[] {
-  const { identification, policy, rbac } = parts;
+function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
+  const { identification, policy, rbac } = options;
   const tag = "Scopes";
-  const write = createWriter(parts);
+  const write = createWriter(options);
   // At least one of permissions and roles: a scope without either conveys nothing.
   const definition = {
     permissions: permissions.default([]),
@@ -280,15 +284,15 @@ function createScopeRoutes(parts: RbacApiParts): ApiRoute[] {
 }
 
 // Every change of the policy asks for the same permission and leaves the same trace.
-function createWriter(parts: RbacApiParts) {
-  const record = createAuditRecorder(parts);
+function createWriter(options: RbacRouteOptions) {
+  const record = createAuditRecorder(options);
   return async <T>(
     exchange: Exchange<unknown, unknown, unknown>,
     action: string,
     target: string,
     work: (grantor: { permissions: readonly string[] }) => Promise<T>,
   ): Promise<T> => {
-    const principal = await parts.identification.requirePermission(exchange, "rbac:write");
+    const principal = await options.identification.requirePermission(exchange, "rbac:write");
     const result = await work(principal.rights);
     await record(exchange, principal, action, target, { change: exchange.body });
     return result;

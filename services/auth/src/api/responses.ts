@@ -6,7 +6,7 @@ const texts = z.array(z.string()).readonly();
 const cursor = z.string().nullable();
 
 /** A user as `showUser` makes it. */
-export const user = z
+const user = z
   .object({
     id: z.string(),
     username: z.string(),

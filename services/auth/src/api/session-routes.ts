@@ -13,7 +13,7 @@ import type { Identification } from "./principal.ts";
 const id = z.string().min(1).max(64);
 
 /** What these operations work with. */
-export interface SessionsApiParts {
+export interface SessionRouteOptions {
   identification: Identification;
   sessions: Sessions;
   credentials: Credentials;
@@ -22,9 +22,9 @@ export interface SessionsApiParts {
 }
 
 /** The operations. */
-export function createSessionRoutes(parts: SessionsApiParts): ApiRoute[] {
-  const { identification, sessions, credentials, users } = parts;
-  const record = createAuditRecorder(parts);
+export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
+  const { identification, sessions, credentials, users } = options;
+  const record = createAuditRecorder(options);
   const tag = "Sessions";
   return [
     defineRoute({

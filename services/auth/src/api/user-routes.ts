@@ -35,7 +35,7 @@ const text = (max: number) => z.string().min(1).max(max);
 const sortKey = z.string().max(512);
 
 /** What these operations work with. */
-export interface UsersApiParts {
+export interface UserRouteOptions {
   identification: Identification;
   users: Users;
   groups: Groups;
@@ -48,14 +48,14 @@ export interface UsersApiParts {
 }
 
 /** The operations. */
-export function createUserRoutes(parts: UsersApiParts): ApiRoute[] {
-  return [...createUserRecordRoutes(parts), ...createGroupRoutes(parts)];
+export function createUserRoutes(options: UserRouteOptions): ApiRoute[] {
+  return [...createUserRecordRoutes(options), ...createGroupRoutes(options)];
 }
 
-function createUserRecordRoutes(parts: UsersApiParts): ApiRoute[] {
-  const { identification, users, credentials, factors, notices, oauth, publicUrl } = parts;
+function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
+  const { identification, users, credentials, factors, notices, oauth, publicUrl } = options;
   const tag = "Users";
-  const record = createAuditRecorder(parts);
+  const record = createAuditRecorder(options);
   const params = z.object({ id });
   // A permission does not spare administrators what everybody needs to change how they sign in themselves.
   const requireFreshForSelf = (
@@ -263,10 +263,10 @@ function createUserRecordRoutes(parts: UsersApiParts): ApiRoute[] {
   ];
 }
 
-function createGroupRoutes(parts: UsersApiParts): ApiRoute[] {
-  const { identification, groups } = parts;
+function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
+  const { identification, groups } = options;
   const tag = "Groups";
-  const record = createAuditRecorder(parts);
+  const record = createAuditRecorder(options);
   const params = z.object({ id });
   const memberParams = z.object({ id, user_id: id });
   return [

@@ -27,7 +27,7 @@ export interface FactorRow {
 }
 
 /** The tables of this room. */
-export interface MfaTables {
+export interface FactorTables {
   auth_factors: FactorRow;
   /** Keyed hashes; a row that is used is deleted. `active` once the factor they came with is confirmed. */
   auth_backup_codes: { hash: string; user_id: string; factor_id: string; active: number };

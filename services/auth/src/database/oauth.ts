@@ -40,7 +40,7 @@ export interface ClientRow {
 }
 
 /** An access token of a grant, until it expires: revoking the grant has to name its tokens. */
-export interface IssuedRow {
+interface IssuedRow {
   jti: string;
   grant_id: string;
   /** Names of the claims that userinfo was asked for beside those of the scope, separated by spaces; null for none. */
@@ -62,7 +62,7 @@ export interface ConsentRow {
 export type RevocationKind = "jti" | "sid" | "sub" | "kid" | "client";
 
 /** Something that makes tokens void, until the last of them has expired. */
-export interface RevocationRow {
+interface RevocationRow {
   kind: RevocationKind;
   value: string;
   /** Place in the feed; later ones are greater on every node. */

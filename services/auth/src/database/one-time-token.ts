@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** What a ticket is for; one of another purpose does not count. */
-export type TicketPurpose =
+export type OneTimeTokenPurpose =
   | "setup"
   | "invitation"
   | "email-verification"
@@ -13,10 +13,10 @@ export type TicketPurpose =
   | "passkey-login";
 
 /** A ticket. Times are in ms. */
-export interface TicketRow {
+export interface OneTimeTokenRow {
   /** SHA-256 of the token that its holder has. */
   hash: string;
-  purpose: TicketPurpose;
+  purpose: OneTimeTokenPurpose;
   user_id: string | null;
   /** JSON. */
   payload: string;
@@ -26,8 +26,8 @@ export interface TicketRow {
 }
 
 /** The tables of this room. */
-export interface TicketTables {
-  auth_tickets: TicketRow;
+export interface OneTimeTokenTables {
+  auth_tickets: OneTimeTokenRow;
 }
 
 /** The history of these tables. */

@@ -5,7 +5,7 @@ import type { Migration } from "@platform/kernel/db";
 export type SubjectKind = "user" | "group" | "client";
 
 /** A role; its permissions and parents have tables of their own. */
-export interface RoleRow {
+interface RoleRow {
   name: string;
   description: string;
   /** 1 for roles that come with the service and cannot be changed. */

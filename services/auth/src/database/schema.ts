@@ -3,22 +3,22 @@ import type { Database, Migration } from "@platform/kernel/db";
 import { AUDIT_MIGRATIONS, type AuditTables } from "./audit.ts";
 import { KEY_MIGRATIONS, type KeyTables } from "./key.ts";
 import { OAUTH_MIGRATIONS, type OAuthTables } from "./oauth.ts";
-import { FACTOR_MIGRATIONS, type MfaTables } from "./factor.ts";
+import { FACTOR_MIGRATIONS, type FactorTables } from "./factor.ts";
 import { PASSKEY_MIGRATIONS, type PasskeyTables } from "./passkey.ts";
 import { RBAC_MIGRATIONS, type RbacTables } from "./rbac.ts";
 import { SESSION_MIGRATIONS, type SessionTables } from "./session.ts";
 import { THROTTLE_MIGRATIONS, type ThrottleTables } from "./throttle.ts";
-import { ONE_TIME_TOKEN_MIGRATIONS, type TicketTables } from "./one-time-token.ts";
+import { ONE_TIME_TOKEN_MIGRATIONS, type OneTimeTokenTables } from "./one-time-token.ts";
 import { USER_MIGRATIONS, type UserTables } from "./user.ts";
 
 /** The tables of every room. */
 export type AuthTables = UserTables &
   SessionTables &
   RbacTables &
-  TicketTables &
+  OneTimeTokenTables &
   ThrottleTables &
   AuditTables &
-  MfaTables &
+  FactorTables &
   PasskeyTables &
   KeyTables &
   OAuthTables;
@@ -41,6 +41,6 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
 ];
 
 /** Brings the tables of every room up to date; several nodes may do so at once. */
-export async function migrateRooms(database: AuthDatabase, nowMs: number): Promise<void> {
+export async function migrateAll(database: AuthDatabase, nowMs: number): Promise<void> {
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
 }

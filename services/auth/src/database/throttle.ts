@@ -2,7 +2,7 @@
 import type { Migration } from "@platform/kernel/db";
 
 /** Attempts against one account, from one address or device. Times are in ms. */
-export interface ThrottleRow {
+interface ThrottleRow {
   key: string;
   failures: number;
   blocked_until: number;

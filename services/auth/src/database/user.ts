@@ -35,7 +35,7 @@ export interface GroupRow {
 }
 
 /** Who is in which group. */
-export interface GroupMemberRow {
+interface GroupMemberRow {
   group_id: string;
   user_id: string;
 }

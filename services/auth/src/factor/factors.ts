@@ -49,7 +49,7 @@ export interface CodeProof {
 }
 
 /** What factors work with. */
-export interface FactorParts {
+export interface FactorsOptions {
   database: AuthDatabase;
   clock: Clock;
   ids: IdSource;
@@ -66,10 +66,10 @@ export interface FactorParts {
 
 /** Factors in the database. */
 export class Factors {
-  readonly #parts: FactorParts;
+  readonly #options: FactorsOptions;
 
-  constructor(parts: FactorParts) {
-    this.#parts = parts;
+  constructor(options: FactorsOptions) {
+    this.#options = options;
   }
 
   /** Confirmed factors, the oldest first. */
@@ -82,7 +82,7 @@ export class Factors {
   async setUpTotp(account: Account, name: string): Promise<FactorSetup> {
     const secret = createTotpSecret();
     const id = await this.#insert(account, "totp", name, secret);
-    const uri = generateURI({ issuer: this.#parts.totpIssuer, label: account.username, secret });
+    const uri = generateURI({ issuer: this.#options.totpIssuer, label: account.username, secret });
     return {
       id,
       secret,
@@ -99,7 +99,7 @@ export class Factors {
     to: string,
     name: string,
   ): Promise<FactorSetup> {
-    this.#parts.notifier.requireChannel();
+    this.#options.notifier.requireChannel();
     const id = await this.#insert(account, kind, name, to);
     return { id, sent_to: await this.send(account.id, id, undefined) };
   }
@@ -109,7 +109,7 @@ export class Factors {
    * confirmed yet, which its setup sends to, has none.
    */
   async send(userId: string, factorId: string, mfaToken: string | undefined): Promise<string> {
-    const { notifier, throttle, database, clock, codeKey } = this.#parts;
+    const { notifier, throttle, database, clock, codeKey } = this.#options;
     const row = (await this.#findRows(userId)).find(({ id }) => id === factorId);
     if (
       row === undefined ||
@@ -145,7 +145,7 @@ export class Factors {
     const attempt = await this.#begin(userId);
     if (!(await this.#spend(row, code, undefined))) throw this.#refuse(row.kind);
     await attempt.succeed();
-    await this.#parts.database.transaction(async (trx) => {
+    await this.#options.database.transaction(async (trx) => {
       await trx
         .updateTable("auth_factors")
         .set({ confirmed: 1 })
@@ -163,7 +163,7 @@ export class Factors {
         .where("factor_id", "!=", factorId)
         .execute();
     });
-    this.#parts.countMfa(row.kind, "success");
+    this.#options.countMfa(row.kind, "success");
     return { amr: methodsOf(row.kind), kind: row.kind };
   }
 
@@ -177,13 +177,13 @@ export class Factors {
     if (backup !== undefined) {
       if (!(await this.#spendBackupCode(userId, backup))) throw this.#refuse("backup");
       await attempt.succeed();
-      this.#parts.countMfa("backup", "success");
+      this.#options.countMfa("backup", "success");
       return { amr: ["otp"], kind: "backup" };
     }
     for (const row of await this.#findRows(userId)) {
       if (row.confirmed === 0 || !(await this.#spend(row, code, mfaToken))) continue;
       await attempt.succeed();
-      this.#parts.countMfa(row.kind, "success");
+      this.#options.countMfa(row.kind, "success");
       return { amr: methodsOf(row.kind), kind: row.kind };
     }
     throw this.#refuse("unknown");
@@ -194,7 +194,7 @@ export class Factors {
     if ((await this.list(userId)).length === 0) {
       throw new PlatformError("conflict", "Backup codes are for accounts with a second factor.");
     }
-    await this.#parts.database.db
+    await this.#options.database.db
       .deleteFrom("auth_backup_codes")
       .where("user_id", "=", userId)
       .execute();
@@ -203,7 +203,7 @@ export class Factors {
 
   /** Removes a factor, and with the last one the backup codes. Whether there was one. */
   remove(userId: string, factorId: string): Promise<boolean> {
-    return this.#parts.database.transaction(async (trx) => {
+    return this.#options.database.transaction(async (trx) => {
       const { numDeletedRows } = await trx
         .deleteFrom("auth_factors")
         .where("user_id", "=", userId)
@@ -224,7 +224,7 @@ export class Factors {
 
   /** Removes all factors and backup codes of somebody who has lost them; how many factors. */
   removeAll(userId: string): Promise<number> {
-    return this.#parts.database.transaction(async (trx) => {
+    return this.#options.database.transaction(async (trx) => {
       await trx.deleteFrom("auth_backup_codes").where("user_id", "=", userId).execute();
       const gone = await trx
         .deleteFrom("auth_factors")
@@ -235,7 +235,7 @@ export class Factors {
   }
 
   #findRows(userId: string): Promise<FactorRow[]> {
-    return this.#parts.database.db
+    return this.#options.database.db
       .selectFrom("auth_factors")
       .selectAll()
       .where("user_id", "=", userId)
@@ -244,7 +244,7 @@ export class Factors {
   }
 
   async #insert(account: Account, kind: FactorKind, name: string, secret: string): Promise<string> {
-    const { database, clock, ids, box } = this.#parts;
+    const { database, clock, ids, box } = this.#options;
     const id = ids.uuid();
     const rows = await this.#findRows(account.id);
     if (rows.filter(({ confirmed }) => confirmed === 1).length >= FACTORS_MAX) {
@@ -277,7 +277,7 @@ export class Factors {
 
   // One conditional update: of many who bring the same code one has it.
   async #spend(row: FactorRow, code: string, mfaToken: string | undefined): Promise<boolean> {
-    const { database, clock, codeKey } = this.#parts;
+    const { database, clock, codeKey } = this.#options;
     if (!/^\d{6}$/.test(code)) return false;
     const now = clock.now();
     const update = database.db.updateTable("auth_factors").where("id", "=", row.id);
@@ -299,7 +299,7 @@ export class Factors {
   }
 
   async #spendBackupCode(userId: string, code: string): Promise<boolean> {
-    const { database, codeKey } = this.#parts;
+    const { database, codeKey } = this.#options;
     const { numDeletedRows } = await database.db
       .deleteFrom("auth_backup_codes")
       .where("hash", "=", hashCode(codeKey, userId, code))
@@ -309,7 +309,7 @@ export class Factors {
   }
 
   async #createBackupCodes(userId: string, factorId: string, active: number): Promise<string[]> {
-    const { database, codeKey } = this.#parts;
+    const { database, codeKey } = this.#options;
     await database.db
       .deleteFrom("auth_backup_codes")
       .where("user_id", "=", userId)
@@ -331,18 +331,18 @@ export class Factors {
   }
 
   #begin(userId: string) {
-    return this.#parts.throttle.begin({ key: `mfa:code:${userId}`, free: FREE_ATTEMPTS }, []);
+    return this.#options.throttle.begin({ key: `mfa:code:${userId}`, free: FREE_ATTEMPTS }, []);
   }
 
   #refuse(kind: string): PlatformError {
-    this.#parts.countMfa(kind, "failure");
+    this.#options.countMfa(kind, "failure");
     return new PlatformError("unauthorized", "The code is wrong, used or expired.", {
       headers: { "WWW-Authenticate": "Bearer" },
     });
   }
 
   #open(row: FactorRow): string {
-    return this.#parts.box.open(row.secret, placeOf(row.id));
+    return this.#options.box.open(row.secret, placeOf(row.id));
   }
 
   #show(row: FactorRow): FactorItem {

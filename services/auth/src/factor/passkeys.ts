@@ -16,7 +16,7 @@ import {
 } from "@simplewebauthn/server";
 import type { AuthDatabase } from "../database/schema.ts";
 import { formatTime } from "../session/sessions.ts";
-import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
+import type { OneTimeToken, OneTimeTokens } from "../guard/one-time-tokens.ts";
 import type { Account } from "../user/account.ts";
 import type { PasskeyRow } from "../database/passkey.ts";
 
@@ -36,10 +36,10 @@ export interface PasskeyItem {
 }
 
 /** What passkeys work with. */
-export interface PasskeyParts {
+export interface PasskeysOptions {
   database: AuthDatabase;
   clock: Clock;
-  tickets: Tickets;
+  oneTimeTokens: OneTimeTokens;
   publicUrl: string;
   /** Shown by browsers. */
   rpName: string;
@@ -47,12 +47,12 @@ export interface PasskeyParts {
 
 /** Passkeys in the database. */
 export class Passkeys {
-  readonly #parts: PasskeyParts;
+  readonly #options: PasskeysOptions;
   readonly #rpId: string;
 
-  constructor(parts: PasskeyParts) {
-    this.#parts = parts;
-    this.#rpId = new URL(parts.publicUrl).hostname;
+  constructor(options: PasskeysOptions) {
+    this.#options = options;
+    this.#rpId = new URL(options.publicUrl).hostname;
   }
 
   async list(userId: string): Promise<PasskeyItem[]> {
@@ -68,12 +68,12 @@ export class Passkeys {
     payload: unknown,
     isKnown: boolean,
   ): Promise<{ publicKey: PublicKeyCredentialCreationOptionsJSON }> {
-    const { tickets, rpName } = this.#parts;
+    const { oneTimeTokens, rpName } = this.#options;
     const rows = isKnown ? await this.#findRows(user.id) : [];
     if (rows.length >= PASSKEYS_MAX) {
       throw new PlatformError("conflict", `An account has at most ${PASSKEYS_MAX} passkeys.`);
     }
-    const challenge = await tickets.issue("passkey-registration", {
+    const challenge = await oneTimeTokens.issue("passkey-registration", {
       ...(isKnown ? { userId: user.id } : {}),
       payload,
       ttlMs: CHALLENGE_MS,
@@ -99,19 +99,19 @@ export class Passkeys {
 
   /** Redeems the challenge and checks the new credential, which `keep` then stores. */
   async finishRegistration(response: RegistrationResponseJSON): Promise<{
-    ticket: Ticket;
+    issued: OneTimeToken;
     /** How the new credential proves its user, as at a sign-in. */
     amr: readonly string[];
     keep: (userId: string, name: string) => Promise<PasskeyItem>;
   }> {
     const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
     if (isFramed) throw new PlatformError("bad_request", "The credential is not valid.");
-    const ticket = await this.#parts.tickets.take("passkey-registration", challenge);
-    if (ticket === undefined) throw badChallenge();
+    const issued = await this.#options.oneTimeTokens.redeem("passkey-registration", challenge);
+    if (issued === undefined) throw badChallenge();
     const result = await verifyRegistrationResponse({
       response,
       expectedChallenge: challenge,
-      expectedOrigin: this.#parts.publicUrl,
+      expectedOrigin: this.#options.publicUrl,
       expectedRPID: this.#rpId,
       requireUserVerification: true,
       supportedAlgorithmIDs: ALGORITHMS,
@@ -121,7 +121,7 @@ export class Passkeys {
     if (!result.verified) throw new PlatformError("bad_request", "The credential is not valid.");
     const { credential, credentialDeviceType, credentialBackedUp } = result.registrationInfo;
     return {
-      ticket,
+      issued,
       amr: listMethods(credentialDeviceType),
       keep: async (userId, name) => {
         const row: PasskeyRow = {
@@ -137,11 +137,11 @@ export class Passkeys {
           device_type: credentialDeviceType,
           backed_up: credentialBackedUp ? 1 : 0,
           name,
-          created_at: this.#parts.clock.now(),
+          created_at: this.#options.clock.now(),
           last_used_at: null,
         };
         try {
-          await this.#parts.database.db.insertInto("auth_passkeys").values(row).execute();
+          await this.#options.database.db.insertInto("auth_passkeys").values(row).execute();
         } catch (error) {
           if (!isUniqueViolation(error)) throw error;
           throw new PlatformError("conflict", "This passkey is registered already.");
@@ -153,7 +153,7 @@ export class Passkeys {
 
   /** Options for `navigator.credentials.get`: the same for everybody, so that they tell nothing about who exists. */
   async beginLogin(): Promise<{ publicKey: PublicKeyCredentialRequestOptionsJSON }> {
-    const challenge = this.#parts.tickets.sign("passkey-login", CHALLENGE_MS);
+    const challenge = this.#options.oneTimeTokens.sign("passkey-login", CHALLENGE_MS);
     const publicKey = await generateAuthenticationOptions({
       rpID: this.#rpId,
       challenge: new Uint8Array(Buffer.from(challenge, "base64url")),
@@ -167,10 +167,10 @@ export class Passkeys {
   async finishLogin(
     response: AuthenticationResponseJSON,
   ): Promise<{ userId: string; amr: readonly string[] }> {
-    const { database, tickets, publicUrl, clock } = this.#parts;
+    const { database, oneTimeTokens, publicUrl, clock } = this.#options;
     const { challenge, isFramed } = readClientData(response.response.clientDataJSON);
     if (isFramed) throw badPasskey();
-    if (!tickets.isSigned("passkey-login", challenge)) throw badChallenge();
+    if (!oneTimeTokens.isSigned("passkey-login", challenge)) throw badChallenge();
     const row = await database.db
       .selectFrom("auth_passkeys")
       .selectAll()
@@ -196,7 +196,7 @@ export class Passkeys {
     });
     if (!result.verified) throw badPasskey();
     // Only now, so that nobody uses up the challenge who has not signed it.
-    if (!(await tickets.redeem("passkey-login", challenge))) throw badChallenge();
+    if (!(await oneTimeTokens.redeemSigned("passkey-login", challenge))) throw badChallenge();
     const { newCounter, credentialBackedUp } = result.authenticationInfo;
     await database.db
       .updateTable("auth_passkeys")
@@ -216,7 +216,7 @@ export class Passkeys {
       const message = "it holds characters that show it as something else";
       throw createValidationError([{ in: "body", path: "name", message }]);
     }
-    const row = await this.#parts.database.db
+    const row = await this.#options.database.db
       .updateTable("auth_passkeys")
       .set({ name })
       .where("id", "=", id)
@@ -228,11 +228,11 @@ export class Passkeys {
 
   /** Removes it; 409 where the user would have nothing left to sign in with. */
   async remove(account: Account, id: string): Promise<boolean> {
-    return this.#parts.database.transaction(async (trx) => {
+    return this.#options.database.transaction(async (trx) => {
       // The update is a lock: of two that remove the last two, one has to see the other.
       const user = await trx
         .updateTable("auth_users")
-        .set({ updated_at: this.#parts.clock.now() })
+        .set({ updated_at: this.#options.clock.now() })
         .where("id", "=", account.id)
         .returning("password_hash")
         .executeTakeFirst();
@@ -257,7 +257,7 @@ export class Passkeys {
   }
 
   #findRows(userId: string): Promise<PasskeyRow[]> {
-    return this.#parts.database.db
+    return this.#options.database.db
       .selectFrom("auth_passkeys")
       .selectAll()
       .where("user_id", "=", userId)

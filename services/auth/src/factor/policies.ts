@@ -22,11 +22,11 @@ export class MfaPolicies {
   readonly #policy: PolicyStore;
   readonly #clock: Clock;
 
-  constructor(parts: { database: AuthDatabase; rbac: Rbac; policy: PolicyStore; clock: Clock }) {
-    this.#database = parts.database;
-    this.#rbac = parts.rbac;
-    this.#policy = parts.policy;
-    this.#clock = parts.clock;
+  constructor(options: { database: AuthDatabase; rbac: Rbac; policy: PolicyStore; clock: Clock }) {
+    this.#database = options.database;
+    this.#rbac = options.rbac;
+    this.#policy = options.policy;
+    this.#clock = options.clock;
   }
 
   async list(): Promise<MfaPolicy[]> {

@@ -3,7 +3,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypt
 import type { Clock } from "@platform/kernel/time";
 import type { Kysely } from "kysely";
 import type { AuthDatabase, AuthTables } from "../database/schema.ts";
-import type { TicketPurpose, TicketRow } from "../database/one-time-token.ts";
+import type { OneTimeTokenPurpose, OneTimeTokenRow } from "../database/one-time-token.ts";
 
 const RANDOM_LENGTH = 32;
 const MAC_LENGTH = 16;
@@ -12,7 +12,7 @@ const TIME_LENGTH = 6;
 const PER_USER_MAX = 20;
 
 /** What a ticket is issued with. */
-export interface TicketOptions {
+export interface OneTimeTokenOptions {
   userId?: string;
   payload?: unknown;
   ttlMs: number;
@@ -21,7 +21,7 @@ export interface TicketOptions {
 }
 
 /** A ticket that was found. */
-export interface Ticket {
+export interface OneTimeToken {
   userId: string | undefined;
   payload: unknown;
   expiresAt: number;
@@ -29,14 +29,14 @@ export interface Ticket {
 }
 
 /** A ticket as it is listed: `id` names it and redeems nothing. */
-export interface TicketItem {
+export interface OneTimeTokenItem {
   id: string;
   createdAt: number;
   expiresAt: number;
 }
 
 /** Issues and redeems tickets. */
-export class Tickets {
+export class OneTimeTokens {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
   readonly #key: Buffer;
@@ -49,7 +49,7 @@ export class Tickets {
   }
 
   /** The new ticket's token: 64 characters of base64url, not kept. */
-  async issue(purpose: TicketPurpose, options: TicketOptions): Promise<string> {
+  async issue(purpose: OneTimeTokenPurpose, options: OneTimeTokenOptions): Promise<string> {
     const random = randomBytes(RANDOM_LENGTH);
     const token = Buffer.concat([random, this.#sign(purpose, random)]).toString("base64url");
     const now = this.#clock.now();
@@ -70,11 +70,11 @@ export class Tickets {
   }
 
   /** Redeems the ticket: of many who try, one gets it. `within` makes it part of a transaction, to be undone with it. */
-  async take(
-    purpose: TicketPurpose,
+  async redeem(
+    purpose: OneTimeTokenPurpose,
     token: string,
     within: Kysely<AuthTables> = this.#database.db,
-  ): Promise<Ticket | undefined> {
+  ): Promise<OneTimeToken | undefined> {
     if (!this.#isOurs(purpose, token)) return undefined;
     const row = await within
       .deleteFrom("auth_tickets")
@@ -87,7 +87,7 @@ export class Tickets {
   }
 
   /** Looks at the ticket and leaves it good. */
-  async peek(purpose: TicketPurpose, token: string): Promise<Ticket | undefined> {
+  async peek(purpose: OneTimeTokenPurpose, token: string): Promise<OneTimeToken | undefined> {
     if (!this.#isOurs(purpose, token)) return undefined;
     const row = await this.#database.db
       .selectFrom("auth_tickets")
@@ -100,7 +100,7 @@ export class Tickets {
   }
 
   /** Uses up one attempt and leaves the ticket good; undefined when there is none left. */
-  async attempt(purpose: TicketPurpose, token: string): Promise<Ticket | undefined> {
+  async attempt(purpose: OneTimeTokenPurpose, token: string): Promise<OneTimeToken | undefined> {
     if (!this.#isOurs(purpose, token)) return undefined;
     const row = await this.#database.db
       .updateTable("auth_tickets")
@@ -118,19 +118,19 @@ export class Tickets {
    * A token that is kept nowhere until it is redeemed, for those that anyone may ask for: its end stands in it, and the
    * signature covers it.
    */
-  sign(purpose: TicketPurpose, ttlMs: number): string {
+  sign(purpose: OneTimeTokenPurpose, ttlMs: number): string {
     const body = randomBytes(RANDOM_LENGTH);
     body.writeUIntBE(this.#clock.now() + ttlMs, 0, TIME_LENGTH);
     return Buffer.concat([body, this.#sign(purpose, body)]).toString("base64url");
   }
 
   /** Whether `sign` has given the token, and its time is not over. */
-  isSigned(purpose: TicketPurpose, token: string): boolean {
+  isSigned(purpose: OneTimeTokenPurpose, token: string): boolean {
     return this.#isOurs(purpose, token) && readEnd(token) > this.#clock.now();
   }
 
   /** Uses up a token of `sign`: true once, on whichever node. */
-  async redeem(purpose: TicketPurpose, token: string): Promise<boolean> {
+  async redeemSigned(purpose: OneTimeTokenPurpose, token: string): Promise<boolean> {
     if (!this.isSigned(purpose, token)) return false;
     const { numInsertedOrUpdatedRows } = await this.#database.db
       .insertInto("auth_tickets")
@@ -155,10 +155,10 @@ export class Tickets {
 
   /** Tickets that are good, by id, from after `after`. */
   async list(
-    purpose: TicketPurpose,
+    purpose: OneTimeTokenPurpose,
     limit: number,
     after: string | undefined,
-  ): Promise<TicketItem[]> {
+  ): Promise<OneTimeTokenItem[]> {
     let query = this.#database.db
       .selectFrom("auth_tickets")
       .select(["hash", "created_at", "expires_at"])
@@ -174,7 +174,7 @@ export class Tickets {
   }
 
   /** Voids the ticket of this id; whether there was one. */
-  async void(purpose: TicketPurpose, id: string): Promise<boolean> {
+  async revokeById(purpose: OneTimeTokenPurpose, id: string): Promise<boolean> {
     const { numDeletedRows } = await this.#database.db
       .deleteFrom("auth_tickets")
       .where("hash", "=", id)
@@ -186,7 +186,7 @@ export class Tickets {
   /** Voids a user's tickets of these purposes. */
   async revoke(
     userId: string,
-    purposes: readonly TicketPurpose[],
+    purposes: readonly OneTimeTokenPurpose[],
     within: Kysely<AuthTables> = this.#database.db,
   ): Promise<void> {
     await within
@@ -204,7 +204,7 @@ export class Tickets {
       .execute();
   }
 
-  async #makeRoom(purpose: TicketPurpose, userId: string): Promise<void> {
+  async #makeRoom(purpose: OneTimeTokenPurpose, userId: string): Promise<void> {
     const { db } = this.#database;
     const old = await db
       .selectFrom("auth_tickets")
@@ -226,7 +226,7 @@ export class Tickets {
       .execute();
   }
 
-  #sign(purpose: TicketPurpose, random: Buffer): Buffer {
+  #sign(purpose: OneTimeTokenPurpose, random: Buffer): Buffer {
     return createHmac("sha256", this.#key)
       .update(`${purpose}\0`)
       .update(random)
@@ -234,7 +234,7 @@ export class Tickets {
       .subarray(0, MAC_LENGTH);
   }
 
-  #isOurs(purpose: TicketPurpose, token: string): boolean {
+  #isOurs(purpose: OneTimeTokenPurpose, token: string): boolean {
     if (token.length !== ((RANDOM_LENGTH + MAC_LENGTH) * 4) / 3) return false;
     const bytes = Buffer.from(token, "base64url");
     if (bytes.length !== RANDOM_LENGTH + MAC_LENGTH) return false;
@@ -251,7 +251,7 @@ function hashToken(token: string): string {
   return createHash("sha256").update(token).digest("base64url");
 }
 
-function toTicket(row: TicketRow): Ticket {
+function toTicket(row: OneTimeTokenRow): OneTimeToken {
   return {
     userId: row.user_id ?? undefined,
     payload: JSON.parse(row.payload) as unknown,

@@ -25,7 +25,7 @@ import { TokenEndpoints } from "./endpoint/token-endpoints.ts";
 import type { ClientCache } from "./provider/core-models.ts";
 import type { OAuthPages } from "./provider/pages.ts";
 import { readCoreRequest, readGranted } from "./provider/core-request.ts";
-import { buildProvider, type ProviderParts } from "./provider/provider.ts";
+import { buildProvider, type ProviderOptions } from "./provider/provider.ts";
 import { AccessTokenVerifier } from "./token/access-token.ts";
 import { Audiences } from "./token/audience.ts";
 import { ItemStore } from "./token/item-store.ts";
@@ -147,7 +147,7 @@ export class OAuth {
     this.#verifier = verifier;
     this.#notices = notices;
 
-    const parts: ProviderParts = {
+    const providerOptions: ProviderOptions = {
       ...shared,
       adapter: (model) =>
         model === "Client" ? clients.createAdapter() : items.createAdapter(model),
@@ -162,7 +162,7 @@ export class OAuth {
       endpoints: new TokenEndpoints({ ...shared, verifier, items }),
       userinfo: { ...shared, verifier, items },
       getScopes: () => policy.scopeNames,
-      build: () => buildProvider(parts, keys.current),
+      build: () => buildProvider(providerOptions, keys.current),
       onTokenIssued: options.onTokenIssued ?? (() => {}),
       onSignOut: async (sid) => {
         await revoker.revokeSession(sid, { isToldByCore: true });

@@ -9,16 +9,16 @@ import {
   keepPending,
   passkeyForm,
   showPage,
-  type PageParts,
-} from "./page-parts.ts";
+  type PageServices,
+} from "./page-services.ts";
 import type { Problem } from "./problem.ts";
 import {
   readContinue,
   withQuery,
-  type Answer,
+  type PageResponse,
   type Form,
   type PageRoute,
-  type SignedInVisit,
+  type SignedInRequest,
 } from "./route.ts";
 import { askForCode } from "./second-factor.ts";
 import { attemptWithPasskey, continueSignIn } from "./sign-in.ts";
@@ -35,43 +35,43 @@ interface ConfirmView {
 }
 
 /** The routes. */
-export function createConfirmRoutes(parts: PageParts): PageRoute[] {
+export function createConfirmRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: PATH,
       access: "signed-in",
-      handle: (visit) =>
-        show(parts, visit, {
-          target: readContinue(visit.query.get("continue")),
-          level: visit.query.get("level") === "2" ? "2" : undefined,
-          way: visit.query.get("way") ?? undefined,
+      handle: (request) =>
+        show(services, request, {
+          target: readContinue(request.query.get("continue")),
+          level: request.query.get("level") === "2" ? "2" : undefined,
+          way: request.query.get("way") ?? undefined,
         }),
     },
     {
       method: "POST",
       path: PATH,
       access: "signed-in",
-      handle: (visit, form) => confirm(parts, visit, form),
+      handle: (request, form) => confirm(services, request, form),
     },
     {
       method: "POST",
       path: `${PATH}/passkey`,
       access: "signed-in",
-      handle: (visit, form) => confirmWithPasskey(parts, visit, form),
+      handle: (request, form) => confirmWithPasskey(services, request, form),
     },
     {
       method: "POST",
       path: `${PATH}/send`,
       access: "signed-in",
-      handle: async (visit, form) => {
+      handle: async (request, form) => {
         const target = readContinue(form.get("continue"));
         const way = form.get("factor") ?? "";
-        const sent = await attempt(visit, async () =>
-          parts.secondFactors.send(await findChallenge(parts, visit), way),
+        const sent = await attempt(request, async () =>
+          services.secondFactors.send(await findChallenge(services, request), way),
         );
         return "problem" in sent
-          ? show(parts, visit, { target, level: undefined, problem: sent.problem })
+          ? show(services, request, { target, level: undefined, problem: sent.problem })
           : { kind: "redirect", to: withQuery(PATH, { way, continue: target }) };
       },
     },
@@ -79,10 +79,10 @@ export function createConfirmRoutes(parts: PageParts): PageRoute[] {
 }
 
 // The one of before is kept: codes that were sent are good for it alone.
-async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<string> {
-  const { secondFactors, cookies } = parts;
-  const { account, session } = visit.visitor;
-  const known = cookies.read(visit.headers, "platform_pending");
+async function findChallenge(services: PageServices, request: SignedInRequest): Promise<string> {
+  const { secondFactors, cookies } = services;
+  const { account, session } = request.user;
+  const known = cookies.read(request.headers, "platform_pending");
   if (known !== undefined) {
     const pending = await secondFactors.find(known);
     if (pending?.kind === "step-up" && pending.account.id === account.id) return known;
@@ -91,23 +91,27 @@ async function findChallenge(parts: PageParts, visit: SignedInVisit): Promise<st
   const wanted = { acrValues: [], maxAgeMs: -1 };
   const challenge = await secondFactors.stepUp(account, session, wanted, { mint: false });
   if (challenge === undefined) throw new PlatformError("conflict");
-  keepPending(parts, visit, challenge.mfa_token);
+  keepPending(services, request, challenge.mfa_token);
   return challenge.mfa_token;
 }
 
-async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): Promise<Answer> {
-  const { messages } = visit.language;
+async function show(
+  services: PageServices,
+  request: SignedInRequest,
+  view: ConfirmView,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const { confirm: words, signIn, fields } = messages;
-  const { account } = visit.visitor;
+  const { account } = request.user;
   const { target, level, problem } = view;
   const [factors, passkeys] = await Promise.all([
-    parts.factors.list(account.id),
-    parts.passkeys.list(account.id),
+    services.factors.list(account.id),
+    services.passkeys.list(account.id),
   ]);
   const hasPasskeys = passkeys.length > 0;
   const needsSetup = level === "2" && factors.length === 0 && !hasPasskeys;
   const password = html`<form method="post" action="${PATH}">
-    ${carryCsrf(visit)}${hidden({ continue: target })}
+    ${carryCsrf(request)}${hidden({ continue: target })}
     ${field(
       messages,
       {
@@ -124,7 +128,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
   </form>`;
   const proofs = html`${
     hasPasskeys &&
-    passkeyForm(visit, {
+    passkeyForm(request, {
       kind: "get",
       action: `${PATH}/passkey`,
       optionsPath: "/sign-in/passkey/options",
@@ -134,7 +138,7 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
     })
   }${hasPasskeys && (factors.length > 0 || level !== "2") && html`<p class="or">${factors.length > 0 ? signIn.orCode : signIn.or}</p>`}${
     factors.length > 0
-      ? askForCode(visit, {
+      ? askForCode(request, {
           factors,
           way: view.way,
           target,
@@ -156,43 +160,47 @@ async function show(parts: PageParts, visit: SignedInVisit, view: ConfirmView): 
         >
       </p>
     </div>`;
-  return showPage(parts, visit, { title: words.title, problem, hasPasskeys, body });
+  return showPage(services, request, { title: words.title, problem, hasPasskeys, body });
 }
 
-async function confirm(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
-  const { problems } = visit.language.messages;
+async function confirm(
+  services: PageServices,
+  request: SignedInRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { problems } = request.language.messages;
   const target = readContinue(form.get("continue"));
   const code = form.get("code")?.trim();
   const confirmed = await attempt(
-    visit,
+    request,
     async () => {
-      const token = await findChallenge(parts, visit);
-      const deviceMark = parts.cookies.read(visit.headers, "platform_device");
+      const token = await findChallenge(services, request);
+      const deviceMark = services.cookies.read(request.headers, "platform_device");
       const proof =
         code === undefined ? { password: form.get("password") ?? "", deviceMark } : { code };
-      return parts.signIn.signIn({ kind: "pending", mfaToken: token, ...proof }, visit.origin);
+      return services.signIn.signIn({ kind: "pending", mfaToken: token, ...proof }, request.origin);
     },
     { unauthorized: code === undefined ? problems.wrongCurrentPassword : problems.wrongCode },
   );
   if ("problem" in confirmed) {
     const way = form.get("way");
-    return show(parts, visit, { target, level: undefined, way, problem: confirmed.problem });
+    return show(services, request, { target, level: undefined, way, problem: confirmed.problem });
   }
-  return continueSignIn(parts, visit, confirmed.value, target);
+  return continueSignIn(services, request, confirmed.value, target);
 }
 
 async function confirmWithPasskey(
-  parts: PageParts,
-  visit: SignedInVisit,
+  services: PageServices,
+  request: SignedInRequest,
   form: Form,
-): Promise<Answer> {
-  const { account, session } = visit.visitor;
+): Promise<PageResponse> {
+  const { account, session } = request.user;
   const target = readContinue(form.get("continue"));
-  const confirmed = await attemptWithPasskey(visit, form, (response) =>
-    parts.signIn.confirmWithPasskey(account, session, response, visit.origin),
+  const confirmed = await attemptWithPasskey(request, form, (response) =>
+    services.signIn.confirmWithPasskey(account, session, response, request.origin),
   );
   if ("problem" in confirmed) {
-    return show(parts, visit, { target, level: undefined, problem: confirmed.problem });
+    return show(services, request, { target, level: undefined, problem: confirmed.problem });
   }
-  return admit(parts, visit, confirmed.value, target ?? "/account");
+  return admit(services, request, confirmed.value, target ?? "/account");
 }

@@ -8,15 +8,15 @@ import { createConfirmRoutes } from "./confirm.ts";
 import { PageFrame } from "./document.ts";
 import { ErrorPage } from "./error-page.ts";
 import { createInteractionRoutes } from "./interaction.ts";
-import type { PageParts } from "./page-parts.ts";
-import { Pages, type PagesParts } from "./pages.ts";
+import type { PageServices } from "./page-services.ts";
+import { Pages, type PagesOptions } from "./pages.ts";
 import type { PageRoute } from "./route.ts";
 import { createRecoveryRoutes } from "./recovery.ts";
 import { createSecondFactorRoutes } from "./second-factor.ts";
 import { createSignInRoutes } from "./sign-in.ts";
 import { createSignOutRoutes } from "./sign-out.ts";
 import { createSignUpRoutes } from "./sign-up.ts";
-import { VisitReader, type VisitParts } from "./visit.ts";
+import { PageRequestReader, type PageRequestReaderOptions } from "./page-request.ts";
 
 /** The frame of all pages; `brand` is the name that people know the service by. */
 export function createFrame(brand: string): PageFrame {
@@ -25,14 +25,14 @@ export function createFrame(brand: string): PageFrame {
 
 /** Makes the pages in their frame. */
 export function createPages(
-  options: Omit<PageParts, "errors"> & Pick<PagesParts, "log"> & VisitParts,
+  options: Omit<PageServices, "errors"> & Pick<PagesOptions, "log"> & PageRequestReaderOptions,
 ): Pages {
   const errors = new ErrorPage(options.frame);
-  const parts: PageParts = { ...options, errors };
+  const services: PageServices = { ...options, errors };
   return new Pages({
-    routes: createPageRoutes(parts),
+    routes: createPageRoutes(services),
     assets: options.frame.assets,
-    visits: new VisitReader(options),
+    reader: new PageRequestReader(options),
     resolver: options.resolver,
     errors,
     log: options.log,
@@ -41,18 +41,18 @@ export function createPages(
 }
 
 /** All routes. */
-export function createPageRoutes(parts: PageParts): PageRoute[] {
+export function createPageRoutes(services: PageServices): PageRoute[] {
   return [
-    ...createSignInRoutes(parts),
-    ...createSecondFactorRoutes(parts),
-    ...createConfirmRoutes(parts),
-    ...createSignUpRoutes(parts),
-    ...createRecoveryRoutes(parts),
-    ...createInteractionRoutes(parts),
-    ...createSignOutRoutes(parts),
-    ...createProfileRoutes(parts),
-    ...createSecurityRoutes(parts),
-    ...createCredentialRoutes(parts),
-    ...createAccessRoutes(parts),
+    ...createSignInRoutes(services),
+    ...createSecondFactorRoutes(services),
+    ...createConfirmRoutes(services),
+    ...createSignUpRoutes(services),
+    ...createRecoveryRoutes(services),
+    ...createInteractionRoutes(services),
+    ...createSignOutRoutes(services),
+    ...createProfileRoutes(services),
+    ...createSecurityRoutes(services),
+    ...createCredentialRoutes(services),
+    ...createAccessRoutes(services),
   ];
 }

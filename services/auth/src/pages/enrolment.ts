@@ -2,10 +2,10 @@
 import type { FactorSetup } from "../factor/factors.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Part } from "./html.ts";
-import { carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
-import type { Answer } from "./route.ts";
-import type { Visit } from "./visit.ts";
+import type { PageResponse } from "./route.ts";
+import type { PageRequest } from "./page-request.ts";
 
 /** Where the first code is posted to, and what goes along. */
 export interface FirstCode {
@@ -15,65 +15,65 @@ export interface FirstCode {
 
 /** The page with the QR code and the field for the first code. */
 export function showTotpSetup(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   setup: FactorSetup,
   first: FirstCode,
-): Answer {
-  const { enrol } = visit.language.messages;
+): PageResponse {
+  const { enrol } = request.language.messages;
   const { secret, qr } = setup as Extract<FactorSetup, { secret: string }>;
   const groups = secret.match(/.{1,4}/g)?.join(" ");
   const body = html`<p>${enrol.scan}</p>
     <img class="qr" src="${qr}" alt="${enrol.qr}" />
     <p class="hint">${enrol.key}</p>
     <code class="secret">${groups}</code>
-    ${askForFirstCode(visit, setup.id, enrol.enterCode, first)}`;
-  return showPage(parts, visit, { title: enrol.totpTitle, body }, { hasImage: true });
+    ${askForFirstCode(request, setup.id, enrol.enterCode, first)}`;
+  return showPage(services, request, { title: enrol.totpTitle, body }, { hasImage: true });
 }
 
 /** The page for the first code alone: it was sent, or the QR code has been scanned already. */
 export function showFirstCode(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   id: string,
   text: string,
   first: FirstCode,
   problem?: Problem,
-): Answer {
-  const { enrol } = visit.language.messages;
-  return showPage(parts, visit, {
+): PageResponse {
+  const { enrol } = request.language.messages;
+  return showPage(services, request, {
     title: enrol.sentTitle,
     problem,
-    body: askForFirstCode(visit, id, text, first, problem),
+    body: askForFirstCode(request, id, text, first, problem),
   });
 }
 
 /** The page with the backup codes, this once. */
 export function showBackupCodes(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   codes: readonly string[],
   target: string,
-): Answer {
-  const { enrol } = visit.language.messages;
+): PageResponse {
+  const { enrol } = request.language.messages;
   const body = html`<p>${enrol.codesText}</p>
     <ul class="codes">
       ${codes.map((code) => html`<li>${code}</li>`)}
     </ul>
     <p><a class="button full" href="${target}">${enrol.codesDone}</a></p>`;
-  return showPage(parts, visit, { title: enrol.codesTitle, body });
+  return showPage(services, request, { title: enrol.codesTitle, body });
 }
 
 function askForFirstCode(
-  visit: Visit,
+  request: PageRequest,
   id: string,
   text: string,
   first: FirstCode,
   problem?: Problem,
 ): Part {
-  const { messages } = visit.language;
+  const { messages } = request.language;
   return html`<form method="post" action="${first.action}">
-    ${carryCsrf(visit)}${hidden({ factor_id: id, continue: first.continue })}
+    ${carryCsrf(request)}${hidden({ factor_id: id, continue: first.continue })}
     <p>${text}</p>
     ${field(
       messages,

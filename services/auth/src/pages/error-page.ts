@@ -4,7 +4,7 @@ import type { PageFrame } from "./document.ts";
 import { html } from "./html.ts";
 import type { Language } from "./language/language.ts";
 import { explainError } from "./problem.ts";
-import type { Answer } from "./route.ts";
+import type { PageResponse } from "./route.ts";
 
 /** Shows errors that no form is there to show. */
 export class ErrorPage {
@@ -15,7 +15,7 @@ export class ErrorPage {
   }
 
   /** The page for an error. */
-  show(language: Language, error: PlatformError): Answer {
+  show(language: Language, error: PlatformError): PageResponse {
     const { errors } = language.messages;
     if (error.name === "ForeignFormError") {
       return this.#page(language, 403, errors.expiredTitle, errors.expiredText);
@@ -38,19 +38,19 @@ export class ErrorPage {
   }
 
   /** A page that does not exist. */
-  showMissing(language: Language): Answer {
+  showMissing(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 404, errors.notFoundTitle, errors.notFoundText);
   }
 
   /** An interaction that this browser has not, or no longer. */
-  showExpired(language: Language): Answer {
+  showExpired(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 400, errors.expiredTitle, errors.interactionText);
   }
 
   /** A link that is used, expired or none. */
-  showBadLink(language: Language): Answer {
+  showBadLink(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 403, errors.linkTitle, errors.linkText);
   }

@@ -4,10 +4,10 @@ import type { Interaction, InteractionOutcome } from "../oauth/authorization/int
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { chooseLanguage, findLanguage } from "./language/language.ts";
-import { carryCsrf, goOn, showPage, type PageParts } from "./page-parts.ts";
-import { withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
+import { carryCsrf, goOn, showPage, type PageServices } from "./page-services.ts";
+import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import { showSignIn } from "./sign-in.ts";
-import type { Visit, Visitor } from "./visit.ts";
+import type { PageRequest, CurrentUser } from "./page-request.ts";
 
 /** The application waits for somebody else than who is signed in. */
 const OTHER_REASONS = new Set(["id_token_hint", "claims_id_token_sub_value"]);
@@ -17,90 +17,94 @@ const LANGUAGE_MS = 3_600_000;
 const SILENT_REASONS = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
 /** The routes. */
-export function createInteractionRoutes(parts: PageParts): PageRoute[] {
+export function createInteractionRoutes(services: PageServices): PageRoute[] {
   const path = "/interaction/{id}";
   return [
-    { method: "GET", path, access: "public", handle: (visit) => show(parts, visit) },
+    { method: "GET", path, access: "public", handle: (request) => show(services, request) },
     {
       method: "POST",
       path,
       access: "public",
-      handle: (visit, form) => decide(parts, visit, form),
+      handle: (request, form) => decide(services, request, form),
     },
     {
       method: "GET",
       path: "/device",
       access: "public",
-      handle: (visit) => ({
+      handle: (request) => ({
         kind: "redirect",
         to: withQuery("/api/v1/auth/device", {
-          user_code: visit.query.get("user_code")?.slice(0, 32),
+          user_code: request.query.get("user_code")?.slice(0, 32),
         }),
       }),
     },
   ];
 }
 
-async function show(parts: PageParts, arrived: Visit): Promise<Answer> {
-  const interaction = await find(parts, arrived);
-  if (interaction === undefined) return parts.errors.showExpired(arrived.language);
-  const visit = adoptLanguage(parts, arrived, interaction);
-  if (interaction.prompt === "consent") return showConsent(parts, visit, interaction);
-  const { visitor } = visit;
-  const isNew = visitor !== undefined && visitor.session.authTime >= interaction.startedAt;
+async function show(services: PageServices, arrived: PageRequest): Promise<PageResponse> {
+  const interaction = await find(services, arrived);
+  if (interaction === undefined) return services.errors.showExpired(arrived.language);
+  const request = adoptLanguage(services, arrived, interaction);
+  if (interaction.prompt === "consent") return showConsent(services, request, interaction);
+  const { user } = request;
+  const isNew = user !== undefined && user.session.authTime >= interaction.startedAt;
   const isForOther = !isNew && interaction.reasons.some((reason) => OTHER_REASONS.has(reason));
-  if (visitor === undefined || isForOther) {
-    return showSignIn(parts, visit, {
-      target: visit.path,
+  if (user === undefined || isForOther) {
+    return showSignIn(services, request, {
+      target: request.path,
       username: interaction.loginHint,
       client: interaction.client.name,
     });
   }
   if (interaction.prompt === "select_account") {
     return isNew
-      ? { kind: "redirect", to: await finish(parts, visit, select(visitor)) }
-      : showSelection(parts, visit, visitor, interaction);
+      ? { kind: "redirect", to: await finish(services, request, select(user)) }
+      : showSelection(services, request, user, interaction);
   }
-  const lack = await findLack(parts, visitor, interaction);
-  if (lack?.level === "2" && visitor.session.acr === "2") {
+  const lack = await findLack(services, user, interaction);
+  if (lack?.level === "2" && user.session.acr === "2") {
     // More than two factors there is not: the application would ask for ever.
-    return { kind: "redirect", to: await finish(parts, visit, { kind: "denied" }) };
+    return { kind: "redirect", to: await finish(services, request, { kind: "denied" }) };
   }
   if (lack !== undefined) {
     return {
       kind: "redirect",
-      to: withQuery("/confirm", { continue: visit.path, level: lack.level }),
+      to: withQuery("/confirm", { continue: request.path, level: lack.level }),
     };
   }
-  const to = await finish(parts, visit, { kind: "login", session: visitor.session });
+  const to = await finish(services, request, { kind: "login", session: user.session });
   return { kind: "redirect", to };
 }
 
 // The pages on the way to an application are in the language that it asked for.
-function adoptLanguage({ cookies }: PageParts, visit: Visit, { uiLocales }: Interaction): Visit {
+function adoptLanguage(
+  { cookies }: PageServices,
+  request: PageRequest,
+  { uiLocales }: Interaction,
+): PageRequest {
   const asked = findLanguage(uiLocales ?? "");
-  const language = asked ?? chooseLanguage(visit.request.headers["accept-language"]);
-  if (language === visit.language) return visit;
+  const language = asked ?? chooseLanguage(request.incoming.headers["accept-language"]);
+  if (language === request.language) return request;
   const [tag, ms] = asked === undefined ? ["", 0] : [asked.tag, LANGUAGE_MS];
-  visit.cookies.push(cookies.format("platform_language", tag, ms));
-  return { ...visit, language };
+  request.cookies.push(cookies.format("platform_language", tag, ms));
+  return { ...request, language };
 }
 
-function select({ session }: Visitor): InteractionOutcome {
+function select({ session }: CurrentUser): InteractionOutcome {
   return { kind: "selected", session };
 }
 
 function showSelection(
-  parts: PageParts,
-  visit: Visit,
-  { account }: Visitor,
+  services: PageServices,
+  request: PageRequest,
+  { account }: CurrentUser,
   { client }: Interaction,
-): Answer {
-  const { messages } = visit.language;
+): PageResponse {
+  const { messages } = request.language;
   const { selection: words, confirm } = messages;
-  const other = withQuery("/sign-in", { continue: visit.path, as: "other" });
-  const body = html`<form method="post" action="${visit.path}">
-      ${carryCsrf(visit)}
+  const other = withQuery("/sign-in", { continue: request.path, as: "other" });
+  const body = html`<form method="post" action="${request.path}">
+      ${carryCsrf(request)}
       <div class="row">
         ${button(words.goOnAs(account.username), { name: "decision", value: "select" })}<a
           class="button quiet"
@@ -110,17 +114,17 @@ function showSelection(
       </div>
     </form>
     <div class="below">
-      <form method="post" action="${visit.path}">
-        ${carryCsrf(visit)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}
+      <form method="post" action="${request.path}">
+        ${carryCsrf(request)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}
       </form>
     </div>`;
-  return showPage(parts, visit, { title: words.title(client.name), body });
+  return showPage(services, request, { title: words.title(client.name), body });
 }
 
-// What the visitor's session is not yet for this request; undefined where it is enough.
+// What the user's session is not yet for this request; undefined where it is enough.
 async function findLack(
-  { policies }: PageParts,
-  { account, session }: Visitor,
+  { policies }: PageServices,
+  { account, session }: CurrentUser,
   { reasons, startedAt, acrValues, client }: Interaction,
 ): Promise<{ level: string | undefined } | undefined> {
   const needsSecond =
@@ -134,22 +138,22 @@ async function findLack(
 }
 
 async function showConsent(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   interaction: Interaction,
-): Promise<Answer> {
+): Promise<PageResponse> {
   if (interaction.isAgreed) {
     return {
       kind: "redirect",
-      to: await finish(parts, visit, { kind: "consent", isAsked: false }),
+      to: await finish(services, request, { kind: "consent", isAsked: false }),
     };
   }
-  const account = await parts.users.find(interaction.accountId ?? "");
-  if (account === undefined) return parts.errors.showExpired(visit.language);
-  const { messages } = visit.language;
+  const account = await services.users.find(interaction.accountId ?? "");
+  if (account === undefined) return services.errors.showExpired(request.language);
+  const { messages } = request.language;
   const { consent: words } = messages;
   const { client, scopes, redirectUri } = interaction;
-  const descriptions = await describeScopes(parts, messages.scopes, scopes);
+  const descriptions = await describeScopes(services, messages.scopes, scopes);
   const host = redirectUri === undefined ? "" : (URL.parse(redirectUri)?.host ?? "");
   const links = [
     [words.website, client.uri],
@@ -165,8 +169,8 @@ async function showConsent(
               ${descriptions.map((text) => html`<li>${text}</li>`)}
             </ul>`
     }
-    <form method="post" action="${visit.path}">
-      ${carryCsrf(visit)}${hidden({ shown: fingerprint(interaction) })}
+    <form method="post" action="${request.path}">
+      ${carryCsrf(request)}${hidden({ shown: fingerprint(interaction) })}
       <div class="row">
         ${button(words.allow, { name: "decision", value: "allow" })}${button(words.deny, { kind: "quiet", name: "decision", value: "deny" })}
       </div>
@@ -175,39 +179,54 @@ async function showConsent(
       <p class="hint">${host !== "" && `${words.returnTo(host)} `}${words.note}</p>
       ${links.some(([, url]) => isWeb(url)) && html`<p class="hint">${links.map(([text, url]) => isWeb(url) && showLink(text, url!))}</p>`}
     </div>`;
-  return showPage(parts, visit, { title: words.title(client.name), body });
+  return showPage(services, request, { title: words.title(client.name), body });
 }
 
-async function decide(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const interaction = await find(parts, visit);
-  if (interaction === undefined) return parts.errors.showExpired(visit.language);
+async function decide(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const interaction = await find(services, request);
+  if (interaction === undefined) return services.errors.showExpired(request.language);
   const decision = form.get("decision");
   if (decision === "deny")
-    return goOn(parts, visit, await finish(parts, visit, { kind: "denied" }));
+    return goOn(services, request, await finish(services, request, { kind: "denied" }));
   if (
     decision === "select" &&
     interaction.prompt === "select_account" &&
-    visit.visitor !== undefined
+    request.user !== undefined
   )
-    return goOn(parts, visit, await finish(parts, visit, select(visit.visitor)));
+    return goOn(services, request, await finish(services, request, select(request.user)));
   const isShown =
     interaction.prompt === "consent" && form.get("shown") === fingerprint(interaction);
   // What is agreed to is what was on the page, by the one whom it showed.
-  if (decision !== "allow" || !isShown) return { kind: "redirect", to: visit.path };
-  return goOn(parts, visit, await finish(parts, visit, { kind: "consent", isAsked: true }));
+  if (decision !== "allow" || !isShown) return { kind: "redirect", to: request.path };
+  return goOn(
+    services,
+    request,
+    await finish(services, request, { kind: "consent", isAsked: true }),
+  );
 }
 
-async function find(parts: PageParts, visit: Visit): Promise<Interaction | undefined> {
-  const interaction = await parts.oauth.interactions.find(visit.request, visit.response);
-  return `/interaction/${interaction?.uid}` === visit.path ? interaction : undefined;
+async function find(
+  services: PageServices,
+  request: PageRequest,
+): Promise<Interaction | undefined> {
+  const interaction = await services.oauth.interactions.find(request.incoming, request.outgoing);
+  return `/interaction/${interaction?.uid}` === request.path ? interaction : undefined;
 }
 
-function finish(parts: PageParts, visit: Visit, outcome: InteractionOutcome): Promise<string> {
-  return parts.oauth.interactions.finish(visit.request, visit.response, outcome);
+function finish(
+  services: PageServices,
+  request: PageRequest,
+  outcome: InteractionOutcome,
+): Promise<string> {
+  return services.oauth.interactions.finish(request.incoming, request.outgoing, outcome);
 }
 
 async function describeScopes(
-  { rbac }: PageParts,
+  { rbac }: PageServices,
   known: Readonly<Record<string, string>>,
   scopes: readonly string[],
 ): Promise<string[]> {

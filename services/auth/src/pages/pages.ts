@@ -11,20 +11,20 @@ import type { ErrorPage } from "./error-page.ts";
 import {
   readContinue,
   withQuery,
-  type Answer,
+  type PageResponse,
   type Form,
   type PageRoute,
-  type SignedInVisit,
+  type SignedInRequest,
 } from "./route.ts";
-import type { Visit, VisitReader } from "./visit.ts";
+import type { PageRequest, PageRequestReader } from "./page-request.ts";
 
 const NO_FORM: Form = new Map();
 
 /** What the pages are made of. */
-export interface PagesParts {
+export interface PagesOptions {
   routes: readonly PageRoute[];
   assets: Assets;
-  visits: VisitReader;
+  reader: PageRequestReader;
   resolver: SessionResolver;
   errors: ErrorPage;
   log: Logger;
@@ -34,15 +34,15 @@ export interface PagesParts {
 
 /** Serves the pages. */
 export class Pages implements NodeHandler {
-  readonly #parts: PagesParts;
+  readonly #options: PagesOptions;
   readonly routes: ReadonlyMap<string, string>;
   readonly idPattern = /^[\w-]{1,64}$/;
   readonly #pages: ReadonlyMap<string, ReadonlyMap<string, PageRoute>>;
   readonly #assets: ReadonlyMap<string, Asset>;
 
-  constructor(parts: PagesParts) {
-    this.#parts = parts;
-    const byPath = Map.groupBy(parts.routes, ({ path }) => path);
+  constructor(options: PagesOptions) {
+    this.#options = options;
+    const byPath = Map.groupBy(options.routes, ({ path }) => path);
     this.#pages = new Map(
       byPath
         .entries()
@@ -51,7 +51,7 @@ export class Pages implements NodeHandler {
           new Map(routes.map((route) => [route.method as string, route])),
         ]),
     );
-    const { style, passkeyScript } = parts.assets;
+    const { style, passkeyScript } = options.assets;
     this.#assets = new Map([style, passkeyScript].map((asset) => [asset.path, asset]));
     this.routes = new Map([
       ...this.#pages.keys().map((path) => [path, path] as const),
@@ -67,16 +67,16 @@ export class Pages implements NodeHandler {
       return;
     }
     this.#serve(this.#pages.get(route)!, request, response).catch((error: unknown) => {
-      this.#parts.log.error("a page could not be sent", { path: route, error });
+      this.#options.log.error("a page could not be sent", { path: route, error });
       response.destroy();
     });
   }
 
   /** Answers a browser that asks for a page that does not exist. */
   showMissing(request: IncomingMessage, response: ServerResponse): void {
-    const { visits, errors } = this.#parts;
-    const answer = errors.showMissing(visits.readLanguage(request));
-    send({ request, response, path: "", cookies: [] }, answer);
+    const { reader, errors } = this.#options;
+    const answer = errors.showMissing(reader.readLanguage(request));
+    send({ incoming: request, outgoing: response, path: "", cookies: [] }, answer);
   }
 
   async #serve(
@@ -84,56 +84,57 @@ export class Pages implements NodeHandler {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const { visits, errors, log } = this.#parts;
+    const { reader, errors, log } = this.#options;
     const url = new URL(request.url ?? "/", "http://localhost");
-    let visit: Visit | undefined;
-    let answer: Answer;
+    let page: PageRequest | undefined;
+    let answer: PageResponse;
     try {
-      visit = await visits.read(request, response, url);
-      answer = await this.#answer(methods, visit);
+      page = await reader.read(request, response, url);
+      answer = await this.#answer(methods, page);
     } catch (error) {
       const failure = toPlatformError(error);
       if (failure.status === 500) log.error("a page failed", { path: url.pathname, error });
       const { Allow: allow } = failure.headers;
       if (allow !== undefined) response.setHeader("Allow", allow);
       if (failure.code === "payload_too_large") response.setHeader("Connection", "close");
-      answer = errors.show(visits.readLanguage(request), failure);
+      answer = errors.show(reader.readLanguage(request), failure);
     }
-    send({ request, response, path: url.pathname, cookies: visit?.cookies ?? [] }, answer);
+    send(
+      { incoming: request, outgoing: response, path: url.pathname, cookies: page?.cookies ?? [] },
+      answer,
+    );
   }
 
-  async #answer(methods: ReadonlyMap<string, PageRoute>, visit: Visit): Promise<Answer> {
-    const { visits, resolver, hasFactor } = this.#parts;
-    const method = visit.request.method === "HEAD" ? "GET" : (visit.request.method ?? "GET");
+  async #answer(methods: ReadonlyMap<string, PageRoute>, page: PageRequest): Promise<PageResponse> {
+    const { reader, resolver, hasFactor } = this.#options;
+    const method = page.incoming.method === "HEAD" ? "GET" : (page.incoming.method ?? "GET");
     const route = methods.get(method);
     if (route === undefined) {
       const allow = [...methods.keys()].join(", ");
       throw new PlatformError("method_not_allowed", undefined, { headers: { Allow: allow } });
     }
-    const form = method === "POST" ? await readPageForm(visit.request) : NO_FORM;
-    if (method === "POST" && !visits.isOwnForm(visit, form.get("csrf")))
+    const form = method === "POST" ? await readPageForm(page.incoming) : NO_FORM;
+    if (method === "POST" && !reader.isOwnForm(page, form.get("csrf")))
       throw new ForeignFormError();
-    if (route.access === "public") return route.handle(visit, form);
-    const { visitor } = visit;
-    const back = method === "GET" ? visit.path : form.get("back");
+    if (route.access === "public") return route.handle(page, form);
+    const { user } = page;
+    const back = method === "GET" ? page.path : form.get("back");
     const query = { continue: readContinue(back) };
-    if (visitor === undefined) return { kind: "redirect", to: withQuery("/sign-in", query) };
+    if (user === undefined) return { kind: "redirect", to: withQuery("/sign-in", query) };
     const isStrong =
-      route.access !== "strong" ||
-      visitor.session.acr === "2" ||
-      !(await hasFactor(visitor.account.id));
+      route.access !== "strong" || user.session.acr === "2" || !(await hasFactor(user.account.id));
     if (!isStrong) {
       return { kind: "redirect", to: withQuery("/confirm", { ...query, level: "2" }) };
     }
-    if (route.access !== "signed-in" && !resolver.isFresh(visitor.session)) {
+    if (route.access !== "signed-in" && !resolver.isFresh(user.session)) {
       return { kind: "redirect", to: withQuery("/confirm", query) };
     }
-    return route.handle(visit as SignedInVisit, form);
+    return route.handle(page as SignedInRequest, form);
   }
 }
 
 /** A form that did not come from a page of ours in this browser. */
-export class ForeignFormError extends PlatformError {
+class ForeignFormError extends PlatformError {
   constructor() {
     super("forbidden", "The form is not from a page of this browser's session.");
     this.name = "ForeignFormError";
@@ -158,8 +159,13 @@ async function readPageForm(request: IncomingMessage): Promise<Form> {
 }
 
 function send(
-  { request, response, path, cookies }: Pick<Visit, "request" | "response" | "path" | "cookies">,
-  answer: Answer,
+  {
+    incoming: request,
+    outgoing: response,
+    path,
+    cookies,
+  }: Pick<PageRequest, "incoming" | "outgoing" | "path" | "cookies">,
+  answer: PageResponse,
 ): void {
   if (cookies.length > 0) response.appendHeader("Set-Cookie", cookies);
   const isHead = request.method === "HEAD";

@@ -1,4 +1,4 @@
-// What went wrong, in the words of the visitor's language.
+// What went wrong, in the words of the user's language.
 import type { PlatformError } from "@platform/kernel/errors";
 import type { Messages } from "./language/en.ts";
 

@@ -2,60 +2,67 @@
 import { DEVICE_MARK_MS } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
-import { attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { attempt, carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import { createFieldProblem, type Problem } from "./problem.ts";
-import { withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
-import type { Visit } from "./visit.ts";
+import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
+import type { PageRequest } from "./page-request.ts";
 
 /** The routes. */
-export function createRecoveryRoutes(parts: PageParts): PageRoute[] {
+export function createRecoveryRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: "/recover",
       access: "public",
-      handle: (visit) => {
-        const token = visit.query.get("token")?.slice(0, 256);
-        return token === undefined ? showBegin(parts, visit) : showFinish(parts, visit, token);
+      handle: (request) => {
+        const token = request.query.get("token")?.slice(0, 256);
+        return token === undefined
+          ? showBegin(services, request)
+          : showFinish(services, request, token);
       },
     },
     {
       method: "POST",
       path: "/recover",
       access: "public",
-      handle: (visit, form) => begin(parts, visit, form),
+      handle: (request, form) => begin(services, request, form),
     },
     {
       method: "POST",
       path: "/recover/password",
       access: "public",
-      handle: (visit, form) => finish(parts, visit, form),
+      handle: (request, form) => finish(services, request, form),
     },
     {
       method: "GET",
       path: "/verify-email",
       access: "public",
-      handle: (visit) => {
-        const token = visit.query.get("token")?.slice(0, 256);
-        if (token === undefined) return parts.errors.showBadLink(visit.language);
-        return showVerify(parts, visit, token);
+      handle: (request) => {
+        const token = request.query.get("token")?.slice(0, 256);
+        if (token === undefined) return services.errors.showBadLink(request.language);
+        return showVerify(services, request, token);
       },
     },
     {
       method: "POST",
       path: "/verify-email",
       access: "public",
-      handle: (visit, form) => verify(parts, visit, form),
+      handle: (request, form) => verify(services, request, form),
     },
   ];
 }
 
-function showBegin(parts: PageParts, visit: Visit, problem?: Problem, email?: string): Answer {
-  const { messages } = visit.language;
+function showBegin(
+  services: PageServices,
+  request: PageRequest,
+  problem?: Problem,
+  email?: string,
+): PageResponse {
+  const { messages } = request.language;
   const { recovery: words, fields } = messages;
   const body = html`<p>${words.text}</p>
     <form method="post" action="/recover">
-      ${carryCsrf(visit)}
+      ${carryCsrf(request)}
       ${field(
         messages,
         {
@@ -74,33 +81,42 @@ function showBegin(parts: PageParts, visit: Visit, problem?: Problem, email?: st
     <div class="below">
       <p><a href="/sign-in">${messages.signIn.submit}</a></p>
     </div>`;
-  return showPage(parts, visit, { title: words.title, problem, body });
+  return showPage(services, request, { title: words.title, problem, body });
 }
 
-async function begin(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { messages } = visit.language;
+async function begin(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const { recovery: words, problems } = messages;
   const email = (form.get("email") ?? "").slice(0, 255);
   if (!email.includes("@")) {
     const problem = createFieldProblem({ email: problems.email }, messages);
-    return showBegin(parts, visit, problem, email);
+    return showBegin(services, request, problem, email);
   }
-  const mark = parts.cookies.read(visit.headers, "platform_device");
-  const sent = await attempt(visit, () =>
-    parts.credentials.beginRecovery(email, visit.origin, mark),
+  const mark = services.cookies.read(request.headers, "platform_device");
+  const sent = await attempt(request, () =>
+    services.credentials.beginRecovery(email, request.origin, mark),
   );
-  if ("problem" in sent) return showBegin(parts, visit, sent.problem, email);
+  if ("problem" in sent) return showBegin(services, request, sent.problem, email);
   const body = html`<p>${words.sent}</p>
     <p><a href="/sign-in">${messages.signIn.submit}</a></p>`;
-  return showPage(parts, visit, { title: words.sentTitle, body });
+  return showPage(services, request, { title: words.sentTitle, body });
 }
 
-function showFinish(parts: PageParts, visit: Visit, token: string, problem?: Problem): Answer {
-  const { messages } = visit.language;
+function showFinish(
+  services: PageServices,
+  request: PageRequest,
+  token: string,
+  problem?: Problem,
+): PageResponse {
+  const { messages } = request.language;
   const { recovery: words, fields } = messages;
   const body = html`<p>${words.finishText}</p>
     <form method="post" action="/recover/password">
-      ${carryCsrf(visit)}${hidden({ token })}
+      ${carryCsrf(request)}${hidden({ token })}
       ${field(
         messages,
         {
@@ -116,55 +132,67 @@ function showFinish(parts: PageParts, visit: Visit, token: string, problem?: Pro
       )}
       <div class="full">${button(words.finish, { isFull: true })}</div>
     </form>`;
-  return showPage(parts, visit, { title: words.finishTitle, problem, body });
+  return showPage(services, request, { title: words.finishTitle, problem, body });
 }
 
-async function finish(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { messages } = visit.language;
+async function finish(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const token = form.get("token") ?? "";
   const password = (form.get("password") ?? "").slice(0, 1024);
   const set = await attempt(
-    visit,
-    () => parts.credentials.finishRecovery(token, password, visit.origin),
+    request,
+    () => services.credentials.finishRecovery(token, password, request.origin),
     { forbidden: messages.errors.linkText },
   );
   if ("value" in set) {
-    visit.cookies.push(
-      parts.cookies.format("platform_device", set.value.deviceMark, DEVICE_MARK_MS),
+    request.cookies.push(
+      services.cookies.format("platform_device", set.value.deviceMark, DEVICE_MARK_MS),
     );
     return { kind: "redirect", to: withQuery("/sign-in", { done: "password-changed" }) };
   }
   const { problem } = set;
-  if (problem.status === 403) return parts.errors.showBadLink(visit.language);
+  if (problem.status === 403) return services.errors.showBadLink(request.language);
   const { new_password: reason } = problem.fields;
   const shown = reason === undefined ? problem : { ...problem, fields: { password: reason } };
-  return showFinish(parts, visit, token, shown);
+  return showFinish(services, request, token, shown);
 }
 
-function showVerify(parts: PageParts, visit: Visit, token: string): Answer {
-  const { verify: words } = visit.language.messages;
+function showVerify(services: PageServices, request: PageRequest, token: string): PageResponse {
+  const { verify: words } = request.language.messages;
   // A form, not the link itself: what scans mail opens links as well.
   const body = html`<p>${words.text}</p>
     <form method="post" action="/verify-email">
-      ${carryCsrf(visit)}${hidden({ token })}
+      ${carryCsrf(request)}${hidden({ token })}
       <div class="full">${button(words.submit, { isFull: true })}</div>
     </form>`;
-  return showPage(parts, visit, { title: words.title, body });
+  return showPage(services, request, { title: words.title, body });
 }
 
-async function verify(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { messages } = visit.language;
+async function verify(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const { verify: words, errors } = messages;
   const done = await attempt(
-    visit,
-    () => parts.credentials.finishVerification(form.get("token") ?? "", visit.origin),
+    request,
+    () => services.credentials.finishVerification(form.get("token") ?? "", request.origin),
     { forbidden: errors.linkText, conflict: messages.problems.addressTaken },
   );
   if ("problem" in done) {
-    if (done.problem.status === 403) return parts.errors.showBadLink(visit.language);
-    return showPage(parts, visit, { title: words.title, problem: done.problem, body: undefined });
+    if (done.problem.status === 403) return services.errors.showBadLink(request.language);
+    return showPage(services, request, {
+      title: words.title,
+      problem: done.problem,
+      body: undefined,
+    });
   }
   const body = html`<p>${words.done}</p>
     <p><a class="button" href="/account">${errors.toAccount}</a></p>`;
-  return showPage(parts, visit, { title: words.doneTitle, body });
+  return showPage(services, request, { title: words.doneTitle, body });
 }

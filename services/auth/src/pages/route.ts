@@ -1,10 +1,10 @@
 // What a page's handler is, and what it answers.
 import type { PageSources } from "../web/security-headers.ts";
 import type { Html } from "./html.ts";
-import type { Visit, Visitor } from "./visit.ts";
+import type { PageRequest, CurrentUser } from "./page-request.ts";
 
 /** What a handler answers. */
-export type Answer =
+export type PageResponse =
   | {
       kind: "page";
       page: Html;
@@ -23,7 +23,7 @@ export type Form = ReadonlyMap<string, string>;
 export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string } & (
   | {
       readonly access: "public";
-      readonly handle: (visit: Visit, form: Form) => Promise<Answer> | Answer;
+      readonly handle: (request: PageRequest, form: Form) => Promise<PageResponse> | PageResponse;
     }
   /**
    * `fresh` asks those to confirm that it is they who have not signed in for ten minutes, `strong` also those who have a
@@ -31,12 +31,15 @@ export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string
    */
   | {
       readonly access: "signed-in" | "fresh" | "strong";
-      readonly handle: (visit: SignedInVisit, form: Form) => Promise<Answer> | Answer;
+      readonly handle: (
+        request: SignedInRequest,
+        form: Form,
+      ) => Promise<PageResponse> | PageResponse;
     }
 );
 
-/** A visit of somebody who is signed in. */
-export type SignedInVisit = Visit & { readonly visitor: Visitor };
+/** A request of somebody who is signed in. */
+export type SignedInRequest = PageRequest & { readonly user: CurrentUser };
 
 /** Where to after a sign-in: only paths that are ours, so that no link can lead anybody elsewhere. */
 export function readContinue(text: string | null | undefined): string | undefined {

@@ -5,11 +5,11 @@ import type { FactorItem } from "../factor/factors.ts";
 import { showBackupCodes, showFirstCode, showTotpSetup } from "./enrolment.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Html, type Part } from "./html.ts";
-import { attempt, carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { attempt, carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
+import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import { continueSignIn } from "./sign-in.ts";
-import type { Visit } from "./visit.ts";
+import type { PageRequest } from "./page-request.ts";
 
 /** How a code is asked for. */
 export interface CodeQuestion {
@@ -24,32 +24,35 @@ export interface CodeQuestion {
 }
 
 /** The routes. */
-export function createSecondFactorRoutes(parts: PageParts): PageRoute[] {
+export function createSecondFactorRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-in/factor";
   return [
     {
       method: "GET",
       path,
       access: "public",
-      handle: (visit) => withPending(parts, visit, (pending) => show(parts, visit, pending)),
+      handle: (request) =>
+        withPending(services, request, (pending) => show(services, request, pending)),
     },
     {
       method: "POST",
       path,
       access: "public",
-      handle: (visit, form) =>
-        withPending(parts, visit, (pending, token) => verify(parts, visit, form, pending, token)),
+      handle: (request, form) =>
+        withPending(services, request, (pending, token) =>
+          verify(services, request, form, pending, token),
+        ),
     },
     {
       method: "POST",
       path: `${path}/send`,
       access: "public",
-      handle: (visit, form) =>
-        withPending(parts, visit, async (pending, token) => {
+      handle: (request, form) =>
+        withPending(services, request, async (pending, token) => {
           const id = form.get("factor") ?? "";
-          const sent = await attempt(visit, () => parts.secondFactors.send(token, id));
+          const sent = await attempt(request, () => services.secondFactors.send(token, id));
           const target = readContinue(form.get("continue"));
-          if ("problem" in sent) return show(parts, visit, pending, sent.problem, target);
+          if ("problem" in sent) return show(services, request, pending, sent.problem, target);
           return { kind: "redirect", to: withQuery(path, { way: id, continue: target }) };
         }),
     },
@@ -57,21 +60,21 @@ export function createSecondFactorRoutes(parts: PageParts): PageRoute[] {
       method: "POST",
       path: `${path}/setup`,
       access: "public",
-      handle: (visit, form) =>
-        withPending(parts, visit, async (_pending, token) => {
-          const account = await parts.secondFactors.findEnrolling(token);
-          const name = visit.language.messages.security.types.totp;
-          const setup = await parts.factors.setUpTotp(account, name);
+      handle: (request, form) =>
+        withPending(services, request, async (_pending, token) => {
+          const account = await services.secondFactors.findEnrolling(token);
+          const name = request.language.messages.security.types.totp;
+          const setup = await services.factors.setUpTotp(account, name);
           const target = readContinue(form.get("continue"));
-          return showTotpSetup(parts, visit, setup, { action: path, continue: target });
+          return showTotpSetup(services, request, setup, { action: path, continue: target });
         }),
     },
   ];
 }
 
 /** The form for a code, and the other ways there are. */
-export function askForCode(visit: Visit, question: CodeQuestion): Part {
-  const { messages } = visit.language;
+export function askForCode(request: PageRequest, question: CodeQuestion): Part {
+  const { messages } = request.language;
   const { factor: words, fields } = messages;
   const { factors, target } = question;
   const chosen = factors.find(({ id }) => id === question.way) ?? factors[0];
@@ -87,7 +90,7 @@ export function askForCode(visit: Visit, question: CodeQuestion): Part {
   return html`${
       !isUnsent &&
       html`<form method="post" action="${question.action}">
-        ${carryCsrf(visit)}${hidden({ continue: target, way: question.way })}
+        ${carryCsrf(request)}${hidden({ continue: target, way: question.way })}
         <p>${text}</p>
         ${field(
           messages,
@@ -108,19 +111,19 @@ export function askForCode(visit: Visit, question: CodeQuestion): Part {
       <h2>${words.choose}</h2>
       <ul class="plain">
         ${[
-          ...others.map((item) => html`<li>${offerWay(visit, question, item)}</li>`),
+          ...others.map((item) => html`<li>${offerWay(request, question, item)}</li>`),
           !isBackup && html`<li>${linkWay(question, "backup", words.viaBackup)}</li>`,
         ]}
       </ul>
     </div>`;
 }
 
-function offerWay(visit: Visit, question: CodeQuestion, item: FactorItem): Html {
-  const { factor: words } = visit.language.messages;
+function offerWay(request: PageRequest, question: CodeQuestion, item: FactorItem): Html {
+  const { factor: words } = request.language.messages;
   const { target } = question;
   if (item.sent_to === undefined) return linkWay(question, item.id, words.viaTotp);
   return html`<form method="post" action="${question.sendAction}">
-    ${carryCsrf(visit)}${hidden({ factor: item.id, continue: target })}
+    ${carryCsrf(request)}${hidden({ factor: item.id, continue: target })}
     ${button(words.send(item.sent_to), { kind: "link" })}
   </form>`;
 }
@@ -130,22 +133,25 @@ function linkWay({ action, target }: CodeQuestion, way: string, text: string): H
 }
 
 async function withPending(
-  parts: PageParts,
-  visit: Visit,
-  work: (pending: PendingSignIn, token: string) => Promise<Answer> | Answer,
-): Promise<Answer> {
-  const token = parts.cookies.read(visit.headers, "platform_pending");
-  const pending = token === undefined ? undefined : await findPending(parts, token);
+  services: PageServices,
+  request: PageRequest,
+  work: (pending: PendingSignIn, token: string) => Promise<PageResponse> | PageResponse,
+): Promise<PageResponse> {
+  const token = services.cookies.read(request.headers, "platform_pending");
+  const pending = token === undefined ? undefined : await findPending(services, token);
   if (token === undefined || pending === undefined) {
-    const target = readContinue(visit.query.get("continue"));
+    const target = readContinue(request.query.get("continue"));
     return { kind: "redirect", to: withQuery("/sign-in", { done: "late", continue: target }) };
   }
   return work(pending, token);
 }
 
-async function findPending(parts: PageParts, token: string): Promise<PendingSignIn | undefined> {
+async function findPending(
+  services: PageServices,
+  token: string,
+): Promise<PendingSignIn | undefined> {
   try {
-    const pending = await parts.secondFactors.find(token);
+    const pending = await services.secondFactors.find(token);
     return pending?.kind === "step-up" ? undefined : pending;
   } catch (error) {
     // Whoever was disabled meanwhile has nothing that waits.
@@ -155,28 +161,28 @@ async function findPending(parts: PageParts, token: string): Promise<PendingSign
 }
 
 function show(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   pending: PendingSignIn,
   problem?: Problem,
-  target = readContinue(visit.query.get("continue")),
-  way = visit.query.get("way") ?? undefined,
-): Answer {
-  const { factor: words } = visit.language.messages;
+  target = readContinue(request.query.get("continue")),
+  way = request.query.get("way") ?? undefined,
+): PageResponse {
+  const { factor: words } = request.language.messages;
   if (pending.kind === "enrol") {
     const body = html`<p>${words.enrolText}</p>
       <form method="post" action="/sign-in/factor/setup">
-        ${carryCsrf(visit)}${hidden({ continue: target })}
+        ${carryCsrf(request)}${hidden({ continue: target })}
         <div class="full">${button(words.enrolSubmit, { isFull: true })}</div>
       </form>`;
-    return showPage(parts, visit, { title: words.enrolTitle, problem, body });
+    return showPage(services, request, { title: words.enrolTitle, problem, body });
   }
   const question = { action: "/sign-in/factor", sendAction: "/sign-in/factor/send" };
   const { factors } = pending;
-  return showPage(parts, visit, {
+  return showPage(services, request, {
     title: words.title,
     problem,
-    body: html`${askForCode(visit, { ...question, factors, way, target, problem })}
+    body: html`${askForCode(request, { ...question, factors, way, target, problem })}
       <p>
         <a href="${withQuery("/sign-in", { continue: target, as: "other" })}">${words.startOver}</a>
       </p>`,
@@ -184,31 +190,32 @@ function show(
 }
 
 async function verify(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   form: Form,
   pending: PendingSignIn,
   token: string,
-): Promise<Answer> {
+): Promise<PageResponse> {
   const target = readContinue(form.get("continue"));
   const factorId = form.get("factor_id");
   const code = (form.get("code") ?? "").trim();
-  const { problems } = visit.language.messages;
+  const { problems } = request.language.messages;
   const checked = await attempt(
-    visit,
-    () => parts.signIn.signIn({ kind: "pending", mfaToken: token, code, factorId }, visit.origin),
+    request,
+    () =>
+      services.signIn.signIn({ kind: "pending", mfaToken: token, code, factorId }, request.origin),
     { unauthorized: problems.wrongCode, not_found: problems.gone },
   );
   if ("problem" in checked) {
     if (pending.kind === "enrol" && factorId !== undefined) {
       const first = { action: "/sign-in/factor", continue: target };
-      const { enterCode } = visit.language.messages.enrol;
-      return showFirstCode(parts, visit, factorId, enterCode, first, checked.problem);
+      const { enterCode } = request.language.messages.enrol;
+      return showFirstCode(services, request, factorId, enterCode, first, checked.problem);
     }
-    return show(parts, visit, pending, checked.problem, target, form.get("way"));
+    return show(services, request, pending, checked.problem, target, form.get("way"));
   }
-  const admitted = await continueSignIn(parts, visit, checked.value, target);
+  const admitted = await continueSignIn(services, request, checked.value, target);
   if (pending.kind !== "enrol") return admitted;
-  const codes = await parts.factors.renewBackupCodes(pending.account.id);
-  return showBackupCodes(parts, visit, codes, target ?? "/account");
+  const codes = await services.factors.renewBackupCodes(pending.account.id);
+  return showBackupCodes(services, request, codes, target ?? "/account");
 }

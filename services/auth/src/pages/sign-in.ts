@@ -13,11 +13,11 @@ import {
   passkeyForm,
   readCredential,
   showPage,
-  type PageParts,
-} from "./page-parts.ts";
+  type PageServices,
+} from "./page-services.ts";
 import type { Problem } from "./problem.ts";
-import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
-import type { Visit } from "./visit.ts";
+import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
+import type { PageRequest } from "./page-request.ts";
 
 const PASSKEY_OPTIONS_PATH = "/sign-in/passkey/options";
 
@@ -32,7 +32,7 @@ export interface SignInView {
 }
 
 /** The routes. */
-export function createSignInRoutes(parts: PageParts): PageRoute[] {
+export function createSignInRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
@@ -44,38 +44,42 @@ export function createSignInRoutes(parts: PageParts): PageRoute[] {
       method: "GET",
       path: "/sign-in",
       access: "public",
-      handle: (visit) => {
-        const target = readContinue(visit.query.get("continue"));
-        const isOther = visit.query.get("as") === "other";
-        if (visit.visitor !== undefined && !isOther)
-          return goOn(parts, visit, target ?? "/account");
-        return showSignIn(parts, visit, { target });
+      handle: (request) => {
+        const target = readContinue(request.query.get("continue"));
+        const isOther = request.query.get("as") === "other";
+        if (request.user !== undefined && !isOther)
+          return goOn(services, request, target ?? "/account");
+        return showSignIn(services, request, { target });
       },
     },
     {
       method: "POST",
       path: "/sign-in",
       access: "public",
-      handle: (visit, form) => signInWithPassword(parts, visit, form),
+      handle: (request, form) => signInWithPassword(services, request, form),
     },
     {
       method: "POST",
       path: PASSKEY_OPTIONS_PATH,
       access: "public",
-      handle: async () => ({ kind: "json", body: await parts.passkeys.beginLogin() }),
+      handle: async () => ({ kind: "json", body: await services.passkeys.beginLogin() }),
     },
     {
       method: "POST",
       path: "/sign-in/passkey",
       access: "public",
-      handle: (visit, form) => signInWithPasskey(parts, visit, form),
+      handle: (request, form) => signInWithPasskey(services, request, form),
     },
   ];
 }
 
 /** The sign-in page. */
-export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): Answer {
-  const { messages } = visit.language;
+export function showSignIn(
+  services: PageServices,
+  request: PageRequest,
+  view: SignInView,
+): PageResponse {
+  const { messages } = request.language;
   const { signIn, fields } = messages;
   const { target, problem } = view;
   const carried = { continue: target };
@@ -85,8 +89,8 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
     "signed-up": signIn.signedUp,
     late: signIn.tookTooLong,
   };
-  const done = visit.query.get("done") ?? "";
-  const body = html`${passkeyForm(visit, {
+  const done = request.query.get("done") ?? "";
+  const body = html`${passkeyForm(request, {
       kind: "get",
       action: "/sign-in/passkey",
       optionsPath: PASSKEY_OPTIONS_PATH,
@@ -96,7 +100,7 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
     })}
     <p class="or">${signIn.or}</p>
     <form method="post" action="/sign-in">
-      ${carryCsrf(visit)}${hidden(carried)}
+      ${carryCsrf(request)}${hidden(carried)}
       ${field(
         messages,
         {
@@ -125,18 +129,18 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
     <div class="below">
       <p><a href="/recover">${signIn.forgotten}</a></p>
       ${
-        parts.registration === "open" &&
+        services.registration === "open" &&
         html`<p>
           ${signIn.noAccount} <a href="${withQuery("/sign-up", carried)}">${signIn.signUp}</a>
         </p>`
       }${
         view.client !== undefined &&
         html`<form method="post" action="${target}">
-          ${carryCsrf(visit)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}
+          ${carryCsrf(request)}${button(messages.cancel, { kind: "link", name: "decision", value: "deny" })}
         </form>`
       }
     </div>`;
-  return showPage(parts, visit, {
+  return showPage(services, request, {
     title: view.client === undefined ? signIn.title : signIn.titleFor(view.client),
     problem,
     done: Object.hasOwn(notices, done) ? notices[done] : undefined,
@@ -147,71 +151,79 @@ export function showSignIn(parts: PageParts, visit: Visit, view: SignInView): An
 
 /** Runs `work` with the passkey assertion of a form; an invalid one is a problem of the page. */
 export async function attemptWithPasskey<T>(
-  visit: Visit,
+  request: PageRequest,
   form: Form,
   work: (response: AuthenticationResponseJSON) => Promise<T>,
 ): Promise<{ value: T } | { problem: Problem }> {
-  const { wrongPasskey } = visit.language.messages.problems;
+  const { wrongPasskey } = request.language.messages.problems;
   const read = assertion.safeParse(readCredential(form.get("credential")));
   if (!read.success) return { problem: { status: 422, text: wrongPasskey, fields: {} } };
   const response = read.data as unknown as AuthenticationResponseJSON;
-  return attempt(visit, () => work(response), { unauthorized: wrongPasskey });
+  return attempt(request, () => work(response), { unauthorized: wrongPasskey });
 }
 
 /** Goes on after one step of a sign-in: into the account, or to the second factor. */
 export async function continueSignIn(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   outcome: SignInOutcome,
   target: string | undefined,
   username?: string,
-): Promise<Answer> {
+): Promise<PageResponse> {
   switch (outcome.kind) {
     case "signed-in":
-      return admit(parts, visit, outcome.signedIn, target ?? "/account");
+      return admit(services, request, outcome.signedIn, target ?? "/account");
     case "passkey": {
-      const text = visit.language.messages.problems.passkeyNeeded;
+      const text = request.language.messages.problems.passkeyNeeded;
       const problem = { status: 403, text, fields: {} };
-      return showSignIn(parts, visit, { target, username, problem });
+      return showSignIn(services, request, { target, username, problem });
     }
     case "factor":
-      keepPending(parts, visit, outcome.challenge.mfa_token);
+      keepPending(services, request, outcome.challenge.mfa_token);
       return { kind: "redirect", to: withQuery("/sign-in/factor", { continue: target }) };
     default:
       return outcome satisfies never;
   }
 }
 
-async function signInWithPassword(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { signIn, cookies } = parts;
+async function signInWithPassword(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { signIn, cookies } = services;
   const target = readContinue(form.get("continue"));
   const username = form.get("username") ?? "";
   const signedIn = await attempt(
-    visit,
+    request,
     () =>
       signIn.signIn(
         {
           kind: "password",
           username: username.slice(0, 256),
           password: (form.get("password") ?? "").slice(0, 1024),
-          deviceMark: cookies.read(visit.headers, "platform_device"),
+          deviceMark: cookies.read(request.headers, "platform_device"),
         },
-        visit.origin,
+        request.origin,
         { mint: false },
       ),
-    { unauthorized: visit.language.messages.problems.wrongPassword },
+    { unauthorized: request.language.messages.problems.wrongPassword },
   );
   return "problem" in signedIn
-    ? showSignIn(parts, visit, { target, username, problem: signedIn.problem })
-    : continueSignIn(parts, visit, signedIn.value, target, username);
+    ? showSignIn(services, request, { target, username, problem: signedIn.problem })
+    : continueSignIn(services, request, signedIn.value, target, username);
 }
 
-async function signInWithPasskey(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
+async function signInWithPasskey(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
   const target = readContinue(form.get("continue"));
-  const signedIn = await attemptWithPasskey(visit, form, (response) =>
-    parts.signIn.signIn({ kind: "passkey", response }, visit.origin, { mint: false }),
+  const signedIn = await attemptWithPasskey(request, form, (response) =>
+    services.signIn.signIn({ kind: "passkey", response }, request.origin, { mint: false }),
   );
   return "problem" in signedIn
-    ? showSignIn(parts, visit, { target, problem: signedIn.problem })
-    : continueSignIn(parts, visit, signedIn.value, target);
+    ? showSignIn(services, request, { target, problem: signedIn.problem })
+    : continueSignIn(services, request, signedIn.value, target);
 }

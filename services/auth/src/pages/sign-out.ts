@@ -1,36 +1,36 @@
 // Signing out of the account pages.
 import { button } from "./form.ts";
 import { html } from "./html.ts";
-import { carryCsrf, showPage, type PageParts } from "./page-parts.ts";
+import { carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import { withQuery, type PageRoute } from "./route.ts";
 
 /** The routes. */
-export function createSignOutRoutes(parts: PageParts): PageRoute[] {
+export function createSignOutRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-out";
   return [
     {
       method: "GET",
       path,
       access: "signed-in",
-      handle: (visit) => {
-        const { signOut } = visit.language.messages;
+      handle: (request) => {
+        const { signOut } = request.language.messages;
         const body = html`<p>${signOut.text}</p>
           <form method="post" action="${path}">
-            ${carryCsrf(visit)}
+            ${carryCsrf(request)}
             <div class="row">
               ${button(signOut.submit)}<a class="button quiet" href="/account">${signOut.stay}</a>
             </div>
           </form>`;
-        return showPage(parts, visit, { title: signOut.title, body });
+        return showPage(services, request, { title: signOut.title, body });
       },
     },
     {
       method: "POST",
       path,
       access: "signed-in",
-      handle: async (visit) => {
-        await parts.credentials.endSession(visit.visitor.session.id);
-        visit.cookies.push(parts.cookies.format("platform_session", "", 0));
+      handle: async (request) => {
+        await services.credentials.endSession(request.user.session.id);
+        request.cookies.push(services.cookies.format("platform_session", "", 0));
         return { kind: "redirect", to: withQuery("/sign-in", { done: "signed-out" }) };
       },
     },

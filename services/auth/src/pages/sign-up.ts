@@ -2,11 +2,11 @@
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Messages } from "./language/en.ts";
-import { attempt, carryCsrf, goOn, showPage, type PageParts } from "./page-parts.ts";
+import { attempt, carryCsrf, goOn, showPage, type PageServices } from "./page-services.ts";
 import type { Problem } from "./problem.ts";
 import { continueSignIn } from "./sign-in.ts";
-import { readContinue, withQuery, type Answer, type Form, type PageRoute } from "./route.ts";
-import type { Visit } from "./visit.ts";
+import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
+import type { PageRequest } from "./page-request.ts";
 
 /** What the two forms have in common. */
 interface SignUpForm {
@@ -17,53 +17,53 @@ interface SignUpForm {
 }
 
 /** The routes. */
-export function createSignUpRoutes(parts: PageParts): PageRoute[] {
+export function createSignUpRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: "/sign-up",
       access: "public",
-      handle: (visit) => {
-        const target = readContinue(visit.query.get("continue"));
-        if (visit.visitor !== undefined) return goOn(parts, visit, target ?? "/account");
-        const invitation = visit.query.get("invitation")?.slice(0, 256);
-        if (invitation === undefined && parts.registration !== "open")
-          return showClosed(parts, visit);
-        return showForm(parts, visit, describeSignUp(visit, invitation, target));
+      handle: (request) => {
+        const target = readContinue(request.query.get("continue"));
+        if (request.user !== undefined) return goOn(services, request, target ?? "/account");
+        const invitation = request.query.get("invitation")?.slice(0, 256);
+        if (invitation === undefined && services.registration !== "open")
+          return showClosed(services, request);
+        return showForm(services, request, describeSignUp(request, invitation, target));
       },
     },
     {
       method: "POST",
       path: "/sign-up",
       access: "public",
-      handle: (visit, form) => signUp(parts, visit, form),
+      handle: (request, form) => signUp(services, request, form),
     },
     {
       method: "GET",
       path: "/setup",
       access: "public",
-      handle: async (visit) => {
-        const token = visit.query.get("token")?.slice(0, 256);
-        if (token === undefined || !(await parts.credentials.isSetUpLink(token)))
-          return parts.errors.showBadLink(visit.language);
-        return showForm(parts, visit, describeSetup(visit, token));
+      handle: async (request) => {
+        const token = request.query.get("token")?.slice(0, 256);
+        if (token === undefined || !(await services.credentials.isSetUpLink(token)))
+          return services.errors.showBadLink(request.language);
+        return showForm(services, request, describeSetup(request, token));
       },
     },
     {
       method: "POST",
       path: "/setup",
       access: "public",
-      handle: (visit, form) => setUp(parts, visit, form),
+      handle: (request, form) => setUp(services, request, form),
     },
   ];
 }
 
 function describeSignUp(
-  visit: Visit,
+  request: PageRequest,
   invitation: string | undefined,
   target: string | undefined,
 ): SignUpForm {
-  const { signUp: words } = visit.language.messages;
+  const { signUp: words } = request.language.messages;
   return {
     action: "/sign-up",
     title: words.title,
@@ -71,23 +71,23 @@ function describeSignUp(
   };
 }
 
-function describeSetup(visit: Visit, token: string): SignUpForm {
-  const { signUp: words } = visit.language.messages;
+function describeSetup(request: PageRequest, token: string): SignUpForm {
+  const { signUp: words } = request.language.messages;
   return { action: "/setup", title: words.setupTitle, text: words.setupText, carried: { token } };
 }
 
 function showForm(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   view: SignUpForm,
   entered?: Form,
   problem?: Problem,
-): Answer {
-  const { messages } = visit.language;
+): PageResponse {
+  const { messages } = request.language;
   const { fields, signUp: words } = messages;
   const body = html`${view.text !== undefined && html`<p>${view.text}</p>`}
     <form method="post" action="${view.action}">
-      ${carryCsrf(visit)}${hidden(view.carried)}
+      ${carryCsrf(request)}${hidden(view.carried)}
       ${field(
         messages,
         {
@@ -134,28 +134,33 @@ function showForm(
         >
       </p>
     </div>`;
-  return showPage(parts, visit, { title: view.title, problem, body });
+  return showPage(services, request, { title: view.title, problem, body });
 }
 
-function showClosed(parts: PageParts, visit: Visit): Answer {
-  const { signUp: words, signIn } = visit.language.messages;
+function showClosed(services: PageServices, request: PageRequest): PageResponse {
+  const { signUp: words, signIn } = request.language.messages;
   const body = html`<p>${words.closed}</p>
     <p><a href="/sign-in">${signIn.submit}</a></p>`;
-  const answer = showPage(parts, visit, { title: words.closedTitle, body });
-  return { ...answer, status: 403 } as Answer;
+  const answer = showPage(services, request, { title: words.closedTitle, body });
+  return { ...answer, status: 403 } as PageResponse;
 }
 
-async function signUp(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { credentials } = parts;
-  const { problems } = visit.language.messages;
+async function signUp(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { credentials } = services;
+  const { problems } = request.language.messages;
   const target = readContinue(form.get("continue"));
   const invitation = form.get("invitation");
-  if (invitation === undefined && parts.registration !== "open") return showClosed(parts, visit);
-  const missing = findMissing(form, visit.language.messages);
-  const view = describeSignUp(visit, invitation, target);
-  if (missing !== undefined) return showForm(parts, visit, view, form, missing);
+  if (invitation === undefined && services.registration !== "open")
+    return showClosed(services, request);
+  const missing = findMissing(form, request.language.messages);
+  const view = describeSignUp(request, invitation, target);
+  if (missing !== undefined) return showForm(services, request, view, form, missing);
   const made = await attempt(
-    visit,
+    request,
     () =>
       credentials.register(
         {
@@ -164,47 +169,57 @@ async function signUp(parts: PageParts, visit: Visit, form: Form): Promise<Answe
           email: form.get("email")?.trim(),
           invitation,
         },
-        visit.origin,
+        request.origin,
       ),
-    { conflict: problems.taken, forbidden: visit.language.messages.errors.linkText },
+    { conflict: problems.taken, forbidden: request.language.messages.errors.linkText },
   );
   if ("problem" in made) {
-    return showForm(parts, visit, view, form, nameField(made.problem, problems.taken));
+    return showForm(services, request, view, form, nameField(made.problem, problems.taken));
   }
-  if (made.value.email !== undefined && parts.canSend) {
+  if (made.value.email !== undefined && services.canSend) {
     // The account is there: that its message could not be sent is no reason to say otherwise.
-    await attempt(visit, () => credentials.beginVerification(made.value));
+    await attempt(request, () => credentials.beginVerification(made.value));
   }
-  const outcome = await parts.signIn.signIn(
+  const outcome = await services.signIn.signIn(
     { kind: "registration", account: made.value },
-    visit.origin,
+    request.origin,
     { mint: false },
   );
-  return continueSignIn(parts, visit, outcome, target);
+  return continueSignIn(services, request, outcome, target);
 }
 
-async function setUp(parts: PageParts, visit: Visit, form: Form): Promise<Answer> {
-  const { messages } = visit.language;
+async function setUp(
+  services: PageServices,
+  request: PageRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const token = form.get("token") ?? "";
-  const view = describeSetup(visit, token);
+  const view = describeSetup(request, token);
   const missing = findMissing(form, messages);
-  if (missing !== undefined) return showForm(parts, visit, view, form, missing);
+  if (missing !== undefined) return showForm(services, request, view, form, missing);
   const made = await attempt(
-    visit,
+    request,
     () =>
-      parts.credentials.setUp(
+      services.credentials.setUp(
         token,
         {
           username: form.get("username")!.slice(0, 257),
           password: form.get("password")!.slice(0, 1024),
           email: form.get("email")?.trim(),
         },
-        visit.origin,
+        request.origin,
       ),
     { conflict: messages.problems.taken, forbidden: messages.errors.linkText },
   );
   if ("problem" in made) {
-    return showForm(parts, visit, view, form, nameField(made.problem, messages.problems.taken));
+    return showForm(
+      services,
+      request,
+      view,
+      form,
+      nameField(made.problem, messages.problems.taken),
+    );
   }
   return { kind: "redirect", to: withQuery("/sign-in", { done: "signed-up" }) };
 }

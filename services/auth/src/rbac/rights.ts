@@ -2,7 +2,7 @@
 import type { AuthDatabase } from "../database/schema.ts";
 
 /** Whose rights. */
-export type Subject = { kind: "user" | "client"; id: string };
+type Subject = { kind: "user" | "client"; id: string };
 
 /** Effective rights at one moment. */
 export interface Rights {

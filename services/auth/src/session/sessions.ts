@@ -14,9 +14,15 @@ const SEEN_MS = 60_000;
 const PER_USER_MAX = 100;
 const USER_AGENT_MAX = 400;
 
-/** Lifetimes. */
-export interface SessionOptions {
+/** Options of `Sessions`. */
+export interface SessionsOptions {
+  database: AuthDatabase;
+  clock: Clock;
+  ids: IdSource;
+  tokens: SessionTokens;
+  /** A session ends after this time without use. */
   idleMs: number;
+  /** A session ends after this time in any case. */
   absoluteMs: number;
 }
 
@@ -60,30 +66,19 @@ export interface SessionItem {
 
 /** All sessions, in the database. */
 export class Sessions {
-  readonly #database: AuthDatabase;
-  readonly #clock: Clock;
-  readonly #ids: IdSource;
-  readonly #tokens: SessionTokens;
-  readonly #options: SessionOptions;
+  readonly #options: SessionsOptions;
 
-  constructor(
-    parts: { database: AuthDatabase; clock: Clock; ids: IdSource; tokens: SessionTokens },
-    options: SessionOptions,
-  ) {
-    this.#database = parts.database;
-    this.#clock = parts.clock;
-    this.#ids = parts.ids;
-    this.#tokens = parts.tokens;
+  constructor(options: SessionsOptions) {
     this.#options = options;
   }
 
   /** Opens a session; past 100 of one user, the one that was not seen for longest ends. */
   async open(userId: string, proof: Proof, origin: Origin): Promise<OpenedSession> {
-    const now = this.#clock.now();
-    const { token, hash } = this.#tokens.create();
+    const now = this.#options.clock.now();
+    const { token, hash } = this.#options.tokens.create();
     const userAgent = origin.userAgent.slice(0, USER_AGENT_MAX);
     const row: SessionRow = {
-      id: this.#ids.uuid(),
+      id: this.#options.ids.uuid(),
       user_id: userId,
       token_hash: hash,
       token_issued_at: now,
@@ -101,18 +96,20 @@ export class Sessions {
       absolute_expires_at: now + this.#options.absoluteMs,
     };
     await this.#makeRoom(userId);
-    await this.#database.db.insertInto("auth_sessions").values(row).execute();
+    await this.#options.database.db.insertInto("auth_sessions").values(row).execute();
     return { session: toSessionInfo(row), token };
   }
 
   /** The session while it lives; undefined once it has ended or expired. */
   async find(sid: string): Promise<SessionInfo | undefined> {
-    const row = await this.#database.db
+    const row = await this.#options.database.db
       .selectFrom("auth_sessions")
       .selectAll()
       .where("id", "=", sid)
       .executeTakeFirst();
-    return row === undefined || isExpired(row, this.#clock.now()) ? undefined : toSessionInfo(row);
+    return row === undefined || isExpired(row, this.#options.clock.now())
+      ? undefined
+      : toSessionInfo(row);
   }
 
   /** Whether the session lives and is this user's. */
@@ -122,9 +119,9 @@ export class Sessions {
 
   /** The session of a token, its last-seen time renewed, and in the token's second half the token as well. */
   async use(token: string): Promise<FoundSession | undefined> {
-    const hash = this.#tokens.read(token);
+    const hash = this.#options.tokens.read(token);
     if (hash === undefined) return undefined;
-    const now = this.#clock.now();
+    const now = this.#options.clock.now();
     const row = await this.#findRow(hash, now);
     if (row === undefined) return undefined;
     const isCurrent = row.token_hash === hash;
@@ -132,7 +129,7 @@ export class Sessions {
       const renewed = await this.#renew(row, now);
       if (renewed !== undefined) return { session: toSessionInfo(row), token: renewed };
     } else if (now - row.last_seen_at >= Math.min(SEEN_MS, this.#options.idleMs / 4)) {
-      await this.#database.db
+      await this.#options.database.db
         .updateTable("auth_sessions")
         .set({ last_seen_at: now, idle_expires_at: now + this.#options.idleMs })
         .where("id", "=", row.id)
@@ -143,13 +140,14 @@ export class Sessions {
 
   /** The session of a token, which is left as it is. */
   async peek(token: string): Promise<SessionInfo | undefined> {
-    const hash = this.#tokens.read(token);
-    const row = hash === undefined ? undefined : await this.#findRow(hash, this.#clock.now());
+    const hash = this.#options.tokens.read(token);
+    const row =
+      hash === undefined ? undefined : await this.#findRow(hash, this.#options.clock.now());
     return row === undefined ? undefined : toSessionInfo(row);
   }
 
   async #findRow(hash: string, now: number): Promise<SessionRow | undefined> {
-    const row = await this.#database.db
+    const row = await this.#options.database.db
       .selectFrom("auth_sessions")
       .selectAll()
       .where((where) =>
@@ -164,9 +162,9 @@ export class Sessions {
 
   /** A new token for a session whose holder has proved more: the old one ends at once. */
   async elevate(sid: string, proof: Proof): Promise<OpenedSession | undefined> {
-    const now = this.#clock.now();
-    const { token, hash } = this.#tokens.create();
-    const row = await this.#database.db
+    const now = this.#options.clock.now();
+    const { token, hash } = this.#options.tokens.create();
+    const row = await this.#options.database.db
       .updateTable("auth_sessions")
       .set({
         token_hash: hash,
@@ -188,8 +186,8 @@ export class Sessions {
 
   /** A user's live sessions, the last seen first. */
   async list(userId: string, currentId: string | undefined): Promise<SessionItem[]> {
-    const now = this.#clock.now();
-    const rows = await this.#database.db
+    const now = this.#options.clock.now();
+    const rows = await this.#options.database.db
       .selectFrom("auth_sessions")
       .selectAll()
       .where("user_id", "=", userId)
@@ -212,7 +210,7 @@ export class Sessions {
 
   /** Ends one session; with `userId` only if it is theirs. Whether there was one. */
   async end(sid: string, userId?: string): Promise<boolean> {
-    let query = this.#database.db.deleteFrom("auth_sessions").where("id", "=", sid);
+    let query = this.#options.database.db.deleteFrom("auth_sessions").where("id", "=", sid);
     if (userId !== undefined) query = query.where("user_id", "=", userId);
     const { numDeletedRows } = await query.executeTakeFirst();
     return numDeletedRows > 0n;
@@ -220,14 +218,14 @@ export class Sessions {
 
   /** Ends all sessions of a user, except one where it is given; returns how many. */
   async endAll(userId: string, exceptId?: string): Promise<number> {
-    let query = this.#database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
+    let query = this.#options.database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
     if (exceptId !== undefined) query = query.where("id", "!=", exceptId);
     return Number((await query.executeTakeFirst()).numDeletedRows);
   }
 
   /** Ends those sessions of a user in which no second factor was shown, except one; their ids. */
   async endSingleFactor(userId: string, exceptId: string | undefined): Promise<string[]> {
-    const ended = await this.#database.db
+    const ended = await this.#options.database.db
       .deleteFrom("auth_sessions")
       .where("user_id", "=", userId)
       .where("acr", "!=", "2")
@@ -239,8 +237,8 @@ export class Sessions {
 
   /** Live sessions of everybody. */
   async count(): Promise<number> {
-    const now = this.#clock.now();
-    const { sessions } = await this.#database.db
+    const now = this.#options.clock.now();
+    const { sessions } = await this.#options.database.db
       .selectFrom("auth_sessions")
       .select((select) => select.fn.countAll<number>().as("sessions"))
       .where("idle_expires_at", ">", now)
@@ -251,8 +249,8 @@ export class Sessions {
 
   /** Removes what is over. */
   async sweep(): Promise<void> {
-    const now = this.#clock.now();
-    await this.#database.db
+    const now = this.#options.clock.now();
+    await this.#options.database.db
       .deleteFrom("auth_sessions")
       .where((where) =>
         where.or([where("idle_expires_at", "<=", now), where("absolute_expires_at", "<=", now)]),
@@ -262,8 +260,8 @@ export class Sessions {
 
   // Of requests that come together one gets the new token; the others go on with the old one for a moment.
   async #renew(row: SessionRow, now: number): Promise<string | undefined> {
-    const { token, hash } = this.#tokens.create();
-    const { numUpdatedRows } = await this.#database.db
+    const { token, hash } = this.#options.tokens.create();
+    const { numUpdatedRows } = await this.#options.database.db
       .updateTable("auth_sessions")
       .set({
         token_hash: hash,
@@ -280,7 +278,7 @@ export class Sessions {
   }
 
   async #makeRoom(userId: string): Promise<void> {
-    const rows = await this.#database.db
+    const rows = await this.#options.database.db
       .selectFrom("auth_sessions")
       .select("id")
       .where("user_id", "=", userId)

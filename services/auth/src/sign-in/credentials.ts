@@ -10,7 +10,7 @@ import type { PasswordPolicy } from "./password-policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../guard/throttle.ts";
 import { networkOf, subscriberOf } from "../guard/network.ts";
-import type { TicketItem, Tickets } from "../guard/one-time-tokens.ts";
+import type { OneTimeTokenItem, OneTimeTokens } from "../guard/one-time-tokens.ts";
 import type { Account } from "../user/account.ts";
 import { isDeceptive } from "../user/deceptive-name.ts";
 import { readEmail, readUsername } from "../user/username.ts";
@@ -39,13 +39,13 @@ export interface Registration {
 }
 
 /** What this works with. */
-export interface CredentialParts {
+export interface CredentialsOptions {
   database: AuthDatabase;
   deviceMarks: DeviceMarks;
   users: Users;
   hasher: PasswordHasher;
   passwordPolicy: PasswordPolicy;
-  tickets: Tickets;
+  oneTimeTokens: OneTimeTokens;
   throttle: Throttle;
   sessions: Sessions;
   oauth: OAuth;
@@ -62,28 +62,32 @@ export interface CredentialParts {
 
 /** Registration, passwords, addresses, recovery. */
 export class Credentials {
-  readonly #parts: CredentialParts;
+  readonly #options: CredentialsOptions;
 
-  constructor(parts: CredentialParts) {
-    this.#parts = parts;
+  constructor(options: CredentialsOptions) {
+    this.#options = options;
   }
 
   /** Makes an account for whoever asks, where registration is open to them. */
   async register(registration: Registration, origin: Origin): Promise<Account> {
-    const { registration: mode, tickets, audit } = this.#parts;
+    const { registration: mode, oneTimeTokens, audit } = this.#options;
     const { invitation } = registration;
     if (invitation === undefined && mode !== "open") {
       throw new PlatformError("forbidden", "Accounts are made by invitation or by administrators.");
     }
     this.#checkUser(registration);
     if (invitation === undefined) await this.#admitRegistration(origin);
-    else if ((await tickets.peek("invitation", invitation)) === undefined) throw badInvitation();
+    else if ((await oneTimeTokens.peek("invitation", invitation)) === undefined)
+      throw badInvitation();
     const user = await this.#readUser(registration, "registration");
     // Taken after everything else has been checked: a typing error does not cost the invitation.
-    if (invitation !== undefined && (await tickets.take("invitation", invitation)) === undefined) {
+    if (
+      invitation !== undefined &&
+      (await oneTimeTokens.redeem("invitation", invitation)) === undefined
+    ) {
       throw badInvitation();
     }
-    const account = await this.#parts.users.create(user);
+    const account = await this.#options.users.create(user);
     await audit.record({
       action: "user.register",
       actor: `user:${account.id}`,
@@ -95,21 +99,21 @@ export class Credentials {
 
   /** Makes an account on somebody's behalf. */
   async create(registration: Registration): Promise<Account> {
-    return this.#parts.users.create(await this.#readUser(registration));
+    return this.#options.users.create(await this.#readUser(registration));
   }
 
   /** Whether the start-up link's token still makes the first administrator. */
   async isSetUpLink(token: string): Promise<boolean> {
-    return (await this.#parts.tickets.peek("setup", token)) !== undefined;
+    return (await this.#options.oneTimeTokens.peek("setup", token)) !== undefined;
   }
 
   /** Makes the first administrator, for the holder of the start-up link. */
   async setUp(token: string, registration: Registration, origin: Origin): Promise<Account> {
-    const { users, tickets, audit } = this.#parts;
-    if ((await tickets.peek("setup", token)) === undefined) throw badLink();
+    const { users, oneTimeTokens, audit } = this.#options;
+    if ((await oneTimeTokens.peek("setup", token)) === undefined) throw badLink();
     const user = await this.#readUser(registration);
     const account = await users.createFirstAdministrator(user);
-    await tickets.take("setup", token);
+    await oneTimeTokens.redeem("setup", token);
     await audit.record({
       action: "admin.create",
       actor: `user:${account.id}`,
@@ -124,32 +128,32 @@ export class Credentials {
     invitation: string,
     username: string,
   ): Promise<{ id: string; username: string; name: undefined }> {
-    if ((await this.#parts.tickets.peek("invitation", invitation)) === undefined) {
+    if ((await this.#options.oneTimeTokens.peek("invitation", invitation)) === undefined) {
       throw badInvitation();
     }
     const user = await this.#readUser({ username });
-    if ((await this.#parts.users.findRowByUsername(user.username)) !== undefined) {
+    if ((await this.#options.users.findRowByUsername(user.username)) !== undefined) {
       throw new PlatformError("conflict", "The name is taken.");
     }
     // The passkey has to name its user before there is one.
-    return { id: this.#parts.users.createId(), username: user.username, name: undefined };
+    return { id: this.#options.users.createId(), username: user.username, name: undefined };
   }
 
   /** An invitation for one registration within a week: its token, and the id that it is listed by. */
   async issueInvitation(): Promise<{ id: string; token: string }> {
-    const { tickets } = this.#parts;
-    const token = await tickets.issue("invitation", { ttlMs: INVITATION_MS });
-    return { id: tickets.identify(token), token };
+    const { oneTimeTokens } = this.#options;
+    const token = await oneTimeTokens.issue("invitation", { ttlMs: INVITATION_MS });
+    return { id: oneTimeTokens.identify(token), token };
   }
 
   /** Invitations that nobody has used yet. */
-  listInvitations(limit: number, after: string | undefined): Promise<TicketItem[]> {
-    return this.#parts.tickets.list("invitation", limit, after);
+  listInvitations(limit: number, after: string | undefined): Promise<OneTimeTokenItem[]> {
+    return this.#options.oneTimeTokens.list("invitation", limit, after);
   }
 
   /** Takes an invitation back; whether there was one. */
   revokeInvitation(id: string): Promise<boolean> {
-    return this.#parts.tickets.void("invitation", id);
+    return this.#options.oneTimeTokens.revokeById("invitation", id);
   }
 
   /** Changes the password; other sessions and all tokens of before end. */
@@ -160,7 +164,7 @@ export class Credentials {
     sid: string | undefined,
     origin: Origin,
   ): Promise<void> {
-    const { users, hasher, throttle } = this.#parts;
+    const { users, hasher, throttle } = this.#options;
     const row = await users.findRow(account.id);
     const attempt = await throttle.begin({ key: `password:change:${account.id}`, free: 10 }, []);
     // Whoever has signed in with a passkey and has no password yet may set one.
@@ -173,12 +177,12 @@ export class Credentials {
 
   /** Sends the link that verifies the account's address. */
   async beginVerification(account: Account): Promise<void> {
-    const { notifier, tickets, throttle, publicUrl } = this.#parts;
+    const { notifier, oneTimeTokens, throttle, publicUrl } = this.#options;
     notifier.requireChannel();
     if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
     if (account.email_verified) throw new PlatformError("conflict", "The address is verified.");
     await throttle.begin({ key: `mail:verify:${account.id}`, free: FREE_MESSAGES }, []);
-    const token = await tickets.issue("email-verification", {
+    const token = await oneTimeTokens.issue("email-verification", {
       userId: account.id,
       payload: account.email,
       ttlMs: VERIFICATION_MS,
@@ -192,21 +196,21 @@ export class Credentials {
 
   /** Verifies the address that the link was sent to, if it still is the account's. */
   async finishVerification(token: string, origin: Origin): Promise<void> {
-    const { users, tickets, audit } = this.#parts;
-    const ticket = await tickets.take("email-verification", token);
-    if (ticket?.userId === undefined) throw badLink();
-    if (!(await users.verifyEmail(ticket.userId, String(ticket.payload)))) throw badLink();
+    const { users, oneTimeTokens, audit } = this.#options;
+    const issued = await oneTimeTokens.redeem("email-verification", token);
+    if (issued?.userId === undefined) throw badLink();
+    if (!(await users.verifyEmail(issued.userId, String(issued.payload)))) throw badLink();
     await audit.record({
       action: "email.verify",
-      actor: `user:${ticket.userId}`,
-      target: `user:${ticket.userId}`,
+      actor: `user:${issued.userId}`,
+      target: `user:${issued.userId}`,
       ip: origin.ip,
     });
   }
 
   /** Sends a recovery link where the address is a verified one; says nothing about whether it is. */
   async beginRecovery(text: string, origin: Origin, deviceMark: string | undefined): Promise<void> {
-    const { notifier, throttle, users, deviceMarks } = this.#parts;
+    const { notifier, throttle, users, deviceMarks } = this.#options;
     notifier.requireChannel();
     const email = readEmail(text);
     const account = email === undefined ? undefined : await users.findByVerifiedEmail(email);
@@ -221,7 +225,7 @@ export class Credentials {
     if (!(await this.#mayReceiveRecovery(mailbox))) return;
     // Not awaited: how long the delivery takes would tell that there is somebody.
     if (account !== undefined && !account.disabled) {
-      void this.#sendRecovery(account).catch(this.#parts.onHiddenError);
+      void this.#sendRecovery(account).catch(this.#options.onHiddenError);
     }
   }
 
@@ -229,7 +233,10 @@ export class Credentials {
   // than the longest wait, so the mailbox holds one.
   async #mayReceiveRecovery(mailbox: string): Promise<boolean> {
     try {
-      await this.#parts.throttle.begin({ key: `mail:mailbox:${mailbox}`, free: FREE_MESSAGES }, []);
+      await this.#options.throttle.begin(
+        { key: `mail:mailbox:${mailbox}`, free: FREE_MESSAGES },
+        [],
+      );
       return true;
     } catch (error) {
       if (error instanceof PlatformError && error.code === "too_many_requests") return false;
@@ -239,7 +246,7 @@ export class Credentials {
 
   /** Sends a recovery link to the address of the account, on an administrator's behalf; returns the address. */
   async sendRecoveryTo(account: Account): Promise<string> {
-    const { notifier, throttle } = this.#parts;
+    const { notifier, throttle } = this.#options;
     notifier.requireChannel();
     if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
     if (account.disabled) throw new PlatformError("conflict", "The user is disabled.");
@@ -250,13 +257,13 @@ export class Credentials {
 
   /** Changes a user. Another address is to be verified anew, and links that were sent to the one of before are void. */
   async change(account: Account, change: UserChange): Promise<Account> {
-    const { users, tickets, notices } = this.#parts;
+    const { users, oneTimeTokens, notices } = this.#options;
     if (typeof change.name === "string") requireHonestName(change.name);
     if (change.email === undefined) return users.change(account.id, change);
     const email = change.email === null ? null : readEmail(change.email);
     if (email === undefined) throw invalid("email", "an email address");
     const changed = await users.change(account.id, { ...change, email });
-    await tickets.revoke(account.id, ["email-verification", "recovery"]);
+    await oneTimeTokens.revoke(account.id, ["email-verification", "recovery"]);
     notices.tell(account, "email.change");
     return changed;
   }
@@ -270,15 +277,15 @@ export class Credentials {
     password: string,
     origin: Origin,
   ): Promise<{ account: Account; deviceMark: string }> {
-    const { users, tickets } = this.#parts;
-    const found = await tickets.peek("recovery", token);
+    const { users, oneTimeTokens } = this.#options;
+    const found = await oneTimeTokens.peek("recovery", token);
     const account = found?.userId === undefined ? undefined : await users.find(found.userId);
     if (account === undefined || account.disabled) throw badLink();
     this.#requireGoodPassword(password, [account.username, account.email], "new_password");
-    if ((await tickets.take("recovery", token)) === undefined) throw badLink();
+    if ((await oneTimeTokens.redeem("recovery", token)) === undefined) throw badLink();
     await this.#setPassword(account, password, undefined, origin, "password.recover");
-    await clearGuesses(this.#parts.database, account.username);
-    return { account, deviceMark: this.#parts.deviceMarks.create(account.username) };
+    await clearGuesses(this.#options.database, account.username);
+    return { account, deviceMark: this.#options.deviceMarks.create(account.username) };
   }
 
   /**
@@ -286,7 +293,7 @@ export class Credentials {
    * left, for it can have new tokens: those of before are void by the user's epoch, not by its `sid`.
    */
   async invalidate(userId: string, exceptSid?: string): Promise<number> {
-    const { users, sessions, oauth } = this.#parts;
+    const { users, sessions, oauth } = this.#options;
     await users.raiseEpoch(userId);
     const ended = await sessions.endAll(userId, exceptSid);
     await oauth.revoker.revokeUser(userId);
@@ -295,8 +302,8 @@ export class Credentials {
 
   /** Ends one session and its tokens. */
   async endSession(sid: string, userId?: string): Promise<boolean> {
-    const ended = await this.#parts.sessions.end(sid, userId);
-    if (ended) await this.#parts.oauth.revoker.revokeSession(sid);
+    const ended = await this.#options.sessions.end(sid, userId);
+    if (ended) await this.#options.oauth.revoker.revokeSession(sid);
     return ended;
   }
 
@@ -307,10 +314,10 @@ export class Credentials {
     origin: Origin,
     action: "password.change" | "password.recover",
   ): Promise<void> {
-    const { users, hasher, tickets, audit, notices } = this.#parts;
+    const { users, hasher, oneTimeTokens, audit, notices } = this.#options;
     this.#requireGoodPassword(password, [account.username, account.email], "new_password");
     await users.setPassword(account.id, await hasher.hash(password));
-    await tickets.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
+    await oneTimeTokens.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
     await this.invalidate(account.id, sid);
     await audit.record({
       action,
@@ -322,8 +329,8 @@ export class Credentials {
   }
 
   async #sendRecovery(account: Account): Promise<void> {
-    const { notifier, tickets, publicUrl } = this.#parts;
-    const token = await tickets.issue("recovery", { userId: account.id, ttlMs: RECOVERY_MS });
+    const { notifier, oneTimeTokens, publicUrl } = this.#options;
+    const token = await oneTimeTokens.issue("recovery", { userId: account.id, ttlMs: RECOVERY_MS });
     await notifier.sendEmail({
       to: account.email ?? "",
       subject: "Set a new password",
@@ -332,7 +339,7 @@ export class Credentials {
   }
 
   async #admitRegistration({ ip }: Origin): Promise<void> {
-    const { throttle, registrationsHourly: limits } = this.#parts;
+    const { throttle, registrationsHourly: limits } = this.#options;
     await throttle.admit(
       [
         { key: `register:address:${ip}`, max: limits.perAddress, windowMs: HOUR_MS },
@@ -346,7 +353,7 @@ export class Credentials {
     const user = this.#checkUser(registration);
     const { password } = registration;
     const passwordHash =
-      password === undefined ? undefined : await this.#parts.hasher.hash(password, lane);
+      password === undefined ? undefined : await this.#options.hasher.hash(password, lane);
     return { ...user, passwordHash };
   }
 
@@ -373,7 +380,7 @@ export class Credentials {
     names: readonly (string | undefined)[],
     path: string,
   ): void {
-    const problem = this.#parts.passwordPolicy.findProblem(password, names);
+    const problem = this.#options.passwordPolicy.findProblem(password, names);
     if (problem !== undefined) throw invalid(path, problem);
   }
 }

@@ -5,16 +5,16 @@ import type { AuthConfig } from "../config.ts";
 import type { Credentials } from "./credentials.ts";
 import { countAdministrators } from "../rbac/grant.ts";
 import type { AuthDatabase } from "../database/schema.ts";
-import type { Tickets } from "../guard/one-time-tokens.ts";
+import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
 
 const LINK_MS = 86_400_000;
 
 /** What this works with. */
-export interface FirstAdministratorParts {
+export interface FirstAdministratorOptions {
   config: Pick<AuthConfig, "admin_user" | "admin_password">;
   database: AuthDatabase;
   credentials: Credentials;
-  tickets: Tickets;
+  oneTimeTokens: OneTimeTokens;
   publicUrl: string;
   log: Logger;
 }
@@ -23,11 +23,11 @@ export interface FirstAdministratorParts {
  * Does nothing where there is an administrator. Throws where the configured name belongs to somebody who has registered:
  * nobody becomes administrator by having been there first.
  */
-export async function ensureAdministrator(parts: FirstAdministratorParts): Promise<void> {
-  const { config, database, credentials, tickets, publicUrl, log } = parts;
+export async function ensureAdministrator(options: FirstAdministratorOptions): Promise<void> {
+  const { config, database, credentials, oneTimeTokens, publicUrl, log } = options;
   if ((await countAdministrators(database.db)) > 0) return;
   const { admin_user: username, admin_password: password } = config;
-  const token = await tickets.issue("setup", { ttlMs: LINK_MS });
+  const token = await oneTimeTokens.issue("setup", { ttlMs: LINK_MS });
   if (username === undefined || password === undefined) {
     log.warn("there is no administrator yet: open this link to make one, within a day", {
       link: `${publicUrl}/setup?token=${token}`,

@@ -10,10 +10,10 @@ import { RECOVERY_MS } from "./credentials.ts";
 import { clearGuesses } from "./guessing.ts";
 import { ADMIN_ROLE } from "../rbac/grant.ts";
 import { PolicyStore } from "../rbac/policy-store.ts";
-import { migrateRooms, type AuthTables } from "../database/schema.ts";
+import { migrateAll, type AuthTables } from "../database/schema.ts";
 import { loadSecrets } from "../key/secrets.ts";
 import { Throttle } from "../guard/throttle.ts";
-import { Tickets } from "../guard/one-time-tokens.ts";
+import { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import { Users } from "../user/users.ts";
 
 /**
@@ -34,7 +34,7 @@ export async function resetAdministrator(
   const database = openDatabase<AuthTables>({ url, service: "auth" });
   try {
     const secrets = loadSecrets(config, database.kind);
-    await migrateRooms(database, clock.now());
+    await migrateAll(database, clock.now());
     const policy = new PolicyStore(database, clock);
     const users = new Users({ database, clock, ids: createIdSource({ clock }), policy });
     const user = await users.findRowByUsername(username);
@@ -46,7 +46,7 @@ export async function resetAdministrator(
     await database.db.deleteFrom("auth_backup_codes").where("user_id", "=", user.id).execute();
     await new Throttle(database, clock).clear(`mfa:code:${user.id}`);
     await clearGuesses(database, user.username_key);
-    const token = await new Tickets(database, clock, secrets.session).issue("recovery", {
+    const token = await new OneTimeTokens(database, clock, secrets.session).issue("recovery", {
       userId: user.id,
       ttlMs: RECOVERY_MS,
     });

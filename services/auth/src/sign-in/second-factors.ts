@@ -3,7 +3,7 @@ import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors"
 import type { Clock } from "@platform/kernel/time";
 import type { FactorItem, Factors } from "../factor/factors.ts";
 import type { Passkeys } from "../factor/passkeys.ts";
-import type { Ticket, Tickets } from "../guard/one-time-tokens.ts";
+import type { OneTimeToken, OneTimeTokens } from "../guard/one-time-tokens.ts";
 import type { SessionInfo } from "../session/session.ts";
 import type { Account } from "../user/account.ts";
 import type { Users } from "../user/users.ts";
@@ -59,7 +59,7 @@ export interface SecondFactorsOptions {
   clock: Clock;
   factors: Factors;
   passkeys: Passkeys;
-  tickets: Tickets;
+  oneTimeTokens: OneTimeTokens;
   users: Users;
 }
 
@@ -88,7 +88,7 @@ export class SecondFactors {
   ): Promise<FactorChallenge> {
     const payload: TokenPayload = { kind, purpose, ...(sid === undefined ? {} : { sid }) };
     return {
-      mfa_token: await this.#options.tickets.issue("mfa", {
+      mfa_token: await this.#options.oneTimeTokens.issue("mfa", {
         userId,
         payload,
         ttlMs: TOKEN_MS,
@@ -105,44 +105,45 @@ export class SecondFactors {
 
   /** The pending sign-in of a token, which stays valid; `undefined` if the token is used or expired. */
   async find(mfaToken: string): Promise<PendingSignIn | undefined> {
-    const ticket = await this.#options.tickets.peek("mfa", mfaToken);
-    if (ticket === undefined || ticket.attemptsLeft < 1) return undefined;
-    const account = await this.#findUser(ticket);
+    const issued = await this.#options.oneTimeTokens.peek("mfa", mfaToken);
+    if (issued === undefined || issued.attemptsLeft < 1) return undefined;
+    const account = await this.#findUser(issued);
     const factors = await this.#options.factors.list(account.id);
-    return { kind: readPayload(ticket).kind, account, factors };
+    return { kind: readPayload(issued).kind, account, factors };
   }
 
   /** The user who may set up a factor with the token because a policy requires one. */
   async findEnrolling(mfaToken: string): Promise<Account> {
-    const ticket = await this.#options.tickets.peek("mfa", mfaToken);
-    if (ticket === undefined || readPayload(ticket).kind !== "enrol") throw createBadToken();
-    const account = await this.#findUser(ticket);
+    const issued = await this.#options.oneTimeTokens.peek("mfa", mfaToken);
+    if (issued === undefined || readPayload(issued).kind !== "enrol") throw createBadToken();
+    const account = await this.#findUser(issued);
     if (await this.hasFactor(account.id)) throw createBadToken();
     return account;
   }
 
   /** Sends a code of one of the user's factors; returns the masked address. */
   async send(mfaToken: string, factorId: string): Promise<string> {
-    const ticket = await this.#options.tickets.peek("mfa", mfaToken);
-    if (ticket === undefined) throw createBadToken();
-    const isKnown = readPayload(ticket).kind !== "enrol";
-    const { id } = await this.#findUser(ticket);
+    const issued = await this.#options.oneTimeTokens.peek("mfa", mfaToken);
+    if (issued === undefined) throw createBadToken();
+    const isKnown = readPayload(issued).kind !== "enrol";
+    const { id } = await this.#findUser(issued);
     return this.#options.factors.send(id, factorId, isKnown ? mfaToken : undefined);
   }
 
   /** Uses one of the token's five attempts. Throws 401 if the token is invalid. */
   async beginAttempt(mfaToken: string): Promise<ContinuedSignIn> {
-    const ticket = await this.#options.tickets.attempt("mfa", mfaToken);
-    if (ticket === undefined) throw createBadToken();
-    const account = await this.#findUser(ticket);
-    const { kind, purpose, sid } = readPayload(ticket);
+    const issued = await this.#options.oneTimeTokens.attempt("mfa", mfaToken);
+    if (issued === undefined) throw createBadToken();
+    const account = await this.#findUser(issued);
+    const { kind, purpose, sid } = readPayload(issued);
     if (kind === "enrol" && (await this.hasFactor(account.id))) throw createBadToken();
     return { kind, account, purpose, sid };
   }
 
   /** Uses up the token after a successful attempt. Throws 401 if another request was first. */
   async complete(mfaToken: string): Promise<void> {
-    if ((await this.#options.tickets.take("mfa", mfaToken)) === undefined) throw createBadToken();
+    if ((await this.#options.oneTimeTokens.redeem("mfa", mfaToken)) === undefined)
+      throw createBadToken();
   }
 
   /** The challenge that a session must pass (RFC 9470 section 5); `undefined` if the session is sufficient. */
@@ -164,8 +165,8 @@ export class SecondFactors {
     return this.issue(account.id, "step-up", purpose, items, session.id);
   }
 
-  async #findUser(ticket: Ticket): Promise<Account> {
-    const account = await this.#options.users.find(ticket.userId ?? "");
+  async #findUser(issued: OneTimeToken): Promise<Account> {
+    const account = await this.#options.users.find(issued.userId ?? "");
     if (account === undefined || account.disabled) throw createBadToken();
     return account;
   }
@@ -176,6 +177,6 @@ export function createBadToken(): PlatformError {
   return createUnauthorizedError("The mfa_token is invalid: it is used, expired or unknown.");
 }
 
-function readPayload(ticket: Ticket): TokenPayload {
-  return ticket.payload as TokenPayload;
+function readPayload(issued: OneTimeToken): TokenPayload {
+  return issued.payload as TokenPayload;
 }

@@ -4,7 +4,7 @@ import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { MfaPolicies } from "../factor/policies.ts";
-import type { Tickets } from "../guard/one-time-tokens.ts";
+import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import type { OAuth } from "../oauth/oauth.ts";
 import type { LoginTokens } from "../oauth/token/login-tokens.ts";
 import type { SessionInfo } from "../session/session.ts";
@@ -68,7 +68,7 @@ export interface SignInOptions {
   secondFactors: SecondFactors;
   factors: Factors;
   policies: MfaPolicies;
-  tickets: Tickets;
+  oneTimeTokens: OneTimeTokens;
   sessions: Sessions;
   oauth: OAuth;
   audit: AuditLog;
@@ -219,8 +219,8 @@ export class SignIn {
   }
 
   async #endSingleFactor(userId: string, exceptSid: string | undefined): Promise<void> {
-    const { tickets, sessions, oauth } = this.#options;
-    await tickets.revoke(userId, ["mfa", "passkey-registration"]);
+    const { oneTimeTokens, sessions, oauth } = this.#options;
+    await oneTimeTokens.revoke(userId, ["mfa", "passkey-registration"]);
     for (const sid of await sessions.endSingleFactor(userId, exceptSid))
       await oauth.revoker.revokeSession(sid);
   }

@@ -16,11 +16,16 @@ export class Groups {
   readonly #ids: IdSource;
   readonly #policy: PolicyStore;
 
-  constructor(parts: { database: AuthDatabase; clock: Clock; ids: IdSource; policy: PolicyStore }) {
-    this.#database = parts.database;
-    this.#clock = parts.clock;
-    this.#ids = parts.ids;
-    this.#policy = parts.policy;
+  constructor(options: {
+    database: AuthDatabase;
+    clock: Clock;
+    ids: IdSource;
+    policy: PolicyStore;
+  }) {
+    this.#database = options.database;
+    this.#clock = options.clock;
+    this.#ids = options.ids;
+    this.#policy = options.policy;
   }
 
   /** Groups by name, from after `after`. */

@@ -3,7 +3,7 @@
 import { isDeceptiveIdentifier } from "./deceptive-name.ts";
 
 /** Longest name, in characters after normalisation. */
-export const USERNAME_CHARS_MAX = 64;
+const USERNAME_CHARS_MAX = 64;
 
 const USERNAME_PATTERN = /^[\p{L}\p{N}][\p{L}\p{M}\p{N}._@+-]*$/u;
 const EMAIL_PATTERN =

@@ -40,11 +40,16 @@ export class Users {
   readonly #ids: IdSource;
   readonly #policy: PolicyStore;
 
-  constructor(parts: { database: AuthDatabase; clock: Clock; ids: IdSource; policy: PolicyStore }) {
-    this.#database = parts.database;
-    this.#clock = parts.clock;
-    this.#ids = parts.ids;
-    this.#policy = parts.policy;
+  constructor(options: {
+    database: AuthDatabase;
+    clock: Clock;
+    ids: IdSource;
+    policy: PolicyStore;
+  }) {
+    this.#database = options.database;
+    this.#clock = options.clock;
+    this.#ids = options.ids;
+    this.#policy = options.policy;
   }
 
   /** An id for a user who is about to be made. */

@@ -9,7 +9,7 @@ import { ClientStore } from "../../src/oauth/client/client-store.ts";
 import { ItemStore } from "../../src/oauth/token/item-store.ts";
 import { createRefreshRotation } from "../../src/oauth/token/refresh-rotation.ts";
 import { RevocationList } from "../../src/oauth/token/revocation-list.ts";
-import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
+import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import { onEachDatabase } from "../databases.ts";
 
 const box = createSecretBox([Buffer.alloc(32, 1)]);
@@ -28,7 +28,7 @@ onEachDatabase((makeUrl) => {
     nodes = [];
     for (let index = 0; index < 2; index += 1) {
       const database = openDatabase<AuthTables>({ url, service: "auth" });
-      await migrateRooms(database, Date.now());
+      await migrateAll(database, Date.now());
       const revocations = new RevocationList(database, clock);
       const items = new ItemStore({
         database,

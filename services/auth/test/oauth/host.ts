@@ -14,7 +14,7 @@ import { createCorePages } from "../../src/pages/core-pages.ts";
 import { createFrame } from "../../src/pages/create-pages.ts";
 import { PolicyStore } from "../../src/rbac/policy-store.ts";
 import { createRbac } from "../../src/rbac/rights.ts";
-import { migrateRooms, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
+import { migrateAll, type AuthDatabase, type AuthTables } from "../../src/database/schema.ts";
 import type { SessionInfo } from "../../src/session/session.ts";
 import { Sessions } from "../../src/session/sessions.ts";
 import { SessionTokens } from "../../src/session/token.ts";
@@ -65,7 +65,7 @@ export interface Host {
 export async function startHost(options: HostOptions): Promise<Host> {
   const clock = options.clock ?? systemClock;
   const database = openDatabase<AuthTables>({ url: options.url, service: "auth" });
-  await migrateRooms(database, clock.now());
+  await migrateAll(database, clock.now());
   const lines: string[] = [];
   const log = createLogger({
     service: "test",
@@ -93,10 +93,14 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const ids = createIdSource({ clock });
   const policy = new PolicyStore(database, clock);
   const users = new Users({ database, clock, ids, policy });
-  const sessions = new Sessions(
-    { database, clock, ids, tokens: new SessionTokens(secret) },
-    { idleMs: dayMs, absoluteMs: dayMs },
-  );
+  const sessions = new Sessions({
+    database,
+    clock,
+    ids,
+    tokens: new SessionTokens(secret),
+    idleMs: dayMs,
+    absoluteMs: dayMs,
+  });
   const oauth = await OAuth.start({
     issuer,
     algorithm,

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { html } from "../../src/pages/html.ts";
 import { chooseLanguage } from "../../src/pages/language/language.ts";
 import { createPageRoutes } from "../../src/pages/create-pages.ts";
-import type { PageParts } from "../../src/pages/page-parts.ts";
+import type { PageServices } from "../../src/pages/page-services.ts";
 import { readContinue, withQuery } from "../../src/pages/route.ts";
 import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
 import { stageKinds, type Stage } from "../stage.ts";
@@ -14,7 +14,7 @@ import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication } from "./relying-party.ts";
 
 // Only paths and methods are looked at: nothing is called.
-const routes = createPageRoutes({} as PageParts);
+const routes = createPageRoutes({} as PageServices);
 const posts = routes.filter(({ method }) => method === "POST").map(({ path }) => fillIn(path));
 let stage: Stage;
 

@@ -62,10 +62,10 @@ export class Interactions {
   readonly #policy: TokenPolicy;
   readonly #consents: Consents;
 
-  constructor(parts: { getProvider: () => Provider; policy: TokenPolicy; consents: Consents }) {
-    this.#getProvider = parts.getProvider;
-    this.#policy = parts.policy;
-    this.#consents = parts.consents;
+  constructor(options: { getProvider: () => Provider; policy: TokenPolicy; consents: Consents }) {
+    this.#getProvider = options.getProvider;
+    this.#policy = options.policy;
+    this.#consents = options.consents;
   }
 
   /** The one that the browser's cookie names. */

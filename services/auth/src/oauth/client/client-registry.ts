@@ -29,7 +29,7 @@ type Metadata = Record<string, unknown>;
 type ClientProperties = Metadata & { client_id: string };
 
 /** What the registry works with. */
-export interface ClientRegistryParts {
+export interface ClientRegistryOptions {
   getProvider: () => Provider;
   clients: ClientStore;
   policy: TokenPolicy;
@@ -38,11 +38,11 @@ export interface ClientRegistryParts {
 
 /** The clients. Nobody registers, changes or deletes one that can do more than they may themselves. */
 export class ClientRegistry {
-  readonly #parts: ClientRegistryParts;
+  readonly #options: ClientRegistryOptions;
   readonly #ids = createIdSource();
 
-  constructor(parts: ClientRegistryParts) {
-    this.#parts = parts;
+  constructor(options: ClientRegistryOptions) {
+    this.#options = options;
   }
 
   /** Registers one. Ids and secrets are made here, of `[A-Za-z0-9_-]`, so that no encoding can be got wrong. */
@@ -60,7 +60,7 @@ export class ClientRegistry {
 
   /** One without its secret; undefined if there is none. */
   async find(clientId: string): Promise<Metadata | undefined> {
-    const record = await this.#parts.clients.findRecord(clientId);
+    const record = await this.#options.clients.findRecord(clientId);
     if (record === undefined) return undefined;
     const { client_secret: _, ...metadata } = record.payload;
     return metadata;
@@ -68,7 +68,7 @@ export class ClientRegistry {
 
   /** Clients without their secrets, by id, after `after`. */
   list(after: string, limit: number): Promise<Metadata[]> {
-    return this.#parts.clients.list(after, limit);
+    return this.#options.clients.list(after, limit);
   }
 
   /** Changes members of its metadata; null removes one. The answer holds a secret only if it is a new one. */
@@ -90,7 +90,12 @@ export class ClientRegistry {
     const saved = await this.#save(changed, {
       // A client that can change its own metadata gets no more room for that than the change itself needs.
       granted: isDynamic
-        ? [...new Set([...granted, ...listConveyed(changed, this.#parts.policy.scopePermissions)])]
+        ? [
+            ...new Set([
+              ...granted,
+              ...listConveyed(changed, this.#options.policy.scopePermissions),
+            ]),
+          ]
         : readPermissions(grantor),
       ...(decided.length > 0 ? { keepsAudience: false } : {}),
     });
@@ -114,13 +119,13 @@ export class ClientRegistry {
   async requireManageable(clientId: string, grantor: Grantor): Promise<void> {
     if (clientId === PLATFORM_CLIENT_ID)
       requireAdministrator(grantor, "manage the service's login");
-    if ((await this.#parts.clients.findRecord(clientId)) === undefined) return;
+    if ((await this.#options.clients.findRecord(clientId)) === undefined) return;
     await this.#findManageable(clientId, grantor);
   }
 
   /** Deletes one with everything that was issued to it; false if there is none. */
   async delete(clientId: string, grantor: Grantor): Promise<boolean> {
-    const { clients } = this.#parts;
+    const { clients } = this.#options;
     if ((await clients.findRecord(clientId)) === undefined) return false;
     await this.#findManageable(clientId, grantor);
     return clients.delete(clientId);
@@ -134,7 +139,7 @@ export class ClientRegistry {
     if (!(expiresInSeconds >= 1 && expiresInSeconds <= INITIAL_ACCESS_SECONDS_MAX)) {
       throw new PlatformError("validation_failed", "A token lives for 1 second to 30 days.");
     }
-    const { InitialAccessToken } = this.#parts.getProvider();
+    const { InitialAccessToken } = this.#options.getProvider();
     const token = new InitialAccessToken({ expiresIn: Math.floor(expiresInSeconds) });
     return Object.assign(token, { [GRANTED_MEMBER]: readPermissions(grantor) }).save();
   }
@@ -144,7 +149,7 @@ export class ClientRegistry {
    * and no administrator has decided about them since.
    */
   async reportKeptAudiences(log: Logger): Promise<void> {
-    const { ids, count } = await this.#parts.clients.listKeepingAudience();
+    const { ids, count } = await this.#options.clients.listKeepingAudience();
     if (count === 0) return;
     log.warn(
       "tokens of clients from before the upgrade are good for all services until an administrator sets first_party or platform_audience",
@@ -153,26 +158,26 @@ export class ClientRegistry {
   }
 
   async #findManageable(clientId: string, grantor: Grantor): Promise<ClientRecord> {
-    const record = await this.#parts.clients.findRecord(clientId);
+    const record = await this.#options.clients.findRecord(clientId);
     if (record === undefined) throw new PlatformError("not_found", "There is no such client.");
     await this.#requireGrantable(record.payload as ClientProperties, grantor);
     return record;
   }
 
   #refuseProblem(metadata: Metadata): void {
-    const problem = findMetadataProblem(metadata, this.#parts.policy.scopePermissions);
+    const problem = findMetadataProblem(metadata, this.#options.policy.scopePermissions);
     if (problem !== undefined) throw new PlatformError("validation_failed", problem);
   }
 
   async #requireGrantable(metadata: ClientProperties, grantor: Grantor): Promise<void> {
     if (grantor === undefined) return;
-    const { rbac, policy } = this.#parts;
+    const { rbac, policy } = this.#options;
     const { permissions } = await rbac.findRights({ kind: "client", id: metadata.client_id });
     requireClientGrantable(metadata, permissions, policy.scopePermissions, grantor);
   }
 
   async #save(metadata: ClientProperties, by: ClientGrantor): Promise<Metadata> {
-    const Client = this.#parts.getProvider().Client as unknown as CoreClients;
+    const Client = this.#options.getProvider().Client as unknown as CoreClients;
     const properties: ClientProperties = { ...metadata };
     if (!Client.needsSecret(properties)) {
       delete properties["client_secret"];
@@ -189,7 +194,7 @@ export class ClientRegistry {
       if (!(error instanceof errors.OIDCProviderError)) throw error;
       throw new PlatformError("validation_failed", error.error_description ?? error.message);
     }
-    await this.#parts.clients.save(properties.client_id, registered, by);
+    await this.#options.clients.save(properties.client_id, registered, by);
     return registered;
   }
 }

@@ -23,13 +23,13 @@ import {
   OWN_ROUTES,
 } from "../core/routes.ts";
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
-import { serveUserinfo, type UserinfoParts } from "./userinfo.ts";
+import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 
 /** What it works with. */
 export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
-  userinfo: UserinfoParts;
+  userinfo: UserinfoOptions;
   log: Logger;
   clock: Clock;
   /** Scopes that exist now. */
@@ -60,17 +60,17 @@ interface RequestContext {
 /** Serves the core's paths. */
 export class OAuthDispatcher implements NodeHandler {
   readonly routes: ReadonlyMap<string, string> = new Map(OAUTH_ROUTES.map((path) => [path, path]));
-  readonly #parts: OAuthDispatcherOptions;
+  readonly #options: OAuthDispatcherOptions;
   readonly #host: string;
   readonly #scheme: string;
   readonly #polls: DevicePolls;
   readonly #contexts = new WeakMap<IncomingMessage, RequestContext>();
   #face: Face;
 
-  constructor(parts: OAuthDispatcherOptions) {
-    this.#parts = parts;
-    this.#polls = new DevicePolls(parts.clock);
-    const { host, protocol } = new URL(parts.issuer);
+  constructor(options: OAuthDispatcherOptions) {
+    this.#options = options;
+    this.#polls = new DevicePolls(options.clock);
+    const { host, protocol } = new URL(options.issuer);
     this.#host = host;
     this.#scheme = protocol.slice(0, -1);
     this.#face = this.#open();
@@ -104,7 +104,7 @@ export class OAuthDispatcher implements NodeHandler {
     }
     setHeaders(response, OAUTH_HEADERS);
     this.#adoptIssuer(request);
-    const { endpoints, userinfo } = this.#parts;
+    const { endpoints, userinfo } = this.#options;
     switch (path) {
       case CORE_ROUTES.introspection:
       case CORE_ROUTES.revocation:
@@ -146,7 +146,7 @@ export class OAuthDispatcher implements NodeHandler {
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<void> {
-    const left = await this.#parts.endpoints.serve(endpoint, request, response);
+    const left = await this.#options.endpoints.serve(endpoint, request, response);
     if (left === undefined) return;
     this.#contexts.get(request)!.pending = left.pending;
     replaceBody(request, left.body);
@@ -155,7 +155,7 @@ export class OAuthDispatcher implements NodeHandler {
 
   #fail(error: unknown, path: string, response: ServerResponse): void {
     if (!(error instanceof OAuthError)) {
-      this.#parts.log.error("an OAuth request failed", { path, error });
+      this.#options.log.error("an OAuth request failed", { path, error });
     }
     if (response.headersSent) {
       response.destroy();
@@ -165,7 +165,7 @@ export class OAuthDispatcher implements NodeHandler {
   }
 
   #open(): Face {
-    const provider = this.#parts.build();
+    const provider = this.#options.build();
     const documents = new Map<string, Buffer>();
     provider.use(async (ctx, next) => {
       // The core would post a code in the address by a script; our page has it filled in instead.
@@ -174,21 +174,21 @@ export class OAuthDispatcher implements NodeHandler {
       await this.#complete(ctx as KoaContextWithOIDC, documents);
     });
     provider.on("server_error", (ctx, error) => {
-      this.#parts.log.error("the OAuth core failed", { path: ctx.path, error });
+      this.#options.log.error("the OAuth core failed", { path: ctx.path, error });
       answerUnavailable(ctx, toOAuthError(error));
     });
     (provider as EventEmitter).on("error", (error: unknown) => {
-      this.#parts.log.error("the OAuth core failed", { error });
+      this.#options.log.error("the OAuth core failed", { error });
     });
     provider.on("grant.success", (ctx) => {
-      this.#parts.onTokenIssued(String(ctx.oidc.params?.["grant_type"]));
+      this.#options.onTokenIssued(String(ctx.oidc.params?.["grant_type"]));
     });
     return { provider, callback: provider.callback(), documents };
   }
 
   async #answerPending(ctx: KoaContextWithOIDC, pending: Pending): Promise<void> {
     try {
-      ctx.body = await this.#parts.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
+      ctx.body = await this.#options.endpoints.answerFor(pending, ctx.oidc.client as CoreClient);
     } catch (error) {
       const failure = toOAuthError(error);
       if (failure.status === 500) throw error;
@@ -204,7 +204,7 @@ export class OAuthDispatcher implements NodeHandler {
       await this.#answerPending(ctx, pending);
       return;
     }
-    correctError(ctx, this.#polls, this.#parts.getScopes());
+    correctError(ctx, this.#polls, this.#options.getScopes());
     if (ctx.path === CORE_ROUTES.device_authorization && ctx.status === 200)
       Object.assign(ctx.body as object, { interval: POLL_SECONDS });
     if (ctx.status === 404 && (ctx.body === undefined || ctx.body === null)) {
@@ -226,7 +226,7 @@ export class OAuthDispatcher implements NodeHandler {
     }
     const session = ctx.oidc?.session as { uid: string; destroyed?: boolean } | undefined;
     if (ctx.path === `${CORE_ROUTES.end_session}/confirm` && session?.destroyed === true) {
-      await this.#parts.onSignOut(session.uid);
+      await this.#options.onSignOut(session.uid);
     }
   }
 }

@@ -14,7 +14,7 @@ import type { TokenPolicy } from "../token/policy.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
 
 /** What the endpoints work with. */
-export interface TokenEndpointsParts {
+export interface TokenEndpointsOptions {
   getProvider: () => Provider;
   verifier: AccessTokenVerifier;
   items: ItemStore;
@@ -41,10 +41,10 @@ type Asking = { client: CoreClient } | { client: undefined };
 
 /** The endpoints. */
 export class TokenEndpoints {
-  readonly #parts: TokenEndpointsParts;
+  readonly #options: TokenEndpointsOptions;
 
-  constructor(parts: TokenEndpointsParts) {
-    this.#parts = parts;
+  constructor(options: TokenEndpointsOptions) {
+    this.#options = options;
   }
 
   /**
@@ -60,7 +60,7 @@ export class TokenEndpoints {
     if (endpoint === "revoke") openToOrigin(request, response);
     const form = await readForm(request);
     const token = form.get("token");
-    const asker = await identifyAsker(this.#parts.getProvider(), request, form);
+    const asker = await identifyAsker(this.#options.getProvider(), request, form);
     if (token === undefined)
       throw new OAuthError(400, "invalid_request", "missing parameter token");
     if (asker.kind === "assertion") {
@@ -74,7 +74,7 @@ export class TokenEndpoints {
         ? { client: asker.client }
         : await this.#admitBearer(endpoint, asker.token);
     if (endpoint === "revoke" && asking.client !== undefined)
-      await keepToClient(this.#parts.getProvider(), asking.client.clientId, request, response);
+      await keepToClient(this.#options.getProvider(), asking.client.clientId, request, response);
     sendJson(response, 200, await this.#answer({ endpoint, token }, asking));
     return undefined;
   }
@@ -86,7 +86,7 @@ export class TokenEndpoints {
 
   /** The deny-list's feed; `?since=` is the last place the caller has seen. */
   async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const asker = await identifyAsker(this.#parts.getProvider(), request, new Map());
+    const asker = await identifyAsker(this.#options.getProvider(), request, new Map());
     if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
     if (asker.kind === "bearer") await this.#admitBearer("introspect", asker.token);
     else await this.#admitClient(asker.client);
@@ -94,20 +94,20 @@ export class TokenEndpoints {
     if (!/^\d{1,15}$/.test(since)) {
       throw new OAuthError(400, "invalid_request", "since must be a place in the feed");
     }
-    sendJson(response, 200, await this.#parts.revocations.readFeed(Number(since)));
+    sendJson(response, 200, await this.#options.revocations.readFeed(Number(since)));
   }
 
   // The feed names sessions and users of every client.
   async #admitClient(client: CoreClient): Promise<void> {
     if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
-    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    const { permissions } = await this.#options.policy.findClientRights(client.clientId);
     if (hasPermission(permissions, INTROSPECT_PERMISSION)) return;
     const needed = `the permission ${INTROSPECT_PERMISSION} is needed`;
     throw new OAuthError(403, "insufficient_scope", needed);
   }
 
   async #admitBearer(endpoint: TokenEndpoint, token: string): Promise<Asking> {
-    const { verifier, policy, audiences } = this.#parts;
+    const { verifier, policy, audiences } = this.#options;
     const verified = await verifier.verify(token);
     if (
       verified === undefined ||
@@ -148,12 +148,12 @@ export class TokenEndpoints {
   async #mayKnow(client: CoreClient, ownerId: string): Promise<boolean> {
     if (client.clientId === ownerId) return true;
     if (client.clientAuthMethod === "none") return false;
-    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    const { permissions } = await this.#options.policy.findClientRights(client.clientId);
     return hasPermission(permissions, INTROSPECT_PERMISSION);
   }
 
   async #describeAccessToken(token: string): Promise<Described | undefined> {
-    const verified = await this.#parts.verifier.verify(token);
+    const verified = await this.#options.verifier.verify(token);
     if (verified === undefined) return undefined;
     const { claims } = verified;
     return {
@@ -164,7 +164,7 @@ export class TokenEndpoints {
   }
 
   async #describeRefreshToken(token: string): Promise<Described | undefined> {
-    const { items, clock, audiences } = this.#parts;
+    const { items, clock, audiences } = this.#options;
     const item = await items.read("RefreshToken", token);
     const now = clock.now() / 1_000;
     if (item === undefined || item.consumedAt !== undefined) return undefined;
@@ -185,7 +185,7 @@ export class TokenEndpoints {
   }
 
   async #revoke(token: string, asking: Asking): Promise<void> {
-    const { items, verifier, revocations } = this.#parts;
+    const { items, verifier, revocations } = this.#options;
     if (!isJwt(token)) {
       const item = await items.read("RefreshToken", token);
       if (item === undefined) return;
@@ -202,7 +202,7 @@ export class TokenEndpoints {
 
   // RFC 7009 section 2.1: with a refresh token go the access tokens of the same grant.
   async #revokeFamily({ payload }: Item): Promise<void> {
-    if (payload.grantId !== undefined) await this.#parts.items.revokeGrant(payload.grantId);
+    if (payload.grantId !== undefined) await this.#options.items.revokeGrant(payload.grantId);
   }
 }
 

@@ -14,7 +14,7 @@ import { CORE_ROUTES } from "../core/routes.ts";
 import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 
 /** What the endpoint works with. */
-export interface UserinfoParts {
+export interface UserinfoOptions {
   verifier: AccessTokenVerifier;
   users: Users;
   items: ItemStore;
@@ -29,28 +29,28 @@ const CREDENTIALS_PATTERN = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i;
 
 /** Answers with the claims of the token's scope, and those that were asked for by name when it was authorized. */
 export async function serveUserinfo(
-  parts: UserinfoParts,
+  options: UserinfoOptions,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
   openToOrigin(request, response);
-  const claims = await authenticate(parts, request);
-  await keepToClient(parts.getProvider(), claims.client_id, request, response);
+  const claims = await authenticate(options, request);
+  await keepToClient(options.getProvider(), claims.client_id, request, response);
   const scopes = claims.scope?.split(" ") ?? [];
   if (!scopes.includes("openid")) {
     throw new OAuthError(
       403,
       "insufficient_scope",
       "the access token lacks the scope openid",
-      `${schemeOf(claims)} realm="${parts.audiences.issuer}", error="insufficient_scope", scope="openid"`,
+      `${schemeOf(claims)} realm="${options.audiences.issuer}", error="insufficient_scope", scope="openid"`,
     );
   }
-  const account = await parts.users.find(claims.sub);
-  if (account === undefined || account.disabled) throw refuse(parts, schemeOf(claims));
+  const account = await options.users.find(claims.sub);
+  if (account === undefined || account.disabled) throw refuse(options, schemeOf(claims));
   const known = describeAccount(account);
   const names = new Set([
     ...scopes.flatMap((scope) => CLAIMS_OF_SCOPE[scope] ?? []),
-    ...(await parts.revocations.findClaimsOf(claims.jti)),
+    ...(await options.revocations.findClaimsOf(claims.jti)),
   ]);
   sendJson(
     response,
@@ -60,25 +60,25 @@ export async function serveUserinfo(
 }
 
 async function authenticate(
-  parts: UserinfoParts,
+  options: UserinfoOptions,
   request: IncomingMessage,
 ): Promise<AccessTokenClaims> {
-  const { scheme, token } = await readCredentials(parts, request);
-  const verified = await parts.verifier.verify(token);
+  const { scheme, token } = await readCredentials(options, request);
+  const verified = await options.verifier.verify(token);
   // A resource that a token was sent to does not learn about its user with it.
-  const { issuer, platform } = parts.audiences;
+  const { issuer, platform } = options.audiences;
   if (verified === undefined || ![issuer, platform].includes(verified.claims.aud))
-    throw refuse(parts, scheme);
+    throw refuse(options, scheme);
   const jkt = verified.claims.cnf?.jkt;
   // A bound token is worth nothing without its key, and a free one is not to be passed off as bound.
-  if ((jkt === undefined) !== (scheme === "Bearer")) throw refuse(parts, scheme);
-  if (jkt !== undefined) await requireProof(parts, request, token, jkt);
+  if ((jkt === undefined) !== (scheme === "Bearer")) throw refuse(options, scheme);
+  if (jkt !== undefined) await requireProof(options, request, token, jkt);
   return verified.claims;
 }
 
 // RFC 6750 section 2: in the header, or in a form, but not in both.
 async function readCredentials(
-  { audiences: { issuer } }: UserinfoParts,
+  { audiences: { issuer } }: UserinfoOptions,
   request: IncomingMessage,
 ): Promise<{ scheme: Scheme; token: string }> {
   const { authorization } = request.headers;
@@ -106,7 +106,7 @@ async function readCredentials(
 }
 
 async function requireProof(
-  { clock, audiences: { issuer }, items }: UserinfoParts,
+  { clock, audiences: { issuer }, items }: UserinfoOptions,
   request: IncomingMessage,
   accessToken: string,
   jkt: string,
@@ -138,7 +138,7 @@ function schemeOf({ cnf }: AccessTokenClaims): Scheme {
   return cnf?.jkt === undefined ? "Bearer" : "DPoP";
 }
 
-function refuse({ audiences: { issuer } }: UserinfoParts, scheme: Scheme): OAuthError {
+function refuse({ audiences: { issuer } }: UserinfoOptions, scheme: Scheme): OAuthError {
   const algs = scheme === "DPoP" ? `, algs="${DPOP_ALGORITHMS}"` : "";
   return new OAuthError(
     401,

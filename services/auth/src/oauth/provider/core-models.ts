@@ -19,7 +19,7 @@ interface MarkedToken {
 }
 
 /** What they work with. */
-export interface ModelParts {
+export interface ModelOptions {
   clientCache: ClientCache;
   rotation: RefreshRotation;
   notices: LogoutNotices;
@@ -27,14 +27,14 @@ export interface ModelParts {
 }
 
 /** Changes the models of a provider, which has served nothing yet. */
-export function adaptModels(provider: Provider, parts: ModelParts): void {
+export function adaptModels(provider: Provider, options: ModelOptions): void {
   adoptSessions(provider);
   keepGranted(provider);
   markBoundTokens(provider);
-  rememberClients(provider, parts);
+  rememberClients(provider, options);
   refuseRepeatedProofs(provider);
-  tellPatiently(provider, parts.notices);
-  deriveSuccessors(provider, parts.rotation);
+  tellPatiently(provider, options.notices);
+  deriveSuccessors(provider, options.rotation);
 }
 
 interface CoreSession {
@@ -95,7 +95,7 @@ export function requireProof(ctx: KoaContextWithOIDC): void {
 }
 
 // The core asks the store, and compares digests of everything it says, at every request of a client.
-function rememberClients(provider: Provider, { clientCache, clock }: ModelParts): void {
+function rememberClients(provider: Provider, { clientCache, clock }: ModelOptions): void {
   const Client = provider.Client as { find: (id: string) => Promise<CoreClient | undefined> };
   const find = Client.find.bind(Client);
   Client.find = async (id) => {

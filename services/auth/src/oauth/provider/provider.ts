@@ -25,7 +25,7 @@ import {
   validateClientMetadata,
 } from "../core/client-metadata.ts";
 import type { Audiences } from "../token/audience.ts";
-import { adaptModels, requireProof, type ModelParts } from "./core-models.ts";
+import { adaptModels, requireProof, type ModelOptions } from "./core-models.ts";
 import { isOriginOf } from "../client/cors.ts";
 import { restoreOfflineAccess } from "./offline-access.ts";
 import type { CoreForm, OAuthPages } from "./pages.ts";
@@ -57,7 +57,7 @@ const CLIENT_AUTH_METHODS = [
 const CLIENT_AUTH_ALGORITHMS = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
 /** What providers are made of. */
-export interface ProviderParts extends ModelParts {
+export interface ProviderOptions extends ModelOptions {
   /** Issuer and base of all URLs; no path. */
   issuer: string;
   algorithm: SigningAlgorithm;
@@ -100,21 +100,23 @@ class RingKey extends ExternalSigningKey {
 }
 
 /** Makes a provider, in about a millisecond. */
-export function buildProvider(parts: ProviderParts, keys: KeySet): Provider {
-  const provider = new Provider(parts.issuer, buildConfiguration(parts, keys));
+export function buildProvider(options: ProviderOptions, keys: KeySet): Provider {
+  const provider = new Provider(options.issuer, buildConfiguration(options, keys));
   provider.proxy = true;
-  adaptModels(provider, parts);
-  provider.registerGrantType(TOKEN_EXCHANGE_GRANT, (ctx) => parts.exchange.handle(provider, ctx), [
-    ...TOKEN_EXCHANGE_PARAMETERS,
-  ]);
+  adaptModels(provider, options);
+  provider.registerGrantType(
+    TOKEN_EXCHANGE_GRANT,
+    (ctx) => options.exchange.handle(provider, ctx),
+    [...TOKEN_EXCHANGE_PARAMETERS],
+  );
   return provider;
 }
 
-function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
-  const { issuer, policy, claims, audiences } = parts;
+function buildConfiguration(options: ProviderOptions, keys: KeySet): Configuration {
+  const { issuer, policy, claims, audiences } = options;
   const isHttps = issuer.startsWith("https:");
   return {
-    adapter: parts.adapter,
+    adapter: options.adapter,
     jwks: { keys: keys.published.map((key) => new RingKey(key)) },
     routes: CORE_ROUTES,
     clients: [
@@ -144,14 +146,14 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     extraParams: {
       scope: async (ctx, scope, client) => {
         await restoreOfflineAccess(ctx, scope, client);
-        await adoptOwnSession(ctx, parts.sessions, parts.resolver);
+        await adoptOwnSession(ctx, options.sessions, options.resolver);
       },
     },
     acrValues: REACHABLE_ACR_VALUES,
     responseTypes: ["code"],
     pkce: {
       required: (_ctx, client) =>
-        parts.pkce === "all" ||
+        options.pkce === "all" ||
         client.clientAuthMethod === "none" ||
         client.applicationType === "native",
     },
@@ -166,7 +168,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       const consent = result?.consent as { grantId?: string } | undefined;
       const grantId = consent?.grantId ?? session?.grantIdFor(client?.clientId ?? "");
       return grantId === undefined
-        ? parts.interactions.agreeSilently(ctx)
+        ? options.interactions.agreeSilently(ctx)
         : provider.Grant.find(grantId);
     },
     rotateRefreshToken: (ctx) => {
@@ -175,7 +177,7 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
     },
     issueRefreshToken: (_ctx, client, source) =>
       client.grantTypeAllowed("refresh_token") && source.scopes.has("offline_access"),
-    findAccount: async (_ctx, id) => toCoreAccount(await parts.users.find(id)),
+    findAccount: async (_ctx, id) => toCoreAccount(await options.users.find(id)),
     clientAuthMethods: [...CLIENT_AUTH_METHODS],
     enabledJWA: {
       idTokenSigningAlgValues: ["RS256", "ES256"],
@@ -190,10 +192,12 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       Interaction: TTL_SECONDS.interaction,
       Session: TTL_SECONDS.session,
       Grant: TTL_SECONDS.grant,
-      RefreshToken: (_ctx, token) => getRefreshTtl(token, parts.clock),
+      RefreshToken: (_ctx, token) => getRefreshTtl(token, options.clock),
     },
     cookies: {
-      keys: [createHmac("sha256", parts.cookieSecret).update("oauth cookies").digest("base64url")],
+      keys: [
+        createHmac("sha256", options.cookieSecret).update("oauth cookies").digest("base64url"),
+      ],
       names: {
         session: isHttps ? "__Host-oauth_session" : "oauth_session",
         interaction: isHttps ? "__Secure-oauth_interaction" : "oauth_interaction",
@@ -202,10 +206,10 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
       long: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps, path: "/" },
       short: { signed: true, httpOnly: true, sameSite: "lax", secure: isHttps },
     },
-    discovery: describeMore(parts.pages),
+    discovery: describeMore(options.pages),
     interactions: {
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
-      policy: buildPromptPolicy(parts),
+      policy: buildPromptPolicy(options),
     },
     formats: { customizers: { jwt: (ctx, token, jwt) => claims.complete(ctx, token, jwt) } },
     features: {
@@ -239,20 +243,20 @@ function buildConfiguration(parts: ProviderParts, keys: KeySet): Configuration {
           };
         },
       },
-      ...buildPageFeatures(parts.pages),
+      ...buildPageFeatures(options.pages),
     },
     renderError: (ctx, out, error) => {
       ctx.type = "html";
       const isExpired = error instanceof errors.SessionNotFound;
       const kind = isExpired ? "expired" : out.error === "server_error" ? "failed" : "refused";
-      ctx.body = parts.pages.error(ctx.req, {
+      ctx.body = options.pages.error(ctx.req, {
         kind,
         code: out.error,
         detail: out.error_description ?? "",
       });
     },
-    fetch: (url, options = {}) =>
-      parts.egressFetch(url instanceof Request ? url.url : url, toEgressRequest(options)),
+    fetch: (url, init = {}) =>
+      options.egressFetch(url instanceof Request ? url.url : url, toEgressRequest(init)),
     fetchResponseBodyLimits: { jwks_uri: 256 * 1024, sector_identifier_uri: 256 * 1024 },
   };
 }

@@ -22,7 +22,7 @@ export interface LoginTokens {
 }
 
 /** What it works with. */
-export interface LoginTokenMintParts {
+export interface LoginTokenMintOptions {
   getProvider: () => Provider;
   policy: TokenPolicy;
   claims: TokenClaimsSource;
@@ -34,15 +34,15 @@ export interface LoginTokenMintParts {
 
 /** Mints. */
 export class LoginTokenMint {
-  readonly #parts: LoginTokenMintParts;
+  readonly #options: LoginTokenMintOptions;
 
-  constructor(parts: LoginTokenMintParts) {
-    this.#parts = parts;
+  constructor(options: LoginTokenMintOptions) {
+    this.#options = options;
   }
 
   /** An access and a refresh token of the session. Throws 401 where it has been revoked meanwhile. */
   async mint(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens> {
-    const { getProvider, policy, claims, items, revocations, audiences } = this.#parts;
+    const { getProvider, policy, claims, items, revocations, audiences } = this.#options;
     const { issuer, platform: audience } = audiences;
     const provider = getProvider();
     const client = await provider.Client.find(PLATFORM_CLIENT_ID);
@@ -67,7 +67,7 @@ export class LoginTokenMint {
       audience,
       accessTokenTTL: TTL_SECONDS.accessToken,
       accessTokenFormat: "jwt",
-      jwt: { sign: { alg: this.#parts.getAlgorithm() } },
+      jwt: { sign: { alg: this.#options.getAlgorithm() } },
     });
     access.scope = scopes;
     const { acr, amr } = session;

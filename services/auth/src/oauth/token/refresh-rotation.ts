@@ -5,7 +5,7 @@ import type { Clock } from "@platform/kernel/time";
 const GRACE_MS = 30_000;
 
 /** The use of a refresh token: its time in ms, and the thumbprint of the DPoP key. */
-export interface UsedToken {
+interface UsedToken {
   readonly consumedAt: number | undefined;
   readonly consumedJkt: string | undefined;
 }

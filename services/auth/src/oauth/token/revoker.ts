@@ -11,7 +11,7 @@ import type { RevocationList } from "./revocation-list.ts";
 const DENY_MS = 24 * 3_600_000;
 
 /** What it works with. */
-export interface RevokerParts {
+export interface RevokerOptions {
   getProvider: () => Provider;
   items: ItemStore;
   revocations: RevocationList;
@@ -22,15 +22,15 @@ export interface RevokerParts {
 
 /** Revokes. */
 export class Revoker {
-  readonly #parts: RevokerParts;
+  readonly #options: RevokerOptions;
 
-  constructor(parts: RevokerParts) {
-    this.#parts = parts;
+  constructor(options: RevokerOptions) {
+    this.#options = options;
   }
 
   /** Ends one session. Clients are told unless the core has done so itself while the user signed out there. */
   async revokeSession(sid: string, options: { isToldByCore?: boolean } = {}): Promise<void> {
-    const { items, revocations } = this.#parts;
+    const { items, revocations } = this.#options;
     await revocations.add([{ kind: "sid", value: sid, expiresAt: this.#denyUntil() }]);
     const session = await items.readSession(sid);
     await this.#endGrants(session);
@@ -40,7 +40,7 @@ export class Revoker {
 
   /** Ends everything of a user: tokens of an epoch before the user's present one are void. */
   async revokeUser(userId: string): Promise<void> {
-    const { items, revocations, users } = this.#parts;
+    const { items, revocations, users } = this.#options;
     const account = await users.find(userId);
     const epoch = account?.epoch ?? Number.MAX_SAFE_INTEGER;
     await revocations.add([{ kind: "sub", value: userId, epoch, expiresAt: this.#denyUntil() }]);
@@ -51,7 +51,7 @@ export class Revoker {
 
   /** Ends what a user has granted to a client; whether there was anything. */
   async revokeGrantsTo(clientId: string, userId: string): Promise<boolean> {
-    const { items } = this.#parts;
+    const { items } = this.#options;
     const sessions = await items.readSessionsOf(userId);
     const named = sessions.flatMap(
       ({ authorizations = {} }) => authorizations[clientId]?.grantId ?? [],
@@ -61,24 +61,26 @@ export class Revoker {
 
   /** Ends everything of a client. */
   async revokeClient(clientId: string): Promise<void> {
-    const { items, revocations } = this.#parts;
+    const { items, revocations } = this.#options;
     await revocations.add([{ kind: "client", value: clientId, expiresAt: this.#denyUntil() }]);
     await items.deleteAll("client_id", clientId);
   }
 
   /** Voids what a key has signed. */
   async revokeKey(kid: string): Promise<void> {
-    await this.#parts.revocations.add([{ kind: "kid", value: kid, expiresAt: this.#denyUntil() }]);
+    await this.#options.revocations.add([
+      { kind: "kid", value: kid, expiresAt: this.#denyUntil() },
+    ]);
   }
 
   #denyUntil(): number {
-    return this.#parts.clock.now() + DENY_MS;
+    return this.#options.clock.now() + DENY_MS;
   }
 
   // A grant of this session whose tokens are all used up has nothing left that would name the session.
   async #endGrants(session: AdapterPayload | undefined): Promise<void> {
     for (const { grantId } of Object.values(session?.authorizations ?? {})) {
-      if (grantId !== undefined) await this.#parts.items.revokeGrant(grantId);
+      if (grantId !== undefined) await this.#options.items.revokeGrant(grantId);
     }
   }
 
@@ -86,8 +88,8 @@ export class Revoker {
     if (accountId === undefined) return;
     for (const [clientId, { sid }] of Object.entries(authorizations)) {
       // The client's own method tries again where it has to; here it is about finding the client.
-      void this.#parts.notices.tell(clientId, async () => {
-        const client = await findCoreClient(this.#parts.getProvider(), clientId);
+      void this.#options.notices.tell(clientId, async () => {
+        const client = await findCoreClient(this.#options.getProvider(), clientId);
         if (client?.backchannelLogoutUri !== undefined)
           await client.backchannelLogout(accountId, sid);
       });

@@ -34,7 +34,7 @@ const JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt";
 const ACTORS_MAX = 4;
 
 /** What it works with. */
-export interface TokenExchangeParts {
+export interface TokenExchangeOptions {
   verifier: AccessTokenVerifier;
   policy: TokenPolicy;
   users: Users;
@@ -50,10 +50,10 @@ export interface TokenExchangeParts {
  * ends with the session, the user's epoch and the grant of the old one.
  */
 export class TokenExchange {
-  readonly #parts: TokenExchangeParts;
+  readonly #options: TokenExchangeOptions;
 
-  constructor(parts: TokenExchangeParts) {
-    this.#parts = parts;
+  constructor(options: TokenExchangeOptions) {
+    this.#options = options;
   }
 
   /** Answers a request of the token endpoint whose client the core has authenticated. */
@@ -70,7 +70,7 @@ export class TokenExchange {
     if (countActors(act) > ACTORS_MAX)
       throw new errors.InvalidRequest("the chain of actors is too long");
 
-    const { claims, revocations, clock, audiences } = this.#parts;
+    const { claims, revocations, clock, audiences } = this.#options;
     // Every token of a user has one for as long as it lives.
     const grantId = await revocations.findGrantOf(subject.jti);
     if (grantId === undefined) throw new errors.InvalidRequest(BAD_SUBJECT);
@@ -89,7 +89,7 @@ export class TokenExchange {
       audience,
       accessTokenTTL: expiresIn,
       accessTokenFormat: "jwt",
-      jwt: { sign: { alg: this.#parts.getAlgorithm() } },
+      jwt: { sign: { alg: this.#options.getAlgorithm() } },
     });
     token.scope = scope;
     // The core would count from when it signs, a moment later, and pass the end of the subject token.
@@ -111,7 +111,7 @@ export class TokenExchange {
   }
 
   async #requireAllowed(client: CoreClient, ctx: KoaContextWithOIDC): Promise<void> {
-    const { permissions } = await this.#parts.policy.findClientRights(client.clientId);
+    const { permissions } = await this.#options.policy.findClientRights(client.clientId);
     if (client.clientAuthMethod === "none" || !hasPermission(permissions, EXCHANGE_PERMISSION)) {
       throw new errors.UnauthorizedClient(`the client lacks the permission ${EXCHANGE_PERMISSION}`);
     }
@@ -126,7 +126,7 @@ export class TokenExchange {
     params: ReadonlyMap<string, string>,
     before: string,
   ): string {
-    const { audiences } = this.#parts;
+    const { audiences } = this.#options;
     const resource = params.get("resource");
     const chosen = resource === undefined ? before : audiences.choose(client, resource);
     const isWider = chosen !== before && before !== audiences.platform;
@@ -143,13 +143,13 @@ export class TokenExchange {
     if (type !== ACCESS_TOKEN_TYPE && type !== JWT_TYPE) {
       throw new errors.InvalidRequest("subject_token_type must be that of access tokens");
     }
-    const verified = await this.#parts.verifier.verify(params.get("subject_token") ?? "");
+    const verified = await this.#options.verifier.verify(params.get("subject_token") ?? "");
     const claims = verified?.claims;
     // Whoever holds a key-bound token without its key has stolen it.
     if (claims === undefined || claims.cnf !== undefined) {
       throw new errors.InvalidRequest(BAD_SUBJECT);
     }
-    const account = await this.#parts.users.find(claims.sub);
+    const account = await this.#options.users.find(claims.sub);
     if (account === undefined || account.disabled) {
       throw new errors.InvalidRequest("the subject token is not that of a user");
     }
@@ -162,8 +162,8 @@ export class TokenExchange {
     asked: string | undefined,
   ): Promise<string> {
     const held = new Set(subject.scope?.split(" "));
-    const rights = await this.#parts.policy.findUserRights(subject.sub);
-    const possible = this.#parts.policy
+    const rights = await this.#options.policy.findUserRights(subject.sub);
+    const possible = this.#options.policy
       .permit(client.scope, rights)
       .filter((name) => held.has(name));
     const wanted = asked === undefined ? possible : asked.split(" ");

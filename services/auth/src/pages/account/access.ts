@@ -3,35 +3,35 @@ import type { ClientGrant } from "../../oauth/authorization/grants.ts";
 import type { SessionItem } from "../../session/sessions.ts";
 import { button, hidden } from "../form.ts";
 import { html, type Html } from "../html.ts";
-import { carryCsrf, showAccountPage, type PageParts } from "../page-parts.ts";
-import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
+import { carryCsrf, showAccountPage, type PageServices } from "../page-services.ts";
+import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } from "../route.ts";
 
 const SESSIONS_PATH = "/account/sessions";
 const APPLICATIONS_PATH = "/account/applications";
 
 /** The routes. */
-export function createAccessRoutes(parts: PageParts): PageRoute[] {
-  return [...createSessionRoutes(parts), ...createApplicationRoutes(parts)];
+export function createAccessRoutes(services: PageServices): PageRoute[] {
+  return [...createSessionRoutes(services), ...createApplicationRoutes(services)];
 }
 
-function createSessionRoutes(parts: PageParts): PageRoute[] {
-  const { credentials, sessions } = parts;
+function createSessionRoutes(services: PageServices): PageRoute[] {
+  const { credentials, sessions } = services;
   return [
     {
       method: "GET",
       path: SESSIONS_PATH,
       access: "signed-in",
-      handle: (visit) => showSessions(parts, visit),
+      handle: (request) => showSessions(services, request),
     },
     {
       method: "POST",
       path: `${SESSIONS_PATH}/end`,
       access: "signed-in",
-      handle: async (visit, form) => {
-        const { account } = visit.visitor;
+      handle: async (request, form) => {
+        const { account } = request.user;
         const sid = form.get("id") ?? "";
         if (await credentials.endSession(sid, account.id)) {
-          await record(parts, visit, "session.end", `session:${sid}`);
+          await record(services, request, "session.end", `session:${sid}`);
         }
         return back(SESSIONS_PATH, "session-ended");
       },
@@ -40,12 +40,12 @@ function createSessionRoutes(parts: PageParts): PageRoute[] {
       method: "POST",
       path: `${SESSIONS_PATH}/end-others`,
       access: "signed-in",
-      handle: async (visit) => {
-        const { account, session } = visit.visitor;
+      handle: async (request) => {
+        const { account, session } = request.user;
         for (const { id } of await sessions.list(account.id, session.id)) {
           if (id === session.id) continue;
           await credentials.endSession(id, account.id);
-          await record(parts, visit, "session.end", `session:${id}`);
+          await record(services, request, "session.end", `session:${id}`);
         }
         return back(SESSIONS_PATH, "sessions-ended");
       },
@@ -54,33 +54,33 @@ function createSessionRoutes(parts: PageParts): PageRoute[] {
       method: "POST",
       path: `${SESSIONS_PATH}/end-all`,
       access: "signed-in",
-      handle: async (visit) => {
-        const { account } = visit.visitor;
+      handle: async (request) => {
+        const { account } = request.user;
         await credentials.invalidate(account.id);
-        await record(parts, visit, "session.invalidate", `user:${account.id}`);
-        visit.cookies.push(parts.cookies.format("platform_session", "", 0));
+        await record(services, request, "session.invalidate", `user:${account.id}`);
+        request.cookies.push(services.cookies.format("platform_session", "", 0));
         return back("/sign-in", "signed-out");
       },
     },
   ];
 }
 
-function createApplicationRoutes(parts: PageParts): PageRoute[] {
+function createApplicationRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: APPLICATIONS_PATH,
       access: "signed-in",
-      handle: (visit) => showApplications(parts, visit),
+      handle: (request) => showApplications(services, request),
     },
     {
       method: "POST",
       path: `${APPLICATIONS_PATH}/revoke`,
       access: "signed-in",
-      handle: async (visit, form) => {
+      handle: async (request, form) => {
         const clientId = form.get("client") ?? "";
-        if (await parts.oauth.grants.revoke(visit.visitor.account.id, clientId)) {
-          await record(parts, visit, "grant.revoke", `client:${clientId}`);
+        if (await services.oauth.grants.revoke(request.user.account.id, clientId)) {
+          await record(services, request, "grant.revoke", `client:${clientId}`);
         }
         return back(APPLICATIONS_PATH, "application-revoked");
       },
@@ -88,33 +88,36 @@ function createApplicationRoutes(parts: PageParts): PageRoute[] {
   ];
 }
 
-async function showSessions(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
-  const { messages } = visit.language;
+async function showSessions(
+  services: PageServices,
+  request: SignedInRequest,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const { sessions: words, account } = messages;
-  const { visitor } = visit;
-  const items = await parts.sessions.list(visitor.account.id, visitor.session.id);
+  const { user } = request;
+  const items = await services.sessions.list(user.account.id, user.session.id);
   const body = html`<section class="card">
     <h2>${words.title}</h2>
     <ul class="items">
-      ${items.map((item) => showSession(visit, item))}
+      ${items.map((item) => showSession(request, item))}
     </ul>
     <div class="row">
       ${
         items.length > 1 &&
         html`<form method="post" action="${SESSIONS_PATH}/end-others">
-          ${start(visit, SESSIONS_PATH)}${button(words.endOthers, { kind: "quiet" })}
+          ${start(request, SESSIONS_PATH)}${button(words.endOthers, { kind: "quiet" })}
         </form>`
       }
       <form method="post" action="${SESSIONS_PATH}/end-all">
-        ${start(visit, SESSIONS_PATH)}${button(words.endAll, { kind: "danger" })}
+        ${start(request, SESSIONS_PATH)}${button(words.endAll, { kind: "danger" })}
       </form>
     </div>
   </section>`;
-  return showAccountPage(parts, visit, "sessions", { title: account.sessions, body });
+  return showAccountPage(services, request, "sessions", { title: account.sessions, body });
 }
 
-function showSession(visit: SignedInVisit, item: SessionItem): Html {
-  const { messages, formatTime } = visit.language;
+function showSession(request: SignedInRequest, item: SessionItem): Html {
+  const { messages, formatTime } = request.language;
   const { sessions: words } = messages;
   return html`<li>
     <div class="text">
@@ -129,31 +132,37 @@ function showSession(visit: SignedInVisit, item: SessionItem): Html {
     ${
       !item.current &&
       html`<form method="post" action="${SESSIONS_PATH}/end">
-        ${start(visit, SESSIONS_PATH)}${hidden({ id: item.id })}${button(words.end, { kind: "danger", label: words.endNamed(item.device) })}
+        ${start(request, SESSIONS_PATH)}${hidden({ id: item.id })}${button(words.end, { kind: "danger", label: words.endNamed(item.device) })}
       </form>`
     }
   </li>`;
 }
 
-async function showApplications(parts: PageParts, visit: SignedInVisit): Promise<Answer> {
-  const { messages } = visit.language;
+async function showApplications(
+  services: PageServices,
+  request: SignedInRequest,
+): Promise<PageResponse> {
+  const { messages } = request.language;
   const { applications: words, account } = messages;
-  const items = await parts.oauth.grants.list(visit.visitor.account.id);
+  const items = await services.oauth.grants.list(request.user.account.id);
   const body = html`<section class="card">
     <h2>${words.title}</h2>
     ${
       items.length === 0
         ? html`<p>${words.none}</p>`
         : html`<ul class="items">
-            ${items.map((item) => showApplication(visit, item))}
+            ${items.map((item) => showApplication(request, item))}
           </ul>`
     }
   </section>`;
-  return showAccountPage(parts, visit, "applications", { title: account.applications, body });
+  return showAccountPage(services, request, "applications", { title: account.applications, body });
 }
 
-function showApplication(visit: SignedInVisit, { client, scopes, grantedAt }: ClientGrant): Html {
-  const { messages, formatTime } = visit.language;
+function showApplication(
+  request: SignedInRequest,
+  { client, scopes, grantedAt }: ClientGrant,
+): Html {
+  const { messages, formatTime } = request.language;
   const { applications: words } = messages;
   const names = scopes.map((scope) =>
     Object.hasOwn(messages.scopes, scope) ? messages.scopes[scope] : scope,
@@ -167,25 +176,25 @@ function showApplication(visit: SignedInVisit, { client, scopes, grantedAt }: Cl
       </ul>
     </div>
     <form method="post" action="${APPLICATIONS_PATH}/revoke">
-      ${start(visit, APPLICATIONS_PATH)}${hidden({ client: client.id })}${button(words.revoke, { kind: "danger", label: words.revokeNamed(client.name) })}
+      ${start(request, APPLICATIONS_PATH)}${hidden({ client: client.id })}${button(words.revoke, { kind: "danger", label: words.revokeNamed(client.name) })}
     </form>
   </li>`;
 }
 
-function start(visit: SignedInVisit, path: string): Html {
-  return html`${carryCsrf(visit)}${hidden({ back: path })}`;
+function start(request: SignedInRequest, path: string): Html {
+  return html`${carryCsrf(request)}${hidden({ back: path })}`;
 }
 
-function back(path: string, done: string): Answer {
+function back(path: string, done: string): PageResponse {
   return { kind: "redirect", to: withQuery(path, { done }) };
 }
 
 async function record(
-  { audit }: PageParts,
-  visit: SignedInVisit,
+  { audit }: PageServices,
+  request: SignedInRequest,
   action: string,
   target: string,
 ): Promise<void> {
-  const actor = `user:${visit.visitor.account.id}`;
-  await audit.record({ action, actor, target, ip: visit.origin.ip });
+  const actor = `user:${request.user.account.id}`;
+  await audit.record({ action, actor, target, ip: request.origin.ip });
 }

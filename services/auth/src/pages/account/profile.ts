@@ -1,28 +1,28 @@
 // The profile: name, address, and whether it is confirmed.
 import { button, field, hidden } from "../form.ts";
 import { html } from "../html.ts";
-import { attempt, carryCsrf, showAccountPage, type PageParts } from "../page-parts.ts";
+import { attempt, carryCsrf, showAccountPage, type PageServices } from "../page-services.ts";
 import type { Problem } from "../problem.ts";
-import { withQuery, type Answer, type PageRoute, type SignedInVisit } from "../route.ts";
+import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } from "../route.ts";
 
 const NAME_CHARS_MAX = 256;
 
 /** The routes. */
-export function createProfileRoutes(parts: PageParts): PageRoute[] {
+export function createProfileRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: "/account",
       access: "signed-in",
-      handle: (visit) => show(parts, visit),
+      handle: (request) => show(services, request),
     },
     {
       method: "POST",
       path: "/account/profile",
       access: "signed-in",
-      handle: async (visit, form) => {
+      handle: async (request, form) => {
         const name = (form.get("name") ?? "").trim().slice(0, NAME_CHARS_MAX);
-        await parts.users.change(visit.visitor.account.id, { name: name === "" ? null : name });
+        await services.users.change(request.user.account.id, { name: name === "" ? null : name });
         return back("saved");
       },
     },
@@ -30,50 +30,54 @@ export function createProfileRoutes(parts: PageParts): PageRoute[] {
       method: "POST",
       path: "/account/email/change",
       access: "fresh",
-      handle: (visit, form) => changeEmail(parts, visit, (form.get("email") ?? "").trim()),
+      handle: (request, form) => changeEmail(services, request, (form.get("email") ?? "").trim()),
     },
     {
       method: "POST",
       path: "/account/email",
       access: "signed-in",
-      handle: async (visit) => {
-        const { account } = visit.visitor;
-        const sent = await attempt(visit, () => parts.credentials.beginVerification(account));
-        return "problem" in sent ? show(parts, visit, sent.problem) : back("link-sent");
+      handle: async (request) => {
+        const { account } = request.user;
+        const sent = await attempt(request, () => services.credentials.beginVerification(account));
+        return "problem" in sent ? show(services, request, sent.problem) : back("link-sent");
       },
     },
   ];
 }
 
 // Whoever is asked to prove who they are comes back here.
-async function changeEmail(parts: PageParts, visit: SignedInVisit, email: string): Promise<Answer> {
-  const { account } = visit.visitor;
+async function changeEmail(
+  services: PageServices,
+  request: SignedInRequest,
+  email: string,
+): Promise<PageResponse> {
+  const { account } = request.user;
   const changed = await attempt(
-    visit,
-    () => parts.credentials.change(account, { email: email === "" ? null : email }),
-    { conflict: visit.language.messages.problems.addressTaken },
+    request,
+    () => services.credentials.change(account, { email: email === "" ? null : email }),
+    { conflict: request.language.messages.problems.addressTaken },
   );
-  if ("problem" in changed) return show(parts, visit, changed.problem, email);
-  if (email === "" || !parts.canSend) return back("saved");
-  const sent = await attempt(visit, () => parts.credentials.beginVerification(changed.value));
+  if ("problem" in changed) return show(services, request, changed.problem, email);
+  if (email === "" || !services.canSend) return back("saved");
+  const sent = await attempt(request, () => services.credentials.beginVerification(changed.value));
   return back("problem" in sent ? "saved" : "link-sent");
 }
 
-function back(done: string): Answer {
+function back(done: string): PageResponse {
   return { kind: "redirect", to: withQuery("/account", { done }) };
 }
 
 function show(
-  parts: PageParts,
-  visit: SignedInVisit,
+  services: PageServices,
+  request: SignedInRequest,
   problem?: Problem,
-  email = visit.visitor.account.email,
-): Answer {
-  const { messages, formatTime } = visit.language;
+  email = request.user.account.email,
+): PageResponse {
+  const { messages, formatTime } = request.language;
   const { account: words, fields } = messages;
-  const { account } = visit.visitor;
+  const { account } = request.user;
   const created = new Date(account.created_at).toISOString();
-  const canVerify = parts.canSend && account.email !== undefined && !account.email_verified;
+  const canVerify = services.canSend && account.email !== undefined && !account.email_verified;
   const body = html`<section class="card">
       <h2>${account.username}</h2>
       <dl class="facts">
@@ -91,12 +95,12 @@ function show(
       ${
         canVerify &&
         html`<form method="post" action="/account/email">
-          ${carryCsrf(visit)}${hidden({ back: "/account" })}${button(words.verify, { kind: "quiet" })}
+          ${carryCsrf(request)}${hidden({ back: "/account" })}${button(words.verify, { kind: "quiet" })}
         </form>`
       }
     <details${problem?.fields["email"] !== undefined && html` open`}><summary>${words.changeEmail}</summary>
 <form method="post" action="/account/email/change" class="inline">
-${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
+${carryCsrf(request)}${hidden({ back: "/account" })}${field(
     messages,
     {
       name: "email",
@@ -113,7 +117,7 @@ ${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
 </section>
     <section class="card">
       <form method="post" action="/account/profile">
-        ${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
+        ${carryCsrf(request)}${hidden({ back: "/account" })}${field(
           messages,
           {
             name: "name",
@@ -127,5 +131,5 @@ ${carryCsrf(visit)}${hidden({ back: "/account" })}${field(
         )}${button(words.save)}
       </form>
     </section>`;
-  return showAccountPage(parts, visit, "profile", { title: words.profile, problem, body });
+  return showAccountPage(services, request, "profile", { title: words.profile, problem, body });
 }

@@ -3,53 +3,65 @@ import type { FactorItem } from "../../factor/factors.ts";
 import type { PasskeyItem } from "../../factor/passkeys.ts";
 import { button, field, hidden } from "../form.ts";
 import { html, type Html } from "../html.ts";
-import { attempt, carryCsrf, passkeyForm, showAccountPage, type PageParts } from "../page-parts.ts";
+import {
+  attempt,
+  carryCsrf,
+  passkeyForm,
+  showAccountPage,
+  type PageServices,
+} from "../page-services.ts";
 import type { Problem } from "../problem.ts";
-import { withQuery, type Answer, type Form, type PageRoute, type SignedInVisit } from "../route.ts";
+import {
+  withQuery,
+  type PageResponse,
+  type Form,
+  type PageRoute,
+  type SignedInRequest,
+} from "../route.ts";
 
 /** The page that these forms belong to. */
 export const SECURITY_PATH = "/account/security";
 
 /** The routes of the page itself and of the password. */
-export function createSecurityRoutes(parts: PageParts): PageRoute[] {
+export function createSecurityRoutes(services: PageServices): PageRoute[] {
   return [
     {
       method: "GET",
       path: SECURITY_PATH,
       access: "signed-in",
-      handle: (visit) => showSecurity(parts, visit),
+      handle: (request) => showSecurity(services, request),
     },
     {
       method: "POST",
       path: "/account/password",
       access: "fresh",
-      handle: (visit, form) => changePassword(parts, visit, form),
+      handle: (request, form) => changePassword(services, request, form),
     },
   ];
 }
 
 /** After a change: back to the page, which says what was done. */
-export function redirectToSecurity(done: string): Answer {
+export function redirectToSecurity(done: string): PageResponse {
   return { kind: "redirect", to: withQuery(SECURITY_PATH, { done }) };
 }
 
 /** The page. */
 export async function showSecurity(
-  parts: PageParts,
-  visit: SignedInVisit,
+  services: PageServices,
+  request: SignedInRequest,
   problem?: Problem,
-): Promise<Answer> {
-  const { messages } = visit.language;
-  const { account } = visit.visitor;
+): Promise<PageResponse> {
+  const { messages } = request.language;
+  const { account } = request.user;
   const [passkeys, factors, row] = await Promise.all([
-    parts.passkeys.list(account.id),
-    parts.factors.list(account.id),
-    parts.users.findRow(account.id),
+    services.passkeys.list(account.id),
+    services.factors.list(account.id),
+    services.users.findRow(account.id),
   ]);
   const hasPassword = (row?.password_hash ?? null) !== null;
-  const body = html`${showPassword(visit, hasPassword, problem)} ${showPasskeys(visit, passkeys)}
-  ${showFactors(parts, visit, factors)}`;
-  return showAccountPage(parts, visit, "security", {
+  const body = html`${showPassword(request, hasPassword, problem)}
+  ${showPasskeys(request, passkeys)} ${showFactors(services, request, factors)}`;
+  return showAccountPage(services, request, "security", {
     title: messages.account.security,
     problem,
     hasPasskeys: true,
@@ -57,8 +69,8 @@ export async function showSecurity(
   });
 }
 
-function showPassword(visit: SignedInVisit, hasPassword: boolean, problem?: Problem): Html {
-  const { messages } = visit.language;
+function showPassword(request: SignedInRequest, hasPassword: boolean, problem?: Problem): Html {
+  const { messages } = request.language;
   const { security: words, fields } = messages;
   const isOpen = problem !== undefined && Object.keys(problem.fields).length > 0;
   const submit = hasPassword ? words.changePassword : words.setPassword;
@@ -67,7 +79,7 @@ function showPassword(visit: SignedInVisit, hasPassword: boolean, problem?: Prob
 <p class="soft">${words.passwordText}</p>
 <details${isOpen && html` open`}><summary>${submit}</summary>
 <form method="post" action="/account/password">
-${startForm(visit)}<input type="hidden" name="username" autocomplete="username" value="${visit.visitor.account.username}">
+${startForm(request)}<input type="hidden" name="username" autocomplete="username" value="${request.user.account.username}">
 ${
   hasPassword &&
   field(
@@ -97,8 +109,8 @@ ${
 </section>`;
 }
 
-function showPasskeys(visit: SignedInVisit, items: readonly PasskeyItem[]): Html {
-  const { security: words } = visit.language.messages;
+function showPasskeys(request: SignedInRequest, items: readonly PasskeyItem[]): Html {
+  const { security: words } = request.language.messages;
   return html`<section class="card">
     <h2>${words.passkeys}</h2>
     <p class="soft">${words.passkeysText}</p>
@@ -106,10 +118,10 @@ function showPasskeys(visit: SignedInVisit, items: readonly PasskeyItem[]): Html
       items.length === 0
         ? html`<p>${words.noPasskeys}</p>`
         : html`<ul class="items">
-            ${items.map((item) => showPasskey(visit, item))}
+            ${items.map((item) => showPasskey(request, item))}
           </ul>`
     }
-    ${passkeyForm(visit, {
+    ${passkeyForm(request, {
       kind: "create",
       action: "/account/passkeys",
       optionsPath: "/account/passkeys/options",
@@ -119,8 +131,8 @@ function showPasskeys(visit: SignedInVisit, items: readonly PasskeyItem[]): Html
   </section>`;
 }
 
-function showPasskey(visit: SignedInVisit, item: PasskeyItem): Html {
-  const { messages, formatTime } = visit.language;
+function showPasskey(request: SignedInRequest, item: PasskeyItem): Html {
+  const { messages, formatTime } = request.language;
   const { security: words, account, fields } = messages;
   const used =
     item.last_used_at === null ? words.neverUsed : words.lastUsed(formatTime(item.last_used_at));
@@ -133,7 +145,7 @@ function showPasskey(visit: SignedInVisit, item: PasskeyItem): Html {
       <details>
         <summary>${words.rename}</summary>
         <form method="post" action="/account/passkeys/rename" class="inline">
-          ${startForm(visit)}${hidden({ id: item.id })}${field(messages, {
+          ${startForm(request)}${hidden({ id: item.id })}${field(messages, {
             name: "name",
             id: `name-${item.id}`,
             label: fields.deviceName,
@@ -145,13 +157,17 @@ function showPasskey(visit: SignedInVisit, item: PasskeyItem): Html {
       </details>
     </div>
     <form method="post" action="/account/passkeys/remove">
-      ${startForm(visit)}${hidden({ id: item.id })}${button(account.remove, { kind: "danger", label: words.removeNamed(item.name) })}
+      ${startForm(request)}${hidden({ id: item.id })}${button(account.remove, { kind: "danger", label: words.removeNamed(item.name) })}
     </form>
   </li>`;
 }
 
-function showFactors(parts: PageParts, visit: SignedInVisit, items: readonly FactorItem[]): Html {
-  const { security: words } = visit.language.messages;
+function showFactors(
+  services: PageServices,
+  request: SignedInRequest,
+  items: readonly FactorItem[],
+): Html {
+  const { security: words } = request.language.messages;
   return html`<section class="card">
     <h2>${words.factors}</h2>
     <p class="soft">${words.factorsText}</p>
@@ -159,26 +175,26 @@ function showFactors(parts: PageParts, visit: SignedInVisit, items: readonly Fac
       items.length === 0
         ? html`<p>${words.noFactors}</p>`
         : html`<ul class="items">
-            ${items.map((item) => showFactor(visit, item))}
+            ${items.map((item) => showFactor(request, item))}
           </ul>`
     }
     <form method="post" action="/account/factors/totp">
-      ${startForm(visit)}${button(words.addTotp, items.length === 0 ? {} : { kind: "quiet" })}
+      ${startForm(request)}${button(words.addTotp, items.length === 0 ? {} : { kind: "quiet" })}
     </form>
-    ${parts.canSend && showSentFactors(visit)}
+    ${services.canSend && showSentFactors(request)}
     ${
       items.length > 0 &&
       html`<h3>${words.backupCodes}</h3>
         <p class="soft">${words.backupCodesText}</p>
         <form method="post" action="/account/factors/backup-codes">
-          ${startForm(visit)}${button(words.newBackupCodes, { kind: "quiet" })}
+          ${startForm(request)}${button(words.newBackupCodes, { kind: "quiet" })}
         </form>`
     }
   </section>`;
 }
 
-function showFactor(visit: SignedInVisit, item: FactorItem): Html {
-  const { messages, formatTime } = visit.language;
+function showFactor(request: SignedInRequest, item: FactorItem): Html {
+  const { messages, formatTime } = request.language;
   const { security: words, account } = messages;
   const used =
     item.last_used_at === null ? words.neverUsed : words.lastUsed(formatTime(item.last_used_at));
@@ -191,24 +207,24 @@ function showFactor(visit: SignedInVisit, item: FactorItem): Html {
       >
     </div>
     <form method="post" action="/account/factors/remove">
-      ${startForm(visit)}${hidden({ id: item.id })}${button(account.remove, { kind: "danger", label: words.removeNamed(words.types[item.type]) })}
+      ${startForm(request)}${hidden({ id: item.id })}${button(account.remove, { kind: "danger", label: words.removeNamed(words.types[item.type]) })}
     </form>
   </li>`;
 }
 
-function showSentFactors(visit: SignedInVisit): Html {
-  const { messages } = visit.language;
+function showSentFactors(request: SignedInRequest): Html {
+  const { messages } = request.language;
   const { security: words, fields } = messages;
   return html`<details>
       <summary>${words.addEmail}</summary>
       <form method="post" action="/account/factors/sent" class="inline">
-        ${startForm(visit)}${hidden({ type: "email" })}${field(messages, {
+        ${startForm(request)}${hidden({ type: "email" })}${field(messages, {
           name: "to",
           id: "factor-email",
           label: fields.email,
           type: "email",
           autocomplete: "email",
-          value: visit.visitor.account.email,
+          value: request.user.account.email,
           maxLength: 254,
         })}${button(words.addEmail, { kind: "quiet" })}
       </form>
@@ -216,7 +232,7 @@ function showSentFactors(visit: SignedInVisit): Html {
     <details>
       <summary>${words.addSms}</summary>
       <form method="post" action="/account/factors/sent" class="inline">
-        ${startForm(visit)}${hidden({ type: "sms" })}${field(messages, {
+        ${startForm(request)}${hidden({ type: "sms" })}${field(messages, {
           name: "to",
           id: "factor-sms",
           label: fields.phone,
@@ -229,18 +245,22 @@ function showSentFactors(visit: SignedInVisit): Html {
     </details>`;
 }
 
-async function changePassword(parts: PageParts, visit: SignedInVisit, form: Form): Promise<Answer> {
-  const { account, session } = visit.visitor;
-  const { wrongCurrentPassword } = visit.language.messages.problems;
+async function changePassword(
+  services: PageServices,
+  request: SignedInRequest,
+  form: Form,
+): Promise<PageResponse> {
+  const { account, session } = request.user;
+  const { wrongCurrentPassword } = request.language.messages.problems;
   const changed = await attempt(
-    visit,
+    request,
     () =>
-      parts.credentials.changePassword(
+      services.credentials.changePassword(
         account,
         (form.get("current_password") ?? "").slice(0, 1024),
         (form.get("new_password") ?? "").slice(0, 1024),
         session.id,
-        visit.origin,
+        request.origin,
       ),
     { unauthorized: wrongCurrentPassword },
   );
@@ -248,10 +268,10 @@ async function changePassword(parts: PageParts, visit: SignedInVisit, form: Form
   const { problem } = changed;
   const isWrong = problem.text === wrongCurrentPassword;
   const fields = isWrong ? { current_password: wrongCurrentPassword } : problem.fields;
-  return showSecurity(parts, visit, { ...problem, fields });
+  return showSecurity(services, request, { ...problem, fields });
 }
 
 /** What every form of the page carries: its token, and where to come back to from proving who one is. */
-export function startForm(visit: SignedInVisit): Html {
-  return html`${carryCsrf(visit)}${hidden({ back: SECURITY_PATH })}`;
+function startForm(request: SignedInRequest): Html {
+  return html`${carryCsrf(request)}${hidden({ back: SECURITY_PATH })}`;
 }

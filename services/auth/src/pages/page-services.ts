@@ -20,13 +20,13 @@ import type { ErrorPage } from "./error-page.ts";
 import { button, hidden } from "./form.ts";
 import { html, type Html } from "./html.ts";
 import { explainError, type Meanings, type Problem } from "./problem.ts";
-import type { Answer, SignedInVisit } from "./route.ts";
-import type { Visit } from "./visit.ts";
+import type { PageResponse, SignedInRequest } from "./route.ts";
+import type { PageRequest } from "./page-request.ts";
 
 const PENDING_MS = 300_000;
 
 /** What the pages work with. */
-export interface PageParts {
+export interface PageServices {
   frame: PageFrame;
   errors: ErrorPage;
   cookies: Cookies;
@@ -49,44 +49,44 @@ export interface PageParts {
 }
 
 /** The hidden field that every form has. */
-export function carryCsrf(visit: Visit): Html {
-  return html`${hidden({ csrf: visit.csrf })}`;
+export function carryCsrf(request: PageRequest): Html {
+  return html`${hidden({ csrf: request.csrf })}`;
 }
 
 /** A page with one card. */
 export function showPage(
-  { frame }: Pick<PageParts, "frame">,
-  visit: Visit,
+  { frame }: Pick<PageServices, "frame">,
+  request: PageRequest,
   content: PageContent,
   sources: PageSources = {},
-): Answer {
+): PageResponse {
   return {
     kind: "page",
     status: content.problem?.status ?? 200,
     retryAfter: content.problem?.retryAfter,
-    page: frame.frame(visit.language, content),
+    page: frame.frame(request.language, content),
     sources: { hasScript: content.hasPasskeys === true, ...sources },
   };
 }
 
-/** A page of the visitor's account. */
+/** A page of the user's account. */
 export function showAccountPage(
-  { frame }: PageParts,
-  visit: SignedInVisit,
+  { frame }: PageServices,
+  request: SignedInRequest,
   tab: AccountTab,
   content: PageContent,
   sources: PageSources = {},
-): Answer {
-  const { messages } = visit.language;
-  const { username } = visit.visitor.account;
+): PageResponse {
+  const { messages } = request.language;
+  const { username } = request.user.account;
   const signOut = html`<a href="/sign-out">${messages.signOut.submit}</a>`;
-  const done = messages.done[visit.query.get("done") as keyof typeof messages.done];
+  const done = messages.done[request.query.get("done") as keyof typeof messages.done];
   return {
     kind: "page",
     status: content.problem?.status ?? 200,
     retryAfter: content.problem?.retryAfter,
     page: frame.frameAccount(
-      visit.language,
+      request.language,
       { ...content, done: typeof done === "string" ? done : undefined },
       { tab, username, signOut },
     ),
@@ -96,14 +96,14 @@ export function showAccountPage(
 
 /** Does `work`; what goes wrong and can be said on the page comes back as a problem, the rest is thrown on. */
 export async function attempt<T>(
-  visit: Visit,
+  request: PageRequest,
   work: () => Promise<T>,
   meanings?: Meanings,
 ): Promise<{ value: T } | { problem: Problem }> {
   try {
     return { value: await work() };
   } catch (error) {
-    const problem = explainError(toPlatformError(error), visit.language.messages, meanings);
+    const problem = explainError(toPlatformError(error), request.language.messages, meanings);
     if (problem === undefined) throw error;
     return { problem };
   }
@@ -111,37 +111,45 @@ export async function attempt<T>(
 
 /** Lets somebody in who has signed in, and takes them where they were going. */
 export async function admit(
-  parts: PageParts,
-  visit: Visit,
+  services: PageServices,
+  request: PageRequest,
   signedIn: SignedIn,
   target: string,
-): Promise<Answer> {
-  const { cookies, credentials, resolver } = parts;
-  const before = visit.visitor?.session.id;
+): Promise<PageResponse> {
+  const { cookies, credentials, resolver } = services;
+  const before = request.user?.session.id;
   // Nobody could reach the session of before any more, or end it.
   if (before !== undefined && before !== signedIn.session.id) await credentials.endSession(before);
-  visit.cookies.push(
+  request.cookies.push(
     resolver.formatCookie(signedIn.sessionToken),
     cookies.format("platform_device", signedIn.deviceMark, DEVICE_MARK_MS),
     cookies.format("platform_pending", "", 0),
   );
-  return goOn(parts, visit, target);
+  return goOn(services, request, target);
 }
 
 /** Keeps a sign-in that waits for its second factor with the browser. */
-export function keepPending({ cookies }: PageParts, visit: Visit, mfaToken: string): void {
-  visit.cookies.push(cookies.format("platform_pending", mfaToken, PENDING_MS));
+export function keepPending(
+  { cookies }: PageServices,
+  request: PageRequest,
+  mfaToken: string,
+): void {
+  request.cookies.push(cookies.format("platform_pending", mfaToken, PENDING_MS));
 }
 
 /**
  * Goes on after a form. Where an application waits, by a page that forwards: browsers hold the addresses that a form's
  * redirects lead to against the page's `form-action`, and where applications send people is theirs to decide.
  */
-export function goOn(parts: Pick<PageParts, "frame">, visit: Visit, target: string): Answer {
+export function goOn(
+  services: Pick<PageServices, "frame">,
+  request: PageRequest,
+  target: string,
+): PageResponse {
   const isOwn = target.startsWith("/") && !target.startsWith("/interaction/");
   if (isOwn) return { kind: "redirect", to: target };
-  const { messages } = visit.language;
-  return showPage(parts, visit, {
+  const { messages } = request.language;
+  return showPage(services, request, {
     title: messages.continuing,
     forwardTo: target,
     body: html`<p>${messages.continuingText}</p>
@@ -151,7 +159,7 @@ export function goOn(parts: Pick<PageParts, "frame">, visit: Visit, target: stri
 
 /** The form that signs in, confirms or adds with a passkey, by the script; without it, a sentence says why not. */
 export function passkeyForm(
-  visit: Visit,
+  request: PageRequest,
   options: {
     kind: "create" | "get";
     action: string;
@@ -161,14 +169,14 @@ export function passkeyForm(
     fields?: Readonly<Record<string, string | undefined>>;
   },
 ): Html {
-  const { signIn } = visit.language.messages;
+  const { signIn } = request.language.messages;
   return html`<form
     method="post"
     action="${options.action}"
     data-passkey="${options.kind}"
     data-options="${options.optionsPath}"
   >
-    ${carryCsrf(visit)}${hidden({ credential: "", ...options.fields })}
+    ${carryCsrf(request)}${hidden({ credential: "", ...options.fields })}
     <div class="full">
       ${button(options.text, { isFull: true, ...(options.isQuiet === true ? { kind: "quiet" } : {}) })}
     </div>

@@ -15,15 +15,15 @@ const BROWSER_ID_BYTES = 16;
 const BROWSER_ID = /^[\w-]{22}$/;
 
 /** Somebody who is signed in. */
-export interface Visitor {
+export interface CurrentUser {
   readonly account: Account;
   readonly session: SessionInfo;
 }
 
 /** A request as pages see it. */
-export interface Visit {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
+export interface PageRequest {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
   readonly headers: HeaderReader;
   /** The path without its query. */
   readonly path: string;
@@ -31,7 +31,7 @@ export interface Visit {
   readonly language: Language;
   readonly origin: Origin;
   /** Undefined where nobody is signed in. */
-  readonly visitor: Visitor | undefined;
+  readonly user: CurrentUser | undefined;
   /** For the hidden field `csrf`. */
   readonly csrf: string;
   /** `Set-Cookie` lines of the answer. */
@@ -39,7 +39,7 @@ export interface Visit {
 }
 
 /** What visits are read with. */
-export interface VisitParts {
+export interface PageRequestReaderOptions {
   cookies: Cookies;
   resolver: SessionResolver;
   addresses: ClientAddress;
@@ -49,30 +49,30 @@ export interface VisitParts {
 }
 
 /** Reads visits. */
-export class VisitReader {
-  readonly #parts: VisitParts;
+export class PageRequestReader {
+  readonly #options: PageRequestReaderOptions;
   readonly #key: Buffer;
 
-  constructor(parts: VisitParts) {
-    this.#parts = parts;
-    this.#key = createHmac("sha256", parts.secret).update("page forms").digest();
+  constructor(options: PageRequestReaderOptions) {
+    this.#options = options;
+    this.#key = createHmac("sha256", options.secret).update("page forms").digest();
   }
 
   /** Reads one. A browser that comes for the first time is named by a cookie; a session's token may be renewed. */
-  async read(request: IncomingMessage, response: ServerResponse, url: URL): Promise<Visit> {
+  async read(request: IncomingMessage, response: ServerResponse, url: URL): Promise<PageRequest> {
     const headers = readHeaders(request);
     const cookies: string[] = [];
-    const visitor = await this.#findVisitor(headers, cookies);
+    const user = await this.#findVisitor(headers, cookies);
     return {
-      request,
-      response,
+      incoming: request,
+      outgoing: response,
       headers,
       path: url.pathname,
       query: url.searchParams,
       language: this.readLanguage(request),
-      origin: this.#parts.addresses.readOrigin(readPeer(request), headers),
-      visitor,
-      csrf: this.#sign(this.#nameBrowser(headers, cookies), visitor),
+      origin: this.#options.addresses.readOrigin(readPeer(request), headers),
+      user,
+      csrf: this.#sign(this.#nameBrowser(headers, cookies), user),
       cookies,
     };
   }
@@ -80,7 +80,7 @@ export class VisitReader {
   /** The language that the browser chose on its way to an application, or else prefers. */
   readLanguage(request: IncomingMessage): Language {
     return (
-      findLanguage(this.#parts.cookies.read(readHeaders(request), "platform_language") ?? "") ??
+      findLanguage(this.#options.cookies.read(readHeaders(request), "platform_language") ?? "") ??
       chooseLanguage(request.headers["accept-language"])
     );
   }
@@ -89,18 +89,18 @@ export class VisitReader {
    * Whether a form comes from a page that this browser was given, in this session: browsers say where a request comes
    * from, and the token cannot be known elsewhere.
    */
-  isOwnForm(visit: Visit, token: string | undefined): boolean {
-    const { headers } = visit;
+  isOwnForm(page: PageRequest, token: string | undefined): boolean {
+    const { headers } = page;
     const site = headers.get("sec-fetch-site");
     if (site !== null && site !== "same-origin") return false;
     const origin = headers.get("origin");
-    if (origin !== null && origin !== this.#parts.publicUrl) return false;
-    const [given, right] = [Buffer.from(token ?? ""), Buffer.from(visit.csrf)];
+    if (origin !== null && origin !== this.#options.publicUrl) return false;
+    const [given, right] = [Buffer.from(token ?? ""), Buffer.from(page.csrf)];
     return given.length === right.length && timingSafeEqual(given, right);
   }
 
-  async #findVisitor(headers: HeaderReader, cookies: string[]): Promise<Visitor | undefined> {
-    const { resolver } = this.#parts;
+  async #findVisitor(headers: HeaderReader, cookies: string[]): Promise<CurrentUser | undefined> {
+    const { resolver } = this.#options;
     const token = resolver.readCookie(headers);
     const found = token === undefined ? undefined : await resolver.use(token);
     if (found?.renewedToken !== undefined) cookies.push(resolver.formatCookie(found.renewedToken));
@@ -108,16 +108,16 @@ export class VisitReader {
   }
 
   #nameBrowser(headers: HeaderReader, cookies: string[]): string {
-    const known = this.#parts.cookies.read(headers, "platform_browser");
+    const known = this.#options.cookies.read(headers, "platform_browser");
     if (known !== undefined && BROWSER_ID.test(known)) return known;
     const name = randomBytes(BROWSER_ID_BYTES).toString("base64url");
-    cookies.push(this.#parts.cookies.format("platform_browser", name, undefined));
+    cookies.push(this.#options.cookies.format("platform_browser", name, undefined));
     return name;
   }
 
-  #sign(browser: string, visitor: Visitor | undefined): string {
+  #sign(browser: string, user: CurrentUser | undefined): string {
     return createHmac("sha256", this.#key)
-      .update(`${browser}\0${visitor?.session.id ?? ""}`)
+      .update(`${browser}\0${user?.session.id ?? ""}`)
       .digest("base64url");
   }
 }
