@@ -1,4 +1,4 @@
-// The identity service's configuration: every key with its type, unit, default, bound and environment names.
+// The configuration of the identity service.
 import {
   addressKey,
   createServiceKeys,
@@ -10,14 +10,14 @@ import {
 } from "@platform/kernel/config";
 import { z } from "zod";
 
-/** The identity service's version: in health answers, `--version` and metrics. */
+/** Shown in health responses, `--version` and metrics. */
 export const VERSION = readPackageVersion(import.meta.url);
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-// Issuer, passkey RP and origin checks all come from it, and OpenID Connect compares issuers by characters.
+// Issuer, passkey RP and origin checks depend on it; OpenID Connect compares issuers character by character.
 const publicUrl = z
   .url({ protocol: /^https?$/ })
   .refine((text) => {
@@ -30,32 +30,31 @@ const httpUrl = z.url({ protocol: /^https?$/ });
 
 const listening = {
   addr: addressKey(":8086", {
-    description: "Where the service listens.",
+    description: "Listen address.",
     env: ["PLATFORM_AUTH_ADDR", "PLATFORM_AUTH_PORT"],
   }),
   public_url: key(publicUrl.optional(), {
-    description:
-      "The address that browsers and clients know the service by: issuer, passkey domain, base of links. No path.",
+    description: "Public base URL: issuer, passkey domain and base of links. No path.",
     defaultText: "http://localhost:<port>",
   }),
   connections_max: key(z.int().min(16).max(1_000_000).default(10_000), {
-    description: "Connections at a time; one more is closed at once.",
+    description: "Maximum number of connections; further ones are closed immediately.",
     unit: "connections",
   }),
   connections_per_address_max: key(z.int().min(1).max(1_000_000).optional(), {
     description:
-      "Those of one IPv4 address or one IPv6 network of 64 bits; one more is closed at once. Trusted proxies are exempt. By default half of connections_max.",
+      "Maximum number of connections per IPv4 address or IPv6 /64 network; further ones are closed immediately. Trusted proxies are exempt. Defaults to half of connections_max.",
     unit: "connections",
   }),
   trusted_proxies: key(z.array(networkSchema()).max(256).default([]), {
     description:
-      "Addresses and CIDR ranges of proxies whose X-Forwarded-For names the client; throttling and the audit log use it.",
+      "Addresses and CIDR ranges of proxies whose X-Forwarded-For is trusted; throttling and the audit log use the client address.",
   }),
 };
 
 const storage = {
   data_dir: key(z.string().min(1).max(4096).default("./data/auth"), {
-    description: "Folder of the SQLite database and of generated secrets.",
+    description: "Data folder: SQLite database and generated secrets.",
   }),
   database_url: key(
     z
@@ -71,71 +70,71 @@ const storage = {
   ),
   session_secret: key(z.string().min(1).max(4096).optional(), {
     description:
-      "Signs session tokens: 32 raw bytes or more, or hex: or base64: of as many. On SQLite generated once when it is missing; on PostgreSQL it must be given.",
+      "Signs session tokens: at least 32 bytes, raw or with the prefix hex: or base64:. Generated once on SQLite; required on PostgreSQL.",
     secret: true,
   }),
   encryption_keys: key(z.string().min(1).max(65_536).optional(), {
     description:
-      "Encrypt secrets at rest: hex: or base64: keys of 32 bytes, separated by commas; the first encrypts, all decrypt. On SQLite generated once when it is missing; on PostgreSQL it must be given.",
+      "Encrypts secrets at rest: comma-separated 32-byte keys with the prefix hex: or base64:; the first encrypts, all decrypt. Generated once on SQLite; required on PostgreSQL.",
     secret: true,
   }),
 };
 
 const tokens = {
   jwt_algorithm: key(z.enum(["RS256", "ES256"]).default("RS256"), {
-    description: "Algorithm of the keys that sign tokens.",
+    description: "Signing algorithm of tokens.",
   }),
   jwt_key_path: key(z.string().min(1).max(4096).optional(), {
-    description: "Private key (PEM) that seeds the first signing key.",
+    description: "PEM file with the private key that becomes the first signing key.",
     env: ["PLATFORM_AUTH_JWT_KEY_PATH", "PLATFORM_AUTH_JWT_SECRET"],
     secret: false,
     flag: "jwt-key-path",
   }),
   egress_networks: key(z.array(networkSchema()).max(64).default([]), {
     description:
-      "Private addresses and CIDR ranges that logout notices and key sets of clients may be at; public ones always may.",
+      "Private addresses and CIDR ranges that logout notices may be sent to and client key sets may be read from; public addresses are always allowed.",
   }),
   audience: key(z.string().min(1).max(512).default("platform"), {
     description:
-      "Audience of access tokens for the platform's services: of logins, first-party clients and clients that administrators allow it. Must differ from the public URL.",
+      "Audience of access tokens for the platform's services, in tokens of sign-ins, first-party clients and clients that administrators allow. Must differ from the public URL.",
   }),
   pkce: key(z.enum(["all", "public"]).default("all"), {
-    description:
-      "Which clients must use PKCE: all, or public and native ones only, for confidential clients that cannot.",
+    description: "Clients that must use PKCE: all, or only public and native ones.",
   }),
 };
 
 const accounts = {
   registration: key(z.enum(["open", "invitation", "closed"]).default("open"), {
     description:
-      "Who may make an account: anyone, holders of an invitation, or administrators only.",
+      "Registration: open to everyone, by invitation, or closed (administrators create accounts).",
   }),
   admin_user: key(z.string().min(1).max(64).optional(), {
-    description: "Name of the first administrator, made at the start while there is none.",
+    description: "Name of the first administrator, created at startup if there is none.",
   }),
   admin_password: key(z.string().min(1).max(1024).optional(), {
     description: "Password of the first administrator.",
     secret: true,
   }),
   password_hash_concurrency: key(z.int().min(1).max(256).optional(), {
-    description: "Passwords hashed at the same time; each takes 19 MiB and one core.",
+    description: "Concurrent password hashes; each uses 19 MiB and one core.",
     secret: false,
     defaultText: "one per core",
   }),
   password_hash_queue: key(z.int().min(1).max(100_000).default(256), {
-    description: "Password checks that may wait; more are refused with 503.",
+    description: "Maximum number of waiting password checks; further ones fail with 503.",
     secret: false,
   }),
   registration_hash_queue: key(z.int().min(1).max(100_000).default(32), {
     description:
-      "Registrations that may wait for their password to be hashed; more are refused with 503. Sign-ins do not wait behind them.",
+      "Maximum number of registrations that wait for their password hash; further ones fail with 503. They do not delay sign-ins.",
   }),
   registrations_per_address_hourly: key(z.int().min(1).max(1_000_000).default(60), {
     description:
-      "Registrations within an hour from one address; more are refused with 429. Those with an invitation do not count.",
+      "Registrations per hour and address; further ones fail with 429. Registrations with an invitation do not count.",
   }),
   registrations_per_network_hourly: key(z.int().min(1).max(1_000_000).default(240), {
-    description: "The same from one network: the /24 of an IPv4 address, the /64 of an IPv6 one.",
+    description:
+      "Registrations per hour and network: the /24 of an IPv4 address or the /64 of an IPv6 address.",
   }),
 };
 
@@ -148,7 +147,7 @@ const sessions = {
       .default(DAY_MS),
     {
       description:
-        "A session that is not used for this long ends; its token is renewed in the second half of it.",
+        "Idle timeout of a session; its token is renewed in the second half of this time.",
       unit: "ms",
     },
   ),
@@ -159,7 +158,7 @@ const sessions = {
       .max(3650 * DAY_MS)
       .default(14 * DAY_MS),
     {
-      description: "A session ends after this time, used or not.",
+      description: "Maximum lifetime of a session.",
       unit: "ms",
     },
   ),
@@ -173,7 +172,7 @@ const records = {
       .max(3650 * DAY_MS)
       .default(365 * DAY_MS),
     {
-      description: "How long events stay in the audit log.",
+      description: "Retention of audit events.",
       unit: "ms",
     },
   ),
@@ -181,23 +180,23 @@ const records = {
 
 const factors = {
   mfa_totp_issuer: key(z.string().min(1).max(64).default("Platform"), {
-    description: "Issuer that authenticator apps show.",
+    description: "Issuer shown by authenticator apps, and the name on pages.",
   }),
   platform_notify_url: key(httpUrl.optional(), {
     description:
-      "The notification service, which delivers codes and links by email and SMS; without it those are refused with 409.",
+      "URL of the mail service, which delivers codes and links by email and SMS; without it these operations fail with 409.",
     env: ["PLATFORM_AUTH_PLATFORM_NOTIFY_URL"],
   }),
   notify_token: key(z.string().min(1).max(8192).optional(), {
-    description: "Bearer token for the notification service.",
+    description: "Bearer token for the mail service.",
     secret: true,
   }),
   mail_from: key(z.string().min(3).max(254).default("no-reply@localhost"), {
-    description: "Sender of mails.",
+    description: "Sender address of emails.",
   }),
 };
 
-/** The identity service's command line and configuration. */
+/** Command line and configuration of the identity service. */
 export const authDefinition = defineConfig({
   service: "auth",
   program: "platform-auth",
@@ -216,11 +215,11 @@ export const authDefinition = defineConfig({
   commands: {
     "admin reset": {
       summary:
-        "Make a user an administrator who can sign in again: enabled, without second factors, with a printed link to set a password.",
+        "Make a user an enabled administrator without second factors, and print a link for setting a password.",
       arguments: ["username"],
     },
   },
 });
 
-/** The configuration after environment and flags. */
+/** The validated configuration. */
 export type AuthConfig = ConfigOf<typeof authDefinition.keys>;

@@ -1,5 +1,4 @@
-// Constructs the parts of the service from the database up: stores, OAuth, sign-in. Each function passes on what the one
-// before has made.
+// Constructs stores, OAuth and sign-in from the database up.
 import { availableParallelism } from "node:os";
 import { createEgress } from "@platform/kernel/egress";
 import { createIdSource } from "@platform/kernel/ids";
@@ -29,6 +28,7 @@ import { Credentials } from "./sign-in/credentials.ts";
 import { DeviceMarks } from "./sign-in/device-marks.ts";
 import { OWASP_COST, PasswordHasher, type PasswordCost } from "./sign-in/password-hasher.ts";
 import { PasswordPolicy } from "./sign-in/password-policy.ts";
+import { Registrations } from "./sign-in/registrations.ts";
 import { SecondFactors } from "./sign-in/second-factors.ts";
 import { SecurityNotices } from "./sign-in/security-notices.ts";
 import { SignIn } from "./sign-in/sign-in.ts";
@@ -37,22 +37,22 @@ import { Users } from "./user/users.ts";
 import { Cookies } from "./web/cookies.ts";
 import { SessionResolver } from "./web/session-resolver.ts";
 
-/** The ground that all parts stand on. */
+/** Shared by all parts. */
 export interface Foundation {
   config: AuthConfig;
   database: AuthDatabase;
   box: SecretBox;
-  /** Started. */
+  /** Must be started. */
   keys: KeyRing;
   clock: Clock;
   log: Logger;
-  /** The secret of the installation, from which the keys of tokens, links and cookies are derived. */
+  /** The secret of the installation: keys of tokens, links and cookies are derived from it. */
   secret: Buffer;
   /** Issuer and base of all links. */
   publicUrl: string;
 }
 
-/** The stores, and what reads them alone. */
+/** The stores and the parts that only read them. */
 export type Stores = ReturnType<typeof createStores>;
 
 /** Creates the stores. */
@@ -110,10 +110,10 @@ export function startOAuth(
   });
 }
 
-/** All that the API and the pages call. */
+/** Everything that the API and the pages use. */
 export type Domain = ReturnType<typeof createDomain>;
 
-/** Creates what signs users in and changes their credentials. */
+/** Creates the parts that sign users in and change credentials. */
 export function createDomain(
   stores: Stores,
   oauth: OAuth,
@@ -121,7 +121,7 @@ export function createDomain(
   passwordCost: PasswordCost = OWASP_COST,
 ) {
   const { config, secret, publicUrl, log } = stores;
-  const onUnsent = (error: unknown): void => log.error("a message could not be sent", { error });
+  const onUnsent = (error: unknown): void => log.error("sending a message failed", { error });
   const notifier = new Notifier({
     url: config.platform_notify_url,
     token: config.notify_token,
@@ -139,6 +139,7 @@ export function createDomain(
       registrationsWaitingMax: config.registration_hash_queue,
       cost: passwordCost,
     }),
+    passwordPolicy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
     deviceMarks: new DeviceMarks(secret),
     registration: config.registration,
   };
@@ -161,14 +162,13 @@ export function createDomain(
       secondFactors,
       verifier: new CredentialVerifier({ ...shared, passkeys }),
     }),
-    credentials: new Credentials({
+    credentials: new Credentials({ ...shared, onHiddenError: onUnsent }),
+    registrations: new Registrations({
       ...shared,
-      passwordPolicy: new PasswordPolicy([config.mfa_totp_issuer, new URL(publicUrl).hostname]),
       registrationsHourly: {
         perAddress: config.registrations_per_address_hourly,
         perNetwork: config.registrations_per_network_hourly,
       },
-      onHiddenError: onUnsent,
     }),
   };
 }

@@ -1,4 +1,4 @@
-// The identity service's process: flags and environment, configuration, start, signals, drain, exit code.
+// The process of the identity service.
 import { availableParallelism } from "node:os";
 import { runProgram, runService } from "@platform/kernel/lifecycle";
 import { createLogger } from "@platform/kernel/log";
@@ -36,15 +36,15 @@ async function serve(config: AuthConfig): Promise<void> {
   );
 }
 
-// Before anything has used the pool: as many threads as passwords are hashed at a time, and some for what must not wait
-// behind them (commits, RSA signatures).
+// Sized before the thread pool is used: one thread per concurrent password hash, and some for work that must not wait
+// for them (commits, RSA signatures).
 function sizeThreadPool(config: AuthConfig): void {
   const hashing = config.password_hash_concurrency ?? availableParallelism();
   process.env["UV_THREADPOOL_SIZE"] ??= String(hashing + OTHER_THREADS);
 }
 
-// Not before it is needed: --help and --version need no protocol core. When that is loaded it warns of every runtime but
-// Node's LTS lines; which one runs here is pinned and tested, and nothing that an operator could change.
+// Loaded late because --help and --version do not need the protocol core. The core warns on runtimes other than
+// Node's LTS lines; the runtime is pinned and tested here, and operators cannot change it.
 async function loadService(): Promise<{
   startAuth: (options: AuthOptions) => Promise<AuthService>;
 }> {

@@ -1,21 +1,21 @@
-// The service's own metrics, beside those that every service has.
+// Metrics of the identity service in addition to those of every service.
 import type { MetricRegistry } from "@platform/kernel/metrics";
 import type { CountLogin } from "./sign-in/credential-verifier.ts";
 
-/** What parts count with. */
+/** Counters of the service. */
 export interface AuthMetrics {
   countLogin: CountLogin;
   countMfa: (factor: string, result: string) => void;
   countToken: (grant: string) => void;
 }
 
-/** What is asked at each scrape. */
+/** Values that are read at each scrape. */
 export interface AuthGauges {
   countSessions: () => Promise<number>;
   getKeyAgeSeconds: () => number;
 }
 
-/** Makes the metrics. */
+/** Registers the metrics. */
 export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges): AuthMetrics {
   const logins = registry.counter({
     name: "platform_auth_logins_total",
@@ -24,7 +24,7 @@ export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges):
   });
   const factors = registry.counter({
     name: "platform_auth_mfa_verifications_total",
-    help: "Second factors checked, by kind and result.",
+    help: "Second-factor verifications by kind and result.",
     labels: ["factor", "result"],
   });
   const tokens = registry.counter({
@@ -37,13 +37,13 @@ export function createAuthMetrics(registry: MetricRegistry, gauges: AuthGauges):
     collect: async () => [
       {
         name: "platform_auth_sessions_active",
-        help: "Live sessions.",
+        help: "Active sessions.",
         type: "gauge",
         samples: [{ labels: [], value: await gauges.countSessions() }],
       },
       {
         name: "platform_auth_key_age_seconds",
-        help: "Age of the key that signs tokens.",
+        help: "Age of the active signing key.",
         type: "gauge",
         samples: [{ labels: [], value: gauges.getKeyAgeSeconds() }],
       },

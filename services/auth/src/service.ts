@@ -1,4 +1,4 @@
-// The start of the identity service: database, keys, telemetry, listener, then the parts, the API and the pages.
+// Starts the identity service.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
@@ -60,7 +60,7 @@ export interface AuthService {
   readonly database: AuthDatabase;
 }
 
-/** Starts the service; when this resolves, it answers. */
+/** Starts the service; when this resolves, it accepts requests. */
 export async function startAuth(options: AuthOptions): Promise<AuthService> {
   const { config, log, lifecycle, clock = systemClock } = options;
   const database = openAuthDatabase(config, log);
@@ -111,7 +111,7 @@ export async function startAuth(options: AuthOptions): Promise<AuthService> {
   });
   const sweeps = startSweeps(stores);
   lifecycle.onDrain("sweeps", () => sweeps.stop());
-  // Before the listener answers: whoever sees it answer signs in with the configured name immediately.
+  // Before the listener answers: the configured administrator can sign in with the first request.
   await ensureAdministrator(domain);
   dispatcher.open({
     api,
@@ -131,7 +131,7 @@ function openAuthDatabase(config: AuthConfig, log: Logger): AuthDatabase {
     url: config.database_url ?? `sqlite:${join(config.data_dir, "auth.db")}`,
     service: "auth",
     postgres: {
-      onConnectionError: (error) => log.warn("a connection to the database broke", { error }),
+      onConnectionError: (error) => log.warn("database connection lost", { error }),
     },
   });
 }
@@ -150,12 +150,12 @@ function createTelemetry(config: AuthConfig, log: Logger, clock: Clock) {
     clock: systemClock,
   });
   return {
-    /** What requests are measured, traced and logged with. */
+    /** Metrics, traces and logs of requests. */
     observed: { metrics, httpMetrics: createHttpMetrics(metrics), tracer, logger: log, clock },
     health: new HealthRegistry({
       service: "auth",
       version: VERSION,
-      onCheckError: (check, error) => log.error("a health check failed", { check, error }),
+      onCheckError: (check, error) => log.error("health check failed", { check, error }),
     }),
     close: async () => {
       processCollector.close();
@@ -207,7 +207,7 @@ function createApiOf(
   });
 }
 
-// Deletes what has expired, so that no table grows with time.
+// Deletes expired rows periodically.
 function startSweeps({ config, clock, log, sessions, oneTimeTokens, throttle, audit }: Stores) {
   const sweeps = [
     () => sessions.sweep(),
@@ -215,8 +215,7 @@ function startSweeps({ config, clock, log, sessions, oneTimeTokens, throttle, au
     () => throttle.sweep(),
     () => audit.sweep(clock.now() - config.audit_retention_ms),
   ];
-  const onError = (error: unknown): void =>
-    log.warn("expired rows could not be deleted", { error });
+  const onError = (error: unknown): void => log.warn("deleting expired rows failed", { error });
   return every(
     SWEEP_MS,
     async () => {

@@ -76,7 +76,7 @@ test("weak secrets stop the start by name", async () => {
   for (const secret of ["short", "hex:zz", "base64:aGVsbG8="]) {
     await assert.rejects(
       startStage({ ...settings, session_secret: secret }),
-      /PLATFORM_AUTH_SESSION_SECRET: 32 bytes or more/,
+      /PLATFORM_AUTH_SESSION_SECRET: at least 32 bytes/,
     );
   }
   await assert.rejects(

@@ -1,9 +1,10 @@
-// Operations of people on their own account: register, sign in and out, password, address, recovery.
+// Routes of users' own accounts: registration, sign-in and sign-out, password, address, recovery.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
+import type { Registrations } from "../sign-in/registrations.ts";
 import type { SignIn } from "../sign-in/sign-in.ts";
 import { PLATFORM_CLIENT_ID } from "../oauth/core/lifetimes.ts";
 import type { OAuth } from "../oauth/oauth.ts";
@@ -15,34 +16,35 @@ import { answerOutcome, showUser } from "./signed-in.ts";
 import { nameActor, type Identification } from "./principal.ts";
 
 const text = (max: number) => z.string().min(1).max(max);
-/** Longer passwords are refused by the policy, in its own words; this bounds what is hashed. */
+/** The password policy rejects longer passwords with a message; this bounds the hashed input. */
 const password = text(1024);
 const token = text(256);
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface AccountRouteOptions {
   identification: Identification;
   signIn: SignIn;
   credentials: Credentials;
+  registrations: Registrations;
   oauth: OAuth;
   audit: AuditLog;
   cookies: Cookies;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createAccountRoutes(options: AccountRouteOptions): ApiRoute[] {
   return [...createPublicRoutes(options), ...createOwnRoutes(options)];
 }
 
 function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
-  const { identification, signIn, credentials, cookies } = options;
+  const { identification, signIn, credentials, registrations, cookies } = options;
   const common = { tag: "Accounts", access: "public" } as const;
   return [
     defineRoute({
       ...common,
       method: "POST",
       path: "/api/v1/auth/register",
-      summary: "Make an account",
+      summary: "Register an account",
       status: 201,
       body: z.strictObject({
         username: text(256),
@@ -55,7 +57,7 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       answer: userAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
-        return { user: showUser(await credentials.register(exchange.body, origin)) };
+        return { user: showUser(await registrations.register(exchange.body, origin)) };
       },
     }),
     defineRoute({
@@ -66,7 +68,7 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       body: z.strictObject({ username: text(256), password, scope: text(4096).optional() }),
       problems: {
         401: "The name or the password is wrong",
-        403: "A second factor is needed: `mfa_token`, `factors`; or a passkey: `passkey_required`",
+        403: "A second factor is required (`mfa_token`, `factors`) or a passkey (`passkey_required`)",
         429: "Too many failed attempts",
       },
       answer: signedIn,
@@ -87,21 +89,21 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/setup",
-      summary: "Make the first administrator, with the link that the first start has printed",
+      summary: "Create the first administrator with the link logged at the first start",
       status: 201,
       body: z.strictObject({ token, username: text(256), password, email: text(254).optional() }),
       answer: userAnswer,
       handle: async (exchange) => {
         const origin = identification.readOrigin(exchange);
         const { token: link, ...registration } = exchange.body;
-        return { user: showUser(await credentials.setUp(link, registration, origin)) };
+        return { user: showUser(await registrations.setUp(link, registration, origin)) };
       },
     }),
     defineRoute({
       ...common,
       method: "POST",
       path: "/api/v1/auth/email/verify/finish",
-      summary: "Verify an address by the link that was sent to it",
+      summary: "Verify an email address with the link that was sent",
       body: z.strictObject({ token }),
       answer: z.object({ verified: z.boolean() }),
       handle: async (exchange) => {
@@ -116,10 +118,10 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/recovery/begin",
-      summary: "Send a link to set a new password to a verified address, if it is one",
+      summary: "Send a recovery link to a verified email address",
       status: 202,
       body: z.strictObject({ email: text(254) }),
-      problems: { 409: "No notification service is configured" },
+      problems: { 409: "No mail service is configured" },
       answer: z.object({ status: z.string() }),
       handle: async (exchange) => {
         await credentials.beginRecovery(
@@ -134,7 +136,7 @@ function createPublicRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/recovery/finish",
-      summary: "Set a new password by the link that was sent",
+      summary: "Set a new password with a recovery link",
       body: z.strictObject({ token, new_password: password }),
       answer: userAnswer,
       handle: async (exchange) => {
@@ -164,11 +166,11 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "GET",
       path: "/api/v1/auth/account",
-      summary: "Who I am and what I may do",
+      summary: "The caller and their permissions",
       answer: whoAnswer,
       handle: (exchange) => {
         const caller = identification.require(exchange);
-        // An application's token says who its user is at userinfo, as far as its scope goes.
+        // Tokens of applications get the user's details at userinfo, as far as their scope allows.
         const principal = caller.kind === "client" ? caller : identification.requireUser(exchange);
         const { account, rights } = principal;
         return {
@@ -184,7 +186,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       method: "PATCH",
       path: "/api/v1/auth/account",
       summary:
-        "Change my profile; for another address, which is to be verified anew, sign in freshly",
+        "Change the profile; a new email address requires a fresh sign-in and must be verified again",
       body: z.strictObject({
         email: text(254).nullable().optional(),
         name: text(256).nullable().optional(),
@@ -207,7 +209,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "GET",
       path: "/api/v1/auth/grants",
-      summary: "What I have granted to applications",
+      summary: "The user's grants to applications",
       answer: grantsAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
@@ -228,13 +230,13 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "DELETE",
       path: "/api/v1/auth/grants/{client_id}",
-      summary: "Take back what I have granted to an application; its tokens end",
+      summary: "Revoke the grants to an application with its tokens",
       params: z.object({ client_id: text(255) }),
       handle: async (exchange) => {
         const principal = identification.requireUser(exchange);
         const { client_id: clientId } = exchange.params;
         if (!(await oauth.grants.revoke(principal.account.id, clientId))) {
-          throw new PlatformError("not_found", "Nothing is granted to such an application.");
+          throw new PlatformError("not_found", "There are no grants to this application.");
         }
         await record(exchange, principal, "grant.revoke", `client:${clientId}`);
         return undefined;
@@ -244,12 +246,12 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/password/change",
-      summary: "Change my password; other sessions end",
+      summary: "Change the password; other sessions end",
       body: z.strictObject({ current_password: password.optional(), new_password: password }),
       answer: z.object({ changed: z.boolean() }),
       handle: async (exchange) => {
         const { current_password: current = "", new_password: next } = exchange.body;
-        // Whoever has no password yet proves themselves by a fresh sign-in instead.
+        // Without a password yet, a fresh sign-in proves the user's identity instead.
         const { account, session } =
           current === ""
             ? identification.requireFreshUser(exchange)
@@ -263,7 +265,7 @@ function createOwnRoutes(options: AccountRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/email/verify/begin",
-      summary: "Send a link to my address that verifies it",
+      summary: "Send a verification link to the user's email address",
       status: 202,
       answer: sentAnswer,
       handle: async (exchange) => {

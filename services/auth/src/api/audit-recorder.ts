@@ -1,9 +1,9 @@
-// The trace that an operation leaves in the audit log: who did it, to what, from where.
+// Records API operations in the audit log.
 import type { Exchange } from "@platform/kernel/http";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { nameActor, type Identification, type Principal } from "./principal.ts";
 
-/** Records what `principal` has done; resolves when it is stored. */
+/** Records an action of `principal`; resolves when it is stored. */
 export type AuditRecorder = (
   exchange: Exchange<unknown, unknown, unknown>,
   principal: Principal,
@@ -12,7 +12,7 @@ export type AuditRecorder = (
   detail?: Readonly<Record<string, unknown>>,
 ) => Promise<void>;
 
-/** Makes the recorder of a group of operations. */
+/** Creates the recorder of a group of routes. */
 export function createAuditRecorder(options: {
   identification: Identification;
   audit: AuditLog;

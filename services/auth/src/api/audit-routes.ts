@@ -1,4 +1,4 @@
-// Operations on the audit log.
+// Routes of the audit log.
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -6,13 +6,13 @@ import { formatTime } from "../session/sessions.ts";
 import { eventsAnswer } from "./responses.ts";
 import type { Identification } from "./principal.ts";
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface AuditRouteOptions {
   identification: Identification;
   audit: AuditLog;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createAuditRoutes({ identification, audit }: AuditRouteOptions): ApiRoute[] {
   const tag = "Audit";
   return [
@@ -20,7 +20,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       tag,
       method: "GET",
       path: "/api/v1/audit",
-      summary: "The audit log, newest first",
+      summary: "Audit events, newest first",
       query: pageQuery.extend({
         target: z.string().max(512).optional(),
         action: z.string().max(64).optional(),
@@ -46,7 +46,7 @@ export function createAuditRoutes({ identification, audit }: AuditRouteOptions):
       tag,
       method: "GET",
       path: "/api/v1/audit/verification",
-      summary: "Whether the chain of the audit log is whole",
+      summary: "Verify the chain of the audit log",
       answer: z.object({ intact: z.boolean(), events: z.int(), broken_at: z.int().optional() }),
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "audit:read");

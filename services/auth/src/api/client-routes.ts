@@ -1,4 +1,4 @@
-// Operations of administrators on OAuth clients and signing keys.
+// Routes of administrators for OAuth clients and signing keys.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, pageQuery, readPage, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
@@ -13,9 +13,9 @@ import type { Identification } from "./principal.ts";
 const sortKey = z.string().max(512);
 const clientId = z.string().min(1).max(255);
 const metadata = z.record(z.string().max(128), z.unknown());
-const FORBIDDEN = { 403: "You lack something that the client has or would have" };
+const FORBIDDEN = { 403: "You lack a permission that the client has or would get" };
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface ClientRouteOptions {
   identification: Identification;
   oauth: OAuth;
@@ -23,7 +23,7 @@ export interface ClientRouteOptions {
   audit: AuditLog;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
   const { identification, oauth, keys } = options;
   const record = createAuditRecorder(options);
@@ -34,7 +34,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "GET",
       path: "/api/v1/auth/clients",
-      summary: "Clients, by id, without their secrets",
+      summary: "OAuth clients by id, without secrets",
       query: pageQuery,
       answer: clientsAnswer,
       handle: async (exchange) => {
@@ -51,7 +51,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "POST",
       path: "/api/v1/auth/clients",
-      summary: "Register a client (metadata of RFC 7591); the answer holds its secret",
+      summary: "Register a client (RFC 7591 metadata); the response contains its secret",
       status: 201,
       body: metadata,
       problems: FORBIDDEN,
@@ -67,7 +67,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "GET",
       path: "/api/v1/auth/clients/{id}",
-      summary: "One client, without its secret",
+      summary: "An OAuth client without its secret",
       params: z.object({ id: clientId }),
       answer: client,
       handle: async (exchange) => {
@@ -81,12 +81,12 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "PATCH",
       path: "/api/v1/auth/clients/{id}",
-      summary: "Change metadata of a client; null removes a member",
+      summary: "Change the metadata of a client; null removes a member",
       params: z.object({ id: clientId }),
       body: metadata,
       problems: {
         ...FORBIDDEN,
-        409: "It registered itself, and can be neither first-party nor have the platform's audience",
+        409: "The client registered itself and can be neither first-party nor have the platform's audience",
       },
       answer: client,
       handle: async (exchange) => {
@@ -102,9 +102,9 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "POST",
       path: "/api/v1/auth/clients/{id}/secret",
-      summary: "Replace the secret of a client; the one of before is void at once",
+      summary: "Replace the secret of a client; the previous one becomes invalid immediately",
       params: z.object({ id: clientId }),
-      problems: { ...FORBIDDEN, 409: "It has no secret" },
+      problems: { ...FORBIDDEN, 409: "The client has no secret" },
       answer: client,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "clients:write");
@@ -118,7 +118,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: clients,
       method: "DELETE",
       path: "/api/v1/auth/clients/{id}",
-      summary: "Remove a client with all of its tokens",
+      summary: "Delete a client with all of its tokens",
       params: z.object({ id: clientId }),
       problems: FORBIDDEN,
       handle: async (exchange) => {
@@ -134,7 +134,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       method: "POST",
       path: "/api/v1/auth/clients/initial-access-tokens",
       summary:
-        "A token that lets its holder register clients for a time, which convey no more than you have",
+        "Create an initial access token for client registration, limited to your permissions",
       status: 201,
       body: z.strictObject({
         expires_in: z.int().min(60).max(INITIAL_ACCESS_SECONDS_MAX).default(3600),
@@ -152,7 +152,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: keyTag,
       method: "GET",
       path: "/api/v1/auth/keys",
-      summary: "Signing keys, the newest first",
+      summary: "Signing keys, newest first",
       answer: keysAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "keys:write");
@@ -163,7 +163,7 @@ export function createClientRoutes(options: ClientRouteOptions): ApiRoute[] {
       tag: keyTag,
       method: "POST",
       path: "/api/v1/auth/keys/rotate",
-      summary: "Rotate the signing keys: as scheduled, or at once, dropping the old one everywhere",
+      summary: "Rotate the signing keys: scheduled, or immediately with revocation of the old key",
       body: z.strictObject({
         mode: z.enum(["scheduled", "immediate"]).default("scheduled"),
         revoke_kid: z.string().min(1).max(128).optional(),

@@ -1,4 +1,4 @@
-// The service's API: the shared frame of every service's API around the service's own operations.
+// The JSON API of the service.
 import { createApi, type Api, type ApiOptions, type ApiRoute } from "@platform/kernel/http";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Caller } from "@platform/kernel/identity";
@@ -7,13 +7,13 @@ import type { Principal } from "./principal.ts";
 import { VERSION } from "../config.ts";
 import { documentOAuth } from "../oauth/endpoint/openapi.ts";
 
-/** What the API works with. */
+/** Options of the API. */
 export type AuthApiOptions = Pick<
   ApiOptions,
   "clock" | "health" | "logger" | "tracer" | "metrics" | "httpMetrics" | "guard"
 > & { routes: readonly ApiRoute[] };
 
-/** Builds the API. */
+/** Creates the API. */
 export function createAuthApi(options: AuthApiOptions): Api {
   return createApi({
     ...options,
@@ -28,10 +28,10 @@ export function createAuthApi(options: AuthApiOptions): Api {
   });
 }
 
-// PostgreSQL cannot keep U+0000 in a text, and nobody means it.
+// PostgreSQL cannot store U+0000 in text.
 function refuseNul(route: ApiRoute): ApiRoute {
   const { params, query, body } = route;
-  const problem = "a text holds the character U+0000";
+  const problem = "contains the character U+0000";
   return {
     ...route,
     ...(params === undefined ? {} : { params: params.refine(hasNoNul, problem) }),

@@ -1,4 +1,4 @@
-// Operations on second factors: set up, verify, step up, remove, backup codes, policies.
+// Routes of second factors: set-up, verification, step-up, removal, backup codes, policies.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import {
   createValidationError,
@@ -36,7 +36,7 @@ const code = z.string().min(1).max(32);
 const scope = z.enum(["group", "role", "client"]);
 const subject = z.string().min(1).max(255);
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface MfaRouteOptions {
   identification: Identification;
   factors: Factors;
@@ -49,7 +49,7 @@ export interface MfaRouteOptions {
   cookies: Cookies;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createMfaRoutes(options: MfaRouteOptions): ApiRoute[] {
   return [
     ...createSignInRoutes(options),
@@ -60,14 +60,14 @@ export function createMfaRoutes(options: MfaRouteOptions): ApiRoute[] {
 
 function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
   const { identification, factors, secondFactors, signIn, cookies } = options;
-  // They decide themselves whether an mfa_token or a session speaks for the user.
+  // These routes accept an mfa_token or a session and check it themselves.
   const common = { tag: "Second factors", access: "public" } as const;
   return [
     defineRoute({
       ...common,
       method: "POST",
       path: "/api/v1/auth/mfa/setup",
-      summary: "Begin to set up a factor; it counts after the first right code",
+      summary: "Start to set up a factor; it becomes active after its first valid code",
       body: z.strictObject({
         type: z.enum(["totp", "email", "sms"]),
         name: z.string().min(1).max(64).optional(),
@@ -78,7 +78,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           .optional(),
         mfa_token: mfaToken.optional(),
       }),
-      problems: { 409: "`channel_unavailable`: no notification service is configured" },
+      problems: { 409: "`channel_unavailable`: no mail service is configured" },
       answer: factorSetup,
       handle: async (exchange) => {
         const { body } = exchange;
@@ -93,7 +93,9 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           body.type === "email" ? readEmail(body.email ?? account.email ?? "") : body.phone;
         if (to === undefined) {
           const path = body.type === "email" ? "email" : "phone";
-          throw createValidationError([{ in: "body", path, message: "where codes are sent" }]);
+          throw createValidationError([
+            { in: "body", path, message: "the address for codes is required" },
+          ]);
         }
         return factors.setUpSent(account, body.type, to, name);
       },
@@ -102,7 +104,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/mfa/send",
-      summary: "Send a code of an email or SMS factor",
+      summary: "Send a code to an email or SMS factor",
       body: z.strictObject({ mfa_token: mfaToken, factor_id: id }),
       answer: sentAnswer,
       handle: async ({ body }) => ({
@@ -113,7 +115,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
       ...common,
       method: "POST",
       path: "/api/v1/auth/mfa/verify",
-      summary: "Verify a code: with an mfa_token signs in, with a factor_id confirms a new factor",
+      summary: "Verify a code: with mfa_token to sign in, with factor_id to confirm a new factor",
       body: z.strictObject({
         mfa_token: mfaToken.optional(),
         factor_id: id.optional(),
@@ -140,7 +142,7 @@ function createSignInRoutes(options: MfaRouteOptions): ApiRoute[] {
           const missing = {
             in: "body",
             path: "mfa_token",
-            message: "it, or factor_id and code",
+            message: "required unless factor_id and code are given",
           } as const;
           throw createValidationError([missing]);
         }
@@ -176,7 +178,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/auth/mfa/step-up",
-      summary: "Ask for a stronger or fresher sign-in (RFC 9470)",
+      summary: "Start a stronger or fresher sign-in (RFC 9470)",
       body: z.strictObject({
         acr_values: z.string().max(256).default("2"),
         max_age: z.int().min(0).max(31_536_000).optional(),
@@ -199,7 +201,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/auth/mfa/factors",
-      summary: "My factors",
+      summary: "The user's factors",
       answer: factorsAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
@@ -210,7 +212,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/auth/mfa/factors/{id}",
-      summary: "Remove a factor of mine",
+      summary: "Remove a factor",
       params: z.object({ id }),
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
@@ -228,7 +230,7 @@ function createFactorRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/auth/mfa/backup-codes",
-      summary: "New backup codes; those of before are void",
+      summary: "Replace the backup codes",
       answer: z.object({ backup_codes: z.array(z.string()) }),
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
@@ -253,7 +255,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path,
-      summary: "Who must have a second factor",
+      summary: "Policies that require a second factor",
       answer: policiesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
@@ -264,7 +266,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path,
-      summary: "Make or replace a policy",
+      summary: "Create or replace a policy",
       status: 201,
       body: z.strictObject({ scope, subject, required: z.boolean() }),
       answer: policyAnswer,
@@ -303,8 +305,7 @@ function createPolicyRoutes(options: MfaRouteOptions): ApiRoute[] {
   ];
 }
 
-// A factor is added by somebody who has just signed in, with a factor where there is one, not by whoever finds an open
-// session.
+// Adding a factor requires a fresh sign-in, with a factor if the user has one: an unattended session is not enough.
 async function identifyStrong(
   { identification }: MfaRouteOptions,
   exchange: Exchange<unknown, unknown, unknown>,
@@ -316,5 +317,5 @@ async function identifyStrong(
 }
 
 function noSession(): PlatformError {
-  return createUnauthorizedError("The token belongs to no session: sign in again.");
+  return createUnauthorizedError("The token has no session: sign in again.");
 }

@@ -1,4 +1,4 @@
-// Operations on passkeys: begin and finish registration and sign-in, list, rename, remove.
+// Routes of passkeys: registration, sign-in, list, rename, removal.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import {
   createValidationError,
@@ -9,7 +9,7 @@ import {
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from "@simplewebauthn/server";
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
-import type { Credentials, Registration } from "../sign-in/credentials.ts";
+import type { Registration, Registrations } from "../sign-in/registrations.ts";
 import type { SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import { assertion, credentialId, registration } from "../factor/credential.ts";
@@ -30,46 +30,46 @@ import { answerOutcome, answerSignedIn, showUser } from "./signed-in.ts";
 import type { Cookies } from "../web/cookies.ts";
 import type { Identification, Principal } from "./principal.ts";
 
-/** What a registration for oneself is begun with: the session that it is for, and the scope of its token. */
+/** The payload of a registration for one's own account: its session, and the scope of the caller's token. */
 interface OwnRegistration {
   sid: string;
   scope: string | undefined;
 }
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface PasskeyRouteOptions {
   identification: Identification;
   passkeys: Passkeys;
   signIn: SignIn;
   sessions: Sessions;
-  credentials: Credentials;
+  registrations: Registrations;
   users: Users;
   notices: SecurityNotices;
   audit: AuditLog;
   cookies: Cookies;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
   return [...createCeremonyRoutes(options), ...createOwnPasskeyRoutes(options)];
 }
 
 function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
-  const { identification, passkeys, signIn, credentials, users, notices, audit, cookies } = options;
+  const { identification, passkeys, signIn, registrations, users, notices, audit, cookies } =
+    options;
   const { sessions } = options;
   const common = { tag: "Passkeys", access: "public", method: "POST" } as const;
   return [
     defineRoute({
       ...common,
       path: "/api/v1/auth/passkey/register/begin",
-      summary:
-        "Options to make a passkey: for oneself after a fresh sign-in, or with an invitation",
+      summary: "Options to create a passkey, after a fresh sign-in or with an invitation",
       body: z.strictObject({
         user_id: z.string().min(1).max(64).optional(),
         invitation: z.string().min(1).max(128).optional(),
         username: z.string().min(1).max(256).optional(),
       }),
-      problems: { 403: "It is not your account" },
+      problems: { 403: "The account is not yours" },
       answer: challengeAnswer,
       handle: async (exchange) => {
         const { user_id: userId, invitation, username } = exchange.body;
@@ -77,7 +77,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
           if (username === undefined) {
             throw createValidationError([{ in: "body", path: "username", message: "required" }]);
           }
-          const invited = await credentials.checkInvitation(invitation, username);
+          const invited = await registrations.checkInvitation(invitation, username);
           const payload = { invitation, username: invited.username, id: invited.id };
           return {
             challenge: await passkeys.beginRegistration(invited, payload, false),
@@ -85,7 +85,10 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
         }
         const { account, session, scope } = await identifyStrong(options, exchange);
         if (userId !== undefined && userId !== account.id) {
-          throw new PlatformError("forbidden", "Passkeys are registered for one's own account.");
+          throw new PlatformError(
+            "forbidden",
+            "Passkeys can only be registered for your own account.",
+          );
         }
         if (session === undefined) throw noSession();
         const payload: OwnRegistration = { sid: session.id, scope: scope?.join(" ") };
@@ -95,7 +98,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
     defineRoute({
       ...common,
       path: "/api/v1/auth/passkey/register/finish",
-      summary: "The new credential, as the browser gives it",
+      summary: "Register the credential that the browser created",
       status: 201,
       body: registration,
       answer: newPasskeyAnswer,
@@ -108,14 +111,14 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
           const invited = issued.payload as Required<
             Pick<Registration, "id" | "invitation" | "username">
           >;
-          account = await credentials.register(invited, origin);
+          account = await registrations.register(invited, origin);
         }
         if (account === undefined || account.disabled) {
-          throw new PlatformError("forbidden", "The account cannot have passkeys.");
+          throw new PlatformError("forbidden", "The account is disabled or deleted.");
         }
         const own =
           issued.userId === undefined ? undefined : (issued.payload as OwnRegistration | null);
-        // What the user has ended meanwhile does not add a way to sign in.
+        // A registration must not complete after its session has ended.
         if (own !== undefined && !(await sessions.isAlive(own?.sid ?? "", account.id)))
           throw noSession();
         const passkey = await keep(account.id, nameDevice(origin.userAgent));
@@ -139,7 +142,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
     defineRoute({
       ...common,
       path: "/api/v1/auth/passkey/login/begin",
-      summary: "Options to sign in with a passkey, without a name",
+      summary: "Options to sign in with a passkey, without a username",
       body: z.object({ username: z.string().max(256).optional() }).optional(),
       answer: challengeAnswer,
       handle: async () => ({ challenge: await passkeys.beginLogin() }),
@@ -147,7 +150,7 @@ function createCeremonyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
     defineRoute({
       ...common,
       path: "/api/v1/auth/passkey/login/finish",
-      summary: "The signed challenge, as the browser gives it; answers as a login does",
+      summary: "Sign in with the signed challenge",
       body: assertion,
       answer: signedIn,
       handle: async (exchange) => {
@@ -171,7 +174,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/auth/passkeys",
-      summary: "My passkeys",
+      summary: "The user's passkeys",
       answer: passkeysAnswer,
       handle: async (exchange) => {
         const { account } = identification.requireUser(exchange);
@@ -182,7 +185,7 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       tag,
       method: "PATCH",
       path,
-      summary: "Rename a passkey of mine",
+      summary: "Rename a passkey",
       params,
       body: z.strictObject({ name: z.string().trim().min(1).max(64) }),
       answer: passkeyAnswer,
@@ -199,9 +202,9 @@ function createOwnPasskeyRoutes(options: PasskeyRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path,
-      summary: "Remove a passkey of mine",
+      summary: "Remove a passkey",
       params,
-      problems: { 409: "It is the only way to sign in" },
+      problems: { 409: "The passkey is the only way to sign in" },
       handle: async (exchange) => {
         const principal = identification.requireFreshUser(exchange);
         await identification.requireSecondFactor(principal);

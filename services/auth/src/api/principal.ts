@@ -1,4 +1,4 @@
-// Who is asking, by which credential, and what they may do at this moment.
+// Identifies callers by their credentials and checks their rights.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import {
   checkLoopback,
@@ -24,25 +24,25 @@ const BEARER_PATTERN = /^bearer +([A-Za-z0-9._~+/=-]{1,16384}) *$/i;
 /** An identified caller. */
 export interface Principal {
   kind: "user" | "client";
-  /** Of the user or the client. */
+  /** The id of the user or the client. */
   id: string;
   account: Account | undefined;
   session: SessionInfo | undefined;
-  /** As far as the credential conveys them: what the caller does with it, and hands out, stays within. */
+  /** The caller's rights, limited to those that the credential conveys. */
   rights: Rights;
-  /** Of an access token; undefined for sessions. */
+  /** The scope of an access token; `undefined` for sessions. */
   scope: readonly string[] | undefined;
-  /** Undefined for sessions. */
+  /** `undefined` for sessions. */
   clientId: string | undefined;
-  /** In ms; 0 where it is not known. */
+  /** Time of the authentication in ms; 0 if unknown. */
   authTime: number;
-  /** Strength of the sign-in that the credential stands for. */
+  /** Authentication level of the credential's sign-in. */
   acr: string;
-  /** To be handed to the caller: the session's token was renewed. */
+  /** The session's new token if it was renewed; the caller must receive it. */
   renewedToken: string | undefined;
 }
 
-/** What identification works with. */
+/** Options of `Identification`. */
 export interface IdentificationOptions {
   publicUrl: string;
   users: Users;
@@ -66,7 +66,7 @@ export class Identification {
     this.#options = options;
   }
 
-  /** For the API: 401 without valid credentials. Metrics are also shown to programs on this machine. */
+  /** The API's guard: 401 without valid credentials. `/metrics` is also open to local programs. */
   readonly guard: Guard = async (request) => {
     if (request.path === "/metrics" && isLocal(request)) return { kind: "operator" };
     const principal = await this.identify(request);
@@ -80,7 +80,10 @@ export class Identification {
     return toCaller(principal);
   };
 
-  /** The caller; undefined without valid credentials. A cookie counts for pages of our own origin only. */
+  /**
+   * The caller; `undefined` without valid credentials. Cookies are accepted only from pages of the service's own
+   * origin.
+   */
   async identify(request: GuardedRequest): Promise<Principal | undefined> {
     const header = request.headers.get("authorization");
     if (header !== null) {
@@ -92,12 +95,15 @@ export class Identification {
     if (cookie === undefined) return undefined;
     const isRead = request.method === "GET" || request.method === "HEAD";
     if (!isRead && request.headers.get("origin") !== this.#options.publicUrl) {
-      throw new PlatformError("forbidden", "The page that asks is of another origin.");
+      throw new PlatformError(
+        "forbidden",
+        "Requests with a cookie must come from the service's own origin.",
+      );
     }
     return this.#bySession(cookie);
   }
 
-  /** The caller of a guarded operation; hands a renewed token on. */
+  /** The caller of a guarded route; returns a renewed token to them. */
   require(exchange: AnyExchange): Principal {
     const { caller } = exchange;
     if (caller.kind !== "user" || !("principal" in caller)) {
@@ -111,22 +117,25 @@ export class Identification {
     return principal;
   }
 
-  /** The caller, who must be a user acting for themselves: by a session, or by a token that a login has given. */
+  /** The caller, who must be a user with a session or a token of the service's own sign-in. */
   requireUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.require(exchange);
     const isOwn = principal.clientId === undefined || principal.clientId === PLATFORM_CLIENT_ID;
     if (principal.account === undefined || !isOwn) {
-      throw new PlatformError("forbidden", "This is for users who have signed in here themselves.");
+      throw new PlatformError(
+        "forbidden",
+        "This requires a session or token of the service's own sign-in.",
+      );
     }
     return principal as Principal & { account: Account };
   }
 
-  /** As `requireUser`, signed in within the last ten minutes. RFC 9470 section 3 */
+  /** As `requireUser`, with a sign-in within the last ten minutes (RFC 9470 section 3). */
   requireFreshUser(exchange: AnyExchange): Principal & { account: Account } {
     const principal = this.requireUser(exchange);
     if (!this.#options.resolver.isFresh(principal)) {
       throw createUnauthorizedError(
-        "Sign in again: this needs a sign-in of the last ten minutes.",
+        "Sign in again: this requires a sign-in within the last ten minutes.",
         `Bearer error="insufficient_user_authentication", error_description="A more recent authentication is required", max_age="${FRESH_MS / 1000}"`,
       );
     }
@@ -134,8 +143,8 @@ export class Identification {
   }
 
   /**
-   * Throws 401 unless a user who has a second factor or a passkey has signed in with one (RFC 9470 section 3): a password
-   * alone does not change factors.
+   * Throws 401 if the user has a second factor or a passkey and did not sign in with one (RFC 9470 section 3): a
+   * password alone must not change factors.
    */
   async requireSecondFactor({ id, acr }: Principal): Promise<void> {
     if (acr === "2" || !(await this.#options.hasFactor(id))) return;
@@ -145,7 +154,7 @@ export class Identification {
     );
   }
 
-  /** The caller, who must have the permission now, and by this credential. */
+  /** The caller, whose current rights and credential must include the permission. */
   async requirePermission(exchange: AnyExchange, permission: string): Promise<Principal> {
     const principal = this.require(exchange);
     if (this.may(principal, permission)) return principal;
@@ -156,17 +165,17 @@ export class Identification {
     });
   }
 
-  /** Whether the caller has the permission now, and by this credential. */
+  /** True if the caller's current rights and credential include the permission. */
   may(principal: Principal, permission: string): boolean {
     return hasPermission(principal.rights.permissions, permission);
   }
 
-  /** Where a request comes from. */
+  /** The origin of a request. */
   readOrigin(exchange: Pick<GuardedRequest, "headers" | "peer">): Origin {
     return this.#options.addresses.readOrigin(exchange.peer, exchange.headers);
   }
 
-  /** Gives the session's token to the browser. */
+  /** Sets the session cookie. */
   setSessionCookie(headers: Headers, token: string): void {
     headers.append("Set-Cookie", this.#options.resolver.formatCookie(token));
   }
@@ -221,7 +230,7 @@ export class Identification {
   }
 }
 
-/** As the audit log names the caller. */
+/** The caller's name in the audit log. */
 export function nameActor(principal: Principal): string {
   return `${principal.kind}:${principal.id}`;
 }

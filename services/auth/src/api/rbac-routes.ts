@@ -1,4 +1,4 @@
-// Operations on roles, bindings and scopes.
+// Routes of roles, bindings and scopes.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiMethod, type ApiRoute, type Exchange } from "@platform/kernel/http";
 import { z } from "zod";
@@ -35,7 +35,7 @@ const SUBJECTS: readonly (readonly [string, SubjectKind])[] = [
   ["clients", "client"],
 ];
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface RbacRouteOptions {
   identification: Identification;
   policy: PolicyStore;
@@ -43,7 +43,7 @@ export interface RbacRouteOptions {
   audit: AuditLog;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createRbacRoutes(options: RbacRouteOptions): ApiRoute[] {
   return [
     ...createRoleRoutes(options),
@@ -73,7 +73,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/rbac/roles",
-      summary: "Make a role",
+      summary: "Create a role",
       status: 201,
       body: z.strictObject({
         name: roleName,
@@ -81,7 +81,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         parents: roles.default([]),
         description,
       }),
-      problems: { 409: "It exists, or would inherit from itself" },
+      problems: { 409: "The role exists, or would inherit from itself" },
       answer: role,
       handle: (exchange) =>
         write(exchange, "role.create", `role:${exchange.body.name}`, async (grantor) => {
@@ -93,7 +93,7 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/rbac/roles/{role}",
-      summary: "One role",
+      summary: "A role",
       params,
       answer: role,
       handle: async (exchange) => {
@@ -105,9 +105,9 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/rbac/roles/{role}",
-      summary: "Remove a role and its bindings",
+      summary: "Delete a role and its bindings",
       params,
-      problems: { 409: "A role inherits from it, or a scope maps to it" },
+      problems: { 409: "Another role inherits from the role, or a scope maps to it" },
       handle: (exchange) =>
         write(exchange, "role.delete", `role:${exchange.params.role}`, (grantor) =>
           policy.deleteRole(exchange.params.role, grantor),
@@ -134,10 +134,10 @@ function createRoleRoutes(options: RbacRouteOptions): ApiRoute[] {
         tag,
         method,
         path: "/api/v1/rbac/roles/{role}/parents",
-        summary: `${verb} roles that a role inherits from`,
+        summary: `${verb} parents of a role`,
         params,
         body: z.strictObject({ parents: roles }),
-        problems: { 409: "It would inherit from itself" },
+        problems: { 409: "The role would inherit from itself" },
         answer: role,
         handle: (exchange) => {
           const { role } = exchange.params;
@@ -192,7 +192,7 @@ function createBindingRoutes(
         params,
         body: z.strictObject({ roles }),
         problems: {
-          403: "You lack what you would give or take",
+          403: "You lack a permission that you would grant or revoke",
           409: "No administrator would be left",
         },
         answer: bindingAnswer,
@@ -217,7 +217,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
   const { identification, policy, rbac } = options;
   const tag = "Scopes";
   const write = createWriter(options);
-  // At least one of permissions and roles: a scope without either conveys nothing.
+  // At least one permission or role is required: a scope without either conveys nothing.
   const definition = {
     permissions: permissions.default([]),
     roles: roles.default([]),
@@ -225,9 +225,9 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
     first_party: z.boolean().default(false),
   };
   const problems = {
-    403: "You lack a permission that it conveys or conveyed, or are no administrator and it is first-party",
-    404: "There is no role of one of the names",
-    409: "It is a scope of OpenID Connect",
+    403: "You lack a permission that the scope conveys or conveyed, or the scope is first-party and you are not an administrator",
+    404: "One of the roles does not exist",
+    409: "The scope is defined by OpenID Connect",
   };
   const put = (exchange: Exchange<unknown, unknown, unknown>, item: Scope): Promise<Scope> =>
     write(exchange, "scope.put", `scope:${item.name}`, async (grantor) => {
@@ -239,7 +239,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/auth/scopes",
-      summary: "Scopes, and the permissions and roles of which one is enough to be given each",
+      summary: "Scopes with their permissions and roles",
       answer: scopesAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "rbac:read");
@@ -250,7 +250,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/auth/scopes",
-      summary: "Make or replace a scope",
+      summary: "Create or replace a scope",
       status: 201,
       body: z.strictObject({ name: scopeName, ...definition }),
       problems,
@@ -261,7 +261,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "PUT",
       path: "/api/v1/auth/scopes/{name}",
-      summary: "Make or replace a scope",
+      summary: "Create or replace a scope",
       params: z.object({ name: scopeName }),
       body: z.strictObject(definition),
       problems,
@@ -272,7 +272,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/auth/scopes/{name}",
-      summary: "Remove a scope",
+      summary: "Delete a scope",
       params: z.object({ name: scopeName }),
       handle: (exchange) =>
         write(exchange, "scope.delete", `scope:${exchange.params.name}`, async (grantor) => {
@@ -283,7 +283,7 @@ function createScopeRoutes(options: RbacRouteOptions): ApiRoute[] {
   ];
 }
 
-// Every change of the policy asks for the same permission and leaves the same trace.
+// Every change of the policy requires the same permission and is audited.
 function createWriter(options: RbacRouteOptions) {
   const record = createAuditRecorder(options);
   return async <T>(

@@ -1,11 +1,11 @@
-// What the operations answer, for the API's document and its readers.
+// Schemas of the responses, for the OpenAPI document.
 import { z } from "zod";
 
 const time = z.string().meta({ format: "date-time" });
 const texts = z.array(z.string()).readonly();
 const cursor = z.string().nullable();
 
-/** A user as `showUser` makes it. */
+/** The result of `showUser`. */
 const user = z
   .object({
     id: z.string(),
@@ -23,7 +23,7 @@ const user = z
 /** `{user}`. */
 export const userAnswer = z.object({ user });
 
-/** What a sign-in answers; the members of a token are there where tokens are wanted. */
+/** The response to a sign-in; the token members are present if tokens were requested. */
 export const signedIn = z
   .object({
     access_token: z.string().optional(),
@@ -37,7 +37,7 @@ export const signedIn = z
   })
   .meta({ id: "SignedIn" });
 
-/** Who is asking. */
+/** The caller. */
 export const whoAnswer = z.object({
   actor: z.string(),
   user: user.optional(),
@@ -45,7 +45,7 @@ export const whoAnswer = z.object({
   effective_permissions: texts,
 });
 
-/** One's grants to applications. */
+/** The user's grants to applications. */
 export const grantsAnswer = z.object({
   grants: z.array(
     z.object({
@@ -91,10 +91,10 @@ const factor = z
   })
   .meta({ id: "Factor" });
 
-/** One's factors. */
+/** The user's factors. */
 export const factorsAnswer = z.object({ factors: z.array(factor) });
 
-/** A factor that is being set up: an authenticator app, or one that codes are sent to. */
+/** A factor that is being set up: an authenticator app, or an address that codes are sent to. */
 export const factorSetup = z.union([
   z.object({
     id: z.string(),
@@ -106,10 +106,10 @@ export const factorSetup = z.union([
   z.object({ id: z.string(), sent_to: z.string() }),
 ]);
 
-/** A right code: somebody is signed in, or a factor is confirmed. */
+/** The response to a valid code: a sign-in, or a confirmed factor. */
 export const codeAnswer = z.union([signedIn, signedIn.extend({ verified: z.boolean() })]);
 
-/** What a step up needs, if anything. */
+/** The challenge of a step-up, if one is needed. */
 export const stepUpAnswer = z.object({
   satisfied: z.boolean(),
   challenge: z
@@ -121,7 +121,7 @@ export const stepUpAnswer = z.object({
     .optional(),
 });
 
-/** Whom codes, links and recoveries were sent to. */
+/** The address that a code or link was sent to. */
 export const sentAnswer = z.object({ sent_to: z.string().optional() });
 
 const policy = z
@@ -152,14 +152,14 @@ const passkey = z
   })
   .meta({ id: "Passkey" });
 
-/** A new passkey and whose it is. */
+/** A new passkey and its user. */
 export const newPasskeyAnswer = z.union([
   z.object({ passkey, user }),
   signedIn.extend({ passkey }),
 ]);
 /** `{passkey}`. */
 export const passkeyAnswer = z.object({ passkey });
-/** One's passkeys. */
+/** The user's passkeys. */
 export const passkeysAnswer = z.object({ passkeys: z.array(passkey) });
 
 /** Metadata of RFC 7591. */
@@ -209,11 +209,11 @@ export const scope = z
     description: z.string(),
     permissions: texts,
     roles: texts.meta({
-      description: "The scope conveys the permissions that these have when it is used.",
+      description: "The scope conveys the permissions that these roles have when it is used.",
     }),
     first_party: z
       .boolean()
-      .meta({ description: "First-party clients get it without the user's consent." }),
+      .meta({ description: "First-party clients get the scope without the user's consent." }),
   })
   .meta({ id: "Scope" });
 /** All scopes. */
@@ -229,7 +229,7 @@ const group = z
 export const groupAnswer = z.object({ group });
 /** A page of groups. */
 export const groupsAnswer = z.object({ groups: z.array(group).readonly(), next_cursor: cursor });
-/** A page of users' ids. */
+/** A page of user ids. */
 export const membersAnswer = z.object({ members: texts, next_cursor: cursor });
 
 /** A page of invitations. */

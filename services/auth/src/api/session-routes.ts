@@ -1,4 +1,4 @@
-// Operations on sessions: list, end one, end all.
+// Routes of sessions.
 import { PlatformError } from "@platform/kernel/errors";
 import { defineRoute, type ApiRoute } from "@platform/kernel/http";
 import { z } from "zod";
@@ -12,7 +12,7 @@ import type { Identification } from "./principal.ts";
 
 const id = z.string().min(1).max(64);
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface SessionRouteOptions {
   identification: Identification;
   sessions: Sessions;
@@ -21,7 +21,7 @@ export interface SessionRouteOptions {
   audit: AuditLog;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
   const { identification, sessions, credentials, users } = options;
   const record = createAuditRecorder(options);
@@ -31,7 +31,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/sessions",
-      summary: "Live sessions: mine, or with sessions:read those of a user",
+      summary: "Active sessions of the caller, or with sessions:read of any user",
       query: z.strictObject({ user_id: id.optional() }),
       answer: sessionsAnswer,
       handle: async (exchange) => {
@@ -49,7 +49,7 @@ export function createSessionRoutes(options: SessionRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/sessions/{id}",
-      summary: "End a session: mine, or with sessions:write anybody's",
+      summary: "End a session of the caller, or with sessions:write of any user",
       params: z.object({ id }),
       handle: async (exchange) => {
         const principal = identification.require(exchange);

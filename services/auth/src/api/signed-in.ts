@@ -33,7 +33,7 @@ export function answerOutcome(
     case "signed-in":
       return answerSignedIn(outcome.signedIn, headers, identification, cookies);
     case "passkey":
-      throw new PlatformError("mfa_required", "A passkey is needed to sign in.", {
+      throw new PlatformError("mfa_required", "A passkey is required to sign in.", {
         fields: { factors: [], passkey_required: true },
       });
     case "factor": {
@@ -41,7 +41,7 @@ export function answerOutcome(
       const detail =
         challenge.enrolment_required === true
           ? "A second factor must be set up to sign in."
-          : "A second factor is needed to sign in.";
+          : "A second factor is required to sign in.";
       throw new PlatformError("mfa_required", detail, { fields: { ...challenge } });
     }
     default:

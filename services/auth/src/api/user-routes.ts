@@ -1,4 +1,4 @@
-// Operations of administrators on users, groups and invitations.
+// Routes of administrators for users, groups and invitations.
 import { PlatformError } from "@platform/kernel/errors";
 import {
   defineRoute,
@@ -10,6 +10,7 @@ import {
 import { z } from "zod";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
+import type { Registrations } from "../sign-in/registrations.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
 import type { Factors } from "../factor/factors.ts";
 import type { OAuth } from "../oauth/oauth.ts";
@@ -34,12 +35,13 @@ const id = z.string().min(1).max(64);
 const text = (max: number) => z.string().min(1).max(max);
 const sortKey = z.string().max(512);
 
-/** What these operations work with. */
+/** Options of these routes. */
 export interface UserRouteOptions {
   identification: Identification;
   users: Users;
   groups: Groups;
   credentials: Credentials;
+  registrations: Registrations;
   factors: Factors;
   notices: SecurityNotices;
   oauth: OAuth;
@@ -47,17 +49,18 @@ export interface UserRouteOptions {
   publicUrl: string;
 }
 
-/** The operations. */
+/** Creates the routes. */
 export function createUserRoutes(options: UserRouteOptions): ApiRoute[] {
   return [...createUserRecordRoutes(options), ...createGroupRoutes(options)];
 }
 
 function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
-  const { identification, users, credentials, factors, notices, oauth, publicUrl } = options;
+  const { identification, users, credentials, registrations, factors, notices, oauth, publicUrl } =
+    options;
   const tag = "Users";
   const record = createAuditRecorder(options);
   const params = z.object({ id });
-  // A permission does not spare administrators what everybody needs to change how they sign in themselves.
+  // Administrators changing their own credentials need what every user needs.
   const requireFreshForSelf = (
     exchange: Exchange<unknown, unknown, unknown>,
     principal: Principal,
@@ -70,7 +73,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/users",
-      summary: "Users, by name; those whose name, address or display name holds `search`",
+      summary: "Users by name; `search` matches name, address and display name",
       query: pageQuery.extend({ search: z.string().trim().min(1).max(256).optional() }),
       answer: usersAnswer,
       handle: async (exchange) => {
@@ -87,7 +90,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/users",
-      summary: "Make a user",
+      summary: "Create a user",
       status: 201,
       body: z.strictObject({
         username: text(256),
@@ -99,7 +102,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: userAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
-        const account = await credentials.create(exchange.body);
+        const account = await registrations.create(exchange.body);
         await record(exchange, principal, "user.create", `user:${account.id}`);
         return { user: showUser(account) };
       },
@@ -108,7 +111,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/users/{id}",
-      summary: "One user",
+      summary: "A user",
       params,
       answer: userAnswer,
       handle: async (exchange) => {
@@ -122,7 +125,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "PATCH",
       path: "/api/v1/users/{id}",
-      summary: "Change a user; one who is disabled loses every session and token at once",
+      summary: "Change a user; disabling one ends all sessions and tokens immediately",
       params,
       body: z.strictObject({
         email: text(254).nullable().optional(),
@@ -153,7 +156,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/users/{id}",
-      summary: "Remove a user with everything that is theirs",
+      summary: "Delete a user and everything that belongs to them",
       params,
       problems: { 409: "No administrator would be left" },
       handle: async (exchange) => {
@@ -170,10 +173,10 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/users/{id}/recovery",
-      summary: "Send a user the link to set a new password; whoever asks for it does not see it",
+      summary: "Send a recovery link to a user; the response does not contain it",
       status: 202,
       params,
-      problems: { 409: "The user has no address, or no notification service is configured" },
+      problems: { 409: "The user has no address, or no mail service is configured" },
       answer: sentAnswer,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
@@ -190,8 +193,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/users/{id}/factors",
-      summary:
-        "Remove the second factors and backup codes of a user who has lost them; their sessions end",
+      summary: "Remove the second factors and backup codes of a user; their sessions end",
       params,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
@@ -217,7 +219,7 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       answer: z.object({ id: z.string(), token: z.string(), url: z.string() }),
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
-        const { id: invitation, token } = await credentials.issueInvitation();
+        const { id: invitation, token } = await registrations.issueInvitation();
         await record(exchange, principal, "invitation.issue", `invitation:${invitation}`);
         return { id: invitation, token, url: `${publicUrl}/sign-up?invitation=${token}` };
       },
@@ -226,14 +228,14 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/invitations",
-      summary: "Invitations that nobody has used yet, without their tokens",
+      summary: "Unused invitations, without their tokens",
       query: pageQuery,
       answer: invitationsAnswer,
       handle: async (exchange) => {
         await identification.requirePermission(exchange, "users:read");
         const page = await readPage(exchange.query, {
           key: sortKey,
-          read: (limit, after) => credentials.listInvitations(limit, after),
+          read: (limit, after) => registrations.listInvitations(limit, after),
           keyOf: (item) => item.id,
         });
         const invitations = page.items.map(({ createdAt, expiresAt, ...item }) => ({
@@ -248,12 +250,12 @@ function createUserRecordRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/invitations/{id}",
-      summary: "Take an invitation back",
+      summary: "Revoke an invitation",
       params,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
         const invitation = exchange.params.id;
-        if (!(await credentials.revokeInvitation(invitation))) {
+        if (!(await registrations.revokeInvitation(invitation))) {
           throw new PlatformError("not_found", "There is no such invitation.");
         }
         await record(exchange, principal, "invitation.revoke", `invitation:${invitation}`);
@@ -274,7 +276,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/groups",
-      summary: "Groups, by name",
+      summary: "Groups by name",
       query: pageQuery,
       answer: groupsAnswer,
       handle: async (exchange) => {
@@ -295,7 +297,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "POST",
       path: "/api/v1/groups",
-      summary: "Make a group",
+      summary: "Create a group",
       status: 201,
       body: z.strictObject({ name: z.string().regex(/^[\p{L}\p{N}][\p{L}\p{N} ._-]{0,127}$/u) }),
       answer: groupAnswer,
@@ -310,7 +312,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "DELETE",
       path: "/api/v1/groups/{id}",
-      summary: "Remove a group",
+      summary: "Delete a group",
       params,
       handle: async (exchange) => {
         const principal = await identification.requirePermission(exchange, "users:write");
@@ -323,7 +325,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
       tag,
       method: "GET",
       path: "/api/v1/groups/{id}/members",
-      summary: "Members of a group, by id",
+      summary: "Members of a group by id",
       params,
       query: pageQuery,
       answer: membersAnswer,
@@ -342,7 +344,7 @@ function createGroupRoutes(options: UserRouteOptions): ApiRoute[] {
         tag,
         method,
         path: "/api/v1/groups/{id}/members/{user_id}",
-        summary: method === "PUT" ? "Put a user into a group" : "Take a user out of a group",
+        summary: method === "PUT" ? "Add a user to a group" : "Remove a user from a group",
         params: memberParams,
         handle: async (exchange) => {
           const principal = await identification.requirePermission(exchange, "users:write");

@@ -1,4 +1,4 @@
-// The audit log: who did what, in a chain of keyed hashes, so that a row that was changed or removed shows.
+// The audit log: a chain of keyed hashes, which reveals changed and deleted rows.
 import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
@@ -9,7 +9,7 @@ const BATCH_MAX = 500;
 const TEXT_MAX = 512;
 const DETAIL_MAX = 4096;
 
-/** What happened. Texts past 512 characters are cut; `detail` holds no secrets. */
+/** An event. Text beyond 512 characters is cut off; `detail` contains no secrets. */
 export interface AuditEvent {
   /** `login`, `role.create`, … */
   action: string;
@@ -22,12 +22,12 @@ export interface AuditEvent {
   detail?: Readonly<Record<string, unknown>>;
 }
 
-/** What `verify` found. */
+/** The result of `verify`. */
 export type AuditVerdict =
   | { intact: true; events: number }
   | { intact: false; events: number; brokenAt: number };
 
-/** Which events to list, newest first. */
+/** Filter of a list of events, newest first. */
 export interface AuditFilter {
   before?: number | undefined;
   limit: number;
@@ -35,7 +35,7 @@ export interface AuditFilter {
   action?: string | undefined;
 }
 
-/** Writes and reads the log. Events that come together share one transaction. */
+/** Writes and reads the log. Concurrent events share one transaction. */
 export class AuditLog {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
@@ -43,17 +43,17 @@ export class AuditLog {
   #waiting: { event: AuditEvent; at: number; done: PromiseWithResolvers<void> }[] = [];
   #writing = false;
 
-  /** `secret` keys the hashes: who can write to the database alone cannot make a chain that fits. */
+  /** `secret` keys the hashes: write access to the database is not enough to forge a chain. */
   constructor(database: AuthDatabase, clock: Clock, secret: Buffer) {
     this.#database = database;
     this.#clock = clock;
     this.#key = createHmac("sha256", secret).update("audit").digest();
   }
 
-  /** Resolves when the event is stored. Rejects when it cannot be, or too many wait. */
+  /** Resolves when the event is stored. Rejects if it cannot be stored or too many events wait. */
   record(event: AuditEvent): Promise<void> {
     if (this.#waiting.length >= WAITING_MAX)
-      return Promise.reject(new Error("audit log: too slow"));
+      return Promise.reject(new Error("audit log: too many events wait"));
     const done = Promise.withResolvers<void>();
     this.#waiting.push({ event, at: this.#clock.now(), done });
     if (!this.#writing) void this.#write();
@@ -69,7 +69,7 @@ export class AuditLog {
     return query.orderBy("seq", "desc").limit(filter.limit).execute();
   }
 
-  /** Follows the whole chain. */
+  /** Verifies the whole chain. */
   async verify(): Promise<AuditVerdict> {
     const { db } = this.#database;
     const head = await db.selectFrom("auth_audit_head").selectAll().executeTakeFirstOrThrow();
@@ -100,7 +100,7 @@ export class AuditLog {
       : { intact: false, events, brokenAt: head.seq };
   }
 
-  /** Removes events older than `beforeMs`; the chain then begins after them. */
+  /** Deletes events older than `beforeMs`; the chain then begins after them. */
   async sweep(beforeMs: number): Promise<void> {
     await this.#database.transaction(async (trx) => {
       const last = await trx
@@ -135,7 +135,7 @@ export class AuditLog {
 
   #append(batch: readonly { event: AuditEvent; at: number }[]): Promise<void> {
     return this.#database.transaction(async (trx) => {
-      // The update locks the head until the end: another node's events come before or after this batch.
+      // The update locks the head until the commit: events of other nodes come before or after this batch.
       const head = await trx
         .updateTable("auth_audit_head")
         .set((value) => ({ seq: value("seq", "+", batch.length) }))

@@ -1,4 +1,4 @@
-// The tables of the audit log.
+// Tables of the audit log.
 import type { Migration } from "@platform/kernel/db";
 
 /** One event. `at` is in ms; each row's `hash` covers the row and the hash before it. */
@@ -15,14 +15,14 @@ export interface AuditRow {
   hash: string;
 }
 
-/** The tables of this room. */
+/** Audit tables. */
 export interface AuditTables {
   auth_audit: AuditRow;
-  /** One row: the last event, and where the chain begins since older events were removed. */
+  /** One row: the last event, and the start of the chain after older events were deleted. */
   auth_audit_head: { id: number; seq: number; hash: string; first_seq: number; anchor: string };
 }
 
-/** The history of these tables. */
+/** Migrations of the audit tables. */
 export const AUDIT_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-audit",

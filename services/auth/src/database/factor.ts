@@ -1,10 +1,10 @@
 // Tables of second factors, backup codes and policies.
 import type { Migration } from "@platform/kernel/db";
 
-/** Kinds of factors that are set up. */
+/** Types of second factors. */
 export type FactorKind = "totp" | "email" | "sms";
 
-/** What a policy is bound to. */
+/** Subjects of a policy. */
 export type PolicyScope = "group" | "role" | "client";
 
 /** A factor. Times are in ms. */
@@ -13,23 +13,23 @@ export interface FactorRow {
   user_id: string;
   kind: FactorKind;
   name: string;
-  /** Sealed: a TOTP secret, or where codes are sent. */
+  /** Sealed: the TOTP secret, or the address that codes are sent to. */
   secret: string;
-  /** 0 until the first code was right. */
+  /** 0 until the first code was verified. */
   confirmed: number;
-  /** TOTP: the last time step that was accepted. */
+  /** TOTP: the last accepted time step. */
   last_step: number;
-  /** A code that was sent, as a keyed hash, good once and until `code_expires_at`. */
+  /** Keyed hash of a code that was sent; single use, valid until `code_expires_at`. */
   code_hash: string | null;
   code_expires_at: number;
   created_at: number;
   last_used_at: number | null;
 }
 
-/** The tables of this room. */
+/** Tables of factors and policies. */
 export interface FactorTables {
   auth_factors: FactorRow;
-  /** Keyed hashes; a row that is used is deleted. `active` once the factor they came with is confirmed. */
+  /** Keyed hashes; a code is deleted when it is used. `active` is 1 once the factor it was issued with is confirmed. */
   auth_backup_codes: { hash: string; user_id: string; factor_id: string; active: number };
   auth_mfa_policies: {
     scope: PolicyScope;
@@ -39,7 +39,7 @@ export interface FactorTables {
   };
 }
 
-/** The history of these tables. */
+/** Migrations of these tables. */
 export const FACTOR_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-factors",

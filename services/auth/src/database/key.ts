@@ -7,26 +7,26 @@ export type SigningAlgorithm = "RS256" | "ES256";
 /** One signing key. Times are in ms. */
 export interface SigningKeyRow {
   kid: string;
-  /** Counts up by one; unique, so that of two nodes that rotate at once one wins. */
+  /** Increases by one; unique, so that only one of two nodes that rotate concurrently succeeds. */
   generation: number;
   algorithm: SigningAlgorithm;
   /** PKCS #8 PEM, sealed. */
   private_key: string;
   created_at: number;
-  /** It signs from here on, until a later one does. */
+  /** The key signs from this time until a later key does. */
   activates_at: number;
-  /** It is no longer published from here on; null while no successor is known. */
+  /** The key is published until this time; null until a successor is known. */
   expires_at: number | null;
-  /** Dropped at once, with all that it signed. */
+  /** Set when the key was revoked together with everything it signed. */
   revoked_at: number | null;
 }
 
-/** The tables of this room. */
+/** Tables of signing keys. */
 export interface KeyTables {
   auth_signing_keys: SigningKeyRow;
 }
 
-/** The history of these tables. */
+/** Migrations of these tables. */
 export const KEY_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-signing-keys",

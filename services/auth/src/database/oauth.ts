@@ -1,15 +1,15 @@
-// Tables of the OAuth core: its short-lived items, clients, what was issued, what was revoked.
+// Tables of the OAuth core: short-lived items, clients, issued tokens, revocations.
 import type { Migration } from "@platform/kernel/db";
 
-/** One item of the core: a code, refresh token, grant, session, interaction, … Times are in ms. */
+/** One item of the core, such as a code, refresh token, grant, session or interaction. Times are in ms. */
 export interface ItemRow {
-  /** SHA-256 of model and id: the id itself is a credential and is not kept. */
+  /** SHA-256 of model and id. The id itself is a credential and is not stored. */
   id_hash: string;
   model: string;
-  /** JSON, sealed for models that name other credentials. */
+  /** JSON; sealed for models that contain other credentials. */
   payload: string;
   grant_id: string | null;
-  /** The session it belongs to, the `sid` of tokens. */
+  /** The session of the item: the `sid` of tokens. */
   sid: string | null;
   account_id: string | null;
   client_id: string | null;
@@ -18,7 +18,7 @@ export interface ItemRow {
   consumed_at: number | null;
   /** Thumbprint of the DPoP key that consumed it. */
   consumed_jkt: string | null;
-  /** May be deleted from here on; null for what does not expire. */
+  /** The item may be deleted from this time on; null if it does not expire. */
   expires_at: number | null;
 }
 
@@ -27,63 +27,69 @@ export interface ClientRow {
   client_id: string;
   /** JSON of the client metadata without the secret. */
   metadata: string;
-  /** The secret, sealed; null for clients that have none. */
+  /** The sealed secret; null for clients without one. */
   secret: string | null;
-  /** JSON list of the permissions of whoever registered or last changed it: no token of the client conveys more. */
+  /**
+   * JSON list of the permissions of the user who registered or last changed the client. Tokens of the client convey
+   * no others.
+   */
   granted: string;
-  /** 1 if it registered itself with an initial access token, and manages itself. */
+  /** 1 if the client registered itself with an initial access token and manages itself. */
   is_dynamic: number;
-  /** 1 if it was registered when all tokens had the platform's audience, and no administrator has decided since. */
+  /**
+   * 1 if the client was registered when all tokens had the platform's audience and no administrator has decided
+   * since.
+   */
   keeps_audience: number;
   created_at: number;
   updated_at: number;
 }
 
-/** An access token of a grant, until it expires: revoking the grant has to name its tokens. */
+/** An access token of a grant, kept until it expires: revoking a grant has to revoke its tokens by id. */
 interface IssuedRow {
   jti: string;
   grant_id: string;
-  /** Names of the claims that userinfo was asked for beside those of the scope, separated by spaces; null for none. */
+  /** Space-separated claims that were requested for userinfo in addition to those of the scope; null without any. */
   claims: string | null;
   expires_at: number;
 }
 
-/** What a user has agreed that a client may have, whatever session it was in. */
+/** The scopes that a user has granted to a client, independent of a session. */
 export interface ConsentRow {
   account_id: string;
   client_id: string;
-  /** Separated by spaces, sorted. */
+  /** Space-separated, sorted. */
   scopes: string;
   agreed_at: number;
   expires_at: number;
 }
 
-/** What a revocation names. */
+/** The subject of a revocation. */
 export type RevocationKind = "jti" | "sid" | "sub" | "kid" | "client";
 
-/** Something that makes tokens void, until the last of them has expired. */
+/** A revocation, kept until the last token it affects has expired. */
 interface RevocationRow {
   kind: RevocationKind;
   value: string;
-  /** Place in the feed; later ones are greater on every node. */
+  /** Position in the feed; increases across all nodes. */
   seq: number;
-  /** Of `sub`: tokens with a lower epoch are void. */
+  /** For `sub`: tokens with a lower epoch are void. */
   epoch: number;
   expires_at: number;
 }
 
-/** The tables of this room. */
+/** Tables of the OAuth core. */
 export interface OAuthTables {
   auth_oauth_items: ItemRow;
   auth_oauth_clients: ClientRow;
   auth_oauth_issued: IssuedRow;
   auth_oauth_consents: ConsentRow;
   auth_revocations: RevocationRow;
-  /** One row: the last place given out in the feed. Updating it makes revocations commit in their order. */
+  /** One row: the last position in the feed. Updating it makes revocations commit in the order of their positions. */
   auth_revocation_clock: { id: number; seq: number };
 }
 
-/** The history of these tables. */
+/** Migrations of these tables. */
 export const OAUTH_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-oauth",

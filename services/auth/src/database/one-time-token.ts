@@ -1,7 +1,7 @@
-// The table of tickets: things that may be done once, within a time, by whoever holds them.
+// The table of one-time tokens.
 import type { Migration } from "@platform/kernel/db";
 
-/** What a ticket is for; one of another purpose does not count. */
+/** The purpose of a token, which is valid for no other purpose. */
 export type OneTimeTokenPurpose =
   | "setup"
   | "invitation"
@@ -12,9 +12,9 @@ export type OneTimeTokenPurpose =
   | "passkey-registration"
   | "passkey-login";
 
-/** A ticket. Times are in ms. */
+/** A one-time token. Times are in ms. */
 export interface OneTimeTokenRow {
-  /** SHA-256 of the token that its holder has. */
+  /** SHA-256 of the token, which is not stored. */
   hash: string;
   purpose: OneTimeTokenPurpose;
   user_id: string | null;
@@ -25,12 +25,12 @@ export interface OneTimeTokenRow {
   expires_at: number;
 }
 
-/** The tables of this room. */
+/** Table of one-time tokens. */
 export interface OneTimeTokenTables {
   auth_tickets: OneTimeTokenRow;
 }
 
-/** The history of these tables. */
+/** Migrations of this table. */
 export const ONE_TIME_TOKEN_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-tickets",

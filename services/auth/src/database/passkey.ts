@@ -19,12 +19,12 @@ export interface PasskeyRow {
   last_used_at: number | null;
 }
 
-/** The tables of this room. */
+/** Table of passkeys. */
 export interface PasskeyTables {
   auth_passkeys: PasskeyRow;
 }
 
-/** The history of these tables. */
+/** Migrations of this table. */
 export const PASSKEY_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-passkeys",

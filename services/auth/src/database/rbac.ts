@@ -1,25 +1,25 @@
 // Tables of roles, permissions, bindings and scopes.
 import type { Migration } from "@platform/kernel/db";
 
-/** What roles are bound to. */
+/** Subjects that roles are bound to. */
 export type SubjectKind = "user" | "group" | "client";
 
-/** A role; its permissions and parents have tables of their own. */
+/** A role. Its permissions and parents are in separate tables. */
 interface RoleRow {
   name: string;
   description: string;
-  /** 1 for roles that come with the service and cannot be changed. */
+  /** 1 for roles that are part of the service and cannot be changed. */
   builtin: number;
   created_at: number;
 }
 
-/** The tables of this room. */
+/** Tables of roles and scopes. */
 export interface RbacTables {
   auth_roles: RoleRow;
   auth_role_permissions: { role: string; permission: string };
   auth_role_parents: { role: string; parent: string };
   auth_role_bindings: { role: string; subject_kind: SubjectKind; subject_id: string };
-  /** OAuth scopes and the permissions of which one is enough to be given the scope. */
+  /** OAuth scopes. A user needs one of a scope's permissions to get it. */
   auth_scopes: {
     name: string;
     description: string;
@@ -28,13 +28,13 @@ export interface RbacTables {
     created_at: number;
   };
   auth_scope_permissions: { scope: string; permission: string };
-  /** Roles whose permissions a scope conveys as well. */
+  /** Roles whose permissions a scope also conveys. */
   auth_scope_roles: { scope: string; role: string };
-  /** One row: counts up with every change of roles, bindings and scopes. */
+  /** One row: increases with every change of roles, bindings and scopes. */
   auth_policy: { id: number; version: number };
 }
 
-/** What the management of this service asks for; each is a scope of the same name. */
+/** Permissions of this service's own API. Each is also a scope of the same name. */
 const MANAGEMENT_PERMISSIONS: readonly (readonly [permission: string, description: string])[] = [
   ["users:read", "See users and groups"],
   ["users:write", "Manage users and groups"],
@@ -50,13 +50,13 @@ const MANAGEMENT_PERMISSIONS: readonly (readonly [permission: string, descriptio
   ["tokens:introspect", "Introspect and revoke tokens"],
 ];
 
-/** Scopes that come with the service, by the names of their permissions. */
+/** Scopes that are part of the service, named after their permissions. */
 export const MANAGEMENT_SCOPES: ReadonlySet<string> = new Set([
   ...MANAGEMENT_PERMISSIONS.map(([permission]) => permission),
   "tokens:revoke",
 ]);
 
-/** The history of these tables. */
+/** Migrations of these tables. */
 export const RBAC_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-roles",

@@ -1,4 +1,4 @@
-// All tables of the service, and their migrations, one history per room.
+// All tables of the service and their migrations, one history per module.
 import type { Database, Migration } from "@platform/kernel/db";
 import { AUDIT_MIGRATIONS, type AuditTables } from "./audit.ts";
 import { KEY_MIGRATIONS, type KeyTables } from "./key.ts";
@@ -11,7 +11,7 @@ import { THROTTLE_MIGRATIONS, type ThrottleTables } from "./throttle.ts";
 import { ONE_TIME_TOKEN_MIGRATIONS, type OneTimeTokenTables } from "./one-time-token.ts";
 import { USER_MIGRATIONS, type UserTables } from "./user.ts";
 
-/** The tables of every room. */
+/** All tables. */
 export type AuthTables = UserTables &
   SessionTables &
   RbacTables &
@@ -26,7 +26,7 @@ export type AuthTables = UserTables &
 /** The service's database. */
 export type AuthDatabase = Database<AuthTables>;
 
-/** Rooms in the order in which their tables are made: a room may refer to those before it. */
+/** Histories in the order in which their tables are created: tables may refer to those of earlier histories. */
 const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] = [
   { name: "user", migrations: USER_MIGRATIONS },
   { name: "session", migrations: SESSION_MIGRATIONS },
@@ -40,7 +40,7 @@ const HISTORIES: readonly { name: string; migrations: readonly Migration[] }[] =
   { name: "oauth", migrations: OAUTH_MIGRATIONS },
 ];
 
-/** Brings the tables of every room up to date; several nodes may do so at once. */
+/** Migrates all tables; several nodes may do so concurrently. */
 export async function migrateAll(database: AuthDatabase, nowMs: number): Promise<void> {
   for (const { name, migrations } of HISTORIES) await database.migrate(migrations, nowMs, name);
 }

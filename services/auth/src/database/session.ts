@@ -6,13 +6,13 @@ export interface SessionRow {
   /** The `sid` of tokens. */
   id: string;
   user_id: string;
-  /** SHA-256 of the token's random id; the token itself is not kept. */
+  /** SHA-256 of the token's random id. The token itself is not stored. */
   token_hash: string;
   token_issued_at: number;
-  /** The token before the last renewal, good until `previous_until`. */
+  /** The token before the last renewal, valid until `previous_until`. */
   previous_hash: string | null;
   previous_until: number | null;
-  /** When and how the user proved who they are; JSON list of RFC 8176 methods. */
+  /** Time of the last authentication, and its methods as a JSON list of RFC 8176 values. */
   auth_time: number;
   amr: string;
   acr: string;
@@ -25,12 +25,12 @@ export interface SessionRow {
   absolute_expires_at: number;
 }
 
-/** The tables of this room. */
+/** Table of sessions. */
 export interface SessionTables {
   auth_sessions: SessionRow;
 }
 
-/** The history of these tables. */
+/** Migrations of this table. */
 export const SESSION_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-sessions",

@@ -1,7 +1,7 @@
 // The table of failed attempts.
 import type { Migration } from "@platform/kernel/db";
 
-/** Attempts against one account, from one address or device. Times are in ms. */
+/** Failed attempts of one account, address or device. Times are in ms. */
 interface ThrottleRow {
   key: string;
   failures: number;
@@ -9,12 +9,12 @@ interface ThrottleRow {
   updated_at: number;
 }
 
-/** The tables of this room. */
+/** Table of failed attempts. */
 export interface ThrottleTables {
   auth_throttles: ThrottleRow;
 }
 
-/** The history of these tables. */
+/** Migrations of this table. */
 export const THROTTLE_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-throttles",

@@ -1,15 +1,15 @@
-// Tables of users and their groups.
+// Tables of users and groups.
 import type { Migration } from "@platform/kernel/db";
 
-/** A person who can sign in. Times are in ms; truth is 0 or 1. */
+/** A user. Times are in ms; booleans are 0 or 1. */
 export interface UserRow {
   id: string;
-  /** As the person wrote it. */
+  /** As the user entered it. */
   username: string;
   /** After NFKC and case folding; unique. */
   username_key: string;
   email: string | null;
-  /** Lower case; unique among verified addresses only, for anyone can type somebody else's. */
+  /** Lower case; unique among verified addresses only, because anyone can enter an address that is not theirs. */
   email_key: string | null;
   email_verified: number;
   name: string | null;
@@ -17,37 +17,37 @@ export interface UserRow {
   phone: string | null;
   /** Set by administrators only. */
   tenant: string | null;
-  /** argon2id in PHC form; null for those without a password. */
+  /** argon2id in PHC form; null without a password. */
   password_hash: string | null;
   password_changed_at: number | null;
   disabled: number;
-  /** Goes up when everything that was issued to the user has to be void. */
+  /** Increases when everything that was issued to the user becomes void. */
   epoch: number;
   created_at: number;
   updated_at: number;
 }
 
-/** A set of users that roles and policies can be bound to. */
+/** A group of users, to which roles and policies can be bound. */
 export interface GroupRow {
   id: string;
   name: string;
   created_at: number;
 }
 
-/** Who is in which group. */
+/** Membership of a user in a group. */
 interface GroupMemberRow {
   group_id: string;
   user_id: string;
 }
 
-/** The tables of this room. */
+/** Tables of users and groups. */
 export interface UserTables {
   auth_users: UserRow;
   auth_groups: GroupRow;
   auth_group_members: GroupMemberRow;
 }
 
-/** The history of these tables. */
+/** Migrations of these tables. */
 export const USER_MIGRATIONS: readonly Migration[] = [
   {
     id: "0001-users",

@@ -1,4 +1,4 @@
-// Credentials as browsers give them (WebAuthn Level 3, section 5.1), in bounds.
+// Schemas of WebAuthn credentials as browsers send them (WebAuthn Level 3, section 5.1), with bounds.
 import { z } from "zod";
 
 const base64url = (max: number) =>
@@ -14,7 +14,7 @@ const extras = {
   authenticatorAttachment: z.string().max(32).nullish(),
   clientExtensionResults: z.record(z.string().max(64), z.unknown()).default({}),
 };
-/** What `navigator.credentials.create` gives, as JSON. */
+/** The result of `navigator.credentials.create` as JSON. */
 export const registration = z.object({
   id: credentialId,
   ...extras,
@@ -24,7 +24,7 @@ export const registration = z.object({
     transports: z.array(z.string().max(32)).max(10).optional(),
   }),
 });
-/** What `navigator.credentials.get` gives, as JSON. */
+/** The result of `navigator.credentials.get` as JSON. */
 export const assertion = z.object({
   id: credentialId,
   ...extras,

@@ -1,4 +1,4 @@
-// Second factors of users: set up, confirmed by a first code, checked, removed.
+// Second factors: set up, confirmed by a first code, verified, removed.
 import { PlatformError } from "@platform/kernel/errors";
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
@@ -31,24 +31,24 @@ export interface FactorItem {
   id: string;
   type: FactorKind;
   name: string;
-  /** Where codes are sent, mostly hidden. */
+  /** The masked address that codes are sent to. */
   sent_to?: string;
   created_at: string;
   last_used_at: string | null;
 }
 
-/** What setting up answers. */
+/** The response to setting up a factor. */
 export type FactorSetup =
   | { id: string; secret: string; otpauth_uri: string; qr: string; backup_codes: string[] }
   | { id: string; sent_to: string };
 
-/** How a code proved its holder: RFC 8176 methods, and the kind for metrics. */
+/** A verified code: RFC 8176 methods, and the kind for metrics. */
 export interface CodeProof {
   amr: readonly string[];
   kind: FactorKind | "backup";
 }
 
-/** What factors work with. */
+/** Options of `Factors`. */
 export interface FactorsOptions {
   database: AuthDatabase;
   clock: Clock;
@@ -58,7 +58,7 @@ export interface FactorsOptions {
   throttle: Throttle;
   /** Keys the hashes of codes. */
   codeKey: Buffer;
-  /** Shown by authenticator apps. */
+  /** Issuer shown by authenticator apps. */
   totpIssuer: string;
   /** Counts a verification by factor and result. */
   countMfa: (factor: string, result: string) => void;
@@ -72,13 +72,13 @@ export class Factors {
     this.#options = options;
   }
 
-  /** Confirmed factors, the oldest first. */
+  /** Confirmed factors, oldest first. */
   async list(userId: string): Promise<FactorItem[]> {
     const rows = await this.#findRows(userId);
     return rows.filter(({ confirmed }) => confirmed === 1).map((row) => this.#show(row));
   }
 
-  /** Begins to set up an authenticator app; it counts after the first right code. */
+  /** Starts to set up an authenticator app, which becomes a factor once its first code is verified. */
   async setUpTotp(account: Account, name: string): Promise<FactorSetup> {
     const secret = createTotpSecret();
     const id = await this.#insert(account, "totp", name, secret);
@@ -92,7 +92,10 @@ export class Factors {
     };
   }
 
-  /** Begins to set up codes by email or SMS: the first one is sent. Throws `channel_unavailable` where none can be. */
+  /**
+   * Starts to set up codes by email or SMS and sends the first one. Throws `channel_unavailable` without a mail
+   * service.
+   */
   async setUpSent(
     account: Account,
     kind: "email" | "sms",
@@ -105,8 +108,8 @@ export class Factors {
   }
 
   /**
-   * Sends a code; returns where to, mostly hidden. It is good for the sign-in of this `mfaToken` only; a factor that is not
-   * confirmed yet, which its setup sends to, has none.
+   * Sends a code and returns the masked address. The code is valid for the sign-in of this `mfaToken` only; without a
+   * token it confirms a factor that is being set up.
    */
   async send(userId: string, factorId: string, mfaToken: string | undefined): Promise<string> {
     const { notifier, throttle, database, clock, codeKey } = this.#options;
@@ -130,17 +133,17 @@ export class Factors {
       .where("id", "=", factorId)
       .execute();
     const to = this.#open(row);
-    const text = `${code} is your code. It is good for 10 minutes. Nobody of us will ever ask you for it.`;
+    const text = `${code} is your code. It is valid for 10 minutes. We will never ask you for it.`;
     if (row.kind === "sms") await notifier.sendSms(to, text);
     else await notifier.sendEmail({ to, subject: "Your code", text });
     return hideMost(to);
   }
 
-  /** Checks the first code of a factor, which counts from then on. */
+  /** Verifies the first code of a factor, which is active from then on. */
   async confirm(userId: string, factorId: string, code: string): Promise<CodeProof> {
     const row = (await this.#findRows(userId)).find(({ id }) => id === factorId);
     if (row === undefined || row.confirmed === 1) {
-      throw new PlatformError("not_found", "There is no factor to be confirmed by this id.");
+      throw new PlatformError("not_found", "There is no unconfirmed factor with this id.");
     }
     const attempt = await this.#begin(userId);
     if (!(await this.#spend(row, code, undefined))) throw this.#refuse(row.kind);
@@ -168,8 +171,8 @@ export class Factors {
   }
 
   /**
-   * Checks a code of any confirmed factor, of those that were sent the one for this `mfaToken`, or a backup code; throws
-   * 401 for a wrong one, 429 after too many.
+   * Verifies a code: TOTP, a code sent for this `mfaToken`, or a backup code. Throws 401 for a wrong code, 429 after
+   * too many.
    */
   async verify(userId: string, code: string, mfaToken: string): Promise<CodeProof> {
     const attempt = await this.#begin(userId);
@@ -189,10 +192,10 @@ export class Factors {
     throw this.#refuse("unknown");
   }
 
-  /** New backup codes; those of before are void. */
+  /** Issues new backup codes; the previous ones become invalid. */
   async renewBackupCodes(userId: string): Promise<string[]> {
     if ((await this.list(userId)).length === 0) {
-      throw new PlatformError("conflict", "Backup codes are for accounts with a second factor.");
+      throw new PlatformError("conflict", "Backup codes require a second factor.");
     }
     await this.#options.database.db
       .deleteFrom("auth_backup_codes")
@@ -201,7 +204,7 @@ export class Factors {
     return this.#createBackupCodes(userId, "", 1);
   }
 
-  /** Removes a factor, and with the last one the backup codes. Whether there was one. */
+  /** Removes a factor, and with the last factor the backup codes; false if there was none. */
   remove(userId: string, factorId: string): Promise<boolean> {
     return this.#options.database.transaction(async (trx) => {
       const { numDeletedRows } = await trx
@@ -222,7 +225,7 @@ export class Factors {
     });
   }
 
-  /** Removes all factors and backup codes of somebody who has lost them; how many factors. */
+  /** Removes all factors and backup codes of a user who has lost them; returns the number of factors. */
   removeAll(userId: string): Promise<number> {
     return this.#options.database.transaction(async (trx) => {
       await trx.deleteFrom("auth_backup_codes").where("user_id", "=", userId).execute();
@@ -250,7 +253,7 @@ export class Factors {
     if (rows.filter(({ confirmed }) => confirmed === 1).length >= FACTORS_MAX) {
       throw new PlatformError("conflict", `An account has at most ${FACTORS_MAX} factors.`);
     }
-    // A setup that was not finished gives way to the next one.
+    // A new setup replaces an unfinished one.
     await database.db
       .deleteFrom("auth_factors")
       .where("user_id", "=", account.id)
@@ -275,7 +278,7 @@ export class Factors {
     return id;
   }
 
-  // One conditional update: of many who bring the same code one has it.
+  // One conditional update: of several concurrent requests with the same code one succeeds.
   async #spend(row: FactorRow, code: string, mfaToken: string | undefined): Promise<boolean> {
     const { database, clock, codeKey } = this.#options;
     if (!/^\d{6}$/.test(code)) return false;
@@ -369,7 +372,7 @@ function methodsOf(kind: FactorKind): readonly string[] {
   return kind === "sms" ? ["sms"] : ["otp"];
 }
 
-// Enough to recognise one's own, not enough to learn somebody else's.
+// Enough to recognise one's own address, not enough to learn another person's.
 function hideMost(to: string): string {
   const at = to.indexOf("@");
   return at === -1 ? `…${to.slice(-3)}` : `${to.slice(0, 1)}…${to.slice(at)}`;

@@ -1,18 +1,18 @@
-// Codes that people type: time-based ones (RFC 6238), codes that are sent, and backup codes.
+// Codes that users type: TOTP (RFC 6238), codes that are sent, and backup codes.
 import { createHmac, randomBytes, randomInt, timingSafeEqual } from "node:crypto";
 import { generateSync } from "otplib";
 
 const PERIOD_SECONDS = 30;
-/** Clocks may be one step apart (RFC 6238 section 5.2). */
+/** Allowed clock skew in time steps (RFC 6238 section 5.2). */
 const STEPS_APART = [0, -1, 1] as const;
 const BACKUP_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789";
 const BACKUP_CHARS = 10;
 
-/** The time step for which the code is right; undefined where it is for none. */
+/** The time step that the code is valid for; `undefined` for an invalid code. */
 export function findTotpStep(secret: string, code: string, nowMs: number): number | undefined {
   const now = Math.floor(nowMs / 1000 / PERIOD_SECONDS);
   let found: number | undefined;
-  // All are looked at, so that the time taken does not tell which one was right.
+  // All steps are checked, so that the duration does not reveal the matching one.
   for (const apart of STEPS_APART) {
     const right = generateSync({ secret, epoch: (now + apart) * PERIOD_SECONDS });
     if (isEqual(right, code) && found === undefined) found = now + apart;
@@ -20,7 +20,7 @@ export function findTotpStep(secret: string, code: string, nowMs: number): numbe
   return found;
 }
 
-/** Six digits, for a message. */
+/** A code of six digits, for messages. */
 export function createSentCode(): string {
   return String(randomInt(1_000_000)).padStart(6, "0");
 }
@@ -33,7 +33,7 @@ export function createBackupCode(): string {
   return `${chars.slice(0, 5)}-${chars.slice(5)}`;
 }
 
-/** The code without what people add or leave out; undefined where it cannot be a backup code. */
+/** The normalised code; `undefined` if it cannot be a backup code. */
 export function readBackupCode(text: string): string | undefined {
   const code = text.toLowerCase().replaceAll(/[\s-]/g, "");
   return code.length === BACKUP_CHARS &&
@@ -42,20 +42,20 @@ export function readBackupCode(text: string): string | undefined {
     : undefined;
 }
 
-/** A key for hashes of codes, derived from the service's secret. */
+/** Derives the key of code hashes from the service's secret. */
 export function deriveCodeKey(secret: Buffer): Buffer {
   return createHmac("sha256", secret).update("one-time codes").digest();
 }
 
-/** A code as it is kept; `place` is the factor or user it belongs to. */
+/** The stored hash of a code; `place` is the factor or user that it belongs to. */
 export function hashCode(key: Buffer, place: string, code: string): string {
   return createHmac("sha256", key).update(`${place}\0${code}`).digest("base64url");
 }
 
-/** Twenty random bytes in Base32, as authenticator apps take them. */
+/** Twenty random bytes in Base32, the form that authenticator apps accept. */
 export function createTotpSecret(): string {
   const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-  // 32 letters divide 256: every letter is as likely as another.
+  // The alphabet's 32 letters divide 256, so each is equally likely.
   return Array.from(randomBytes(32), (byte) => alphabet.charAt(byte & 31)).join("");
 }
 

@@ -1,4 +1,4 @@
-// Passkeys (WebAuthn): registered by a user who has just signed in or was invited, and enough to sign in by themselves.
+// Passkeys (WebAuthn): registered after a fresh sign-in or with an invitation, and sufficient to sign in.
 import { createValidationError } from "@platform/kernel/http";
 import { isDeceptive } from "../user/deceptive-name.ts";
 import { isUniqueViolation } from "@platform/kernel/db";
@@ -22,26 +22,26 @@ import type { PasskeyRow } from "../database/passkey.ts";
 
 const CHALLENGE_MS = 300_000;
 const PASSKEYS_MAX = 30;
-/** EdDSA, ES256, RS256, by their COSE numbers. */
+/** EdDSA, ES256 and RS256 as COSE numbers. */
 const ALGORITHMS = [-8, -7, -257];
 
 /** A passkey as its owner sees it. */
 export interface PasskeyItem {
   id: string;
   name: string;
-  /** Synchronised between devices by its maker. */
+  /** True if the credential is synchronised between devices. */
   synced: boolean;
   created_at: string;
   last_used_at: string | null;
 }
 
-/** What passkeys work with. */
+/** Options of `Passkeys`. */
 export interface PasskeysOptions {
   database: AuthDatabase;
   clock: Clock;
   oneTimeTokens: OneTimeTokens;
   publicUrl: string;
-  /** Shown by browsers. */
+  /** Name shown by browsers. */
   rpName: string;
 }
 
@@ -60,8 +60,8 @@ export class Passkeys {
   }
 
   /**
-   * Options for `navigator.credentials.create`. The challenge is good once and for five minutes; `payload` comes back
-   * when it is redeemed.
+   * Options for `navigator.credentials.create`. The challenge is valid once and for five minutes; `payload` is
+   * returned when it is redeemed.
    */
   async beginRegistration(
     user: { id: string; username: string; name: string | undefined },
@@ -97,10 +97,10 @@ export class Passkeys {
     return { publicKey };
   }
 
-  /** Redeems the challenge and checks the new credential, which `keep` then stores. */
+  /** Redeems the challenge and verifies the new credential, which `keep` then stores. */
   async finishRegistration(response: RegistrationResponseJSON): Promise<{
     issued: OneTimeToken;
-    /** How the new credential proves its user, as at a sign-in. */
+    /** Authentication methods of the new credential, as at a sign-in. */
     amr: readonly string[];
     keep: (userId: string, name: string) => Promise<PasskeyItem>;
   }> {
@@ -144,14 +144,14 @@ export class Passkeys {
           await this.#options.database.db.insertInto("auth_passkeys").values(row).execute();
         } catch (error) {
           if (!isUniqueViolation(error)) throw error;
-          throw new PlatformError("conflict", "This passkey is registered already.");
+          throw new PlatformError("conflict", "This passkey is already registered.");
         }
         return show(row);
       },
     };
   }
 
-  /** Options for `navigator.credentials.get`: the same for everybody, so that they tell nothing about who exists. */
+  /** Options for `navigator.credentials.get`. They are the same for everyone and do not reveal which users exist. */
   async beginLogin(): Promise<{ publicKey: PublicKeyCredentialRequestOptionsJSON }> {
     const challenge = this.#options.oneTimeTokens.sign("passkey-login", CHALLENGE_MS);
     const publicKey = await generateAuthenticationOptions({
@@ -163,7 +163,9 @@ export class Passkeys {
     return { publicKey };
   }
 
-  /** The user whose passkey has signed the challenge, and how; 401 otherwise. */
+  /**
+   * The user whose passkey signed the challenge, with the authentication methods; throws 401 for an invalid response.
+   */
   async finishLogin(
     response: AuthenticationResponseJSON,
   ): Promise<{ userId: string; amr: readonly string[] }> {
@@ -177,7 +179,7 @@ export class Passkeys {
       .where("id", "=", response.id)
       .executeTakeFirst();
     if (row === undefined) throw badPasskey();
-    // Nobody has said who they are: the credential has to (WebAuthn Level 3, section 7.2, step 6).
+    // The request names no user, so the credential has to (WebAuthn Level 3, section 7.2, step 6).
     const handle = response.response.userHandle ?? "";
     if (Buffer.from(handle, "base64url").toString() !== row.user_id) throw badPasskey();
     const result = await verifyAuthenticationResponse({
@@ -195,7 +197,7 @@ export class Passkeys {
       throw badPasskey(cause);
     });
     if (!result.verified) throw badPasskey();
-    // Only now, so that nobody uses up the challenge who has not signed it.
+    // Redeemed last, so that only the signer can use up the challenge.
     if (!(await oneTimeTokens.redeemSigned("passkey-login", challenge))) throw badChallenge();
     const { newCounter, credentialBackedUp } = result.authenticationInfo;
     await database.db
@@ -210,10 +212,10 @@ export class Passkeys {
     return { userId: row.user_id, amr: listMethods(row.device_type) };
   }
 
-  /** Gives it another name; whether there was one. */
+  /** Renames a passkey; `undefined` if the user has none with this id. */
   async rename(userId: string, id: string, name: string): Promise<PasskeyItem | undefined> {
     if (isDeceptive(name)) {
-      const message = "it holds characters that show it as something else";
+      const message = "contains deceptive characters";
       throw createValidationError([{ in: "body", path: "name", message }]);
     }
     const row = await this.#options.database.db
@@ -226,10 +228,10 @@ export class Passkeys {
     return row === undefined ? undefined : show(row);
   }
 
-  /** Removes it; 409 where the user would have nothing left to sign in with. */
+  /** Removes a passkey; 409 if the user could not sign in any more. */
   async remove(account: Account, id: string): Promise<boolean> {
     return this.#options.database.transaction(async (trx) => {
-      // The update is a lock: of two that remove the last two, one has to see the other.
+      // The update is a lock: two concurrent requests must not remove the last two passkeys.
       const user = await trx
         .updateTable("auth_users")
         .set({ updated_at: this.#options.clock.now() })
@@ -249,7 +251,7 @@ export class Passkeys {
       if (numDeletedRows > 0n && left === undefined && user?.password_hash === null) {
         throw new PlatformError(
           "conflict",
-          "It is the only way to sign in to this account: set a password or add another first.",
+          "This is the only way to sign in to this account: set a password or add another passkey first.",
         );
       }
       return numDeletedRows > 0n;
@@ -276,7 +278,7 @@ function show(row: PasskeyRow): PasskeyItem {
   };
 }
 
-// `isFramed`: made in a page of another origin that has ours in a frame, where we are never.
+// `isFramed`: created in a page of another origin that embeds ours, which our headers forbid.
 function readClientData(clientDataJson: string): { challenge: string; isFramed: boolean } {
   try {
     const data: unknown = JSON.parse(Buffer.from(clientDataJson, "base64url").toString());
@@ -285,20 +287,20 @@ function readClientData(clientDataJson: string): { challenge: string; isFramed: 
       return { challenge: String(data.challenge), isFramed };
     }
   } catch {
-    // What cannot be read has no challenge of ours.
+    // Unreadable client data has no challenge of ours.
   }
   return { challenge: "", isFramed: false };
 }
 
 function badChallenge(): PlatformError {
-  return createUnauthorizedError("The challenge is used, expired or none.");
+  return createUnauthorizedError("The challenge is invalid: it is used, expired or unknown.");
 }
 
 function badPasskey(cause?: unknown): PlatformError {
   return createUnauthorizedError("The passkey is not valid.", "Bearer", cause);
 }
 
-// RFC 8176: a key in hardware or one that is synchronised, after its user was verified.
+// RFC 8176: a hardware key or a synchronised key, with user verification.
 function listMethods(deviceType: string): readonly string[] {
   return [deviceType === "singleDevice" ? "hwk" : "swk", "user", "mfa"];
 }

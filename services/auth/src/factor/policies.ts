@@ -1,4 +1,4 @@
-// Policies: who must have a second factor.
+// Policies that require a second factor.
 import type { Clock } from "@platform/kernel/time";
 import type { Grantor, PolicyTransaction } from "../rbac/grant.ts";
 import type { PolicyStore } from "../rbac/policy-store.ts";
@@ -10,7 +10,7 @@ import type { PolicyScope } from "../database/factor.ts";
 /** A policy as the API shows it. */
 export interface MfaPolicy {
   scope: PolicyScope;
-  /** A group's id, a role's name, a client's id. */
+  /** The id of a group, the name of a role, or the id of a client. */
   subject: string;
   required: boolean;
 }
@@ -44,7 +44,7 @@ export class MfaPolicies {
     }));
   }
 
-  /** Makes or replaces a policy. Throws 403 unless the grantor has all that those have whom it concerns. */
+  /** Creates or replaces a policy. Throws 403 unless the grantor holds all permissions of the affected users. */
   put(policy: MfaPolicy, grantor: Grantor): Promise<void> {
     const required = policy.required ? 1 : 0;
     return this.#policy.change(async (trx) => {
@@ -57,7 +57,7 @@ export class MfaPolicies {
     });
   }
 
-  /** Removes a policy, under the same condition; whether there was one. */
+  /** Removes a policy under the same condition; false if there was none. */
   delete(scope: PolicyScope, subject: string, grantor: Grantor): Promise<boolean> {
     return this.#policy.change(async (trx) => {
       await requireManageable(trx, scope, subject, grantor);
@@ -70,7 +70,7 @@ export class MfaPolicies {
     });
   }
 
-  /** Whether the user must have a second factor to sign in to the client. */
+  /** True if the user needs a second factor to sign in to the client. */
   async requires(userId: string, clientId: string | undefined): Promise<boolean> {
     const { db } = this.#database;
     const rows = await db
@@ -95,14 +95,14 @@ export class MfaPolicies {
       .execute();
     const named = new Set(rows.filter(({ scope }) => scope === "role").map((row) => row.subject));
     if (rows.length > named.size) return true;
-    // Few have such a policy, and roles take several reads.
+    // Checked first because few installations have such a policy and reading roles takes several queries.
     if (named.size === 0) return false;
     const { roles } = await this.#rbac.findRights({ kind: "user", id: userId });
     return roles.some((role) => named.has(role));
   }
 }
 
-// Clients are the OAuth core's to judge; the API asks it before.
+// Policies of clients are checked by the OAuth core, which the API asks before.
 async function requireManageable(
   trx: PolicyTransaction,
   scope: PolicyScope,

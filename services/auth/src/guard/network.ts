@@ -1,17 +1,17 @@
-// The networks that attempts are counted by.
+// Networks that attempts are counted by.
 import { isIP } from "node:net";
 
 const GROUPS_OF_ADDRESS = 8;
 const GROUPS_OF_NETWORK = 4;
 
-/** The /24 of an IPv4 address or the /64 of an IPv6 one; any other text is returned as it is. */
+/** The /24 of an IPv4 address or the /64 of an IPv6 address; other text is returned unchanged. */
 export function networkOf(address: string): string {
   return isIP(address) === 4
     ? `${address.slice(0, address.lastIndexOf("."))}.0/24`
     : subscriberOf(address);
 }
 
-/** An IPv4 address itself, or the /64 of an IPv6 one: a subscriber of IPv6 has all of its addresses. */
+/** The IPv4 address itself, or the /64 of an IPv6 address: an IPv6 subscriber controls all addresses of a /64. */
 export function subscriberOf(address: string): string {
   const [plain = ""] = address.split("%", 1);
   if (isIP(plain) !== 6) return address;
@@ -27,7 +27,7 @@ function splitGroups(text: string): string[] {
   return text === ""
     ? []
     : text.split(":").flatMap((group) =>
-        // The last 32 bits may be written as those of IPv4.
+        // The last 32 bits may be written in IPv4 notation.
         group.includes(".") ? ["0", "0"] : [Number.parseInt(group, 16).toString(16)],
       );
 }

@@ -1,4 +1,4 @@
-// Tickets: random, signed, kept as a hash, good once and for a time. Who takes one first has it, on every node.
+// One-time tokens: random, signed, stored as a hash, valid once and for a limited time, on any node.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { Kysely } from "kysely";
@@ -8,19 +8,19 @@ import type { OneTimeTokenPurpose, OneTimeTokenRow } from "../database/one-time-
 const RANDOM_LENGTH = 32;
 const MAC_LENGTH = 16;
 const TIME_LENGTH = 6;
-/** Tickets of one user and purpose; the oldest give way. */
+/** Tokens of one user and purpose; issuing more deletes the oldest. */
 const PER_USER_MAX = 20;
 
-/** What a ticket is issued with. */
+/** Options of a new token. */
 export interface OneTimeTokenOptions {
   userId?: string;
   payload?: unknown;
   ttlMs: number;
-  /** How often `attempt` may be called; default 1. */
+  /** Number of calls of `attempt`. Default 1. */
   attempts?: number;
 }
 
-/** A ticket that was found. */
+/** A token as it was issued. */
 export interface OneTimeToken {
   userId: string | undefined;
   payload: unknown;
@@ -28,27 +28,27 @@ export interface OneTimeToken {
   attemptsLeft: number;
 }
 
-/** A ticket as it is listed: `id` names it and redeems nothing. */
+/** A token in a list; `id` identifies it and cannot redeem it. */
 export interface OneTimeTokenItem {
   id: string;
   createdAt: number;
   expiresAt: number;
 }
 
-/** Issues and redeems tickets. */
+/** Issues and redeems tokens. */
 export class OneTimeTokens {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
   readonly #key: Buffer;
 
-  /** `secret` signs: what we did not issue is refused without asking the database. */
+  /** `secret` signs tokens, so that foreign ones are rejected without a query. */
   constructor(database: AuthDatabase, clock: Clock, secret: Buffer) {
     this.#database = database;
     this.#clock = clock;
     this.#key = createHmac("sha256", secret).update("tickets").digest();
   }
 
-  /** The new ticket's token: 64 characters of base64url, not kept. */
+  /** Issues a token: 64 base64url characters, stored as a hash only. */
   async issue(purpose: OneTimeTokenPurpose, options: OneTimeTokenOptions): Promise<string> {
     const random = randomBytes(RANDOM_LENGTH);
     const token = Buffer.concat([random, this.#sign(purpose, random)]).toString("base64url");
@@ -69,7 +69,7 @@ export class OneTimeTokens {
     return token;
   }
 
-  /** Redeems the ticket: of many who try, one gets it. `within` makes it part of a transaction, to be undone with it. */
+  /** Redeems a token; only one of several concurrent callers succeeds. `within` is a transaction that can undo it. */
   async redeem(
     purpose: OneTimeTokenPurpose,
     token: string,
@@ -86,7 +86,7 @@ export class OneTimeTokens {
     return row === undefined ? undefined : toTicket(row);
   }
 
-  /** Looks at the ticket and leaves it good. */
+  /** Reads a token without using it. */
   async peek(purpose: OneTimeTokenPurpose, token: string): Promise<OneTimeToken | undefined> {
     if (!this.#isOurs(purpose, token)) return undefined;
     const row = await this.#database.db
@@ -99,7 +99,7 @@ export class OneTimeTokens {
     return row === undefined ? undefined : toTicket(row);
   }
 
-  /** Uses up one attempt and leaves the ticket good; undefined when there is none left. */
+  /** Uses one attempt of a token, which stays valid; `undefined` if no attempt is left. */
   async attempt(purpose: OneTimeTokenPurpose, token: string): Promise<OneTimeToken | undefined> {
     if (!this.#isOurs(purpose, token)) return undefined;
     const row = await this.#database.db
@@ -115,8 +115,8 @@ export class OneTimeTokens {
   }
 
   /**
-   * A token that is kept nowhere until it is redeemed, for those that anyone may ask for: its end stands in it, and the
-   * signature covers it.
+   * Creates a token that is stored only when it is redeemed, for purposes that need no authentication. The token
+   * contains its expiry time, which the signature covers.
    */
   sign(purpose: OneTimeTokenPurpose, ttlMs: number): string {
     const body = randomBytes(RANDOM_LENGTH);
@@ -124,12 +124,12 @@ export class OneTimeTokens {
     return Buffer.concat([body, this.#sign(purpose, body)]).toString("base64url");
   }
 
-  /** Whether `sign` has given the token, and its time is not over. */
+  /** True if the token was created by `sign` and has not expired. */
   isSigned(purpose: OneTimeTokenPurpose, token: string): boolean {
     return this.#isOurs(purpose, token) && readEnd(token) > this.#clock.now();
   }
 
-  /** Uses up a token of `sign`: true once, on whichever node. */
+  /** Redeems a token of `sign`: true for the first caller only, across all nodes. */
   async redeemSigned(purpose: OneTimeTokenPurpose, token: string): Promise<boolean> {
     if (!this.isSigned(purpose, token)) return false;
     const { numInsertedOrUpdatedRows } = await this.#database.db
@@ -148,12 +148,12 @@ export class OneTimeTokens {
     return (numInsertedOrUpdatedRows ?? 0n) > 0n;
   }
 
-  /** What a token is listed as. */
+  /** The id of a token in lists. */
   identify(token: string): string {
     return hashToken(token);
   }
 
-  /** Tickets that are good, by id, from after `after`. */
+  /** Valid tokens by id, after `after`. */
   async list(
     purpose: OneTimeTokenPurpose,
     limit: number,
@@ -173,7 +173,7 @@ export class OneTimeTokens {
     }));
   }
 
-  /** Voids the ticket of this id; whether there was one. */
+  /** Revokes the token with this id; false if there is none. */
   async revokeById(purpose: OneTimeTokenPurpose, id: string): Promise<boolean> {
     const { numDeletedRows } = await this.#database.db
       .deleteFrom("auth_tickets")
@@ -183,7 +183,7 @@ export class OneTimeTokens {
     return numDeletedRows > 0n;
   }
 
-  /** Voids a user's tickets of these purposes. */
+  /** Revokes a user's tokens of these purposes. */
   async revoke(
     userId: string,
     purposes: readonly OneTimeTokenPurpose[],
@@ -196,7 +196,7 @@ export class OneTimeTokens {
       .execute();
   }
 
-  /** Removes what has expired. */
+  /** Deletes expired tokens. */
   async sweep(): Promise<void> {
     await this.#database.db
       .deleteFrom("auth_tickets")

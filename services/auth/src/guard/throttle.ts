@@ -1,31 +1,31 @@
-// Failed attempts slow down whoever makes them: some are free, then the wait doubles from 1 s to 15 min.
+// Throttling of failed attempts: a number of them is free, then the delay doubles from 1 s to 15 min.
 import { createRetryLaterError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import { sql } from "kysely";
 import type { AuthDatabase } from "../database/schema.ts";
 
 const DELAY_MS_MAX = 900_000;
-/** Failures are forgotten after this long without another. */
+/** Failures are forgotten after this time without another one. */
 const MEMORY_MS = 86_400_000;
-/** From this one on the wait is the longest. */
+/** Failures beyond the free ones after which the delay is at its maximum. */
 const DOUBLINGS_MAX = 10;
 
-/** What attempts are counted by, and how many may fail for nothing. */
+/** The key that attempts are counted by, and the number of failures without a delay. */
 export interface ThrottleKey {
   key: string;
   free: number;
 }
 
-/** A number of admissions within a window that begins with the first. */
+/** A number of admissions within a window that starts with the first. */
 export interface Allowance {
   key: string;
   max: number;
   windowMs: number;
 }
 
-/** An attempt that has been counted as failed until it is known to be right. */
+/** An attempt, counted as failed until `succeed` is called. */
 export interface Attempt {
-  /** It was right: the account's count begins anew, the address gets its attempt back. */
+  /** Clears the count of the owner's key and takes this attempt back from the others. */
   succeed(): Promise<void>;
 }
 
@@ -40,12 +40,12 @@ export class Throttle {
   }
 
   /**
-   * Counts an attempt before it is checked, so that attempts at the same moment are counted as well. Throws 429 with
-   * Retry-After while one of the keys has to wait. `owner` is the key that a success clears.
+   * Counts an attempt before it is checked, so that concurrent attempts count as well. Throws 429 with Retry-After
+   * while one of the keys has to wait. `owner` is the key that a success clears.
    */
   async begin(owner: ThrottleKey, others: readonly ThrottleKey[]): Promise<Attempt> {
     const items = [owner, ...others];
-    // At the same time, so that SQLite syncs once for all of them.
+    // Concurrently, so that SQLite syncs once for all of them.
     const waitsMs = await Promise.all(items.map((item) => this.#count(item)));
     const waitMs = Math.max(...waitsMs);
     if (waitMs > 0) {
@@ -68,8 +68,8 @@ export class Throttle {
   }
 
   /**
-   * Counts something that is allowed a number of times, right or wrong. Throws 429 with Retry-After where one of the
-   * allowances is used up, until its window ends.
+   * Counts an operation that is limited whether it succeeds or not. Throws 429 with Retry-After until the window ends
+   * if one of the allowances is used up.
    */
   async admit(allowances: readonly Allowance[], detail: string): Promise<void> {
     for (const { key, max, windowMs } of allowances) {
@@ -93,12 +93,12 @@ export class Throttle {
     }
   }
 
-  /** Forgets the attempts that a key has counted. */
+  /** Forgets the attempts counted by a key. */
   async clear(key: string): Promise<void> {
     await this.#database.db.deleteFrom("auth_throttles").where("key", "=", key).execute();
   }
 
-  /** Removes what is forgotten anyway. */
+  /** Deletes failures that are already forgotten. */
   async sweep(): Promise<void> {
     await this.#database.db
       .deleteFrom("auth_throttles")
@@ -106,11 +106,11 @@ export class Throttle {
       .execute();
   }
 
-  // Returns how long to wait; 0 when the attempt was counted.
+  // Returns the remaining wait in ms; 0 if the attempt was counted.
   async #count({ key, free }: ThrottleKey): Promise<number> {
     const { db } = this.#database;
     const now = this.#clock.now();
-    // The text of the statement is the same every time, so that it is prepared once.
+    // The statement's text is constant, so that it is prepared once.
     const failures = sql<number>`case when auth_throttles.updated_at < ${now - MEMORY_MS} then 1 else auth_throttles.failures + 1 end`;
     const doublings = sql<number>`cast((${failures}) - ${free} as integer)`;
     const delayMs = sql<number>`case when ${doublings} < ${DOUBLINGS_MAX} then 1000 * (1 << ${doublings}) else ${sql.lit(DELAY_MS_MAX)} end`;
@@ -122,7 +122,7 @@ export class Throttle {
           .column("key")
           .doUpdateSet({
             failures,
-            // 0 rather than now where nothing has to wait: the attempt beside this one may have read the clock before.
+            // 0 rather than now without a delay: a concurrent attempt may have read the clock earlier.
             blocked_until: sql<number>`case when ${doublings} < 0 then 0 else cast(${now} as bigint) + ${delayMs} end`,
             updated_at: now,
           })

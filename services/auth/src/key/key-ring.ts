@@ -1,4 +1,4 @@
-// The signing keys of all nodes: which one signs, which are published, and their roll-over.
+// The signing keys of all nodes: active key, published keys and rotation.
 import { readFileSync } from "node:fs";
 import { isUniqueViolation, type Database } from "@platform/kernel/db";
 import { PlatformError } from "@platform/kernel/errors";
@@ -17,26 +17,26 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 const KEYS_MAX = 32;
 
-/** What the ring needs, and its times. */
+/** Options of the key ring. */
 export interface KeyRingOptions {
   database: Database<KeyTables>;
   box: SecretBox;
   clock: Clock;
   log: Logger;
   algorithm: SigningAlgorithm;
-  /** A private key in PEM that becomes the first one; later changes of the file mean nothing. */
+  /** PEM file of a private key that becomes the first key. Later changes of the file have no effect. */
   seedPath?: string | undefined;
-  /** Life of the longest-lived token that these keys sign, in ms. Default 1 h. */
+  /** Lifetime of the longest-lived token that these keys sign, in ms. Default 1 h. */
   tokenLifeMs?: number;
   /** Age at which a key is replaced, in ms. Default 30 d. */
   rotateAfterMs?: number;
-  /** Time that a key is published before it signs, and after its last token has expired, in ms. Default 24 h. */
+  /** Time for which a key is published before it signs and after its last token has expired, in ms. Default 24 h. */
   overlapMs?: number;
-  /** Time between two looks at the database, in ms. Default 1 000. */
+  /** Interval of polling the database, in ms. Default 1 000. */
   pollMs?: number;
 }
 
-/** A key as operators see it. */
+/** A key as the API shows it. */
 export interface KeyReport {
   kid: string;
   algorithm: SigningAlgorithm;
@@ -46,18 +46,18 @@ export interface KeyReport {
   expires_at: string | undefined;
 }
 
-/** How to rotate. */
+/** Kinds of rotation. */
 export type Rotation =
   /** A successor is published now and signs after the overlap. */
   | { mode: "scheduled" }
-  /** A successor signs at once; `revokeKid` is dropped everywhere, with all tokens that it signed. */
+  /** A successor signs immediately. `revokeKid` is revoked on all nodes together with all tokens that it signed. */
   | { mode: "immediate"; revokeKid?: string | undefined };
 
-/** What changes when the keys do; a new one for each change. */
+/** The keys at one moment; every change creates another set. */
 export interface KeySet {
   /** Signs new tokens. */
   readonly active: SigningKey;
-  /** Everything that tokens may be verified with, the active one first. */
+  /** Keys that verify tokens, the active one first. */
   readonly published: readonly SigningKey[];
   /** The public key set. */
   readonly jwks: { readonly keys: readonly PublicJwk[] };
@@ -68,7 +68,7 @@ interface Held {
   key: SigningKey;
 }
 
-/** The keys. Make it, `start` it, `stop` it. */
+/** The signing keys. Call `start` before use and `stop` at the end. */
 export class KeyRing {
   readonly #options: Required<Omit<KeyRingOptions, "seedPath">> & Pick<KeyRingOptions, "seedPath">;
   readonly #listeners = new Set<(keys: KeySet) => void>();
@@ -89,7 +89,7 @@ export class KeyRing {
     };
   }
 
-  /** The keys in force. Throws before `start`. */
+  /** The current keys. Throws before `start`. */
   get current(): KeySet {
     if (this.#current === undefined) throw new Error("the key ring has not been started");
     return this.#current;
@@ -102,28 +102,28 @@ export class KeyRing {
     return Math.max(0, this.#options.clock.now() - since) / 1_000;
   }
 
-  /** Loads the keys, makes the first one where there is none, and follows the database from now on. */
+  /** Loads the keys, creates the first one if there is none, and starts to poll the database. */
   async start(): Promise<void> {
     await this.refresh();
     this.#timer = every(
       this.#options.pollMs,
       () => this.refresh(),
-      (error) => this.#options.log.error("signing keys cannot be read", { error }),
+      (error) => this.#options.log.error("reading the signing keys failed", { error }),
     );
   }
 
-  /** Stops following; waits for the reading in flight. */
+  /** Stops polling; waits for the poll in flight. */
   async stop(): Promise<void> {
     await this.#timer?.stop();
   }
 
-  /** Calls the listener with each new key set; the returned function ends that. */
+  /** Registers a listener of new key sets; the returned function removes it. */
   onChange(listener: (keys: KeySet) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  /** Finds a published key; looks into the database where this node does not know it yet. */
+  /** The published key with this id; reads the database if this node does not know the id. */
   async find(kid: string): Promise<SigningKey | undefined> {
     const known = this.peek(kid);
     if (known !== undefined) return known;
@@ -131,12 +131,12 @@ export class KeyRing {
     return this.peek(kid);
   }
 
-  /** A published key as far as this node knows. */
+  /** The published key with this id, if this node knows it. */
   peek(kid: string): SigningKey | undefined {
     return this.current.published.find((key) => key.kid === kid);
   }
 
-  /** Reads the database now; those who ask together share one look. */
+  /** Reads the database now; concurrent callers share one read. */
   refresh(): Promise<void> {
     this.#loading ??= this.#load().finally(() => {
       this.#loading = undefined;
@@ -144,7 +144,7 @@ export class KeyRing {
     return this.#loading;
   }
 
-  /** All keys that are kept, the newest first. */
+  /** All stored keys, newest first. */
   async list(): Promise<KeyReport[]> {
     await this.refresh();
     const rows = await this.#readRows();
@@ -160,19 +160,22 @@ export class KeyRing {
     }));
   }
 
-  /** Rotates and returns the new key's id. 409 while a scheduled successor waits already, 404 for an unknown `revokeKid`. */
+  /**
+   * Rotates the keys and returns the new key's id. 409 while a scheduled successor waits, 404 for an unknown
+   * `revokeKid`.
+   */
   async rotate(rotation: Rotation): Promise<{ kid: string }> {
     await this.refresh();
     const now = this.#options.clock.now();
     if (rotation.mode === "scheduled") {
       if (this.#held.some(({ row }) => row.activates_at > now)) {
-        throw new PlatformError("conflict", "A successor is published already and waits to sign.");
+        throw new PlatformError("conflict", "A successor is already published and waits to sign.");
       }
       return { kid: await this.#add(now, now + this.#options.overlapMs) };
     }
     const { revokeKid } = rotation;
     if (revokeKid !== undefined && !this.#held.some(({ key }) => key.kid === revokeKid)) {
-      throw new PlatformError("not_found", "No such key is published.");
+      throw new PlatformError("not_found", "There is no published key with this id.");
     }
     const kid = await this.#add(now, now, revokeKid);
     await this.refresh();
@@ -218,7 +221,7 @@ export class KeyRing {
     for (const listener of this.#listeners) listener(this.#current);
   }
 
-  // Replaced early enough to have been published for the overlap when its age is reached.
+  // Replaced early enough that the successor has been published for the overlap when the key reaches its maximum age.
   async #rotateByAge(now: number): Promise<void> {
     const { rotateAfterMs, overlapMs } = this.#options;
     const newest = this.#held.at(-1)!.row;
@@ -249,7 +252,7 @@ export class KeyRing {
     return key;
   }
 
-  // Under a new first encryption key all rows move to it, so that the old one can be taken away.
+  // All rows move to a new first encryption key, so that the old one can be removed.
   async #sealAgain(): Promise<void> {
     const { box, database } = this.#options;
     for (const { row, key } of this.#held) {
@@ -290,7 +293,7 @@ export class KeyRing {
           .where("generation", "<", generation)
           .where("expires_at", "is", null)
           .execute();
-        // A successor that had been waiting would otherwise take over from the one just made.
+        // A waiting successor would otherwise take over from the key just created.
         if (activatesAt <= now) {
           await trx
             .updateTable("auth_signing_keys")
@@ -312,12 +315,12 @@ export class KeyRing {
           .execute();
       });
     } catch (error) {
-      // Another node was first: its key serves as well, unless one was to be revoked.
+      // Another node was first: its key is sufficient unless one was to be revoked.
       if (!isUniqueViolation(error)) throw error;
       if (revokeKid !== undefined) return this.#add(now, activatesAt, revokeKid);
       return (await this.#readRows()).at(-1)!.kid;
     }
-    log.info("signing key made", {
+    log.info("signing key created", {
       kid: key.kid,
       algorithm,
       activates_at: formatTime(activatesAt),

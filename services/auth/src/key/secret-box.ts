@@ -1,4 +1,4 @@
-// Secrets at rest: AES-256-GCM, bound to the row they stand in, under keys that can be replaced while running.
+// Secrets at rest: AES-256-GCM, bound to their row, with encryption keys that can be rotated.
 import { createCipheriv, createDecipheriv, hash, randomBytes } from "node:crypto";
 
 const CIPHER_NAME = "aes-256-gcm";
@@ -7,20 +7,20 @@ const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 const VERSION = "v1";
 
-/** Encrypts and decrypts texts for the database. */
+/** Encrypts and decrypts text for the database. */
 export interface SecretBox {
   /**
-   * Encrypts under the first key. `place` names table, row and column: what is moved to another place does not open.
-   * The result is `v1.<key id>.<base64url of iv, ciphertext and tag>`.
+   * Encrypts with the first key. `place` is table, row and column: text moved to another place does not decrypt. The
+   * result is `v1.<key id>.<base64url of iv, ciphertext and tag>`.
    */
   seal(text: string, place: string): string;
-  /** Decrypts with whichever key it was sealed under. Throws where the key is missing, or the text or its place differ. */
+  /** Decrypts with the key that sealed the text. Throws if the key is missing or the text or its place was changed. */
   open(sealed: string, place: string): string;
-  /** Whether it was sealed under another key than the first, and ought to be sealed again. */
+  /** True if the text was sealed with another key than the first and should be sealed again. */
   isStale(sealed: string): boolean;
 }
 
-/** Makes a box. `keys` have 32 bytes each; the first encrypts, all decrypt. */
+/** Creates a box. `keys` have 32 bytes each; the first encrypts, all decrypt. */
 export function createSecretBox(keys: readonly Buffer[]): SecretBox {
   const [first] = keys;
   if (first === undefined) throw new TypeError("a secret box needs a key");
@@ -59,7 +59,7 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
   };
 }
 
-// Tells keys apart without telling anything about them.
+// Identifies a key without revealing anything about it.
 function identify(key: Buffer): string {
   if (key.length !== KEY_BYTES) throw new TypeError(`an encryption key has ${KEY_BYTES} bytes`);
   return hash("sha256", Buffer.concat([Buffer.from("platform-auth key id\0"), key]), "hex").slice(

@@ -1,4 +1,4 @@
-// The service's own secrets: given by the operator, or on SQLite generated once and kept beside the database.
+// Secrets of the installation: configured, or on SQLite generated once and stored next to the database.
 import { randomBytes } from "node:crypto";
 import {
   chmodSync,
@@ -17,14 +17,14 @@ import type { AuthConfig } from "../config.ts";
 export interface Secrets {
   /** Signs session tokens, challenges and links. */
   session: Buffer;
-  /** Encrypt at rest: the first encrypts, all decrypt. Exactly 32 bytes each, at least one. */
+  /** Encrypts at rest: the first key encrypts, all decrypt. Exactly 32 bytes each, at least one. */
   encryption: readonly Buffer[];
 }
 
 const FILE_NAME = "secrets.json";
 const KEY_BYTES = 32;
 
-/** Reads or generates the secrets. Throws with the name of the variable where one is too weak or has to be given. */
+/** Reads or generates the secrets. Throws, naming the variable, if a secret is too short or missing. */
 export function loadSecrets(
   config: Pick<AuthConfig, "session_secret" | "encryption_keys" | "data_dir">,
   kind: DatabaseKind,
@@ -34,7 +34,7 @@ export function loadSecrets(
   if (!isComplete && kind === "postgres") {
     const name =
       session === undefined ? "PLATFORM_AUTH_SESSION_SECRET" : "PLATFORM_AUTH_ENCRYPTION_KEYS";
-    throw new Error(`${name}: every node on PostgreSQL must be given the same secret`);
+    throw new Error(`${name} is required on PostgreSQL, with the same value on every node`);
   }
   const stored = isComplete ? undefined : loadStored(config.data_dir);
   return {
@@ -48,7 +48,7 @@ export function loadSecrets(
 function readSecret(name: string, text: string): Buffer {
   const bytes = decode(text);
   if (bytes === undefined || bytes.length < KEY_BYTES) {
-    throw new Error(`${name}: 32 bytes or more are needed, as they are or as hex:… or base64:…`);
+    throw new Error(`${name}: at least 32 bytes are required, raw or as hex:… or base64:…`);
   }
   return bytes;
 }
@@ -57,7 +57,7 @@ function readEncryptionKey(text: string): Buffer {
   const bytes = decode(text);
   if (bytes?.length !== KEY_BYTES) {
     throw new Error(
-      "PLATFORM_AUTH_ENCRYPTION_KEYS: each key has 32 bytes, as they are or as hex:… or base64:…",
+      "PLATFORM_AUTH_ENCRYPTION_KEYS: each key must have 32 bytes, raw or as hex:… or base64:…",
     );
   }
   return bytes;
@@ -82,7 +82,8 @@ function loadStored(folder: string): { session: string; encryption: string } {
   const fresh = { version: 1, session: generate(), encryption: generate() };
   const draft = `${path}.${process.pid}.new`;
   try {
-    // A link fails where the file exists: of two that start together, one wins and both read the same.
+    // The link fails if the file exists: of two processes that start concurrently one wins, and both read the same
+    // file.
     writeFileSync(draft, `${JSON.stringify(fresh)}\n`, { mode: 0o600, flush: true });
     linkSync(draft, path);
   } catch (error) {
@@ -103,6 +104,6 @@ function loadStored(folder: string): { session: string; encryption: string } {
     return { session: stored.session, encryption: stored.encryption };
   }
   throw new Error(
-    `${path} is damaged: restore it, for sessions and encrypted secrets depend on it`,
+    `${path} is damaged: restore it from a backup, because sessions and encrypted secrets depend on it`,
   );
 }

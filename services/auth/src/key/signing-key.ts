@@ -1,4 +1,4 @@
-// One signing key: made or read, named by its thumbprint, with its public form.
+// A signing key: generated or parsed, identified by its thumbprint.
 import {
   createPrivateKey,
   createPublicKey,
@@ -17,7 +17,7 @@ const RSA_BITS_MAX = 8192;
 const makePair = promisify(generateKeyPair);
 const signInPool = promisify<string, Uint8Array, KeyObject, Buffer>(sign);
 
-/** A public key as the key set shows it (RFC 7517). */
+/** A public key in the key set (RFC 7517). */
 export type PublicJwk = webcrypto.JsonWebKey & {
   kid: string;
   alg: SigningAlgorithm;
@@ -37,7 +37,7 @@ export interface SigningKey {
   sign(data: Uint8Array): Buffer | Promise<Buffer>;
 }
 
-/** Makes a new pair. */
+/** Generates a key pair. */
 export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
   const { privateKey } =
     algorithm === "RS256"
@@ -46,7 +46,7 @@ export async function generateSigningKey(algorithm: SigningAlgorithm): Promise<S
   return buildSigningKey(privateKey, algorithm);
 }
 
-/** Reads a private key in PEM. Throws where it is not one of the algorithm. */
+/** Parses a private key in PEM. Throws if it does not fit the algorithm. */
 export function readSigningKey(pem: string, algorithm: SigningAlgorithm): SigningKey {
   return buildSigningKey(createPrivateKey(pem), algorithm);
 }
@@ -78,14 +78,15 @@ function buildSigningKey(privateKey: KeyObject, algorithm: SigningAlgorithm): Si
   };
 }
 
-// ES256 takes less time than a hand-over to the thread pool; RSA takes thirty times as long.
+// An ES256 signature takes less time than the transfer to the thread pool; an RSA signature takes thirty times as
+// long.
 function createSign(privateKey: KeyObject, algorithm: SigningAlgorithm): SigningKey["sign"] {
   if (algorithm === "RS256") return (data) => signInPool("sha256", data, privateKey);
   const key: SignKeyObjectInput = { key: privateKey, dsaEncoding: "ieee-p1363" };
   return (data) => sign("sha256", data, key);
 }
 
-// RFC 7638 section 3: the required members only, in the order of their names.
+// RFC 7638 section 3: the required members only, sorted by name.
 function thumbprint(jwk: webcrypto.JsonWebKey): string {
   const { kty, crv, x, y, e, n } = jwk;
   const members = kty === "RSA" ? { e, kty, n } : { crv, kty, x, y };

@@ -1,24 +1,24 @@
-// Messages to users, delivered by the notification service over its HTTP API.
+// Messages to users, delivered by the mail service over its HTTP API.
 import { PlatformError } from "@platform/kernel/errors";
 
 const TIMEOUT_MS = 10_000;
 
-/** How to reach the notification service. */
+/** Options of the notifier. */
 export interface NotifierOptions {
-  /** Undefined: there is none. */
+  /** Base URL of the mail service; `undefined` without one. */
   url: string | undefined;
   token: string | undefined;
   from: string;
 }
 
-/** One message. */
+/** A message. */
 export interface Message {
   to: string;
   subject: string;
   text: string;
 }
 
-/** Sends messages. What it cannot deliver it says so: 409 without a service, 503 while the service is away. */
+/** Sends messages. Throws 409 without a mail service, 503 while the service is unavailable. */
 export class Notifier {
   readonly #options: NotifierOptions;
 
@@ -26,26 +26,26 @@ export class Notifier {
     this.#options = options;
   }
 
-  /** Whether there is a service that takes messages. */
+  /** True if a mail service is configured. */
   get isAvailable(): boolean {
     return this.#options.url !== undefined;
   }
 
-  /** Throws `channel_unavailable` unless messages can be sent at all. */
+  /** Throws `channel_unavailable` if no mail service is configured. */
   requireChannel(): void {
     if (this.isAvailable) return;
     throw new PlatformError(
       "channel_unavailable",
-      "Messages cannot be sent: no notification service is configured.",
+      "Messages cannot be sent: no mail service is configured.",
     );
   }
 
-  /** Sends by email; resolves when the notification service has taken it. */
+  /** Sends an email; resolves when the mail service has accepted it. */
   sendEmail(message: Message): Promise<void> {
     return this.#post({ ...message, from: this.#options.from });
   }
 
-  /** Sends by SMS to a number in E.164 form. */
+  /** Sends an SMS to a number in E.164 form. */
   sendSms(to: string, text: string): Promise<void> {
     return this.#post({ channel: "sms", to, text });
   }
@@ -74,7 +74,7 @@ export class Notifier {
     }
     if (response.ok) return;
     throw new PlatformError("unavailable", "The message could not be sent.", {
-      cause: new Error(`the notification service answered ${response.status}`),
+      cause: new Error(`the mail service returned ${response.status}`),
       headers: { "Retry-After": "5" },
     });
   }

@@ -1,4 +1,4 @@
-// The OAuth 2.0 and OpenID Connect core: one class that owns its stores, its policy and the current provider.
+// The OAuth 2.0 and OpenID Connect core.
 import { hkdfSync } from "node:crypto";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { Claims } from "@platform/kernel/identity";
@@ -52,11 +52,14 @@ export interface OAuthOptions {
   audience: string;
   /** Clients that must use PKCE: `public` exempts those that authenticate. */
   pkce: "all" | "public";
-  /** The service's secret, 32 bytes or more, the same on every node: cookies and successors are derived from it. */
+  /**
+   * The secret of the installation, 32 bytes or more, the same on every node: keys of cookies and refresh tokens are
+   * derived from it.
+   */
   secret: Uint8Array;
   database: AuthDatabase;
   box: SecretBox;
-  /** Started before. */
+  /** Must be started. */
   keys: KeyRing;
   clock: Clock;
   log: Logger;
@@ -93,7 +96,7 @@ export class OAuth {
   readonly #timers: readonly RepeatingTimer[];
   readonly #stopFollowing: () => void;
 
-  /** Starts the core; when this resolves, it answers. */
+  /** Starts the core; when this resolves, it accepts requests. */
   static async start(options: OAuthOptions): Promise<OAuth> {
     const policy = new TokenPolicy(options.rbac, options.clock);
     await policy.refresh();
@@ -175,7 +178,7 @@ export class OAuth {
       every(
         POLL_MS,
         () => this.#followScopes(),
-        (error) => log.error("scopes cannot be read", { error }),
+        (error) => log.error("reading the scopes failed", { error }),
       ),
       every(
         SWEEP_MS,
@@ -184,26 +187,26 @@ export class OAuth {
           await revocations.sweep();
           await consents.sweep();
         },
-        (error) => log.error("expired items cannot be deleted", { error }),
+        (error) => log.error("deleting expired items failed", { error }),
       ),
     ];
   }
 
   /**
-   * The claims of an access token of ours for the platform that is valid at this moment: signature, audience, times,
-   * deny-list, session, epoch.
+   * The claims of a valid access token for the platform's services; checks signature, audience, times, deny-list,
+   * session and epoch.
    */
   async verifyAccessToken(token: string): Promise<Claims | undefined> {
     const verified = await this.#verifier.verify(token);
     return verified?.claims.aud === this.#audiences.platform ? toKernelClaims(verified) : undefined;
   }
 
-  /** A caller's rights as far as the token that names them conveys them. */
+  /** Limits a caller's rights to those that their token conveys. */
   limitRights({ scope, all }: Claims, rights: Rights): Rights {
     return this.#policy.limit(rights, scope, all["client_id"] === PLATFORM_CLIENT_ID);
   }
 
-  /** Rotates the signing keys; an immediate rotation voids what the revoked key has signed. */
+  /** Rotates the signing keys; an immediate rotation revokes what the given key has signed. */
   async rotateKeys(rotation: Rotation): Promise<{ kid: string }> {
     const made = await this.#keys.rotate(rotation);
     if (rotation.mode === "immediate" && rotation.revokeKid !== undefined) {
@@ -212,7 +215,7 @@ export class OAuth {
     return made;
   }
 
-  /** Reads keys and scopes again, now rather than within a second. */
+  /** Reads keys and scopes immediately instead of within a second. */
   async refresh(): Promise<void> {
     await this.#keys.refresh();
     await this.#followScopes();

@@ -1,8 +1,8 @@
-// The style sheet and the script of the pages, under names that change with their content.
+// Style sheet and script of the pages, with content hashes in their names.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** A file that browsers may keep for ever. */
+/** A file that browsers may cache permanently. */
 export interface Asset {
   /** `/assets/<name>-<hash>.<ending>` */
   readonly path: string;
@@ -10,13 +10,13 @@ export interface Asset {
   readonly content: Buffer;
 }
 
-/** The files there are. */
+/** The assets of the pages. */
 export interface Assets {
   readonly style: Asset;
   readonly passkeyScript: Asset;
 }
 
-/** Reads them, once. */
+/** Reads the assets. */
 export function loadAssets(): Assets {
   return {
     style: load("style", "css", "text/css; charset=utf-8"),

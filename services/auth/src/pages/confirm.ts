@@ -1,4 +1,5 @@
-// Proving once more that it is you: before delicate changes, and where an application asks for a fresh or stronger sign-in.
+// Confirmation of the user's identity, before sensitive changes and for applications that require a fresh or stronger
+// sign-in.
 import { PlatformError } from "@platform/kernel/errors";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
@@ -25,16 +26,16 @@ import { attemptWithPasskey, continueSignIn } from "./sign-in.ts";
 
 const PATH = "/confirm";
 
-/** What is asked on the page, and why. */
+/** Content of the confirmation page. */
 interface ConfirmView {
   target: string | undefined;
-  /** `2` where only a second step will do. */
+  /** `2` if a second factor is required. */
   level: string | undefined;
   way?: string | undefined;
   problem?: Problem | undefined;
 }
 
-/** The routes. */
+/** Creates the routes. */
 export function createConfirmRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -78,7 +79,7 @@ export function createConfirmRoutes(services: PageServices): PageRoute[] {
   ];
 }
 
-// The one of before is kept: codes that were sent are good for it alone.
+// An existing challenge is reused, because codes that were sent are valid for it only.
 async function findChallenge(services: PageServices, request: SignedInRequest): Promise<string> {
   const { secondFactors, cookies } = services;
   const { account, session } = request.user;
@@ -87,7 +88,7 @@ async function findChallenge(services: PageServices, request: SignedInRequest): 
     const pending = await secondFactors.find(known);
     if (pending?.kind === "step-up" && pending.account.id === account.id) return known;
   }
-  // However fresh the session is: whoever is here has been asked.
+  // A negative maximum age: the user is asked even in a fresh session.
   const wanted = { acrValues: [], maxAgeMs: -1 };
   const challenge = await secondFactors.stepUp(account, session, wanted, { mint: false });
   if (challenge === undefined) throw new PlatformError("conflict");

@@ -1,4 +1,4 @@
-// The pages that the OAuth core asks for, in the frame of all the others.
+// Pages of the OAuth core, in the same frame as all others.
 import type { IncomingMessage } from "node:http";
 import type { CoreForm, CoreProblem, OAuthPages } from "../oauth/provider/pages.ts";
 import type { PageContent, PageFrame } from "./document.ts";
@@ -8,7 +8,7 @@ import { chooseLanguage, findLanguage, LANGUAGE_TAGS, type Language } from "./la
 import type { Messages } from "./language/en.ts";
 import { createFieldProblem } from "./problem.ts";
 
-/** Makes them. */
+/** Creates the core's pages. */
 export function createCorePages(frame: PageFrame): OAuthPages {
   const show = (request: IncomingMessage, build: (messages: Messages) => PageContent): string => {
     const language = readLanguage(request);

@@ -1,4 +1,4 @@
-// The composition of the pages.
+// Composition of the pages.
 import { loadAssets } from "./assets.ts";
 import { createAccessRoutes } from "./account/access.ts";
 import { createCredentialRoutes } from "./account/credentials.ts";
@@ -18,12 +18,12 @@ import { createSignOutRoutes } from "./sign-out.ts";
 import { createSignUpRoutes } from "./sign-up.ts";
 import { PageRequestReader, type PageRequestReaderOptions } from "./page-request.ts";
 
-/** The frame of all pages; `brand` is the name that people know the service by. */
+/** Creates the frame of all pages; `brand` is the public name of the service. */
 export function createFrame(brand: string): PageFrame {
   return new PageFrame(loadAssets(), brand);
 }
 
-/** Makes the pages in their frame. */
+/** Creates the pages. */
 export function createPages(
   options: Omit<PageServices, "errors"> & Pick<PagesOptions, "log"> & PageRequestReaderOptions,
 ): Pages {
@@ -40,7 +40,7 @@ export function createPages(
   });
 }
 
-/** All routes. */
+/** Creates all routes. */
 export function createPageRoutes(services: PageServices): PageRoute[] {
   return [
     ...createSignInRoutes(services),

@@ -1,25 +1,25 @@
-// The frame of every page: head, brand, navigation, and what is said above the content.
+// The frame of every page: head, brand, navigation, messages.
 import type { Assets } from "./assets.ts";
 import { html, type Html, type Part } from "./html.ts";
 import type { Language } from "./language/language.ts";
 import type { Problem } from "./problem.ts";
 
-/** What a page consists of. */
+/** Content of a page. */
 export interface PageContent {
   title: string;
   /** The content below the heading. */
   body: Part;
-  /** Shown above the content, and named in the title. */
+  /** Shown above the content, and mentioned in the title. */
   problem?: Problem | undefined;
-  /** What has just been done, announced politely. */
+  /** The result of the last action, announced politely. */
   done?: string | undefined;
-  /** With the script for passkeys. */
+  /** Includes the passkey script. */
   hasPasskeys?: boolean;
-  /** Goes on there by itself; the page has a link for browsers that do not. */
+  /** Forwards the browser to this URL; the page has a link as well. */
   forwardTo?: string;
 }
 
-/** The account pages, in the order of their tabs. */
+/** Tabs of the account pages in order. */
 export type AccountTab = "profile" | "security" | "sessions" | "applications";
 
 const TABS: readonly (readonly [AccountTab, string])[] = [
@@ -29,13 +29,13 @@ const TABS: readonly (readonly [AccountTab, string])[] = [
   ["applications", "/account/applications"],
 ];
 
-/** Frames pages. */
+/** Renders pages in their frame. */
 export class PageFrame {
-  /** The files that pages load. */
+  /** Assets that pages load. */
   readonly assets: Assets;
   readonly #brand: string;
 
-  /** `brand` is the name that people know the service by. */
+  /** `brand` is the public name of the service. */
   constructor(assets: Assets, brand: string) {
     this.assets = assets;
     this.#brand = brand;
@@ -58,7 +58,7 @@ export class PageFrame {
     );
   }
 
-  /** A page of somebody's account. `signOut` is the form that signs out. */
+  /** A page of the user's account. `signOut` is the form that signs out. */
   frameAccount(
     language: Language,
     content: PageContent,

@@ -1,4 +1,4 @@
-// Setting up a second factor: the QR code, the codes that are sent, the backup codes that are shown once.
+// Setting up a second factor: QR code, first code, backup codes.
 import type { FactorSetup } from "../factor/factors.ts";
 import { button, field, hidden } from "./form.ts";
 import { html, type Part } from "./html.ts";
@@ -7,13 +7,13 @@ import type { Problem } from "./problem.ts";
 import type { PageResponse } from "./route.ts";
 import type { PageRequest } from "./page-request.ts";
 
-/** Where the first code is posted to, and what goes along. */
+/** Target of the form for the first code. */
 export interface FirstCode {
   action: string;
   continue: string | undefined;
 }
 
-/** The page with the QR code and the field for the first code. */
+/** Shows the QR code and the field for the first code. */
 export function showTotpSetup(
   services: PageServices,
   request: PageRequest,
@@ -31,7 +31,7 @@ export function showTotpSetup(
   return showPage(services, request, { title: enrol.totpTitle, body }, { hasImage: true });
 }
 
-/** The page for the first code alone: it was sent, or the QR code has been scanned already. */
+/** Shows the field for the first code only: the code was sent, or the QR code has been scanned. */
 export function showFirstCode(
   services: PageServices,
   request: PageRequest,
@@ -48,7 +48,7 @@ export function showFirstCode(
   });
 }
 
-/** The page with the backup codes, this once. */
+/** Shows the backup codes, once. */
 export function showBackupCodes(
   services: PageServices,
   request: PageRequest,

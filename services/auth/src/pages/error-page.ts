@@ -1,4 +1,4 @@
-// The pages for what did not work.
+// Error pages.
 import type { PlatformError } from "@platform/kernel/errors";
 import type { PageFrame } from "./document.ts";
 import { html } from "./html.ts";
@@ -6,7 +6,7 @@ import type { Language } from "./language/language.ts";
 import { explainError } from "./problem.ts";
 import type { PageResponse } from "./route.ts";
 
-/** Shows errors that no form is there to show. */
+/** Shows errors that do not belong to a form. */
 export class ErrorPage {
   readonly #frame: PageFrame;
 
@@ -14,7 +14,7 @@ export class ErrorPage {
     this.#frame = frame;
   }
 
-  /** The page for an error. */
+  /** The page of an error. */
   show(language: Language, error: PlatformError): PageResponse {
     const { errors } = language.messages;
     if (error.name === "ForeignFormError") {
@@ -37,19 +37,19 @@ export class ErrorPage {
     }
   }
 
-  /** A page that does not exist. */
+  /** The page of an unknown path. */
   showMissing(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 404, errors.notFoundTitle, errors.notFoundText);
   }
 
-  /** An interaction that this browser has not, or no longer. */
+  /** The page of an interaction that is unknown to this browser or has expired. */
   showExpired(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 400, errors.expiredTitle, errors.interactionText);
   }
 
-  /** A link that is used, expired or none. */
+  /** The page of an invalid link. */
   showBadLink(language: Language): PageResponse {
     const { errors } = language.messages;
     return this.#page(language, 403, errors.linkTitle, errors.linkText);

@@ -1,36 +1,36 @@
-// The parts of forms: labelled fields with hints and errors, buttons, and forms that carry their CSRF token.
+// Form elements: labelled fields with hints and errors, buttons, hidden fields.
 import { html, type Html, type Part } from "./html.ts";
 import type { Messages } from "./language/en.ts";
 import type { Problem } from "./problem.ts";
 
-/** One field of a form. */
+/** A form field. */
 export interface FieldOptions {
   name: string;
-  /** Default is the name, to which the error summary links; another one where a page has several of that name. */
+  /** Default: the name, which the error summary links to. Set if a page has several fields of that name. */
   id?: string;
   label: string;
   /** Default `text`. */
   type?: "text" | "password" | "email" | "tel";
-  /** As the HTML standard names it; browsers and password managers fill in by it. */
+  /** A token of the HTML standard; browsers and password managers use it. */
   autocomplete: string;
   value?: string | undefined;
   hint?: string;
   isOptional?: boolean;
-  /** Has the focus when the page opens. */
+  /** Focused when the page opens. */
   isFirst?: boolean;
   maxLength?: number;
-  /** A code: digits, in large letters. */
+  /** A code, shown in large characters. */
   isCode?: "numeric" | "text";
 }
 
-/** A labelled field; what `problem` says of it stands above it. */
+/** A labelled field with its error above it. */
 export function field(messages: Messages, options: FieldOptions, problem?: Problem): Html {
   const { name, id = name, type = "text", hint, isCode } = options;
   const error = problem?.fields[name];
   const hasErrors = problem !== undefined && Object.keys(problem.fields).length > 0;
-  // The first of them: browsers take no second one.
+  // Browsers honour only the first autofocus.
   const hasFocus = hasErrors ? error !== undefined : options.isFirst === true;
-  // What is wrong says what would be right.
+  // An error message already says what is expected.
   const shownHint = error === undefined ? hint : undefined;
   const described = [
     shownHint === undefined ? "" : `${id}-hint`,
@@ -62,7 +62,7 @@ export function field(messages: Messages, options: FieldOptions, problem?: Probl
   </div> `;
 }
 
-/** Values that the form carries along. */
+/** Hidden fields. */
 export function hidden(fields: Readonly<Record<string, string | undefined>>): Part {
   return Object.entries(fields).map(
     ([name, value]) =>
@@ -70,10 +70,10 @@ export function hidden(fields: Readonly<Record<string, string | undefined>>): Pa
   );
 }
 
-/** How a button looks: one main action a form, the rest quieter. */
+/** Styles of a button: one main action per form, the others quieter. */
 export type ButtonKind = "main" | "quiet" | "danger" | "link";
 
-/** A button; `name` and `value` tell which one was pressed, `label` says more to those who do not see what is around. */
+/** A button. `name` and `value` identify it in the form; `label` is its accessible name if the text is ambiguous. */
 export function button(
   text: string,
   options: {

@@ -1,6 +1,6 @@
-// HTML that escapes by default: what is put into a template is text unless it is HTML already.
+// HTML templates that escape by default.
 
-/** A piece of HTML, made by `html` alone. */
+/** A piece of HTML, created by `html` only. */
 export class Html {
   readonly text: string;
 
@@ -9,10 +9,10 @@ export class Html {
   }
 }
 
-/** What a template takes: text is escaped, lists are joined, undefined and false are nothing. */
+/** Values of a template: text is escaped, lists are joined, undefined and false are omitted. */
 export type Part = Html | string | number | false | undefined | readonly Part[];
 
-/** Builds HTML. Attributes are to be quoted in the template: `html`<a href="${url}">${text}</a>``. */
+/** Builds HTML. Attributes must be quoted in the template: `html`<a href="${url}">${text}</a>``. */
 export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   let text = strings[0]!;
   for (const [index, part] of parts.entries()) text += render(part) + strings[index + 1]!;

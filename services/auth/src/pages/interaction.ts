@@ -1,4 +1,4 @@
-// An application waits: the page that signs in for it, and the one that asks whether to allow it.
+// Authorizations of applications: account selection, sign-in and consent.
 import { reachesAcr } from "../oauth/authorization/prompt-policy.ts";
 import type { Interaction, InteractionOutcome } from "../oauth/authorization/interaction.ts";
 import { button, hidden } from "./form.ts";
@@ -9,14 +9,14 @@ import { withQuery, type PageResponse, type Form, type PageRoute } from "./route
 import { showSignIn } from "./sign-in.ts";
 import type { PageRequest, CurrentUser } from "./page-request.ts";
 
-/** The application waits for somebody else than who is signed in. */
+/** The application requires another user than the current one. */
 const OTHER_REASONS = new Set(["id_token_hint", "claims_id_token_sub_value"]);
-/** As long as an interaction may take. */
+/** Maximum duration of an interaction. */
 const LANGUAGE_MS = 3_600_000;
-/** A sign-in of before is enough for these; for every other reason it has to be a new one. */
+/** An existing sign-in satisfies these reasons; all others require a new one. */
 const SILENT_REASONS = new Set(["no_session", "session_ended", "acr_values", "second_factor"]);
 
-/** The routes. */
+/** Creates the routes. */
 export function createInteractionRoutes(services: PageServices): PageRoute[] {
   const path = "/interaction/{id}";
   return [
@@ -63,7 +63,7 @@ async function show(services: PageServices, arrived: PageRequest): Promise<PageR
   }
   const lack = await findLack(services, user, interaction);
   if (lack?.level === "2" && user.session.acr === "2") {
-    // More than two factors there is not: the application would ask for ever.
+    // Two factors are the maximum: the application would ask forever.
     return { kind: "redirect", to: await finish(services, request, { kind: "denied" }) };
   }
   if (lack !== undefined) {
@@ -76,7 +76,7 @@ async function show(services: PageServices, arrived: PageRequest): Promise<PageR
   return { kind: "redirect", to };
 }
 
-// The pages on the way to an application are in the language that it asked for.
+// Pages of an authorization are in the language that the application requested.
 function adoptLanguage(
   { cookies }: PageServices,
   request: PageRequest,
@@ -121,7 +121,7 @@ function showSelection(
   return showPage(services, request, { title: words.title(client.name), body });
 }
 
-// What the user's session is not yet for this request; undefined where it is enough.
+// The missing requirement of the user's session for this request; `undefined` if the session is sufficient.
 async function findLack(
   { policies }: PageServices,
   { account, session }: CurrentUser,
@@ -200,7 +200,7 @@ async function decide(
     return goOn(services, request, await finish(services, request, select(request.user)));
   const isShown =
     interaction.prompt === "consent" && form.get("shown") === fingerprint(interaction);
-  // What is agreed to is what was on the page, by the one whom it showed.
+  // The user must have consented to what the page showed, with the account that it showed.
   if (decision !== "allow" || !isShown) return { kind: "redirect", to: request.path };
   return goOn(
     services,

@@ -1,4 +1,4 @@
-// One request of a browser: its language, its session, and the token that its forms must carry.
+// A browser's request for a page: language, session, CSRF token.
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HeaderReader } from "@platform/kernel/http";
@@ -14,13 +14,13 @@ import { chooseLanguage, findLanguage, type Language } from "./language/language
 const BROWSER_ID_BYTES = 16;
 const BROWSER_ID = /^[\w-]{22}$/;
 
-/** Somebody who is signed in. */
+/** The user who is signed in. */
 export interface CurrentUser {
   readonly account: Account;
   readonly session: SessionInfo;
 }
 
-/** A request as pages see it. */
+/** A request as page handlers see it. */
 export interface PageRequest {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
@@ -30,25 +30,25 @@ export interface PageRequest {
   readonly query: URLSearchParams;
   readonly language: Language;
   readonly origin: Origin;
-  /** Undefined where nobody is signed in. */
+  /** `undefined` if the browser is not signed in. */
   readonly user: CurrentUser | undefined;
-  /** For the hidden field `csrf`. */
+  /** Value of the hidden field `csrf`. */
   readonly csrf: string;
-  /** `Set-Cookie` lines of the answer. */
+  /** `Set-Cookie` values of the response. */
   readonly cookies: string[];
 }
 
-/** What visits are read with. */
+/** Options of the reader. */
 export interface PageRequestReaderOptions {
   cookies: Cookies;
   resolver: SessionResolver;
   addresses: ClientAddress;
   publicUrl: string;
-  /** Keys the CSRF tokens. */
+  /** Derives the key of CSRF tokens. */
   secret: Buffer;
 }
 
-/** Reads visits. */
+/** Reads page requests. */
 export class PageRequestReader {
   readonly #options: PageRequestReaderOptions;
   readonly #key: Buffer;
@@ -58,7 +58,7 @@ export class PageRequestReader {
     this.#key = createHmac("sha256", options.secret).update("page forms").digest();
   }
 
-  /** Reads one. A browser that comes for the first time is named by a cookie; a session's token may be renewed. */
+  /** Reads a request. Browsers without an id get one in a cookie; the session's token may be renewed. */
   async read(request: IncomingMessage, response: ServerResponse, url: URL): Promise<PageRequest> {
     const headers = readHeaders(request);
     const cookies: string[] = [];
@@ -77,7 +77,7 @@ export class PageRequestReader {
     };
   }
 
-  /** The language that the browser chose on its way to an application, or else prefers. */
+  /** The language requested by an application, or else preferred by the browser. */
   readLanguage(request: IncomingMessage): Language {
     return (
       findLanguage(this.#options.cookies.read(readHeaders(request), "platform_language") ?? "") ??
@@ -86,8 +86,8 @@ export class PageRequestReader {
   }
 
   /**
-   * Whether a form comes from a page that this browser was given, in this session: browsers say where a request comes
-   * from, and the token cannot be known elsewhere.
+   * True if a form was submitted from a page of this browser's session: browsers report the origin of a request, and
+   * the token is unknown to other sites.
    */
   isOwnForm(page: PageRequest, token: string | undefined): boolean {
     const { headers } = page;

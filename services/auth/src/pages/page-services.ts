@@ -1,10 +1,11 @@
-// What the pages work with, and what most of them do: show a page, let somebody in.
+// Services of the pages, and steps that most of them share.
 import { toPlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import { DEVICE_MARK_MS, type Cookies } from "../web/cookies.ts";
 import type { PageSources } from "../web/security-headers.ts";
 import type { SessionResolver } from "../web/session-resolver.ts";
 import type { Credentials } from "../sign-in/credentials.ts";
+import type { Registrations } from "../sign-in/registrations.ts";
 import type { SecondFactors } from "../sign-in/second-factors.ts";
 import type { SignedIn, SignIn } from "../sign-in/sign-in.ts";
 import type { SecurityNotices } from "../sign-in/security-notices.ts";
@@ -25,7 +26,7 @@ import type { PageRequest } from "./page-request.ts";
 
 const PENDING_MS = 300_000;
 
-/** What the pages work with. */
+/** Services and settings of the pages. */
 export interface PageServices {
   frame: PageFrame;
   errors: ErrorPage;
@@ -33,6 +34,7 @@ export interface PageServices {
   signIn: SignIn;
   secondFactors: SecondFactors;
   credentials: Credentials;
+  registrations: Registrations;
   passkeys: Passkeys;
   factors: Factors;
   policies: MfaPolicies;
@@ -43,12 +45,12 @@ export interface PageServices {
   notices: SecurityNotices;
   audit: AuditLog;
   registration: "open" | "invitation" | "closed";
-  /** Whether a notification service is configured. */
+  /** True if a mail service is configured. */
   canSend: boolean;
   resolver: SessionResolver;
 }
 
-/** The hidden field that every form has. */
+/** The hidden CSRF field of every form. */
 export function carryCsrf(request: PageRequest): Html {
   return html`${hidden({ csrf: request.csrf })}`;
 }
@@ -94,7 +96,7 @@ export function showAccountPage(
   };
 }
 
-/** Does `work`; what goes wrong and can be said on the page comes back as a problem, the rest is thrown on. */
+/** Runs `work`; errors that the page can explain are returned as a problem, others are thrown. */
 export async function attempt<T>(
   request: PageRequest,
   work: () => Promise<T>,
@@ -109,7 +111,7 @@ export async function attempt<T>(
   }
 }
 
-/** Lets somebody in who has signed in, and takes them where they were going. */
+/** Signs the browser in: sets the cookies and continues at `target`. */
 export async function admit(
   services: PageServices,
   request: PageRequest,
@@ -118,7 +120,7 @@ export async function admit(
 ): Promise<PageResponse> {
   const { cookies, credentials, resolver } = services;
   const before = request.user?.session.id;
-  // Nobody could reach the session of before any more, or end it.
+  // The previous session would be unreachable: its token is replaced in the browser.
   if (before !== undefined && before !== signedIn.session.id) await credentials.endSession(before);
   request.cookies.push(
     resolver.formatCookie(signedIn.sessionToken),
@@ -128,7 +130,7 @@ export async function admit(
   return goOn(services, request, target);
 }
 
-/** Keeps a sign-in that waits for its second factor with the browser. */
+/** Stores the token of a pending sign-in in the browser. */
 export function keepPending(
   { cookies }: PageServices,
   request: PageRequest,
@@ -138,8 +140,8 @@ export function keepPending(
 }
 
 /**
- * Goes on after a form. Where an application waits, by a page that forwards: browsers hold the addresses that a form's
- * redirects lead to against the page's `form-action`, and where applications send people is theirs to decide.
+ * Continues after a form. If an application waits, a page forwards the browser: browsers apply the `form-action` of
+ * the page to redirects of its forms, and applications choose their own redirects.
  */
 export function goOn(
   services: Pick<PageServices, "frame">,
@@ -157,7 +159,7 @@ export function goOn(
   });
 }
 
-/** The form that signs in, confirms or adds with a passkey, by the script; without it, a sentence says why not. */
+/** A form that signs in, confirms or registers with a passkey by script; without scripts it shows a hint. */
 export function passkeyForm(
   request: PageRequest,
   options: {
@@ -185,7 +187,7 @@ export function passkeyForm(
   </form> `;
 }
 
-/** Reads a JSON credential that the script has put into a form; undefined where it is none. */
+/** Parses the JSON credential that the script put into a form; `undefined` if it is invalid. */
 export function readCredential(text: string | undefined): unknown {
   try {
     return JSON.parse(text ?? "");

@@ -1,4 +1,4 @@
-// The pages for people: finds the handler of a path, lets only our own forms in, and sends what it answers.
+// Serves the pages: access checks, CSRF protection, responses.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError, toPlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
@@ -20,7 +20,7 @@ import type { PageRequest, PageRequestReader } from "./page-request.ts";
 
 const NO_FORM: Form = new Map();
 
-/** What the pages are made of. */
+/** Options of the pages. */
 export interface PagesOptions {
   routes: readonly PageRoute[];
   assets: Assets;
@@ -67,12 +67,12 @@ export class Pages implements NodeHandler {
       return;
     }
     this.#serve(this.#pages.get(route)!, request, response).catch((error: unknown) => {
-      this.#options.log.error("a page could not be sent", { path: route, error });
+      this.#options.log.error("sending a page failed", { path: route, error });
       response.destroy();
     });
   }
 
-  /** Answers a browser that asks for a page that does not exist. */
+  /** Answers a browser that requests a page that does not exist. */
   showMissing(request: IncomingMessage, response: ServerResponse): void {
     const { reader, errors } = this.#options;
     const answer = errors.showMissing(reader.readLanguage(request));
@@ -93,7 +93,7 @@ export class Pages implements NodeHandler {
       answer = await this.#answer(methods, page);
     } catch (error) {
       const failure = toPlatformError(error);
-      if (failure.status === 500) log.error("a page failed", { path: url.pathname, error });
+      if (failure.status === 500) log.error("page request failed", { path: url.pathname, error });
       const { Allow: allow } = failure.headers;
       if (allow !== undefined) response.setHeader("Allow", allow);
       if (failure.code === "payload_too_large") response.setHeader("Connection", "close");
@@ -133,7 +133,7 @@ export class Pages implements NodeHandler {
   }
 }
 
-/** A form that did not come from a page of ours in this browser. */
+/** A form that was not submitted from a page of this browser's session. */
 class ForeignFormError extends PlatformError {
   constructor() {
     super("forbidden", "The form is not from a page of this browser's session.");
@@ -145,7 +145,7 @@ async function readPageForm(request: IncomingMessage): Promise<Form> {
   try {
     const form = await readForm(request);
     for (const value of form.values()) {
-      // PostgreSQL cannot keep it in a text, and nobody means it.
+      // PostgreSQL cannot store U+0000 in text.
       if (value.includes("\0")) throw new OAuthError(400, "invalid_request", "U+0000 in a field");
     }
     return form;

@@ -1,23 +1,23 @@
-// What went wrong, in the words of the user's language.
+// Explains errors in the user's language.
 import type { PlatformError } from "@platform/kernel/errors";
 import type { Messages } from "./language/en.ts";
 
 /** A problem as a page shows it. */
 export interface Problem {
-  /** Of the answer. */
+  /** Status of the response. */
   status: number;
   text: string;
-  /** Form field → what is wrong with it. */
+  /** Form field → its error. */
   fields: Readonly<Record<string, string>>;
   retryAfter?: string;
 }
 
-/** What an error of this code means on the page that met it. */
+/** Explanations of error codes on a particular page. */
 export type Meanings = Partial<Record<PlatformError["code"], string>>;
 
 /**
- * Puts an error into words; `meanings` are those of the page. Undefined for errors that are nobody's but ours: the
- * caller shows its error page for them.
+ * Explains an error; `meanings` are those of the page. Returns `undefined` for internal errors, for which the caller
+ * shows an error page.
  */
 export function explainError(
   error: PlatformError,
@@ -33,7 +33,7 @@ export function explainError(
     return { ...of(429, problems.tooMany(seconds)), retryAfter: String(seconds) };
   }
   if (meaning !== undefined) {
-    // A 401 would have to name a scheme of HTTP authentication, which pages have none of.
+    // A 401 would have to name a scheme of HTTP authentication, and pages use none.
     return of(error.status === 401 ? 422 : error.status, meaning);
   }
   switch (error.code) {
@@ -58,7 +58,7 @@ export function explainError(
   }
 }
 
-/** A problem with fields of a form. */
+/** A problem of form fields. */
 export function createFieldProblem(
   fields: Readonly<Record<string, string>>,
   messages: Messages,

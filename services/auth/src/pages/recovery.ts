@@ -1,4 +1,4 @@
-// Links that come by mail: to set a new password, and to confirm an address.
+// Links sent by email: set a new password, verify an address.
 import { DEVICE_MARK_MS } from "../web/cookies.ts";
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
@@ -7,7 +7,7 @@ import { createFieldProblem, type Problem } from "./problem.ts";
 import { withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import type { PageRequest } from "./page-request.ts";
 
-/** The routes. */
+/** Creates the routes. */
 export function createRecoveryRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -163,7 +163,7 @@ async function finish(
 
 function showVerify(services: PageServices, request: PageRequest, token: string): PageResponse {
   const { verify: words } = request.language.messages;
-  // A form, not the link itself: what scans mail opens links as well.
+  // A form instead of the link alone, because mail scanners open links.
   const body = html`<p>${words.text}</p>
     <form method="post" action="/verify-email">
       ${carryCsrf(request)}${hidden({ token })}

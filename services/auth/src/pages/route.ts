@@ -1,9 +1,9 @@
-// What a page's handler is, and what it answers.
+// Page routes and their responses.
 import type { PageSources } from "../web/security-headers.ts";
 import type { Html } from "./html.ts";
 import type { PageRequest, CurrentUser } from "./page-request.ts";
 
-/** What a handler answers. */
+/** The response of a handler. */
 export type PageResponse =
   | {
       kind: "page";
@@ -12,22 +12,22 @@ export type PageResponse =
       retryAfter?: string | undefined;
       sources?: PageSources;
     }
-  /** 303 to a path of ours, or to where the OAuth core says. */
+  /** 303 to a path of this service, or to a URL from the OAuth core. */
   | { kind: "redirect"; to: string }
   | { kind: "json"; body: unknown };
 
-/** A form's fields; one that is empty is not there. */
+/** Fields of a form; empty fields are absent. */
 export type Form = ReadonlyMap<string, string>;
 
-/** One page or form. `{id}` as the last segment stands for `[\w-]{1,64}`. */
+/** A page or a form. `{id}` as the last segment matches `[\w-]{1,64}`. */
 export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string } & (
   | {
       readonly access: "public";
       readonly handle: (request: PageRequest, form: Form) => Promise<PageResponse> | PageResponse;
     }
   /**
-   * `fresh` asks those to confirm that it is they who have not signed in for ten minutes, `strong` also those who have a
-   * second factor or a passkey and have shown none.
+   * `fresh` requires a sign-in or confirmation within the last ten minutes, `strong` also a second factor if the user
+   * has one or a passkey.
    */
   | {
       readonly access: "signed-in" | "fresh" | "strong";
@@ -38,16 +38,16 @@ export type PageRoute = { readonly method: "GET" | "POST"; readonly path: string
     }
 );
 
-/** A request of somebody who is signed in. */
+/** A request of a signed-in user. */
 export type SignedInRequest = PageRequest & { readonly user: CurrentUser };
 
-/** Where to after a sign-in: only paths that are ours, so that no link can lead anybody elsewhere. */
+/** The path to continue at after a sign-in: only paths of this service, to prevent open redirects. */
 export function readContinue(text: string | null | undefined): string | undefined {
   const isOurs = /^\/(?:account(?:\/[a-z-]{1,32}){0,2}|interaction\/[\w-]{1,64})$/.test(text ?? "");
   return isOurs ? (text ?? undefined) : undefined;
 }
 
-/** A path with a query of the parameters that are there. */
+/** A path with the defined parameters as its query. */
 export function withQuery(
   path: string,
   parameters: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,4 @@
-// The second step of a sign-in: which factor, its code, or setting one up where a policy asks for it.
+// The second step of a sign-in: entering a code, or enrolling a factor that a policy requires.
 import { PlatformError } from "@platform/kernel/errors";
 import type { PendingSignIn } from "../sign-in/second-factors.ts";
 import type { FactorItem } from "../factor/factors.ts";
@@ -11,19 +11,19 @@ import { readContinue, withQuery, type PageResponse, type Form, type PageRoute }
 import { continueSignIn } from "./sign-in.ts";
 import type { PageRequest } from "./page-request.ts";
 
-/** How a code is asked for. */
+/** The form for a code. */
 export interface CodeQuestion {
   factors: readonly FactorItem[];
-  /** The way that was chosen: a factor's id, or `backup`; the first factor by default. */
+  /** The chosen method: a factor's id or `backup`; the first factor by default. */
   way: string | undefined;
   target: string | undefined;
-  /** Where the code, and the wish to have one sent, are posted to. */
+  /** Targets of the forms for the code and for sending one. */
   action: string;
   sendAction: string;
   problem?: Problem | undefined;
 }
 
-/** The routes. */
+/** Creates the routes. */
 export function createSecondFactorRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-in/factor";
   return [
@@ -72,7 +72,7 @@ export function createSecondFactorRoutes(services: PageServices): PageRoute[] {
   ];
 }
 
-/** The form for a code, and the other ways there are. */
+/** The form for a code, with links to the other methods. */
 export function askForCode(request: PageRequest, question: CodeQuestion): Part {
   const { messages } = request.language;
   const { factor: words, fields } = messages;
@@ -84,7 +84,7 @@ export function askForCode(request: PageRequest, question: CodeQuestion): Part {
     : chosen?.sent_to === undefined
       ? words.totp
       : words.sent(chosen.sent_to);
-  // A code has to be on its way before it can be asked for.
+  // Codes by email and SMS must be sent before they can be entered.
   const isUnsent = !isBackup && chosen?.sent_to !== undefined && question.way === undefined;
   const others = factors.filter((item) => isUnsent || isBackup || item.id !== chosen?.id);
   return html`${
@@ -154,7 +154,7 @@ async function findPending(
     const pending = await services.secondFactors.find(token);
     return pending?.kind === "step-up" ? undefined : pending;
   } catch (error) {
-    // Whoever was disabled meanwhile has nothing that waits.
+    // A user disabled in the meantime has no pending sign-in.
     if (error instanceof PlatformError && error.code === "unauthorized") return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-// Signing in: with a password or a passkey, alone or on the way to an application.
+// The sign-in page: password or passkey, alone or for an application.
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import { assertion } from "../factor/credential.ts";
 import type { SignInOutcome } from "../sign-in/sign-in.ts";
@@ -21,17 +21,17 @@ import type { PageRequest } from "./page-request.ts";
 
 const PASSKEY_OPTIONS_PATH = "/sign-in/passkey/options";
 
-/** How the sign-in page differs. */
+/** Variable content of the sign-in page. */
 export interface SignInView {
-  /** Where to afterwards. */
+  /** The path to continue at. */
   target: string | undefined;
   username?: string | undefined;
   problem?: Problem | undefined;
-  /** The application that waits. */
+  /** Name of the waiting application. */
   client?: string;
 }
 
-/** The routes. */
+/** Creates the routes. */
 export function createSignInRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -73,7 +73,7 @@ export function createSignInRoutes(services: PageServices): PageRoute[] {
   ];
 }
 
-/** The sign-in page. */
+/** Shows the sign-in page. */
 export function showSignIn(
   services: PageServices,
   request: PageRequest,
@@ -149,7 +149,7 @@ export function showSignIn(
   });
 }
 
-/** Runs `work` with the passkey assertion of a form; an invalid one is a problem of the page. */
+/** Runs `work` with the passkey assertion of a form; returns a problem for an invalid one. */
 export async function attemptWithPasskey<T>(
   request: PageRequest,
   form: Form,
@@ -162,7 +162,7 @@ export async function attemptWithPasskey<T>(
   return attempt(request, () => work(response), { unauthorized: wrongPasskey });
 }
 
-/** Goes on after one step of a sign-in: into the account, or to the second factor. */
+/** Continues after one step of a sign-in: into the account, or to the second factor. */
 export async function continueSignIn(
   services: PageServices,
   request: PageRequest,

@@ -1,10 +1,10 @@
-// Signing out of the account pages.
+// The sign-out page.
 import { button } from "./form.ts";
 import { html } from "./html.ts";
 import { carryCsrf, showPage, type PageServices } from "./page-services.ts";
 import { withQuery, type PageRoute } from "./route.ts";
 
-/** The routes. */
+/** Creates the routes. */
 export function createSignOutRoutes(services: PageServices): PageRoute[] {
   const path = "/sign-out";
   return [

@@ -1,4 +1,4 @@
-// Making an account: open to all, by an invitation's link, or the first administrator by the link of the first start.
+// Registration pages: open, by invitation, or for the first administrator.
 import { button, field, hidden } from "./form.ts";
 import { html } from "./html.ts";
 import type { Messages } from "./language/en.ts";
@@ -8,7 +8,7 @@ import { continueSignIn } from "./sign-in.ts";
 import { readContinue, withQuery, type PageResponse, type Form, type PageRoute } from "./route.ts";
 import type { PageRequest } from "./page-request.ts";
 
-/** What the two forms have in common. */
+/** Content of the registration form. */
 interface SignUpForm {
   action: string;
   title: string;
@@ -16,7 +16,7 @@ interface SignUpForm {
   carried: Readonly<Record<string, string | undefined>>;
 }
 
-/** The routes. */
+/** Creates the routes. */
 export function createSignUpRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -44,7 +44,7 @@ export function createSignUpRoutes(services: PageServices): PageRoute[] {
       access: "public",
       handle: async (request) => {
         const token = request.query.get("token")?.slice(0, 256);
-        if (token === undefined || !(await services.credentials.isSetUpLink(token)))
+        if (token === undefined || !(await services.registrations.isSetUpLink(token)))
           return services.errors.showBadLink(request.language);
         return showForm(services, request, describeSetup(request, token));
       },
@@ -150,7 +150,7 @@ async function signUp(
   request: PageRequest,
   form: Form,
 ): Promise<PageResponse> {
-  const { credentials } = services;
+  const { credentials, registrations } = services;
   const { problems } = request.language.messages;
   const target = readContinue(form.get("continue"));
   const invitation = form.get("invitation");
@@ -162,7 +162,7 @@ async function signUp(
   const made = await attempt(
     request,
     () =>
-      credentials.register(
+      registrations.register(
         {
           username: form.get("username")!.slice(0, 257),
           password: form.get("password")!.slice(0, 1024),
@@ -177,7 +177,7 @@ async function signUp(
     return showForm(services, request, view, form, nameField(made.problem, problems.taken));
   }
   if (made.value.email !== undefined && services.canSend) {
-    // The account is there: that its message could not be sent is no reason to say otherwise.
+    // The account exists, so a failed verification email is not reported.
     await attempt(request, () => credentials.beginVerification(made.value));
   }
   const outcome = await services.signIn.signIn(
@@ -201,7 +201,7 @@ async function setUp(
   const made = await attempt(
     request,
     () =>
-      services.credentials.setUp(
+      services.registrations.setUp(
         token,
         {
           username: form.get("username")!.slice(0, 257),

@@ -1,23 +1,23 @@
-// Who may hand out which rights, and that somebody is left who may hand out all.
+// Checks that grantors hold what they grant, and that an administrator is left.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Kysely } from "kysely";
 import type { AuthTables } from "../database/schema.ts";
 import { hasPermission } from "./permission.ts";
 import { inheritRoles } from "./rights.ts";
 
-/** The role that may everything and cannot be changed. */
+/** The built-in role with all permissions. */
 export const ADMIN_ROLE = "admin";
 
 /** The permission that includes all others. */
 export const EVERY_PERMISSION = "*:*";
 
-/** A transaction in which the policy cannot change under one's feet. */
+/** A transaction that holds the lock of the policy. */
 export type PolicyTransaction = Kysely<AuthTables>;
 
-/** Who changes the policy, with what they may do themselves; undefined for the machine's own operator. */
+/** The caller who changes the policy, with their permissions; `undefined` for the operator of the machine. */
 export type Grantor = { permissions: readonly string[] } | undefined;
 
-/** Users who are not disabled and have the administrators' role, themselves or through a group. */
+/** Number of enabled users with the administrator role, bound directly or through a group. */
 export async function countAdministrators(trx: PolicyTransaction): Promise<number> {
   const { administrators } = await trx
     .selectFrom("auth_users")
@@ -42,7 +42,7 @@ export async function countAdministrators(trx: PolicyTransaction): Promise<numbe
   return administrators;
 }
 
-/** Throws 404 where there is no role of one of the names. */
+/** Throws 404 if one of the roles does not exist. */
 export async function requireRoles(
   trx: PolicyTransaction,
   names: readonly string[],
@@ -59,7 +59,7 @@ export async function requireRoles(
   }
 }
 
-/** Throws 403 where somebody would hand out what they do not have. */
+/** Throws 403 if the grantor lacks a permission of the roles. */
 export async function requireGrantable(
   trx: PolicyTransaction,
   roles: readonly string[],
@@ -84,11 +84,11 @@ export function requireAdministrator(grantor: Grantor, what: string): void {
   throw new PlatformError("forbidden", `Only administrators can ${what}.`);
 }
 
-/** Throws 403 where one of the permissions is not the grantor's. */
+/** Throws 403 if the grantor lacks one of the permissions. */
 export function requireHeld(permissions: readonly string[], grantor: Grantor): void {
   if (grantor === undefined) return;
   const lacking = permissions.find((item) => !hasPermission(grantor.permissions, item));
   if (lacking !== undefined) {
-    throw new PlatformError("forbidden", `You cannot give or take ${lacking}, which you lack.`);
+    throw new PlatformError("forbidden", `You cannot grant or revoke ${lacking}, which you lack.`);
   }
 }

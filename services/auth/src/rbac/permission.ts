@@ -1,11 +1,11 @@
-// Permissions `<resource>:<action>` with `*` on either side, and what covers what.
+// Permissions `<resource>:<action>` with `*` on either side.
 
 const PART = "(?:[a-z0-9][a-z0-9_.-]{0,62}|\\*)";
 
 /** The form of a permission. */
 export const PERMISSION = new RegExp(`^${PART}:${PART}$`);
 
-/** Whether having `held` includes `wanted`; a wanted `*` is only covered by a held `*`. */
+/** True if `held` includes `wanted`; only `*` covers a wanted `*`. */
 export function coversPermission(held: string, wanted: string): boolean {
   const [heldResource, heldAction] = held.split(":");
   const [resource, action] = wanted.split(":");
@@ -15,13 +15,13 @@ export function coversPermission(held: string, wanted: string): boolean {
   );
 }
 
-/** Whether any of the permissions includes the wanted one. */
+/** True if one of the permissions includes the wanted one. */
 export function hasPermission(held: Iterable<string>, wanted: string): boolean {
   for (const permission of held) if (coversPermission(permission, wanted)) return true;
   return false;
 }
 
-/** What two lists of permissions both include. */
+/** Permissions that both lists include. */
 export function intersectPermissions(
   left: readonly string[],
   right: readonly string[],

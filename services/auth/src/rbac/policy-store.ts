@@ -1,4 +1,4 @@
-// Changes of the policy: one at a time, checked as a whole before they count.
+// Changes of the policy, serialised and checked as a whole before they commit.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
@@ -14,7 +14,7 @@ import { putScope, removeScope, requireConsentKept, requireUnmapped } from "./sc
 import { requireRoleDutyLiftable } from "./second-factor-duty.ts";
 import type { SubjectKind } from "../database/rbac.ts";
 
-/** Bounds of the policy. */
+/** Limits of the policy. */
 export const POLICY_LIMITS = {
   roles: 1000,
   permissionsPerRole: 500,
@@ -30,10 +30,10 @@ export interface RoleItem {
   builtin: boolean;
 }
 
-/** How a list is changed: added to, replaced, or taken from. */
+/** Kind of change of a list. */
 export type ListChange = "add" | "replace" | "remove";
 
-/** Roles, bindings and scopes, in the database. */
+/** Roles, bindings and scopes in the database. */
 export class PolicyStore {
   readonly #database: AuthDatabase;
   readonly #clock: Clock;
@@ -44,8 +44,8 @@ export class PolicyStore {
   }
 
   /**
-   * Runs a change that may touch rights or administrators. Changes come one after another on all nodes, count up the
-   * policy's version, and are undone where they would leave nobody to administer.
+   * Runs a change that may affect rights or administrators. Changes are serialised across all nodes, increase the
+   * policy version, and are rolled back if no administrator would be left.
    */
   change<T>(work: (trx: PolicyTransaction) => Promise<T>): Promise<T> {
     return this.#database.transaction(async (trx) => {
@@ -57,7 +57,7 @@ export class PolicyStore {
       const before = await countAdministrators(trx);
       const result = await work(trx);
       if (before > 0 && (await countAdministrators(trx)) === 0) {
-        throw new PlatformError("conflict", "This would leave no administrator.");
+        throw new PlatformError("conflict", "No administrator would be left.");
       }
       return result;
     });
@@ -91,10 +91,10 @@ export class PolicyStore {
     return this.change(async (trx) => {
       const existing = await trx.selectFrom("auth_roles").select("name").execute();
       if (existing.some(({ name }) => name === role.name)) {
-        throw new PlatformError("conflict", `The role ${role.name} exists already.`);
+        throw new PlatformError("conflict", `The role ${role.name} already exists.`);
       }
       if (existing.length >= POLICY_LIMITS.roles) {
-        throw new PlatformError("conflict", `At most ${POLICY_LIMITS.roles} roles can be made.`);
+        throw new PlatformError("conflict", `At most ${POLICY_LIMITS.roles} roles can be created.`);
       }
       await trx
         .insertInto("auth_roles")
@@ -148,7 +148,7 @@ export class PolicyStore {
     });
   }
 
-  /** Changes what a role inherits from. */
+  /** Changes the parents of a role. */
   changeParents(
     role: string,
     change: ListChange,
@@ -169,7 +169,7 @@ export class PolicyStore {
     });
   }
 
-  /** Roles that are bound to the subject itself. */
+  /** Roles bound directly to the subject. */
   async listBindings(kind: SubjectKind, id: string): Promise<string[]> {
     const rows = await this.#database.db
       .selectFrom("auth_role_bindings")
@@ -181,7 +181,7 @@ export class PolicyStore {
     return rows.map(({ role }) => role);
   }
 
-  /** Changes which roles are bound to a user, a group or a client. */
+  /** Changes the roles bound to a user, a group or a client. */
   changeBindings(
     subject: { kind: SubjectKind; id: string },
     change: ListChange,
@@ -189,7 +189,7 @@ export class PolicyStore {
     grantor: Grantor,
   ): Promise<void> {
     return this.change(async (trx) => {
-      // What a client that is gone has left behind can be taken away.
+      // Bindings of a deleted client can be removed.
       if (subject.kind !== "client" || change !== "remove") await requireSubject(trx, subject);
       const rows = await trx
         .selectFrom("auth_role_bindings")
@@ -223,19 +223,19 @@ export class PolicyStore {
   }
 
   /**
-   * Makes or replaces a scope. Tokens that carry it convey its permissions and those of its roles, so that the grantor must
-   * have those of before and those of now.
+   * Creates or replaces a scope. Tokens with the scope convey its permissions and those of its roles, so the grantor
+   * must hold the previous and the new ones.
    */
   putScope(scope: Scope, grantor: Grantor): Promise<void> {
     return this.change((trx) => putScope(trx, scope, grantor, this.#clock.now()));
   }
 
-  /** Whether there was one. */
+  /** Deletes a scope; false if there was none. */
   deleteScope(name: string, grantor: Grantor): Promise<boolean> {
     return this.change((trx) => removeScope(trx, name, grantor));
   }
 
-  // A role that one may not have is not to be weakened either.
+  // The grantor must hold the role before the change as well: otherwise they could weaken it.
   #changeRole(
     role: string,
     grantor: Grantor,

@@ -1,16 +1,16 @@
-// What a user or a client may do: bound roles, their ancestors, and all of their permissions.
+// Effective rights of a user or a client: bound roles, their ancestors, and the permissions of all of them.
 import type { AuthDatabase } from "../database/schema.ts";
 
-/** Whose rights. */
+/** The user or client whose rights are read. */
 type Subject = { kind: "user" | "client"; id: string };
 
 /** Effective rights at one moment. */
 export interface Rights {
-  /** Bound roles and all that they inherit from, sorted. */
+  /** Bound roles and their ancestors, sorted. */
   readonly roles: readonly string[];
-  /** All permissions of these roles, wildcards as they are written, sorted. */
+  /** Permissions of these roles, wildcards unexpanded, sorted. */
   readonly permissions: readonly string[];
-  /** Goes up with every change of the policy. */
+  /** Increases with every change of the policy. */
   readonly policyVersion: number;
 }
 
@@ -21,18 +21,18 @@ export const OPENID_SCOPES: readonly string[] = ["openid", "offline_access", "pr
 export interface Scope {
   readonly name: string;
   readonly description: string;
-  /** Users who have one of these may be given the scope; a token that carries it conveys all of these that they have. */
+  /** A user needs one of these to get the scope; a token with the scope conveys those that the user has. */
   readonly permissions: readonly string[];
   /**
-   * Users who have one of these roles, or every permission of one, may be given the scope as well; it conveys the
-   * permissions that the roles have when it is used.
+   * Holders of one of these roles, or of all permissions of one, get the scope as well. It conveys the permissions
+   * that the roles have when the token is used.
    */
   readonly roles: readonly string[];
   /** True if first-party clients get the scope without the user's consent. */
   readonly first_party: boolean;
 }
 
-/** A scope with the present permissions of its roles, those that they inherit included. */
+/** A scope with the current permissions of its roles, inherited ones included. */
 export interface ScopeRights {
   readonly name: string;
   readonly first_party: boolean;
@@ -42,15 +42,15 @@ export interface ScopeRights {
 
 /** Reads the policy. */
 export interface Rbac {
-  /** Rights of a user (through groups as well) or of an OAuth client. */
+  /** Rights of a user, also through groups, or of an OAuth client. */
   findRights(subject: Subject): Promise<Rights>;
   /** All scopes, by name. */
   listScopes(): Promise<readonly Scope[]>;
-  /** All scopes with what they convey. */
+  /** All scopes with the permissions that they convey. */
   listScopeRights(): Promise<readonly ScopeRights[]>;
 }
 
-/** The policy over the database. */
+/** Creates the reader of the policy. */
 export function createRbac(database: AuthDatabase): Rbac {
   const { db } = database;
   const listScopes = async (): Promise<Scope[]> => {
@@ -131,7 +131,7 @@ export function createRbac(database: AuthDatabase): Rbac {
   };
 }
 
-// Returns a function that lists the permissions of one of the roles, those that it inherits included.
+// Returns a function that lists the permissions of a role, inherited ones included.
 async function readRolePermissions(
   db: AuthDatabase["db"],
   roles: readonly string[],
@@ -153,7 +153,7 @@ async function readRolePermissions(
   ];
 }
 
-/** The roles and all their ancestors, sorted. */
+/** The roles and all of their ancestors, sorted. */
 export function inheritRoles(
   bound: readonly string[],
   parents: readonly { role: string; parent: string }[],

@@ -1,4 +1,4 @@
-// Changes of scopes. Tokens convey what their scopes say, so that whoever changes one must have all that it conveys.
+// Changes of scopes. A scope grants permissions through tokens, so the grantor must hold all that it conveys.
 import { PlatformError } from "@platform/kernel/errors";
 import {
   requireAdministrator,
@@ -13,7 +13,7 @@ import { inheritRoles, OPENID_SCOPES, type Scope } from "./rights.ts";
 
 const SCOPES_MAX = 1000;
 
-/** Makes or replaces a scope. The grantor must have what it conveyed before and what it conveys now. */
+/** Creates or replaces a scope. The grantor must hold what it conveyed before and what it conveys now. */
 export async function putScope(
   trx: PolicyTransaction,
   scope: Scope,
@@ -21,7 +21,7 @@ export async function putScope(
   nowMs: number,
 ): Promise<void> {
   if (OPENID_SCOPES.includes(scope.name)) {
-    throw new PlatformError("conflict", `The scope ${scope.name} is OpenID Connect's own.`);
+    throw new PlatformError("conflict", `The scope ${scope.name} is defined by OpenID Connect.`);
   }
   if (scope.permissions.length === 0 && scope.roles.length === 0)
     throw new PlatformError("validation_failed", "A scope needs permissions or roles.");
@@ -52,7 +52,7 @@ export async function putScope(
   }
 }
 
-/** Removes a scope; the grantor must have what it conveys. Returns false if there was none. */
+/** Deletes a scope; the grantor must hold what it conveys. Returns false if there was none. */
 export async function removeScope(
   trx: PolicyTransaction,
   name: string,
@@ -88,7 +88,7 @@ export async function removeScope(
   return true;
 }
 
-/** Throws 409 while a scope maps to the role. */
+/** Throws 409 if a scope maps to the role. */
 export async function requireUnmapped(trx: PolicyTransaction, role: string): Promise<void> {
   const used = await trx
     .selectFrom("auth_scope_roles")
@@ -100,8 +100,8 @@ export async function requireUnmapped(trx: PolicyTransaction, role: string): Pro
 }
 
 /**
- * Throws 403 for everybody but administrators where a first-party scope maps to the role or to one that inherits from it:
- * what first-party clients have without consent is for administrators to decide.
+ * Throws 403 for non-administrators if a first-party scope maps to the role or to a role that inherits from it:
+ * administrators decide what first-party clients get without consent.
  */
 export async function requireConsentKept(
   trx: PolicyTransaction,
@@ -130,6 +130,6 @@ async function requireRoom(trx: PolicyTransaction): Promise<void> {
     .select((select) => select.fn.countAll<number>().as("scopes"))
     .executeTakeFirstOrThrow();
   if (scopes >= SCOPES_MAX) {
-    throw new PlatformError("conflict", `At most ${SCOPES_MAX} scopes can be made.`);
+    throw new PlatformError("conflict", `At most ${SCOPES_MAX} scopes can be created.`);
   }
 }

@@ -1,11 +1,11 @@
-// Policies that ask for a second factor: whoever lifts one from users must have all that these users have.
+// Policies that require a second factor: lifting one from users requires all roles of these users.
 import { requireGrantable, type Grantor, type PolicyTransaction } from "./grant.ts";
 import { inheritRoles } from "./rights.ts";
 
-/** Users whom a change concerns: one, the members of a group, or the holders of a role. */
+/** Users affected by a change: one user, the members of a group, or the holders of a role. */
 export type Concerned = { kind: "user" | "group" | "role"; id: string };
 
-/** Throws 403 unless the grantor has every role of the users concerned. */
+/** Throws 403 unless the grantor holds every role of the affected users. */
 export async function requireConcernedGrantable(
   trx: PolicyTransaction,
   concerned: Concerned,
@@ -37,7 +37,7 @@ export async function requireConcernedGrantable(
   await requireGrantable(trx, [...own, ...rows.map(({ role }) => role)], grantor);
 }
 
-/** As `requireConcernedGrantable`, where a policy asks for a second factor of the group's members. */
+/** As `requireConcernedGrantable`, if a policy requires a second factor of the group's members. */
 export async function requireGroupDutyLiftable(
   trx: PolicyTransaction,
   groupId: string,
@@ -54,7 +54,10 @@ export async function requireGroupDutyLiftable(
   if (policy !== undefined) await requireConcernedGrantable(trx, concerned, grantor);
 }
 
-/** As `requireConcernedGrantable`, where a policy asks for a second factor of holders of one of the roles or its ancestors. */
+/**
+ * As `requireConcernedGrantable`, if a policy requires a second factor of holders of one of the roles or its
+ * ancestors.
+ */
 export async function requireRoleDutyLiftable(
   trx: PolicyTransaction,
   lostRoles: readonly string[],
@@ -107,7 +110,7 @@ function selectUsers(trx: PolicyTransaction, { kind, id }: Concerned, holders: r
   }
 }
 
-// The role and all that inherit from it.
+// The role and all roles that inherit from it.
 async function findDescendants(trx: PolicyTransaction, role: string): Promise<string[]> {
   const parents = await trx.selectFrom("auth_role_parents").selectAll().execute();
   return inheritRoles(

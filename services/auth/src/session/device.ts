@@ -1,4 +1,4 @@
-// A device's name for people, from its User-Agent: "Firefox on Linux".
+// Readable device names from User-Agent headers: "Firefox on Linux".
 
 const BROWSERS: readonly [name: string, mark: RegExp][] = [
   ["Edge", /\bEdg(?:e|A|iOS)?\//],
@@ -20,7 +20,7 @@ const SYSTEMS: readonly [name: string, mark: RegExp][] = [
   ["Linux", /\bLinux\b/],
 ];
 
-/** "Unknown device" where nothing is recognised. */
+/** "Unknown device" for unrecognised agents. */
 export function nameDevice(userAgent: string): string {
   const browser = BROWSERS.find(([, mark]) => mark.test(userAgent))?.[0];
   const system = SYSTEMS.find(([, mark]) => mark.test(userAgent))?.[0];

@@ -1,4 +1,4 @@
-// What the other rooms and the OAuth core see of a session.
+// A session as other modules see it.
 import type { SessionRow } from "../database/session.ts";
 
 /** A live session. Times are in ms. */
@@ -7,21 +7,21 @@ export interface SessionInfo {
   readonly id: string;
   readonly userId: string;
   readonly authTime: number;
-  /** Methods by which the user proved who they are, as RFC 8176 names them. */
+  /** Authentication methods as RFC 8176 names them. */
   readonly amr: readonly string[];
   readonly acr: string;
   readonly createdAt: number;
   readonly lastSeenAt: number;
-  /** The earlier of the idle and the absolute end. */
+  /** The earlier of idle and absolute expiry. */
   readonly expiresAt: number;
 }
 
-/** Whether the session is over by time. */
+/** True if the session has expired. */
 export function isExpired(row: SessionRow, nowMs: number): boolean {
   return nowMs >= row.idle_expires_at || nowMs >= row.absolute_expires_at;
 }
 
-/** A row without its secrets. */
+/** Converts a row, without its secrets. */
 export function toSessionInfo(row: SessionRow): SessionInfo {
   return {
     id: row.id,

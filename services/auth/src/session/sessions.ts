@@ -1,4 +1,4 @@
-// Sessions: opened by a sign-in, renewed while they are used, ended by their owner, an administrator or time.
+// Sessions: opened by a sign-in, renewed while in use, ended by their owner, an administrator or expiry.
 import type { IdSource } from "@platform/kernel/ids";
 import type { Clock } from "@platform/kernel/time";
 import type { AuthDatabase } from "../database/schema.ts";
@@ -7,9 +7,9 @@ import type { SessionRow } from "../database/session.ts";
 import { isExpired, toSessionInfo, type SessionInfo } from "./session.ts";
 import type { SessionTokens } from "./token.ts";
 
-/** How long the token before the last renewal still counts: requests that are under way carry it. */
+/** Time for which the previous token stays valid after a renewal: requests in flight still carry it. */
 const PREVIOUS_MS = 30_000;
-/** Last-seen times are this exact: not every request is a write. */
+/** Precision of last-seen times: not every request causes a write. */
 const SEEN_MS = 60_000;
 const PER_USER_MAX = 100;
 const USER_AGENT_MAX = 400;
@@ -20,32 +20,32 @@ export interface SessionsOptions {
   clock: Clock;
   ids: IdSource;
   tokens: SessionTokens;
-  /** A session ends after this time without use. */
+  /** Idle timeout of a session. */
   idleMs: number;
-  /** A session ends after this time in any case. */
+  /** Maximum lifetime of a session. */
   absoluteMs: number;
 }
 
-/** Where a request comes from. */
+/** The origin of a request. */
 export interface Origin {
   ip: string;
   userAgent: string;
 }
 
-/** How the user proved who they are. */
+/** The authentication of a user. */
 export interface Proof {
-  /** RFC 8176 methods. */
+  /** Methods of RFC 8176. */
   amr: readonly string[];
   acr: string;
 }
 
-/** A session with the token that its holder must keep from now on. */
+/** A session with its new token. */
 export interface OpenedSession {
   session: SessionInfo;
   token: string;
 }
 
-/** A session found by its token; `token` is there when it was renewed. */
+/** A session found by its token; `token` is the new token if it was renewed. */
 export interface FoundSession {
   session: SessionInfo;
   token: string | undefined;
@@ -64,7 +64,7 @@ export interface SessionItem {
   amr: readonly string[];
 }
 
-/** All sessions, in the database. */
+/** Sessions in the database. */
 export class Sessions {
   readonly #options: SessionsOptions;
 
@@ -72,7 +72,7 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** Opens a session; past 100 of one user, the one that was not seen for longest ends. */
+  /** Opens a session. A user has at most 100; opening another one ends the least recently seen. */
   async open(userId: string, proof: Proof, origin: Origin): Promise<OpenedSession> {
     const now = this.#options.clock.now();
     const { token, hash } = this.#options.tokens.create();
@@ -100,7 +100,7 @@ export class Sessions {
     return { session: toSessionInfo(row), token };
   }
 
-  /** The session while it lives; undefined once it has ended or expired. */
+  /** The live session with this id; `undefined` if it has ended or expired. */
   async find(sid: string): Promise<SessionInfo | undefined> {
     const row = await this.#options.database.db
       .selectFrom("auth_sessions")
@@ -112,12 +112,12 @@ export class Sessions {
       : toSessionInfo(row);
   }
 
-  /** Whether the session lives and is this user's. */
+  /** True if the session is alive and belongs to this user. */
   async isAlive(sid: string, userId: string): Promise<boolean> {
     return (await this.find(sid))?.userId === userId;
   }
 
-  /** The session of a token, its last-seen time renewed, and in the token's second half the token as well. */
+  /** The session of a token. Updates the last-seen time, and renews a token in the second half of its lifetime. */
   async use(token: string): Promise<FoundSession | undefined> {
     const hash = this.#options.tokens.read(token);
     if (hash === undefined) return undefined;
@@ -138,7 +138,7 @@ export class Sessions {
     return { session: toSessionInfo(row), token: undefined };
   }
 
-  /** The session of a token, which is left as it is. */
+  /** The session of a token, which does not count as used. */
   async peek(token: string): Promise<SessionInfo | undefined> {
     const hash = this.#options.tokens.read(token);
     const row =
@@ -160,7 +160,7 @@ export class Sessions {
     return row === undefined || isExpired(row, now) ? undefined : row;
   }
 
-  /** A new token for a session whose holder has proved more: the old one ends at once. */
+  /** Raises the authentication level of a session and issues a new token; the previous token ends immediately. */
   async elevate(sid: string, proof: Proof): Promise<OpenedSession | undefined> {
     const now = this.#options.clock.now();
     const { token, hash } = this.#options.tokens.create();
@@ -184,7 +184,7 @@ export class Sessions {
     return row === undefined ? undefined : { session: toSessionInfo(row), token };
   }
 
-  /** A user's live sessions, the last seen first. */
+  /** A user's live sessions, most recently seen first. */
   async list(userId: string, currentId: string | undefined): Promise<SessionItem[]> {
     const now = this.#options.clock.now();
     const rows = await this.#options.database.db
@@ -208,7 +208,7 @@ export class Sessions {
     }));
   }
 
-  /** Ends one session; with `userId` only if it is theirs. Whether there was one. */
+  /** Ends a session, with `userId` only if it belongs to that user; false if there was none. */
   async end(sid: string, userId?: string): Promise<boolean> {
     let query = this.#options.database.db.deleteFrom("auth_sessions").where("id", "=", sid);
     if (userId !== undefined) query = query.where("user_id", "=", userId);
@@ -216,14 +216,14 @@ export class Sessions {
     return numDeletedRows > 0n;
   }
 
-  /** Ends all sessions of a user, except one where it is given; returns how many. */
+  /** Ends all sessions of a user except `exceptId`; returns their number. */
   async endAll(userId: string, exceptId?: string): Promise<number> {
     let query = this.#options.database.db.deleteFrom("auth_sessions").where("user_id", "=", userId);
     if (exceptId !== undefined) query = query.where("id", "!=", exceptId);
     return Number((await query.executeTakeFirst()).numDeletedRows);
   }
 
-  /** Ends those sessions of a user in which no second factor was shown, except one; their ids. */
+  /** Ends all sessions of a user without a second factor except one; returns their ids. */
   async endSingleFactor(userId: string, exceptId: string | undefined): Promise<string[]> {
     const ended = await this.#options.database.db
       .deleteFrom("auth_sessions")
@@ -235,7 +235,7 @@ export class Sessions {
     return ended.map(({ id }) => id);
   }
 
-  /** Live sessions of everybody. */
+  /** Number of live sessions. */
   async count(): Promise<number> {
     const now = this.#options.clock.now();
     const { sessions } = await this.#options.database.db
@@ -247,7 +247,7 @@ export class Sessions {
     return sessions;
   }
 
-  /** Removes what is over. */
+  /** Deletes expired sessions. */
   async sweep(): Promise<void> {
     const now = this.#options.clock.now();
     await this.#options.database.db
@@ -258,7 +258,7 @@ export class Sessions {
       .execute();
   }
 
-  // Of requests that come together one gets the new token; the others go on with the old one for a moment.
+  // One of several concurrent requests gets the new token; the others continue with the previous one for a moment.
   async #renew(row: SessionRow, now: number): Promise<string | undefined> {
     const { token, hash } = this.#options.tokens.create();
     const { numUpdatedRows } = await this.#options.database.db
@@ -290,7 +290,7 @@ export class Sessions {
   }
 }
 
-/** A time as the API writes it. */
+/** Formats a time for the API. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,4 +1,4 @@
-// Session tokens: a random id and a signature over it. Only the id's hash is kept.
+// Session tokens: a random id and its signature. Only a hash of the id is stored.
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
 const PREFIX = "ps_";
@@ -6,13 +6,13 @@ const ID_BYTES = 32;
 const MAC_BYTES = 32;
 const TOKEN_CHARS = PREFIX.length + Math.ceil(((ID_BYTES + MAC_BYTES) * 4) / 3);
 
-/** A new token, and what is kept of it. */
+/** A new token and the hash to store. */
 export interface NewSessionToken {
   token: string;
   hash: string;
 }
 
-/** Makes and checks tokens. */
+/** Creates and verifies tokens. */
 export class SessionTokens {
   readonly #key: Buffer;
 
@@ -26,7 +26,7 @@ export class SessionTokens {
     return { token, hash: hashId(id) };
   }
 
-  /** The hash to look for; undefined when we did not sign the token. */
+  /** The hash of a valid token; `undefined` for others. */
   read(token: string): string | undefined {
     if (token.length !== TOKEN_CHARS || !isSessionToken(token)) return undefined;
     const bytes = Buffer.from(token.slice(PREFIX.length), "base64url");
@@ -40,7 +40,7 @@ export class SessionTokens {
   }
 }
 
-/** Whether a bearer token is one of these rather than an access token. */
+/** True for session tokens, false for access tokens. */
 export function isSessionToken(token: string): boolean {
   return token.startsWith(PREFIX);
 }

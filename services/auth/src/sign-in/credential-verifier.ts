@@ -1,4 +1,4 @@
-// Checks of passwords and passkeys: throttled, counted and audited.
+// Verification of passwords and passkeys: throttled, counted and audited.
 import { createUnauthorizedError } from "@platform/kernel/errors";
 import type { AuthenticationResponseJSON } from "@simplewebauthn/server";
 import type { AuditLog } from "../audit/audit-log.ts";
@@ -12,7 +12,7 @@ import type { DeviceMarks } from "./device-marks.ts";
 import { formatAccountKeys } from "./guessing.ts";
 import type { PasswordHasher } from "./password-hasher.ts";
 
-/** Failures that cost nothing. */
+/** Failures without a delay. */
 const FREE_PER_DEVICE = 10;
 const FREE_PER_ADDRESS = 100;
 
@@ -30,7 +30,7 @@ export interface CredentialVerifierOptions {
   deviceMarks: DeviceMarks;
 }
 
-/** Verifies what users sign in with. */
+/** Verifies credentials. */
 export class CredentialVerifier {
   readonly #options: CredentialVerifierOptions;
 

@@ -1,44 +1,30 @@
-// Making accounts and changing what they sign in with: registration, password change, verification, recovery.
-import { createValidationError } from "@platform/kernel/http";
+// Changes of accounts and their credentials: password, email address, recovery, ending sessions.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { Notifier } from "../notify/notifier.ts";
 import type { OAuth } from "../oauth/oauth.ts";
-import type { HashLane, PasswordHasher } from "./password-hasher.ts";
+import { createInputError, requireGoodPassword, requireHonestName } from "./account-input.ts";
+import type { PasswordHasher } from "./password-hasher.ts";
 import type { PasswordPolicy } from "./password-policy.ts";
 import type { Origin, Sessions } from "../session/sessions.ts";
 import type { Throttle } from "../guard/throttle.ts";
 import { networkOf, subscriberOf } from "../guard/network.ts";
-import type { OneTimeTokenItem, OneTimeTokens } from "../guard/one-time-tokens.ts";
+import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import type { Account } from "../user/account.ts";
-import { isDeceptive } from "../user/deceptive-name.ts";
-import { readEmail, readUsername } from "../user/username.ts";
+import { readEmail } from "../user/username.ts";
 import type { UserChange, Users } from "../user/users.ts";
 import type { DeviceMarks } from "./device-marks.ts";
 import { clearGuesses } from "./guessing.ts";
 import type { SecurityNotices } from "./security-notices.ts";
 
 const VERIFICATION_MS = 86_400_000;
-/** How long a recovery link is good. */
+/** Lifetime of a recovery link. */
 export const RECOVERY_MS = 3_600_000;
-const INVITATION_MS = 7 * 86_400_000;
-const HOUR_MS = 3_600_000;
 const FREE_MESSAGES = 5;
 const FREE_MESSAGES_PER_ADDRESS = 20;
 
-/** What somebody registers with, as it came. */
-export interface Registration {
-  username: string;
-  password?: string | undefined;
-  email?: string | undefined;
-  name?: string | undefined;
-  invitation?: string | undefined;
-  /** Of `checkInvitation`, where a passkey names it already. */
-  id?: string | undefined;
-}
-
-/** What this works with. */
+/** Options of `Credentials`. */
 export interface CredentialsOptions {
   database: AuthDatabase;
   deviceMarks: DeviceMarks;
@@ -53,14 +39,11 @@ export interface CredentialsOptions {
   notices: SecurityNotices;
   audit: AuditLog;
   publicUrl: string;
-  registration: "open" | "invitation" | "closed";
-  /** Registrations without an invitation within an hour. */
-  registrationsHourly: { perAddress: number; perNetwork: number };
-  /** Told of what went wrong where the answer must not show it. */
+  /** Called for errors that the response must not reveal. */
   onHiddenError: (error: unknown) => void;
 }
 
-/** Registration, passwords, addresses, recovery. */
+/** Changes credentials. */
 export class Credentials {
   readonly #options: CredentialsOptions;
 
@@ -68,95 +51,7 @@ export class Credentials {
     this.#options = options;
   }
 
-  /** Makes an account for whoever asks, where registration is open to them. */
-  async register(registration: Registration, origin: Origin): Promise<Account> {
-    const { registration: mode, oneTimeTokens, audit } = this.#options;
-    const { invitation } = registration;
-    if (invitation === undefined && mode !== "open") {
-      throw new PlatformError("forbidden", "Accounts are made by invitation or by administrators.");
-    }
-    this.#checkUser(registration);
-    if (invitation === undefined) await this.#admitRegistration(origin);
-    else if ((await oneTimeTokens.peek("invitation", invitation)) === undefined)
-      throw badInvitation();
-    const user = await this.#readUser(registration, "registration");
-    // Taken after everything else has been checked: a typing error does not cost the invitation.
-    if (
-      invitation !== undefined &&
-      (await oneTimeTokens.redeem("invitation", invitation)) === undefined
-    ) {
-      throw badInvitation();
-    }
-    const account = await this.#options.users.create(user);
-    await audit.record({
-      action: "user.register",
-      actor: `user:${account.id}`,
-      target: `user:${account.id}`,
-      ip: origin.ip,
-    });
-    return account;
-  }
-
-  /** Makes an account on somebody's behalf. */
-  async create(registration: Registration): Promise<Account> {
-    return this.#options.users.create(await this.#readUser(registration));
-  }
-
-  /** Whether the start-up link's token still makes the first administrator. */
-  async isSetUpLink(token: string): Promise<boolean> {
-    return (await this.#options.oneTimeTokens.peek("setup", token)) !== undefined;
-  }
-
-  /** Makes the first administrator, for the holder of the start-up link. */
-  async setUp(token: string, registration: Registration, origin: Origin): Promise<Account> {
-    const { users, oneTimeTokens, audit } = this.#options;
-    if ((await oneTimeTokens.peek("setup", token)) === undefined) throw badLink();
-    const user = await this.#readUser(registration);
-    const account = await users.createFirstAdministrator(user);
-    await oneTimeTokens.redeem("setup", token);
-    await audit.record({
-      action: "admin.create",
-      actor: `user:${account.id}`,
-      target: `user:${account.id}`,
-      ip: origin.ip,
-    });
-    return account;
-  }
-
-  /** Whoever may register under the name with the invitation, which is left good. */
-  async checkInvitation(
-    invitation: string,
-    username: string,
-  ): Promise<{ id: string; username: string; name: undefined }> {
-    if ((await this.#options.oneTimeTokens.peek("invitation", invitation)) === undefined) {
-      throw badInvitation();
-    }
-    const user = await this.#readUser({ username });
-    if ((await this.#options.users.findRowByUsername(user.username)) !== undefined) {
-      throw new PlatformError("conflict", "The name is taken.");
-    }
-    // The passkey has to name its user before there is one.
-    return { id: this.#options.users.createId(), username: user.username, name: undefined };
-  }
-
-  /** An invitation for one registration within a week: its token, and the id that it is listed by. */
-  async issueInvitation(): Promise<{ id: string; token: string }> {
-    const { oneTimeTokens } = this.#options;
-    const token = await oneTimeTokens.issue("invitation", { ttlMs: INVITATION_MS });
-    return { id: oneTimeTokens.identify(token), token };
-  }
-
-  /** Invitations that nobody has used yet. */
-  listInvitations(limit: number, after: string | undefined): Promise<OneTimeTokenItem[]> {
-    return this.#options.oneTimeTokens.list("invitation", limit, after);
-  }
-
-  /** Takes an invitation back; whether there was one. */
-  revokeInvitation(id: string): Promise<boolean> {
-    return this.#options.oneTimeTokens.revokeById("invitation", id);
-  }
-
-  /** Changes the password; other sessions and all tokens of before end. */
+  /** Changes the password and ends all other sessions and tokens. */
   async changePassword(
     account: Account,
     current: string,
@@ -167,7 +62,7 @@ export class Credentials {
     const { users, hasher, throttle } = this.#options;
     const row = await users.findRow(account.id);
     const attempt = await throttle.begin({ key: `password:change:${account.id}`, free: 10 }, []);
-    // Whoever has signed in with a passkey and has no password yet may set one.
+    // A user who signed in with a passkey and has no password may set one.
     if (row?.password_hash !== null && !(await hasher.verify(row?.password_hash, current))) {
       throw createUnauthorizedError("The current password is wrong.");
     }
@@ -175,12 +70,14 @@ export class Credentials {
     await this.#setPassword(account, next, sid, origin, "password.change");
   }
 
-  /** Sends the link that verifies the account's address. */
+  /** Sends a link that verifies the account's address. */
   async beginVerification(account: Account): Promise<void> {
     const { notifier, oneTimeTokens, throttle, publicUrl } = this.#options;
     notifier.requireChannel();
-    if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
-    if (account.email_verified) throw new PlatformError("conflict", "The address is verified.");
+    if (account.email === undefined)
+      throw new PlatformError("conflict", "The account has no email address.");
+    if (account.email_verified)
+      throw new PlatformError("conflict", "The address is already verified.");
     await throttle.begin({ key: `mail:verify:${account.id}`, free: FREE_MESSAGES }, []);
     const token = await oneTimeTokens.issue("email-verification", {
       userId: account.id,
@@ -190,11 +87,11 @@ export class Credentials {
     await notifier.sendEmail({
       to: account.email,
       subject: "Verify your address",
-      text: `Open this link to verify your address:\n\n${publicUrl}/verify-email?token=${token}\n\nIf you did not ask for it, ignore this message.\n`,
+      text: `Open this link to verify your address:\n\n${publicUrl}/verify-email?token=${token}\n\nIf you did not request it, ignore this message.\n`,
     });
   }
 
-  /** Verifies the address that the link was sent to, if it still is the account's. */
+  /** Verifies the address that the link was sent to, if it is still the account's address. */
   async finishVerification(token: string, origin: Origin): Promise<void> {
     const { users, oneTimeTokens, audit } = this.#options;
     const issued = await oneTimeTokens.redeem("email-verification", token);
@@ -208,7 +105,7 @@ export class Credentials {
     });
   }
 
-  /** Sends a recovery link where the address is a verified one; says nothing about whether it is. */
+  /** Sends a recovery link if the address is a verified one. The result does not reveal whether it is. */
   async beginRecovery(text: string, origin: Origin, deviceMark: string | undefined): Promise<void> {
     const { notifier, throttle, users, deviceMarks } = this.#options;
     notifier.requireChannel();
@@ -223,14 +120,14 @@ export class Credentials {
         )
       : throttle.begin({ key: `mail:device:${device}`, free: FREE_MESSAGES }, []));
     if (!(await this.#mayReceiveRecovery(mailbox))) return;
-    // Not awaited: how long the delivery takes would tell that there is somebody.
+    // Not awaited: the duration of the delivery would reveal that the address exists.
     if (account !== undefined && !account.disabled) {
       void this.#sendRecovery(account).catch(this.#options.onHiddenError);
     }
   }
 
-  // However many networks ask, a mailbox gets few messages. It is left at that without a word: links are good for longer
-  // than the longest wait, so the mailbox holds one.
+  // A mailbox receives few messages regardless of the number of networks. Further requests are ignored silently: a
+  // link is valid for longer than the longest delay, so the mailbox already has one.
   async #mayReceiveRecovery(mailbox: string): Promise<boolean> {
     try {
       await this.#options.throttle.begin(
@@ -244,24 +141,25 @@ export class Credentials {
     }
   }
 
-  /** Sends a recovery link to the address of the account, on an administrator's behalf; returns the address. */
+  /** Sends a recovery link to the account's address on behalf of an administrator; returns the address. */
   async sendRecoveryTo(account: Account): Promise<string> {
     const { notifier, throttle } = this.#options;
     notifier.requireChannel();
-    if (account.email === undefined) throw new PlatformError("conflict", "There is no address.");
+    if (account.email === undefined)
+      throw new PlatformError("conflict", "The account has no email address.");
     if (account.disabled) throw new PlatformError("conflict", "The user is disabled.");
     await throttle.begin({ key: `mail:reset:${account.id}`, free: FREE_MESSAGES }, []);
     await this.#sendRecovery(account);
     return account.email;
   }
 
-  /** Changes a user. Another address is to be verified anew, and links that were sent to the one of before are void. */
+  /** Changes a user. A new address must be verified again, and links sent to the previous one become invalid. */
   async change(account: Account, change: UserChange): Promise<Account> {
     const { users, oneTimeTokens, notices } = this.#options;
     if (typeof change.name === "string") requireHonestName(change.name);
     if (change.email === undefined) return users.change(account.id, change);
     const email = change.email === null ? null : readEmail(change.email);
-    if (email === undefined) throw invalid("email", "an email address");
+    if (email === undefined) throw createInputError("email", "an email address");
     const changed = await users.change(account.id, { ...change, email });
     await oneTimeTokens.revoke(account.id, ["email-verification", "recovery"]);
     notices.tell(account, "email.change");
@@ -269,8 +167,8 @@ export class Credentials {
   }
 
   /**
-   * Sets a new password for the holder of a recovery link; every session and token of before ends. The link proves who
-   * they are: wrong passwords of others are forgotten, and the mark makes the browser one of the account's devices.
+   * Sets a new password for the holder of a recovery link and ends all sessions and tokens. The link proves the
+   * user's identity: failed attempts of others are forgotten, and the mark makes the browser a known device.
    */
   async finishRecovery(
     token: string,
@@ -281,7 +179,12 @@ export class Credentials {
     const found = await oneTimeTokens.peek("recovery", token);
     const account = found?.userId === undefined ? undefined : await users.find(found.userId);
     if (account === undefined || account.disabled) throw badLink();
-    this.#requireGoodPassword(password, [account.username, account.email], "new_password");
+    requireGoodPassword(
+      this.#options.passwordPolicy,
+      password,
+      [account.username, account.email],
+      "new_password",
+    );
     if ((await oneTimeTokens.redeem("recovery", token)) === undefined) throw badLink();
     await this.#setPassword(account, password, undefined, origin, "password.recover");
     await clearGuesses(this.#options.database, account.username);
@@ -289,8 +192,8 @@ export class Credentials {
   }
 
   /**
-   * Ends everything that was issued to the user: sessions, grants, tokens. Returns how many sessions. One session may be
-   * left, for it can have new tokens: those of before are void by the user's epoch, not by its `sid`.
+   * Ends all sessions, grants and tokens of the user; returns the number of sessions. `exceptSid` is kept and can get
+   * new tokens: the earlier ones are void by the user's epoch, not by their `sid`.
    */
   async invalidate(userId: string, exceptSid?: string): Promise<number> {
     const { users, sessions, oauth } = this.#options;
@@ -300,7 +203,7 @@ export class Credentials {
     return ended;
   }
 
-  /** Ends one session and its tokens. */
+  /** Ends a session and its tokens. */
   async endSession(sid: string, userId?: string): Promise<boolean> {
     const ended = await this.#options.sessions.end(sid, userId);
     if (ended) await this.#options.oauth.revoker.revokeSession(sid);
@@ -315,7 +218,12 @@ export class Credentials {
     action: "password.change" | "password.recover",
   ): Promise<void> {
     const { users, hasher, oneTimeTokens, audit, notices } = this.#options;
-    this.#requireGoodPassword(password, [account.username, account.email], "new_password");
+    requireGoodPassword(
+      this.#options.passwordPolicy,
+      password,
+      [account.username, account.email],
+      "new_password",
+    );
     await users.setPassword(account.id, await hasher.hash(password));
     await oneTimeTokens.revoke(account.id, ["recovery", "mfa", "mfa-code"]);
     await this.invalidate(account.id, sid);
@@ -334,70 +242,11 @@ export class Credentials {
     await notifier.sendEmail({
       to: account.email ?? "",
       subject: "Set a new password",
-      text: `Open this link within an hour to set a new password for ${account.username}:\n\n${publicUrl}/recover?token=${token}\n\nIf you did not ask for it, ignore this message.\n`,
+      text: `Open this link within an hour to set a new password for ${account.username}:\n\n${publicUrl}/recover?token=${token}\n\nIf you did not request it, ignore this message.\n`,
     });
   }
-
-  async #admitRegistration({ ip }: Origin): Promise<void> {
-    const { throttle, registrationsHourly: limits } = this.#options;
-    await throttle.admit(
-      [
-        { key: `register:address:${ip}`, max: limits.perAddress, windowMs: HOUR_MS },
-        { key: `register:network:${networkOf(ip)}`, max: limits.perNetwork, windowMs: HOUR_MS },
-      ],
-      "Too many accounts were registered from this address or network: try again later.",
-    );
-  }
-
-  async #readUser(registration: Registration, lane?: HashLane) {
-    const user = this.#checkUser(registration);
-    const { password } = registration;
-    const passwordHash =
-      password === undefined ? undefined : await this.#options.hasher.hash(password, lane);
-    return { ...user, passwordHash };
-  }
-
-  #checkUser(registration: Registration) {
-    const username = readUsername(registration.username);
-    if (username === undefined) {
-      throw invalid(
-        "username",
-        "1 to 64 letters, digits and . _ @ + -, beginning with a letter or a digit",
-      );
-    }
-    const email = registration.email === undefined ? undefined : readEmail(registration.email);
-    if (registration.email !== undefined && email === undefined) {
-      throw invalid("email", "an email address");
-    }
-    const { password, name } = registration;
-    if (name !== undefined) requireHonestName(name);
-    if (password !== undefined) this.#requireGoodPassword(password, [username, email], "password");
-    return { id: registration.id, username, email, name };
-  }
-
-  #requireGoodPassword(
-    password: string,
-    names: readonly (string | undefined)[],
-    path: string,
-  ): void {
-    const problem = this.#options.passwordPolicy.findProblem(password, names);
-    if (problem !== undefined) throw invalid(path, problem);
-  }
-}
-
-function requireHonestName(name: string): void {
-  if (isDeceptive(name))
-    throw invalid("name", "it holds characters that show it as something else");
-}
-
-function invalid(path: string, message: string): PlatformError {
-  return createValidationError([{ in: "body", path, message }]);
-}
-
-function badInvitation(): PlatformError {
-  return new PlatformError("forbidden", "The invitation is used, expired or none.");
 }
 
 function badLink(): PlatformError {
-  return new PlatformError("forbidden", "The link is used, expired or none.");
+  return new PlatformError("forbidden", "The link is invalid: it is used, expired or unknown.");
 }

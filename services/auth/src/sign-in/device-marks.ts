@@ -6,7 +6,7 @@ const ID_BYTES = 16;
 const SIGNATURE_BYTES = 32;
 const MARK_CHARACTERS_MAX = 128;
 
-/** Makes and reads the marks. One is good for the account that it was made for, and counts attempts of its own. */
+/** Creates and reads marks. A mark is valid for one account, and attempts with it are counted separately. */
 export class DeviceMarks {
   readonly #key: Buffer;
 
@@ -15,13 +15,13 @@ export class DeviceMarks {
     this.#key = createHmac("sha256", secret).update("device marks").digest();
   }
 
-  /** A new mark for the browser that the account has just signed in on. */
+  /** Creates a mark for the browser that the account has just signed in on. */
   create(username: string): string {
     const id = randomBytes(ID_BYTES);
     return Buffer.concat([id, this.#sign(id, foldUsername(username))]).toString("base64url");
   }
 
-  /** The device's id; undefined unless the mark was made for this account. */
+  /** The device's id; `undefined` unless the mark was created for this account. */
   read(mark: string | undefined, username: string): string | undefined {
     if (mark === undefined || mark.length > MARK_CHARACTERS_MAX) return undefined;
     const bytes = Buffer.from(mark, "base64url");

@@ -1,45 +1,45 @@
-// The first administrator: from the configuration, or by a link that is printed once at the start.
+// The first administrator: from the configuration, or through a link that is logged at the first start.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
 import type { AuthConfig } from "../config.ts";
-import type { Credentials } from "./credentials.ts";
+import type { Registrations } from "./registrations.ts";
 import { countAdministrators } from "../rbac/grant.ts";
 import type { AuthDatabase } from "../database/schema.ts";
 import type { OneTimeTokens } from "../guard/one-time-tokens.ts";
 
 const LINK_MS = 86_400_000;
 
-/** What this works with. */
+/** Options of `ensureAdministrator`. */
 export interface FirstAdministratorOptions {
   config: Pick<AuthConfig, "admin_user" | "admin_password">;
   database: AuthDatabase;
-  credentials: Credentials;
+  registrations: Registrations;
   oneTimeTokens: OneTimeTokens;
   publicUrl: string;
   log: Logger;
 }
 
 /**
- * Does nothing where there is an administrator. Throws where the configured name belongs to somebody who has registered:
- * nobody becomes administrator by having been there first.
+ * Does nothing if there is an administrator. Throws if the configured name belongs to a registered user: registering
+ * a name first must not make anyone an administrator.
  */
 export async function ensureAdministrator(options: FirstAdministratorOptions): Promise<void> {
-  const { config, database, credentials, oneTimeTokens, publicUrl, log } = options;
+  const { config, database, registrations, oneTimeTokens, publicUrl, log } = options;
   if ((await countAdministrators(database.db)) > 0) return;
   const { admin_user: username, admin_password: password } = config;
   const token = await oneTimeTokens.issue("setup", { ttlMs: LINK_MS });
   if (username === undefined || password === undefined) {
-    log.warn("there is no administrator yet: open this link to make one, within a day", {
+    log.warn("no administrator yet: open this link within a day to create one", {
       link: `${publicUrl}/setup?token=${token}`,
     });
     return;
   }
   try {
-    await credentials.setUp(token, { username, password }, { ip: "", userAgent: "" });
-    log.info("the first administrator was made", { username });
+    await registrations.setUp(token, { username, password }, { ip: "", userAgent: "" });
+    log.info("first administrator created", { username });
   } catch (error) {
     if (!(error instanceof PlatformError)) throw error;
-    // Another node that starts at the same moment may have been first.
+    // Another node that starts concurrently may have been first.
     if ((await countAdministrators(database.db)) > 0) return;
     throw new Error(`PLATFORM_AUTH_ADMIN_USER: ${error.detail}`, { cause: error });
   }

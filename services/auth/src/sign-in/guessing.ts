@@ -1,16 +1,16 @@
-// The keys that wrong passwords for an account are counted by.
+// Throttle keys of wrong passwords.
 import type { AuthDatabase } from "../database/schema.ts";
 import type { ThrottleKey } from "../guard/throttle.ts";
 import { networkOf } from "../guard/network.ts";
 import { foldUsername } from "../user/username.ts";
 
-/** Failures that cost nothing, from one network and from all of them. */
+/** Failures without a delay, from one network and from all networks together. */
 const FREE_PER_NETWORK = 10;
 const FREE_IN_ALL = 100;
 
 /**
- * The keys of an attempt. Those who guess from one network keep nobody else waiting. The bound for all networks together
- * is against guesses from many; a known device, a passkey and an emailed recovery link pass it.
+ * The keys of an attempt. Attackers in one network delay only that network. The limit of all networks together is
+ * against distributed guessing; known devices, passkeys and recovery links bypass it.
  */
 export function formatAccountKeys(
   username: string,
@@ -23,7 +23,7 @@ export function formatAccountKeys(
   };
 }
 
-/** Forgets all wrong passwords for an account: its owner has proved by other means who they are. */
+/** Forgets all wrong passwords for an account after its owner has proved their identity by other means. */
 export async function clearGuesses({ db }: AuthDatabase, username: string): Promise<void> {
   const name = foldUsername(username);
   const prefix = formatPairPrefix(name);
@@ -42,7 +42,7 @@ function formatAccountKey(name: string): string {
   return `password:account:${name}`;
 }
 
-// Usernames have no spaces.
+// Usernames contain no spaces.
 function formatPairPrefix(name: string): string {
   return `password:network:${name} `;
 }

@@ -1,29 +1,29 @@
-// Passwords hashed with argon2id, a bounded number at a time, so that a flood of logins leaves the rest of the service alone.
+// argon2id password hashing with bounded concurrency, so that many sign-ins do not block the rest of the service.
 import { hash, parseOptions, verify } from "@node-rs/argon2";
 import { createRetryLaterError } from "@platform/kernel/errors";
 
 /** OWASP's parameters for argon2id: 19 MiB, two passes, one lane. */
 export const OWASP_COST: PasswordCost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** What a hash costs; memory in KiB. */
+/** The cost of a hash; memory in KiB. */
 export interface PasswordCost {
   memoryCost: number;
   timeCost: number;
   parallelism: number;
 }
 
-/** Bounds of the hasher. */
+/** Options of the hasher. */
 export interface HasherOptions {
-  /** Hashes at the same time. */
+  /** Concurrent hashes. */
   concurrency: number;
-  /** Hashes for sign-ins that wait; one more is refused with 503. */
+  /** Hashes for sign-ins that may wait; further ones fail with 503. */
   waitingMax: number;
-  /** The same for registrations, which wait in a queue of their own. */
+  /** Hashes for registrations that may wait, in a separate queue. */
   registrationsWaitingMax: number;
   cost: PasswordCost;
 }
 
-/** The purpose of a hash. Registrations use half of the places, and give way to sign-ins. */
+/** The purpose of a hash. Registrations use at most half of the concurrent hashes and yield to sign-ins. */
 export type HashLane = "sign-in" | "registration";
 
 interface Lane {
@@ -33,10 +33,10 @@ interface Lane {
   readonly waiting: (() => void)[];
 }
 
-/** Sign-ins that may pass a registration that waits. */
+/** Sign-ins that may overtake a waiting registration. */
 const SIGN_INS_PER_REGISTRATION = 4;
 
-/** Hashes and checks passwords. */
+/** Hashes and verifies passwords. */
 export class PasswordHasher {
   readonly #options: HasherOptions;
   readonly #lanes: Readonly<Record<HashLane, Lane>>;
@@ -64,8 +64,8 @@ export class PasswordHasher {
   }
 
   /**
-   * Whether the password is the one that was hashed. Without a hash it takes the same time and says no, so that nobody can
-   * measure which names exist.
+   * True if the password matches the hash. Without a hash it takes the same time and returns false, so that timing
+   * does not reveal which names exist.
    */
   async verify(hashed: string | null | undefined, password: string): Promise<boolean> {
     this.#decoy ??= hash("decoy", this.#options.cost);
@@ -74,7 +74,7 @@ export class PasswordHasher {
     return isRight && typeof hashed === "string";
   }
 
-  /** Whether the hash was made with other parameters than today's. */
+  /** True if the hash was created with other parameters than the current ones. */
   isStale(hashed: string): boolean {
     const used = parseOptions(hashed);
     const { memoryCost, timeCost } = this.#options.cost;
@@ -100,7 +100,7 @@ export class PasswordHasher {
     }
   }
 
-  // The place goes to one that waits, before anybody who comes later can take it.
+  // Hands the place to a waiting hash directly, before a later caller can take it.
   #passOn(): void {
     const lane = this.#chooseLane();
     const next = lane?.waiting.shift();
@@ -122,7 +122,7 @@ export class PasswordHasher {
   }
 }
 
-// The same password typed on two keyboards may arrive composed and decomposed (NIST SP 800-63B-4 section 3.1.1.2).
+// The same password typed on two keyboards may arrive composed or decomposed (NIST SP 800-63B-4 section 3.1.1.2).
 function prepare(password: string): string {
   return password.normalize("NFKC");
 }

@@ -1,4 +1,4 @@
-// The way back for operators who have locked themselves out: whoever holds the database and its secrets may do this.
+// Restores an administrator from the command line, with access to the database and its secrets.
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { openDatabase } from "@platform/kernel/db";
@@ -17,9 +17,9 @@ import { OneTimeTokens } from "../guard/one-time-tokens.ts";
 import { Users } from "../user/users.ts";
 
 /**
- * Makes the user an enabled administrator without second factors and waits, and returns the link by which they set a
- * password within an hour; setting it ends every session of before. Throws where there is no such user or no database.
- * A service that runs on the database need not be stopped.
+ * Makes the user an enabled administrator without second factors or throttling, and returns a link for setting a
+ * password within an hour, which ends all earlier sessions. Throws if the user or the database does not exist. The
+ * service may be running.
  */
 export async function resetAdministrator(
   config: AuthConfig,

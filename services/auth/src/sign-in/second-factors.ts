@@ -1,4 +1,4 @@
-// Sign-ins that wait for a second factor, and tokens that stand for them.
+// Pending sign-ins: those that wait for a second factor, and their tokens.
 import { createUnauthorizedError, PlatformError } from "@platform/kernel/errors";
 import type { Clock } from "@platform/kernel/time";
 import type { FactorItem, Factors } from "../factor/factors.ts";
@@ -11,7 +11,7 @@ import type { Users } from "../user/users.ts";
 const TOKEN_MS = 300_000;
 const ATTEMPTS_MAX = 5;
 
-/** What a sign-in is for. */
+/** The purpose of a sign-in. */
 export interface SignInPurpose {
   /** Space-separated scopes of the tokens; all that the roles permit if `undefined`. */
   scope?: string | undefined;

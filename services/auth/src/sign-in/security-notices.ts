@@ -1,20 +1,20 @@
-// Tells people by mail what was changed about how they sign in, so that they notice when it was not them.
+// Notices by email about changes of credentials, so that users notice changes they did not make.
 import type { Notifier } from "../notify/notifier.ts";
 import type { Account } from "../user/account.ts";
 
-/** Messages under way; more are left out rather than kept waiting. */
+/** Messages in flight; further ones are dropped. */
 const PENDING_MAX = 1_000;
 
-/** What can be told. */
+/** Changes that users are notified of. */
 export type SecurityEvent = keyof typeof SENTENCES;
 
 const SENTENCES = {
   "password.change": "Your password was changed.",
-  "password.recover": "Your password was set anew by a recovery link.",
+  "password.recover": "Your password was reset with a recovery link.",
   "email.change": "The address of your account was changed.",
   "mfa.enrol": "A second factor was added.",
   "mfa.remove": "A second factor was removed.",
-  "mfa.backup_codes": "New backup codes were made; the old ones are void.",
+  "mfa.backup_codes": "New backup codes were created; the previous ones are invalid.",
   "passkey.register": "A passkey was added.",
   "passkey.remove": "A passkey was removed.",
 } as const;
@@ -25,15 +25,15 @@ export class SecurityNotices {
   readonly #onError: (error: unknown) => void;
   #pending = 0;
 
-  /** `onError` is told of what could not be sent: the change itself has happened. */
+  /** `onError` receives messages that could not be sent; the change itself has been made. */
   constructor(notifier: Notifier, onError: (error: unknown) => void) {
     this.#notifier = notifier;
     this.#onError = onError;
   }
 
   /**
-   * Tells the account's verified address in the background. Without one, or without a mail service, nobody is told; of a
-   * changed address the one of before is.
+   * Notifies the account's verified address in the background; does nothing without one or without a mail service.
+   * `account` is the account before the change, so that a changed address is reported to the previous one.
    */
   tell(account: Account, event: SecurityEvent): void {
     const { email, email_verified: isVerified, username } = account;

@@ -132,9 +132,9 @@ export class SignIn {
   }
 
   /**
-   * Ends all that a password alone has opened, now that the user has a factor: other sessions with their tokens, sign-ins
-   * and registrations in progress. The session in which the factor was enrolled becomes one of two factors, with a new
-   * token.
+   * Ends everything that a password alone has opened, now that the user has a factor: other sessions with their
+   * tokens, sign-ins and registrations in progress. The session in which the factor was enrolled is raised to two
+   * factors and gets a new token.
    */
   async completeEnrolment(
     account: Account,
@@ -184,7 +184,7 @@ export class SignIn {
       amr = checked.amr;
     } else {
       const isEnough = kind === "step-up" && (await factors.list(account.id)).length === 0;
-      if (!isEnough) throw new PlatformError("bad_request", "A code is needed.");
+      if (!isEnough) throw new PlatformError("bad_request", "A code is required.");
       await verifier.checkPassword(account.username, password, origin, deviceMark);
     }
     await secondFactors.complete(mfaToken);

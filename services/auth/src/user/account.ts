@@ -1,4 +1,4 @@
-// What the other rooms and the OAuth core see of a user.
+// A user as other modules see it.
 import type { UserRow } from "../database/user.ts";
 
 /** A user without secrets. */
@@ -11,12 +11,12 @@ export interface Account {
   readonly picture: string | undefined;
   readonly tenant: string | undefined;
   readonly disabled: boolean;
-  /** Tokens and grants that were issued under a lower epoch are void. */
+  /** Tokens and grants issued under a lower epoch are void. */
   readonly epoch: number;
   readonly created_at: number;
 }
 
-/** A row without its secrets. */
+/** Converts a row, without its secrets. */
 export function toAccount(row: UserRow): Account {
   return {
     id: row.id,

@@ -28,7 +28,7 @@ export class Groups {
     this.#policy = options.policy;
   }
 
-  /** Groups by name, from after `after`. */
+  /** Groups by name, after `after`. */
   list(limit: number, after: string | undefined): Promise<GroupRow[]> {
     let query = this.#database.db.selectFrom("auth_groups").selectAll();
     if (after !== undefined) query = query.where("name", ">", after);
@@ -41,12 +41,12 @@ export class Groups {
       await this.#database.db.insertInto("auth_groups").values(row).execute();
     } catch (error) {
       if (!isUniqueViolation(error)) throw error;
-      throw new PlatformError("conflict", `The group ${name} exists already.`);
+      throw new PlatformError("conflict", `The group ${name} already exists.`);
     }
     return row;
   }
 
-  /** Ids of its members, in order, from after `after`. */
+  /** Ids of the members, sorted, after `after`. */
   async listMembers(id: string, limit: number, after: string | undefined): Promise<string[]> {
     await requireGroup(this.#database.db, id);
     let query = this.#database.db
@@ -58,7 +58,7 @@ export class Groups {
     return rows.map(({ user_id }) => user_id);
   }
 
-  /** Puts a user in; whoever does so hands out the group's roles. */
+  /** Adds a user. The grantor must hold the group's roles. */
   addMember(id: string, userId: string, grantor: Grantor): Promise<void> {
     return this.#policy.change(async (trx) => {
       await requireGroup(trx, id);

@@ -1,18 +1,18 @@
-// Who a request comes from: the socket's peer, or behind a trusted proxy the last address that is not one.
+// The client address of a request: the socket's peer, or behind trusted proxies the last untrusted address.
 import type { HeaderReader, Peer } from "@platform/kernel/http";
 import { AddressSet, findClientAddress } from "@platform/kernel/network";
 import type { Origin } from "../session/sessions.ts";
 
-/** Reads addresses. */
+/** Determines client addresses. */
 export class ClientAddress {
   readonly #trusted: AddressSet;
 
-  /** `trusted` are addresses and CIDR ranges. */
+  /** `trusted` are addresses and CIDR ranges of proxies. */
   constructor(trusted: readonly string[]) {
     this.#trusted = new AddressSet(trusted);
   }
 
-  /** Whether an address is a trusted proxy's. */
+  /** True if the address belongs to a trusted proxy. */
   isProxy(address: string): boolean {
     return this.#trusted.has(address);
   }

@@ -1,10 +1,10 @@
-// The service's cookies: bound to its host and hidden from scripts.
+// Cookies of the service, bound to its host and inaccessible to scripts.
 import type { HeaderReader } from "@platform/kernel/http";
 
-/** How long a browser stays one of the account's devices. */
+/** Lifetime of a device mark. */
 export const DEVICE_MARK_MS = 365 * 86_400_000;
 
-/** Reads and writes cookies; `__Host-` names on https, which browsers accept from this very host only. */
+/** Reads and formats cookies; on https with the prefix `__Host-`, which browsers accept from this host only. */
 export class Cookies {
   readonly #isSecure: boolean;
 
@@ -12,7 +12,7 @@ export class Cookies {
     this.#isSecure = publicUrl.startsWith("https:");
   }
 
-  /** The value; undefined where there is none, or more than one. */
+  /** The value of a cookie; `undefined` if it is missing or sent more than once. */
   read(headers: HeaderReader, name: CookieName): string | undefined {
     const wanted = `${this.#nameOf(name)}=`;
     const found = (headers.get("cookie") ?? "")
@@ -22,7 +22,7 @@ export class Cookies {
     return found.length === 1 ? found[0]!.slice(wanted.length) : undefined;
   }
 
-  /** `Set-Cookie` for the value; `maxAgeMs` 0 removes it, undefined ends with the browser. */
+  /** A `Set-Cookie` value; `maxAgeMs` 0 deletes the cookie, `undefined` makes it a session cookie. */
   format(name: CookieName, value: string, maxAgeMs: number | undefined): string {
     const age = maxAgeMs === undefined ? "" : `; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
     const secure = this.#isSecure ? "; Secure" : "";
@@ -34,13 +34,13 @@ export class Cookies {
   }
 }
 
-/** The cookies there are. */
+/** Names of the cookies. */
 export type CookieName =
   | "platform_session"
   | "platform_device"
-  /** Names the browser; what pages send back is bound to it. */
+  /** Identifies the browser; CSRF tokens are bound to it. */
   | "platform_browser"
-  /** The language of pages on the way to an application that asked for it. */
+  /** The language that an application requested for the pages of its authorization. */
   | "platform_language"
-  /** A sign-in that waits for its second factor. */
+  /** The token of a sign-in that waits for its second factor. */
   | "platform_pending";

@@ -1,11 +1,11 @@
-// Takes each request first: OAuth and the pages answer theirs on node's own objects, the API answers the rest.
+// Receives all requests: OAuth and the pages answer theirs on node's own objects, the API answers the rest.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createObserver, startScope, type Api, type ApiOptions } from "@platform/kernel/http";
 import { readHeaders, readPath } from "./request.ts";
 import { Router, type NodeHandler } from "./router.ts";
 import { TRANSPORT_SECURITY } from "./security-headers.ts";
 
-/** What the dispatcher sends requests to. */
+/** Targets of the dispatcher. */
 export interface Targets {
   api: Api;
   handlers: readonly NodeHandler[];
@@ -13,12 +13,12 @@ export interface Targets {
   showMissing(request: IncomingMessage, response: ServerResponse): void;
 }
 
-/** Options of the dispatcher: requests are measured, traced and logged in the same way as those of the API. */
+/** Options of the dispatcher, which measures, traces and logs requests in the same way as the API. */
 export interface DispatcherOptions extends Pick<
   ApiOptions,
   "metrics" | "httpMetrics" | "tracer" | "logger" | "clock"
 > {
-  /** True if the public URL is https: browsers must not come without it again. */
+  /** True if the public URL is https: browsers must use https from then on. */
   isSecure: boolean;
 }
 
@@ -26,8 +26,8 @@ export interface DispatcherOptions extends Pick<
 const PROBE_PATHS: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /**
- * Answers 503 until `open` is called: the port, which the issuer may depend on, is known only once the service already
- * listens.
+ * Answers 503 until `open` is called: the port, which the issuer may depend on, is known only once the listener is
+ * bound.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -40,7 +40,7 @@ export class Dispatcher {
     this.#observe = createObserver(options);
   }
 
-  /** Starts to pass requests on. */
+  /** Starts to dispatch requests. */
   open(targets: Targets): void {
     this.#targets = targets;
     this.#router = new Router(targets.handlers);
@@ -72,7 +72,7 @@ export class Dispatcher {
   #follow(request: IncomingMessage, response: ServerResponse, path: string, route: string): void {
     const { method = "GET", socket } = request;
     const started = startScope(this.#options, method, path, readHeaders(request), socket);
-    // Paths hold ids of authorizations, which do not belong in a log.
+    // Paths contain ids of authorizations, which must not be logged.
     const scope = { ...started, askedPath: route, route };
     response.once("close", () => {
       // 499: the client disconnected before the response.
@@ -81,7 +81,7 @@ export class Dispatcher {
   }
 }
 
-// Programs get a problem document for paths that do not exist, people in browsers a page.
+// Programs get a problem document for unknown paths, browsers a page.
 function isMissingPage({ method, headers }: IncomingMessage, path: string): boolean {
   return (
     (method === "GET" || method === "HEAD") &&

@@ -1,4 +1,4 @@
-// Finds the handler of a path, for everything that is answered on node's own objects: OAuth and the pages.
+// Finds the handler of a path for requests that are answered on node's own objects.
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 /** A handler of paths. */

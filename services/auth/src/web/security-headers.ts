@@ -1,23 +1,23 @@
 // Security headers of OAuth and the pages. The kernel sets those of the API.
 
-/** Of all responses under an https public URL: a year, for this host alone, whose neighbours are unknown. */
+/** Set on all responses under an https public URL: one year, for this host only. */
 export const TRANSPORT_SECURITY = "max-age=31536000";
 
 const NO_SNIFFING = { "X-Content-Type-Options": "nosniff" } as const;
-/** Of responses that no cache may keep. */
+/** Responses that must not be cached. */
 export const NO_STORE = { "Cache-Control": "no-store" } as const;
 
-/** Of everything that OAuth answers except documents. */
+/** All OAuth responses except documents. */
 export const OAUTH_HEADERS = { ...NO_SNIFFING, "Referrer-Policy": "no-referrer" } as const;
-/** Of responses with tokens or details of one client or user. */
+/** Responses with tokens or with details of a client or user. */
 export const PRIVATE_HEADERS = { ...NO_STORE, Pragma: "no-cache" } as const;
-/** Of discovery documents and key sets, which any page may read. */
+/** Discovery documents and key sets, which any page may read. */
 export const DOCUMENT_HEADERS = {
   ...NO_SNIFFING,
   "Access-Control-Allow-Origin": "*",
   "Cache-Control": "public, max-age=60",
 } as const;
-/** Of files under names that change with their content. */
+/** Assets, whose names change with their content. */
 export const ASSET_HEADERS = {
   ...NO_SNIFFING,
   "Cache-Control": "public, max-age=31536000, immutable",
@@ -28,7 +28,7 @@ export const ASSET_HEADERS = {
 export const CORE_PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/** What a page loads in addition to the style sheet; its policy refuses everything else. */
+/** Resources that a page loads in addition to the style sheet; its policy blocks all others. */
 export interface PageSources {
   /** The passkey script, which sends requests to the service. */
   hasScript?: boolean;

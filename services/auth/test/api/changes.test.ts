@@ -78,7 +78,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         mailbox.mails.map(({ to, text }) => [to, text.split("\n", 1)[0]]),
         [
           "A second factor was added.",
-          "New backup codes were made; the old ones are void.",
+          "New backup codes were created; the previous ones are invalid.",
           "A second factor was removed.",
           "A passkey was added.",
           "A passkey was removed.",

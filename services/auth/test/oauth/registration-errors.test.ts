@@ -17,7 +17,7 @@ test("unknown scopes, offline_access without refreshing and signed userinfo are 
   const initial = (made.body as unknown as { token: string }).token;
   const base = { redirect_uris: ["https://app.example/back"] };
   const cases: [Record<string, unknown>, RegExp][] = [
-    [{ ...base, scope: "openid nothing:here" }, /there is no scope nothing:here/],
+    [{ ...base, scope: "openid nothing:here" }, /unknown scope nothing:here/],
     [{ ...base, scope: "openid offline_access" }, /offline_access needs .*refresh_token/],
     [{ ...base, userinfo_signed_response_alg: "RS256" }, /userinfo_signed_response_alg/],
     [{ ...base, client_name: "pay\u200Bpal" }, /client_name/],

@@ -168,7 +168,7 @@ test("a request that cannot be answered says so, rather than that the sign-in to
   const browser = new PageBrowser(stage);
   const page = await browser.open("/api/v1/auth/authorize?client_id=nobody&response_type=code");
   assert.equal(page.status, 400);
-  assert.match(readText(page), /asked for something that cannot be done/);
+  assert.match(readText(page), /request cannot be fulfilled/);
   assert.match(readText(page), /invalid_client/);
   const late = await browser.open("/api/v1/auth/authorize/none");
   assert.equal(late.status, 400);

@@ -47,7 +47,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await ada.open(`${own.publicUrl}/account/security`);
     await ada.expect("Passkeys");
     await ada.press("Add a passkey", "Passkeys");
-    await ada.page.getByText("The passkey is added.").waitFor();
+    await ada.page.getByText("The passkey has been added.").waitFor();
     await ada.press("Set up an authenticator app", "Set up an authenticator app");
     const key = await ada.page.locator("code.secret").innerText();
     const secret = key.replaceAll(" ", "");
@@ -57,7 +57,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await ada.press("Confirm", "There is a problem");
     await ada.enter({ Code: readCode() });
     await ada.press("Confirm", "Your backup codes");
-    await ada.page.getByRole("link", { name: "I have kept them" }).click();
+    await ada.page.getByRole("link", { name: "I have saved them" }).click();
     await ada.expect("Second step");
 
     await ada.open(`${own.publicUrl}/sign-out`);
@@ -77,12 +77,12 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await ada.page.getByText("Rename").click();
     await ada.enter({ Name: "My laptop" });
     await ada.page.getByRole("button", { name: "New name for" }).click();
-    await ada.page.getByText("The passkey is renamed.").waitFor();
+    await ada.page.getByText("The passkey has been renamed.").waitFor();
     own.clock.advance(11 * 60_000);
     await ada.press("Remove My laptop", "Confirm that it is you");
     await ada.press("Confirm with a passkey", "Passkeys");
     await ada.press("Remove My laptop", "Passkeys");
-    await ada.page.getByText("The passkey is removed.").waitFor();
+    await ada.page.getByText("The passkey has been removed.").waitFor();
     await ada.press("Remove Authenticator app", "Second step");
     await ada.page.getByText("You have no second step yet.").waitFor();
     await ada.end();
@@ -127,8 +127,8 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     assert.match(await grace.read(), /Chrome on Linux/);
     await grace.open(`${stage.publicUrl}/account/applications`);
     await grace.expect("Applications with access to your account");
-    await grace.page.getByRole("button", { name: "Take access away from Notes" }).click();
-    await grace.page.getByText("You have allowed no application.").waitFor();
+    await grace.page.getByRole("button", { name: "Revoke access of Notes" }).click();
+    await grace.page.getByText("You have not allowed any applications.").waitFor();
     await assert.rejects(application.refresh(tokens.refresh_token!), { error: "invalid_grant" });
 
     await grace.open(await application.begin({ scope: "openid profile" }));
@@ -181,7 +181,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     assert.match(await lise.read(), /no second step yet/);
     await lise.open(`${stage.publicUrl}/account/security`);
     await lise.press("Add a passkey", "Passkeys");
-    await lise.page.getByText("The passkey is added.").waitFor();
+    await lise.page.getByText("The passkey has been added.").waitFor();
     await lise.open(await application.begin({ acr_values: "2", scope: "openid" }));
     await lise.expect("Allow Bank?");
     await lise.page.context().clearCookies();

@@ -1,11 +1,11 @@
-// What users have agreed to: remembered over sessions, so that nobody is asked the same again.
+// Consents of users, remembered across sessions so that users are not asked again.
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { ConsentRow, OAuthTables } from "../../database/oauth.ts";
 
 const KEPT_MS = 105 * 24 * 3_600_000;
 
-/** The agreements, each for 105 days, which is as long as a grant lives. */
+/** Consents, each valid for 105 days, as long as a grant. */
 export class Consents {
   readonly #database: Database<OAuthTables>;
   readonly #clock: Clock;
@@ -15,7 +15,7 @@ export class Consents {
     this.#clock = clock;
   }
 
-  /** The scopes that the user has agreed to for the client. */
+  /** The scopes that the user has granted to the client. */
   async find(userId: string, clientId: string): Promise<ReadonlySet<string>> {
     const row = await this.#database.db
       .selectFrom("auth_oauth_consents")
@@ -27,7 +27,7 @@ export class Consents {
     return new Set(row?.scopes.split(" "));
   }
 
-  /** Adds scopes to those of before. */
+  /** Adds scopes to the existing consent. */
   async remember(userId: string, clientId: string, scopes: Iterable<string>): Promise<void> {
     const known = await this.find(userId, clientId);
     const now = this.#clock.now();
@@ -54,7 +54,7 @@ export class Consents {
       .execute();
   }
 
-  /** All of a user. */
+  /** All consents of a user. */
   list(userId: string): Promise<ConsentRow[]> {
     return this.#database.db
       .selectFrom("auth_oauth_consents")
@@ -65,7 +65,7 @@ export class Consents {
       .execute();
   }
 
-  /** Forgets what the user has agreed to for the client; whether there was anything. */
+  /** Deletes the user's consent to the client; false if there was none. */
   async forget(userId: string, clientId: string): Promise<boolean> {
     const { numDeletedRows } = await this.#database.db
       .deleteFrom("auth_oauth_consents")
@@ -75,7 +75,7 @@ export class Consents {
     return numDeletedRows > 0n;
   }
 
-  /** Removes those that are over. */
+  /** Deletes expired consents. */
   async sweep(): Promise<void> {
     await this.#database.db
       .deleteFrom("auth_oauth_consents")

@@ -1,4 +1,4 @@
-// What users have granted to clients, as they see it.
+// Users' grants to clients.
 import type { AdapterPayload, Provider } from "oidc-provider";
 import type { Consents } from "./consents.ts";
 import type { ItemStore } from "../token/item-store.ts";
@@ -7,7 +7,7 @@ import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
 type Client = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>>;
 
-/** A client as consent pages show it. */
+/** A client as pages show it. */
 export interface ClientSummary {
   id: string;
   name: string;
@@ -17,17 +17,17 @@ export interface ClientSummary {
   tosUri: string | undefined;
 }
 
-/** What a user has granted to a client. */
+/** The grants of a user to one client. */
 export interface ClientGrant {
   client: ClientSummary;
   scopes: readonly string[];
-  /** The first consent that still holds, in ms. */
+  /** Time of the oldest valid consent, in ms. */
   grantedAt: number;
   /** In ms; a later sign-in of the client does not extend it. */
   expiresAt: number;
 }
 
-/** What the grants work with. */
+/** Options of `Grants`. */
 export interface GrantsOptions {
   getProvider: () => Provider;
   items: ItemStore;
@@ -44,8 +44,8 @@ export class Grants {
   }
 
   /**
-   * The user's grants, one for each client, by name, with those that are remembered only. Those to the service's own login
-   * are sessions, and left out.
+   * The user's grants by client name, one entry per client, including remembered consents without a token. Grants to
+   * the built-in client are sessions and are not included.
    */
   async list(userId: string): Promise<ClientGrant[]> {
     const { getProvider, items, consents } = this.#options;
@@ -73,7 +73,7 @@ export class Grants {
     return grants.toSorted((a, b) => a.client.name.localeCompare(b.client.name));
   }
 
-  /** Ends what a user has granted to a client, with all tokens; false where there is nothing. */
+  /** Revokes the grants of a user to a client with all tokens; false if there were none. */
   async revoke(userId: string, clientId: string): Promise<boolean> {
     const { consents, revoker } = this.#options;
     const isForgotten = await consents.forget(userId, clientId);
@@ -82,7 +82,7 @@ export class Grants {
   }
 }
 
-/** A client as pages show it. */
+/** Describes a client for pages. */
 export function describeClient(client: Client): ClientSummary {
   return {
     id: client.clientId,
@@ -96,7 +96,7 @@ export function describeClient(client: Client): ClientSummary {
 
 function readScopes({ openid, resources, rejected }: AdapterPayload): string[] {
   const words = (text: string | undefined): string[] => text?.split(" ") ?? [];
-  // The core's types know it as an object and no more: it has the form of the grant itself.
+  // The core's types declare it as an object only; it has the form of the grant.
   const { openid: refusals } = (rejected ?? {}) as { openid?: { scope?: string } };
   const refused = new Set(words(refusals?.scope));
   const { scope: oidc } = (openid ?? {}) as { scope?: string };

@@ -1,4 +1,4 @@
-// Authorization requests that wait for the user: what the pages see of them, and how they end.
+// Authorization requests that wait for the user.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { PlatformError } from "@platform/kernel/errors";
 import {
@@ -23,40 +23,43 @@ type CoreInteraction = Awaited<ReturnType<Provider["interactionDetails"]>>;
 /** An authorization request that waits for the user. */
 export interface Interaction {
   uid: string;
-  /** What is needed: to say with which account, a sign-in, or consent by the user who is signed in. */
+  /** The step the user has to take: choose an account, sign in, or consent. */
   prompt: "select_account" | "login" | "consent";
-  /** Why, in the core's words: `no_session`, `max_age`, `acr_values`, `login_prompt`, `op_scopes_missing`, … */
+  /** The core's reasons: `no_session`, `max_age`, `acr_values`, `login_prompt`, `op_scopes_missing`, … */
   reasons: readonly string[];
   client: ClientSummary;
-  /** Scopes that are asked for; on a consent page those that the user has not granted before. */
+  /** Requested scopes; for a consent only those that the user has not granted yet. */
   scopes: readonly string[];
   loginHint: string | undefined;
-  /** Space-separated `acr_values` that the client asks for (RFC 9470). */
+  /** Space-separated `acr_values` that the client requests (RFC 9470). */
   acrValues: string | undefined;
-  /** Space-separated languages that the client knows the user to prefer. */
+  /** Space-separated languages that the client expects the user to prefer. */
   uiLocales: string | undefined;
-  /** Of the user who is signed in already. */
+  /** The user who is already signed in. */
   accountId: string | undefined;
-  /** When the request came, in ms: a sign-in from here on is one for it. */
+  /** Time of the request in ms: a later sign-in counts as one for this request. */
   startedAt: number;
-  /** Where the browser goes afterwards. */
+  /** The client's redirect URI. */
   redirectUri: string | undefined;
-  /** On a consent page: nobody has to be asked, because the client is the operator's own or was allowed as much before. */
+  /**
+   * For a consent: true if the page can be skipped, because the client is first-party or the user has granted
+   * everything before.
+   */
   isAgreed: boolean;
 }
 
-/** How an interaction ends. */
+/** The result of an interaction. */
 export type InteractionOutcome =
-  /** The user signed in with this session, or has been for long enough. */
+  /** The user signed in, or was signed in, with this session. */
   | { kind: "login"; session: SessionInfo }
-  /** The user goes on with the account of this session. */
+  /** The user continues with the account of this session. */
   | { kind: "selected"; session: SessionInfo }
-  /** The user grants what was asked for; `isAsked` unless that was agreed before: only what people said is remembered. */
+  /** The user grants the request. `isAsked` is false if the page was skipped: only explicit consents are remembered. */
   | { kind: "consent"; isAsked: boolean }
-  /** The user does not want to: the client is told `access_denied`. */
+  /** The user declines; the client gets `access_denied`. */
   | { kind: "denied" };
 
-/** The interactions of all browsers. */
+/** Finds and finishes interactions. */
 export class Interactions {
   readonly #getProvider: () => Provider;
   readonly #policy: TokenPolicy;
@@ -68,7 +71,7 @@ export class Interactions {
     this.#consents = options.consents;
   }
 
-  /** The one that the browser's cookie names. */
+  /** The interaction of the browser's cookie; `undefined` if there is none or it has expired. */
   async find(request: IncomingMessage, response: ServerResponse): Promise<Interaction | undefined> {
     const details = await this.#read(request, response);
     if (details === undefined) return undefined;
@@ -78,7 +81,7 @@ export class Interactions {
     const asked = readText(params["scope"])?.split(" ") ?? [];
     const missing = readMissing(details);
     const permitted = await this.#permit(client.scope, session?.accountId);
-    // Whoever would have consented is signed out by now.
+    // The user who would have consented has signed out.
     const isOrphan = prompt.name === "consent" && session === undefined;
     const isConsent = prompt.name === "consent" && !isOrphan;
     const wanted = [
@@ -107,8 +110,8 @@ export class Interactions {
     };
   }
 
-  // Where the client asks for the page itself, or may be somebody else's program, the user is always asked; the operator's
-  // own clients have without asking what an administrator has marked so.
+  // The user is always asked if the client requests the page or may be another program using the client's id.
+  // First-party clients get the scopes that an administrator has marked without consent.
   async #isAgreed(
     { prompt, session }: CoreInteraction,
     client: { clientId: string; [name: string]: unknown },
@@ -124,10 +127,7 @@ export class Interactions {
     return this.#isEachAgreed(session.accountId, client, scopes);
   }
 
-  /**
-   * A grant of what a request asks for, where the user may not be asked and need not be, because all of it was agreed
-   * before; undefined otherwise.
-   */
+  /** A grant for a `prompt=none` request whose scopes were all granted before; `undefined` otherwise. */
   async agreeSilently({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
     const { client, account, requestParamScopes, requestParamOIDCScopes } = oidc;
     if (client === undefined || account === undefined) return undefined;
@@ -135,7 +135,7 @@ export class Interactions {
     const { accountId } = account;
     const permitted = await this.#permit(client.scope, accountId);
     const asked = [...requestParamScopes].filter((scope) => permitted.has(scope));
-    // Claims that are requested by name are consented to as the scopes that they belong to.
+    // Consent to claims requested by name is consent to their scopes.
     const claims = [...oidc.requestParamClaims];
     const wanted = [...new Set([...asked, ...scopesOf(claims)])];
     const isAgreed = asked.length > 0 && (await this.#isEachAgreed(accountId, client, wanted));
@@ -168,7 +168,10 @@ export class Interactions {
     );
   }
 
-  /** Ends it; the returned URL goes on with the authorization. */
+  /**
+   * Finishes the interaction; returns the URL at which the authorization continues. Throws `not_found` if there is
+   * none.
+   */
   async finish(
     request: IncomingMessage,
     response: ServerResponse,
@@ -193,9 +196,9 @@ export class Interactions {
   ): Promise<InteractionResults> {
     switch (outcome.kind) {
       case "denied":
-        return { error: "access_denied", error_description: "the user did not agree" };
+        return { error: "access_denied", error_description: "the user declined" };
       case "login": {
-        // Once chosen, the account is not to be chosen again after its sign-in.
+        // A chosen account does not have to be chosen again after the sign-in.
         const isSelected = details.lastSubmission?.["select_account"] !== undefined;
         return { ...describeLogin(outcome.session), ...(isSelected ? { select_account: {} } : {}) };
       }
@@ -215,7 +218,7 @@ export class Interactions {
     const provider = this.#getProvider();
     const { grantId, session, params } = details;
     if (session?.accountId === undefined) {
-      throw new PlatformError("conflict", "Nobody is signed in who could agree.");
+      throw new PlatformError("conflict", "The user is not signed in.");
     }
     const known = grantId === undefined ? undefined : await provider.Grant.find(grantId);
     const grant =
@@ -224,7 +227,7 @@ export class Interactions {
     const { oidc, claims, resources } = readMissing(details);
     const client = await provider.Client.find(String(params["client_id"]));
     const permitted = await this.#permit(client?.scope, session.accountId);
-    // What the user may not have was not shown: agreeing to the rest is no consent to it, should roles change.
+    // Scopes the user may not have were not shown, so the consent does not include them even if roles change later.
     for (const scope of oidc) {
       if (permitted.has(scope)) grant.addOIDCScope(scope);
       else grant.rejectOIDCScope(scope);
@@ -262,8 +265,8 @@ export class Interactions {
   }
 }
 
-// The core goes on in the session that a request began in, and nowhere else. Where that has ended, because the user went on
-// with another account or signed out meanwhile, the request goes on without one: a sign-in is what it needs now.
+// The core continues only in the session that the request began in. If that session has ended, because the user
+// switched accounts or signed out, the request continues without a session and requires a sign-in.
 async function releaseSession(
   provider: Provider,
   request: IncomingMessage,
@@ -309,7 +312,7 @@ function readMissing({ prompt }: CoreInteraction): {
   };
 }
 
-// Claims that are asked for by name are shown as the scopes that they belong to.
+// Claims requested by name are shown as their scopes.
 function scopesOf(claims: readonly string[]): string[] {
   return Object.entries(CLAIMS_OF_SCOPE)
     .filter(([, names]) => names.some((name) => claims.includes(name)))

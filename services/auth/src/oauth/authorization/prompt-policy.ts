@@ -1,4 +1,4 @@
-// When an authorization request has to wait for the user.
+// Conditions under which an authorization request has to wait for the user.
 import { errors, interactionPolicy, type KoaContextWithOIDC } from "oidc-provider";
 import type { Clock } from "@platform/kernel/time";
 import type { Sessions } from "../../session/sessions.ts";
@@ -6,24 +6,27 @@ import type { Sessions } from "../../session/sessions.ts";
 /** Values of `acr` that sign-ins can reach: one factor, two factors. */
 export const REACHABLE_ACR_VALUES: readonly string[] = ["1", "2"];
 
-/** Whether a user must have shown a second factor for a client. */
+/** True if the client requires a second factor of the user. */
 export type NeedsSecondFactor = (userId: string, clientId: string) => Promise<boolean>;
 
-/** What is kept of a request that waits: the core's own time of it is in whole seconds, too coarse to tell a new sign-in. */
+/**
+ * Stored with a waiting request: the core's own timestamp has a resolution of one second, too coarse to recognise a
+ * new sign-in.
+ */
 export type StartDetails = {
   /** In ms. */
   startedAt: number;
 };
 
-/** Which `acr` a request waits for. */
+/** The `acr` that a request waits for. */
 export type AcrDetails = {
-  /** Separated by spaces. */
+  /** Space-separated. */
   acrValues: string;
 };
 
 /**
- * Beside the core's own reasons to ask: `prompt=select_account`, a session that has ended, RFC 9470's `acr_values`, and
- * policies that ask for a second factor.
+ * Extends the core's policy by `prompt=select_account`, ended sessions, `acr_values` of RFC 9470, and policies that
+ * require a second factor.
  */
 export function buildPromptPolicy({
   sessions,
@@ -36,14 +39,14 @@ export function buildPromptPolicy({
 }): interactionPolicy.DefaultPolicy {
   const { Check, Prompt } = interactionPolicy;
   const policy = interactionPolicy.base();
-  // First of all: whose sign-in it is decides whether that is good enough.
+  // The account is chosen first, because the other checks depend on it.
   const noteStart = (): StartDetails => ({ startedAt: clock.now() });
   policy.add(new Prompt({ name: "select_account", requestable: true }, noteStart), 0);
   const login = policy.get("login");
   if (login === undefined) throw new Error("the core has no login prompt");
   const { details } = login;
   login.details = async (ctx) => ({ ...(await details(ctx)), ...noteStart() });
-  // They know no order of values; ours does, for both ways to ask.
+  // The core's checks do not order `acr` values; ours do, for both request parameters.
   login.checks.remove("essential_acr");
   login.checks.remove("essential_acrs");
   login.checks.add(
@@ -73,7 +76,7 @@ export function buildPromptPolicy({
   login.checks.add(
     new Check(
       "second_factor",
-      "the client needs a second factor",
+      "the client requires a second factor",
       "unmet_authentication_requirements",
       async ({ oidc }) => {
         const { accountId } = oidc.session ?? {};
@@ -88,7 +91,7 @@ export function buildPromptPolicy({
   return policy;
 }
 
-/** The values of `acr_values` that sign-ins can reach; the others are voluntary (OpenID Connect Core section 3.1.2.1). */
+/** The values of `acr_values` that sign-ins can reach; others are voluntary (OpenID Connect Core section 3.1.2.1). */
 export function readReachable(wanted: unknown): string {
   if (typeof wanted !== "string") return "";
   return wanted
@@ -97,20 +100,20 @@ export function readReachable(wanted: unknown): string {
     .join(" ");
 }
 
-// What the parameter `claims` calls essential (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
+// Essential values of the parameter `claims` (OpenID Connect Core section 5.5.1.1), or else `acr_values`.
 function readAcr({ claims, params }: KoaContextWithOIDC["oidc"]): string {
   const asked = claims.id_token?.["acr"];
   if (asked?.essential !== true) return readReachable(params?.["acr_values"]);
   const values: unknown = asked.values ?? (asked.value === undefined ? [] : [asked.value]);
   if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
-    throw new errors.InvalidRequest("values of acr must be texts");
-  // Whatever the user did, it would not be what is asked for.
+    throw new errors.InvalidRequest("values of acr must be strings");
+  // No sign-in could satisfy the request.
   if (values.length > 0 && !values.some((value) => REACHABLE_ACR_VALUES.includes(value)))
-    throw new errors.UnmetAuthenticationRequirements("no such acr can be reached here");
+    throw new errors.UnmetAuthenticationRequirements("the requested acr is not supported");
   return values.join(" ");
 }
 
-/** Whether a sign-in of this `acr` is one that `acr_values` asks for; two factors are one as well. */
+/** True if a sign-in of this `acr` satisfies `acr_values`; two factors satisfy one as well. */
 export function reachesAcr(acrValues: string, acr: string): boolean {
   const wanted = acrValues.split(" ");
   return wanted.includes(acr) || (acr === "2" && wanted.includes("1"));

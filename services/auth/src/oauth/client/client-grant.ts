@@ -1,15 +1,15 @@
-// Permissions that a client can convey, which whoever registers or changes it must have.
+// Permissions that a client can convey, which the user who registers or changes it must hold.
 import { requireAdministrator, requireHeld, type Grantor } from "../../rbac/grant.ts";
 import { hasPermission } from "../../rbac/permission.ts";
 import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
 import { EXCHANGE_PERMISSION, TOKEN_EXCHANGE_GRANT } from "../token/token-exchange.ts";
 
-/** Permissions of each scope, by name. */
+/** Permissions of each scope by name. */
 export type ScopePermissions = ReadonlyMap<string, readonly string[]>;
 
 /**
- * Throws 403 unless the grantor has every permission that the client can have through its scopes, grant types and roles;
- * whatever stands for the platform itself is for administrators.
+ * Throws 403 unless the grantor holds every permission that the client can get through its scopes, grant types and
+ * roles; first-party clients and the platform's audience require an administrator.
  */
 export function requireClientGrantable(
   metadata: Readonly<Record<string, unknown>>,
@@ -23,7 +23,7 @@ export function requireClientGrantable(
   requireHeld([...listConveyed(metadata, scopes), ...rolePermissions], grantor);
 }
 
-/** Permissions that a client can have through its scopes and grant types. */
+/** Permissions that a client can get through its scopes and grant types. */
 export function listConveyed(
   metadata: Readonly<Record<string, unknown>>,
   scopes: ScopePermissions,
@@ -34,7 +34,7 @@ export function listConveyed(
   ];
 }
 
-/** The first scope or grant type of the metadata that conveys more than `granted`; undefined if there is none. */
+/** The first scope or grant type that conveys more than `granted`; `undefined` if there is none. */
 export function findExcess(
   metadata: Readonly<Record<string, unknown>>,
   scopes: ScopePermissions,
@@ -45,7 +45,7 @@ export function findExcess(
   return readScope(metadata).find((name) => !isGranted(scopes.get(name), granted));
 }
 
-/** Scopes of the metadata that exist and convey no more than `granted`, in their order. */
+/** Existing scopes of the metadata that convey no more than `granted`, in their order. */
 export function limitScope(
   scope: string,
   scopes: ScopePermissions,
@@ -57,7 +57,7 @@ export function limitScope(
     .join(" ");
 }
 
-// A scope that does not exist conveys nothing; the core refuses to register it.
+// An unknown scope conveys nothing; the core rejects it at registration.
 function isGranted(
   permissions: readonly string[] | undefined,
   granted: readonly string[],

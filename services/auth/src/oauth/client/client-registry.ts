@@ -1,4 +1,4 @@
-// Clients as operators manage them: the same checks as for those that register themselves.
+// Client management for operators, with the checks of dynamic registration.
 import { createIdSource } from "@platform/kernel/ids";
 import { PlatformError } from "@platform/kernel/errors";
 import type { Logger } from "@platform/kernel/log";
@@ -12,9 +12,9 @@ import { GRANTED_MEMBER, type CoreClients } from "../core/core-client.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
-/** The longest that an initial access token lives. */
+/** Maximum lifetime of an initial access token. */
 export const INITIAL_ACCESS_SECONDS_MAX = 30 * 24 * 3_600;
-// Members that say whose a client is and which services its tokens are for: an administrator decides by setting one.
+// Members that decide on consent and audience; setting one is an administrator's decision.
 const DECISIVE_MEMBERS = [FIRST_PARTY, PLATFORM_AUDIENCE];
 const RESERVED_MEMBERS = new Set([
   "client_id",
@@ -28,7 +28,7 @@ const RESERVED_MEMBERS = new Set([
 type Metadata = Record<string, unknown>;
 type ClientProperties = Metadata & { client_id: string };
 
-/** What the registry works with. */
+/** Options of the registry. */
 export interface ClientRegistryOptions {
   getProvider: () => Provider;
   clients: ClientStore;
@@ -36,7 +36,7 @@ export interface ClientRegistryOptions {
   rbac: Rbac;
 }
 
-/** The clients. Nobody registers, changes or deletes one that can do more than they may themselves. */
+/** Registered clients. Registering, changing or deleting one requires all permissions that it can convey. */
 export class ClientRegistry {
   readonly #options: ClientRegistryOptions;
   readonly #ids = createIdSource();
@@ -45,7 +45,7 @@ export class ClientRegistry {
     this.#options = options;
   }
 
-  /** Registers one. Ids and secrets are made here, of `[A-Za-z0-9_-]`, so that no encoding can be got wrong. */
+  /** Registers a client. Id and secret are generated from `[A-Za-z0-9_-]`, so that they need no encoding. */
   async add(metadata: Metadata, grantor: Grantor): Promise<Metadata> {
     refuseChosen(metadata);
     this.#refuseProblem(metadata);
@@ -58,7 +58,7 @@ export class ClientRegistry {
     return this.#save(properties, { granted: readPermissions(grantor) });
   }
 
-  /** One without its secret; undefined if there is none. */
+  /** A client without its secret; `undefined` if there is none. */
   async find(clientId: string): Promise<Metadata | undefined> {
     const record = await this.#options.clients.findRecord(clientId);
     if (record === undefined) return undefined;
@@ -66,12 +66,12 @@ export class ClientRegistry {
     return metadata;
   }
 
-  /** Clients without their secrets, by id, after `after`. */
+  /** Clients without secrets by id, after `after`. */
   list(after: string, limit: number): Promise<Metadata[]> {
     return this.#options.clients.list(after, limit);
   }
 
-  /** Changes members of its metadata; null removes one. The answer holds a secret only if it is a new one. */
+  /** Changes members of the metadata; null removes one. The result contains the secret only if it is new. */
   async change(clientId: string, changes: Metadata, grantor: Grantor): Promise<Metadata> {
     refuseChosen(changes);
     const { payload, granted, isDynamic } = await this.#findManageable(clientId, grantor);
@@ -88,7 +88,7 @@ export class ClientRegistry {
     this.#refuseProblem(changed);
     await this.#requireGrantable(changed, grantor);
     const saved = await this.#save(changed, {
-      // A client that can change its own metadata gets no more room for that than the change itself needs.
+      // A client that can change its own metadata gets no more permissions than the change requires.
       granted: isDynamic
         ? [
             ...new Set([
@@ -103,7 +103,7 @@ export class ClientRegistry {
     return saved;
   }
 
-  /** Replaces its secret, which is void from here on, and returns the client with the new one. */
+  /** Replaces the secret, which becomes invalid immediately; the result contains the new one. */
   async rotateSecret(clientId: string, grantor: Grantor): Promise<Metadata> {
     const { payload, granted } = await this.#findManageable(clientId, grantor);
     if (payload["client_secret"] === undefined)
@@ -113,8 +113,8 @@ export class ClientRegistry {
   }
 
   /**
-   * Throws 403 unless the grantor has all that the client can have, which for the service's own login is everything;
-   * nothing for one that does not exist.
+   * Throws 403 unless the grantor holds all permissions of the client; the built-in client requires an administrator.
+   * Unknown clients pass.
    */
   async requireManageable(clientId: string, grantor: Grantor): Promise<void> {
     if (clientId === PLATFORM_CLIENT_ID)
@@ -123,7 +123,7 @@ export class ClientRegistry {
     await this.#findManageable(clientId, grantor);
   }
 
-  /** Deletes one with everything that was issued to it; false if there is none. */
+  /** Deletes a client with everything that was issued to it; false if there is none. */
   async delete(clientId: string, grantor: Grantor): Promise<boolean> {
     const { clients } = this.#options;
     if ((await clients.findRecord(clientId)) === undefined) return false;
@@ -132,12 +132,12 @@ export class ClientRegistry {
   }
 
   /**
-   * Lets its holder register clients (RFC 7591 section 3), for at most 30 days, which convey no more than the grantor has
-   * now.
+   * Creates a token that lets its holder register clients (RFC 7591 section 3) for at most 30 days, limited to the
+   * grantor's current permissions.
    */
   async createInitialAccessToken(expiresInSeconds: number, grantor: Grantor): Promise<string> {
     if (!(expiresInSeconds >= 1 && expiresInSeconds <= INITIAL_ACCESS_SECONDS_MAX)) {
-      throw new PlatformError("validation_failed", "A token lives for 1 second to 30 days.");
+      throw new PlatformError("validation_failed", "The lifetime must be 1 second to 30 days.");
     }
     const { InitialAccessToken } = this.#options.getProvider();
     const token = new InitialAccessToken({ expiresIn: Math.floor(expiresInSeconds) });
@@ -145,14 +145,14 @@ export class ClientRegistry {
   }
 
   /**
-   * Logs the clients whose tokens are good for all services because they were registered before audiences were told apart,
-   * and no administrator has decided about them since.
+   * Logs the clients that still get the platform's audience because they were registered before audiences were
+   * separated and no administrator has decided since.
    */
   async reportKeptAudiences(log: Logger): Promise<void> {
     const { ids, count } = await this.#options.clients.listKeepingAudience();
     if (count === 0) return;
     log.warn(
-      "tokens of clients from before the upgrade are good for all services until an administrator sets first_party or platform_audience",
+      "tokens of clients registered before the upgrade are valid for all services until an administrator sets first_party or platform_audience",
       { count, clients: ids },
     );
   }
@@ -202,7 +202,7 @@ export class ClientRegistry {
 function refuseChosen(metadata: Metadata): void {
   const taken = Object.keys(metadata).find((name) => RESERVED_MEMBERS.has(name));
   if (taken !== undefined) {
-    throw new PlatformError("validation_failed", `${taken} is chosen by the service.`);
+    throw new PlatformError("validation_failed", `${taken} is assigned by the service.`);
   }
 }
 

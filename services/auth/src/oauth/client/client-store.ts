@@ -1,4 +1,4 @@
-// Registered clients: metadata in the clear, secrets sealed.
+// Registered clients in the database: metadata in plain text, secrets sealed.
 import type { Clock } from "@platform/kernel/time";
 import { errors, type Adapter, type AdapterPayload } from "oidc-provider";
 import type { Transaction } from "kysely";
@@ -11,45 +11,45 @@ import type { ClientRow } from "../../database/oauth.ts";
 const OPENED_MAX = 1_000;
 const ID_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
-/** What the store needs. */
+/** Options of the store. */
 export interface ClientStoreOptions {
   database: AuthDatabase;
   box: SecretBox;
   clock: Clock;
-  /** Scopes that exist now: those that a client was allowed before they were deleted must not spoil it. */
+  /** Existing scopes: a client that was allowed a scope stays valid after the scope is deleted. */
   getScopes: () => ScopePermissions;
-  /** Permissions granted to the client that registers itself in the request being served. */
+  /** Permissions granted to the client that registers itself in the current request. */
   getGranted: () => readonly string[];
-  /** Ends what was issued to a client that has been deleted. */
+  /** Revokes everything that was issued to a deleted client. */
   revoke: (clientId: string) => Promise<void>;
-  /** Told of each client that has changed on this node. */
+  /** Called for each client that changed on this node. */
   onChange: (clientId: string) => void;
 }
 
-/** A client with how it came to be. */
+/** A client with its registration details. */
 export interface ClientRecord {
-  /** With the secret. */
+  /** Includes the secret. */
   payload: AdapterPayload;
-  /** Permissions that its tokens may convey. */
+  /** Permissions that tokens of the client may convey. */
   granted: readonly string[];
-  /** True if it registered itself and manages itself. */
+  /** True if the client registered and manages itself. */
   isDynamic: boolean;
 }
 
-/** What an operator's registration or change writes beside the metadata. */
+/** Registration details that an operator's change sets. */
 export interface ClientGrantor {
   /** Permissions that tokens of the client may convey from now on. */
   granted: readonly string[];
-  /** Undefined leaves as it is. */
+  /** `undefined` keeps the current value. */
   keepsAudience?: boolean;
 }
 
 const KEPT_LISTED_MAX = 20;
 
-/** The clients. */
+/** Stores clients. */
 export class ClientStore {
   readonly #options: ClientStoreOptions;
-  /** Sealed secret → secret, for every request of a client opens it. */
+  /** Sealed secret → secret: every request of a client needs it. */
   readonly #opened = new Map<string, string>();
 
   constructor(options: ClientStoreOptions) {
@@ -72,13 +72,16 @@ export class ClientStore {
     };
   }
 
-  /** A client's metadata with its secret, and with the scopes that it may convey; undefined for an unknown one. */
+  /**
+   * Metadata of a client with its secret, limited to the scopes that it may convey; `undefined` for an unknown
+   * client.
+   */
   async find(clientId: string): Promise<AdapterPayload | undefined> {
     const row = await this.#findRow(clientId);
     return row === undefined ? undefined : this.#read(row);
   }
 
-  /** A client with how it came to be; undefined for an unknown one. */
+  /** A client with its registration details; `undefined` for an unknown client. */
   async findRecord(clientId: string): Promise<ClientRecord | undefined> {
     const row = await this.#findRow(clientId);
     if (row === undefined) return undefined;
@@ -89,7 +92,7 @@ export class ClientStore {
     };
   }
 
-  /** Clients by id without their secrets, after `after`, at most `limit`. */
+  /** At most `limit` clients without secrets by id, after `after`. */
   async list(after: string, limit: number): Promise<Record<string, unknown>[]> {
     const rows = await this.#options.database.db
       .selectFrom("auth_oauth_clients")
@@ -101,7 +104,7 @@ export class ClientStore {
     return rows.map((row) => this.#describe(row));
   }
 
-  /** Ids of clients that keep the platform's audience from before, at most 20, and how many there are. */
+  /** Number of clients that keep the platform's audience from before, with at most 20 ids. */
   async listKeepingAudience(): Promise<{ ids: string[]; count: number }> {
     const { db } = this.#options.database;
     const rows = await db
@@ -122,7 +125,7 @@ export class ClientStore {
     });
   }
 
-  // A client that registers or changes itself is bounded by whoever let it register.
+  // A client that registers or changes itself is limited by the user who issued its initial access token.
   async #saveDynamic(clientId: string, payload: AdapterPayload): Promise<void> {
     const row = await this.#findRow(clientId);
     const granted = row === undefined ? this.#options.getGranted() : readGranted(row);
@@ -130,7 +133,7 @@ export class ClientStore {
     if (problem !== undefined) throw new errors.InvalidClientMetadata(problem);
     const excess = findExcess(payload, this.#options.getScopes(), granted);
     if (excess !== undefined)
-      throw new errors.InvalidClientMetadata(`${excess} is more than the client may be granted`);
+      throw new errors.InvalidClientMetadata(`${excess} exceeds what the client may be granted`);
     const { [FIRST_PARTY]: _, [PLATFORM_AUDIENCE]: __, ...metadata } = payload;
     await this.#save(clientId, metadata, { granted: JSON.stringify(granted), is_dynamic: 1 });
   }
@@ -141,7 +144,7 @@ export class ClientStore {
     own: Partial<Pick<ClientRow, "granted" | "is_dynamic" | "keeps_audience">>,
   ): Promise<void> {
     const { database, box, clock } = this.#options;
-    // The algorithm is the service's; one that is written down here would outlive a change of it.
+    // Stored without the algorithm, which is the service's: a stored one would survive a change of the configuration.
     const { client_secret: secret, id_token_signed_response_alg: _, ...metadata } = payload;
     const now = clock.now();
     const changes = {
@@ -160,8 +163,8 @@ export class ClientStore {
   }
 
   /**
-   * Deletes one with its roles, consents and policies, and ends what was issued to it; false where there is none. The same
-   * for one that deletes itself (RFC 7592 section 2.3).
+   * Deletes a client with its roles, consents and policies and revokes what was issued to it; false if there is none.
+   * Also used by clients that delete themselves (RFC 7592 section 2.3).
    */
   async delete(clientId: string): Promise<boolean> {
     const { database, onChange, revoke } = this.#options;
@@ -172,7 +175,7 @@ export class ClientStore {
   }
 
   async #findRow(clientId: string): Promise<ClientRow | undefined> {
-    // Ids are made here: what cannot be one is not looked for, and PostgreSQL would not even take U+0000.
+    // Ids are generated here, so others are not looked up; PostgreSQL would reject U+0000.
     if (!ID_PATTERN.test(clientId)) return undefined;
     return this.#options.database.db
       .selectFrom("auth_oauth_clients")
@@ -211,7 +214,7 @@ export class ClientStore {
 }
 
 async function deleteClient(trx: Transaction<AuthTables>, clientId: string): Promise<boolean> {
-  // The update locks the policy: roles that are being bound to the client come before or not at all.
+  // The update locks the policy, so that concurrent bindings of roles to the client come before or fail.
   await trx
     .updateTable("auth_policy")
     .set((value) => ({ version: value("version", "+", 1) }))

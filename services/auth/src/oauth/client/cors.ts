@@ -1,9 +1,9 @@
-// Which pages may read answers (the Fetch standard's CORS protocol): those at the origins of a client's redirect URIs.
+// CORS: pages at the origins of a client's redirect URIs may read the responses to that client.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Provider } from "oidc-provider";
 import { findCoreClient } from "../core/core-client.ts";
 
-/** Whether a page of this origin is the client's, or our own. */
+/** True if the origin belongs to the client or to this service. */
 export function isOriginOf(
   client: { readonly redirectUris?: readonly string[] | undefined },
   origin: string,
@@ -14,7 +14,7 @@ export function isOriginOf(
   return client.redirectUris?.some((uri) => URL.parse(uri)?.origin === origin) ?? false;
 }
 
-/** Lets the asking page read the answer, until it is known whose answer it is: errors are nobody's secret. */
+/** Lets the requesting page read the response until the client is known; errors contain no secrets. */
 export function openToOrigin(request: IncomingMessage, response: ServerResponse): void {
   response.setHeader("Vary", "Origin");
   const { origin } = request.headers;
@@ -23,7 +23,7 @@ export function openToOrigin(request: IncomingMessage, response: ServerResponse)
   response.setHeader("Access-Control-Expose-Headers", "WWW-Authenticate");
 }
 
-/** Takes that back where the page is not of this client. */
+/** Removes the permission if the page does not belong to this client. */
 export async function keepToClient(
   provider: Provider,
   clientId: string,

@@ -1,28 +1,28 @@
-// Members of the core's clients that its types leave out.
+// Members of the core's clients that its types omit.
 import type { Provider } from "oidc-provider";
 
-/** A client as the core knows it. */
+/** A client of the core. */
 export type CoreClient = NonNullable<Awaited<ReturnType<Provider["Client"]["find"]>>> & {
-  /** Throws where the secret has an end and it has passed. */
+  /** Throws if the secret has expired. */
   checkClientSecretExpiration(message: string): void;
   compareClientSecret(secret: string): Promise<boolean> | boolean;
-  /** Posts a logout token to the client, and again where that fails; resolves after the first try. */
+  /** Posts a logout token to the client, with retries; resolves after the first try. */
   backchannelLogout(accountId: string, sid: string | undefined): Promise<void>;
-  /** What to store of it. */
+  /** Metadata to store. */
   metadata(): Record<string, unknown> & { client_id: string };
 };
 
-/** The core's class of clients. */
+/** The core's client class. */
 export interface CoreClients {
   new (metadata: Record<string, unknown>): CoreClient;
   needsSecret(metadata: Record<string, unknown>): boolean;
   validate(metadata: Record<string, unknown>): Promise<void>;
 }
 
-/** Where an initial access token keeps the permissions of whoever issued it. */
+/** Member of initial access tokens with the permissions of their issuer. */
 export const GRANTED_MEMBER = "granted";
 
-/** Finds a client; undefined where there is none. */
+/** The client with this id; `undefined` if there is none. */
 export async function findCoreClient(
   provider: Provider,
   clientId: string,

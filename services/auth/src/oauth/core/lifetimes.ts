@@ -1,10 +1,10 @@
-// The built-in client, and how long tokens and what they hang on live.
+// The built-in client, and lifetimes of tokens and grants.
 
 const MINUTE_S = 60;
 const HOUR_S = 60 * MINUTE_S;
 const DAY_S = 24 * HOUR_S;
 
-/** Lives of tokens and what stands behind them, in seconds. */
+/** Lifetimes in seconds. */
 export const TTL_SECONDS = {
   accessToken: 15 * MINUTE_S,
   idToken: HOUR_S,
@@ -13,10 +13,10 @@ export const TTL_SECONDS = {
   refreshIdle: 30 * DAY_S,
   refreshAbsolute: 90 * DAY_S,
   session: 14 * DAY_S,
-  // A grant is reused by later authorizations of one session and must outlive the last of their refresh tokens.
+  // Later authorizations of a session reuse its grant, which must outlive the last of their refresh tokens.
   grant: (90 + 14 + 1) * DAY_S,
   interaction: HOUR_S,
 } as const;
 
-/** The public client that the service's own login issues tokens for. */
+/** The public client of the service's own sign-in. */
 export const PLATFORM_CLIENT_ID = "platform";

@@ -1,6 +1,6 @@
-// Where the endpoints are.
+// Paths of the OAuth endpoints.
 
-/** The core's routes by its names for them; what begins with one of them belongs to it. */
+/** The core's paths by its route names. */
 export const CORE_ROUTES = {
   authorization: "/api/v1/auth/authorize",
   token: "/api/v1/auth/token",
@@ -12,21 +12,22 @@ export const CORE_ROUTES = {
   device_authorization: "/api/v1/auth/device/authorize",
   code_verification: "/api/v1/auth/device",
   pushed_authorization_request: "/api/v1/auth/par",
-  // Answered by us: the core takes no tokens with an audience. It is told of it all the same, for claims are asked for it.
+  // Answered by this service, because the core rejects tokens with an audience. The core is configured with it to
+  // accept requested claims.
   userinfo: "/api/v1/auth/userinfo",
 } as const;
 
-/** Our own endpoints beside the core's. */
+/** Endpoints in addition to the core's. */
 export const OWN_ROUTES = {
   revocations: "/api/v1/auth/revocations",
 } as const;
 
-/** Where the discovery documents are. */
+/** Paths of the discovery documents. */
 export const DISCOVERY_ROUTES = [
   "/.well-known/openid-configuration",
   "/.well-known/oauth-authorization-server",
 ] as const;
-// One more segment: an authorization being resumed, a client, the steps of signing out, a device being confirmed.
+// Paths with an id: resumed authorizations, clients, the steps of a logout, device confirmation.
 const ROUTES_WITH_ID = [
   CORE_ROUTES.authorization,
   CORE_ROUTES.registration,
@@ -42,7 +43,7 @@ export const OAUTH_ROUTES: readonly string[] = [
   ...ROUTES_WITH_ID,
 ];
 
-/** The methods of a route, as `Allow` names them. */
+/** Allowed methods of a route, as in `Allow`. */
 export function listMethods(route: string): string {
   switch (route) {
     case CORE_ROUTES.jwks:

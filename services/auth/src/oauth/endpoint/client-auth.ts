@@ -1,10 +1,10 @@
-// Client authentication by secret, without the core's detour: resource servers ask about tokens at every request.
+// Client authentication by secret without the core, because resource servers introspect tokens with every request.
 import type { IncomingMessage } from "node:http";
 import type { Provider } from "oidc-provider";
 import { findCoreClient, type CoreClient } from "../core/core-client.ts";
 import { OAuthError } from "./endpoint.ts";
 
-/** Who asks. `assertion` is for the core, which knows how to verify those. */
+/** The authenticated caller. `assertion` is verified by the core. */
 export type Asker =
   | { kind: "client"; client: CoreClient }
   | { kind: "bearer"; token: string }
@@ -14,7 +14,7 @@ const SECRET_METHODS = new Set(["client_secret_basic", "client_secret_post"]);
 const BASIC_PATTERN = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i;
 const BEARER_PATTERN = /^bearer +([A-Za-z0-9._~+/-]+=*) *$/i;
 
-/** Finds out who asks. Throws 401 `invalid_client` where nobody does, or the credentials are wrong. */
+/** Authenticates the caller. Throws 401 `invalid_client` without valid credentials. */
 export async function identifyAsker(
   provider: Provider,
   request: IncomingMessage,

@@ -1,25 +1,25 @@
-// How often devices ask for their tokens (RFC 8628 section 3.5), of which the core keeps no account.
+// Poll intervals of devices (RFC 8628 section 3.5), which the core does not enforce.
 import { hash } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
-/** How long a device waits between two polls, in seconds: `interval` of its authorization. */
+/** Minimum time between two polls in seconds, returned as `interval`. */
 export const POLL_SECONDS = 5;
 
-// Networks deliver two polls closer to each other than they were sent.
+// Two polls may arrive closer together than they were sent.
 const TOO_SOON_MS = (POLL_SECONDS - 1) * 1_000;
 const DEVICES_MAX = 10_000;
 
-/** The polls that this node has seen of devices whose users have not answered yet. */
+/** Recent polls of devices on this node. */
 export class DevicePolls {
   readonly #clock: Clock;
-  /** Digest of the device code → when it was polled last; the oldest poll first. */
+  /** Digest of the device code → time of the last poll, oldest first. */
   readonly #polledAt = new Map<string, number>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Notes a poll; whether it came sooner than it should have: `slow_down`. */
+  /** Records a poll; true if it came too early (`slow_down`). */
   note(deviceCode: string): boolean {
     const device = hash("sha256", deviceCode, "base64");
     const now = this.#clock.monotonicMs();

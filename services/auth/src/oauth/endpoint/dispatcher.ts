@@ -1,4 +1,4 @@
-// The front of the core: its requests made to fit the issuer, our own endpoints beside it, and the provider in force.
+// Dispatches requests of the OAuth paths to the core's current provider or to endpoints of this service.
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "@platform/kernel/log";
@@ -25,30 +25,30 @@ import {
 import type { Pending, TokenEndpoint, TokenEndpoints } from "./token-endpoints.ts";
 import { serveUserinfo, type UserinfoOptions } from "./userinfo.ts";
 
-/** What it works with. */
+/** Options of the dispatcher. */
 export interface OAuthDispatcherOptions {
   issuer: string;
   endpoints: TokenEndpoints;
   userinfo: UserinfoOptions;
   log: Logger;
   clock: Clock;
-  /** Scopes that exist now. */
+  /** Existing scopes. */
   getScopes: () => ReadonlySet<string>;
-  /** Makes a provider from the keys and scopes of this moment. */
+  /** Builds a provider from the current keys and scopes. */
   build: () => Provider;
   onTokenIssued: (grant: string) => void;
-  /** A user has signed out of this session at the core. */
+  /** Called when a user has signed out of a session at the core. */
   onSignOut: (sid: string) => Promise<void>;
 }
 
 interface Face {
   provider: Provider;
   callback: ReturnType<Provider["callback"]>;
-  /** Documents that are the same for everyone, as they were first answered. */
+  /** Responses that are the same for everyone, cached from the first request. */
   documents: Map<string, Buffer>;
 }
 
-// A request line and its headers have 16 KiB together.
+// A request line and its headers may have 16 KiB together.
 const QUERY_CHARACTERS_MAX = 8_192;
 const DOCUMENT_PATHS = new Set<string>([...DISCOVERY_ROUTES, CORE_ROUTES.jwks]);
 interface RequestContext {
@@ -57,7 +57,7 @@ interface RequestContext {
   pending?: Pending;
 }
 
-/** Serves the core's paths. */
+/** Answers requests of the OAuth paths. */
 export class OAuthDispatcher implements NodeHandler {
   readonly routes: ReadonlyMap<string, string> = new Map(OAUTH_ROUTES.map((path) => [path, path]));
   readonly #options: OAuthDispatcherOptions;
@@ -76,12 +76,12 @@ export class OAuthDispatcher implements NodeHandler {
     this.#face = this.#open();
   }
 
-  /** The provider in force. */
+  /** The current provider. */
   get provider(): Provider {
     return this.#face.provider;
   }
 
-  /** Takes a new provider into force; requests under way end on the one they began with. */
+  /** Replaces the provider; requests in flight finish with the previous one. */
   rebuild(): void {
     this.#face = this.#open();
   }
@@ -133,7 +133,7 @@ export class OAuthDispatcher implements NodeHandler {
     await face.callback(request, response);
   }
 
-  // Whatever proxy a request came through: URLs, cookies and DPoP targets are the issuer's.
+  // URLs, cookies and DPoP targets are those of the issuer, independent of the proxy that a request came through.
   #adoptIssuer({ headers }: IncomingMessage): void {
     headers.host = this.#host;
     headers["x-forwarded-proto"] = this.#scheme;
@@ -155,7 +155,7 @@ export class OAuthDispatcher implements NodeHandler {
 
   #fail(error: unknown, path: string, response: ServerResponse): void {
     if (!(error instanceof OAuthError)) {
-      this.#options.log.error("an OAuth request failed", { path, error });
+      this.#options.log.error("OAuth request failed", { path, error });
     }
     if (response.headersSent) {
       response.destroy();
@@ -168,17 +168,17 @@ export class OAuthDispatcher implements NodeHandler {
     const provider = this.#options.build();
     const documents = new Map<string, Buffer>();
     provider.use(async (ctx, next) => {
-      // The core would post a code in the address by a script; our page has it filled in instead.
+      // The core would submit a code in the URL by script; our page fills in the field instead.
       if (ctx.method === "GET" && ctx.path === CORE_ROUTES.code_verification) ctx.search = "";
       await next();
       await this.#complete(ctx as KoaContextWithOIDC, documents);
     });
     provider.on("server_error", (ctx, error) => {
-      this.#options.log.error("the OAuth core failed", { path: ctx.path, error });
+      this.#options.log.error("OAuth core failed", { path: ctx.path, error });
       answerUnavailable(ctx, toOAuthError(error));
     });
     (provider as EventEmitter).on("error", (error: unknown) => {
-      this.#options.log.error("the OAuth core failed", { error });
+      this.#options.log.error("OAuth core failed", { error });
     });
     provider.on("grant.success", (ctx) => {
       this.#options.onTokenIssued(String(ctx.oidc.params?.["grant_type"]));
@@ -212,7 +212,7 @@ export class OAuthDispatcher implements NodeHandler {
       ctx.set("Allow", listMethods(route));
       ctx.body = {
         error: "invalid_request",
-        error_description: "the method is not supported here",
+        error_description: "the method is not supported",
       };
       return;
     }
@@ -231,7 +231,8 @@ export class OAuthDispatcher implements NodeHandler {
   }
 }
 
-// Where the core says `invalid_request`, RFC 6749 section 5.2 has codes of its own, and it never says `slow_down`.
+// RFC 6749 section 5.2 has more specific codes than the core's `invalid_request`, and the core never returns
+// `slow_down`.
 function correctError(
   ctx: KoaContextWithOIDC,
   polls: DevicePolls,
@@ -242,7 +243,7 @@ function correctError(
   if (body?.error === "authorization_pending") {
     if (!polls.note(String(ctx.oidc.params?.["device_code"]))) return;
     body.error = "slow_down";
-    body.error_description = `the device must wait ${POLL_SECONDS} seconds longer between two requests`;
+    body.error_description = `the device must wait ${POLL_SECONDS} more seconds between two requests`;
   }
   nameScope(ctx, body, scopes);
   if (body?.error !== "invalid_request") return;
@@ -254,7 +255,7 @@ function correctError(
   }
 }
 
-// The core says that a scope is not allowed, and in a member beside it which.
+// The core names a rejected scope in a separate member only.
 function nameScope(
   ctx: KoaContextWithOIDC,
   body: { error?: string; error_description?: string; scope?: string } | undefined,
@@ -266,11 +267,11 @@ function nameScope(
   const isUnnamed = body?.error_description?.startsWith("scope must only contain ") === true;
   if (body !== undefined && isUnnamed && typeof asked === "string") {
     const unknown = asked.split(" ").find((name) => !scopes.has(name));
-    if (unknown !== undefined) body.error_description = `scope: there is no scope ${unknown}`;
+    if (unknown !== undefined) body.error_description = `scope: unknown scope ${unknown}`;
   }
 }
 
-// The core answers 500 for every error that is not its own. Where it shows a page, that is made after this.
+// The core answers 500 for errors that are not its own. An error page is rendered after this.
 function answerUnavailable(ctx: KoaContextWithOIDC, error: OAuthError): void {
   if (error.status !== 503) return;
   ctx.status = 503;
@@ -296,8 +297,8 @@ function describeDocument(path: string): Record<string, string> {
   };
 }
 
-// OpenID Connect asks for POST at these pages as well. Cookies do not come along with a form of another site, but they do
-// with the redirect that follows it.
+// OpenID Connect requires POST at these endpoints. Browsers send no cookies with cross-site forms, but they do with
+// the redirect that follows.
 async function redirectForm(
   path: string,
   request: IncomingMessage,
@@ -305,7 +306,11 @@ async function redirectForm(
 ): Promise<void> {
   const query = (await readPairs(request)).toString();
   if (query.length > QUERY_CHARACTERS_MAX) {
-    throw new OAuthError(413, "invalid_request", `more than ${QUERY_CHARACTERS_MAX} characters`);
+    throw new OAuthError(
+      413,
+      "invalid_request",
+      `the query exceeds ${QUERY_CHARACTERS_MAX} characters`,
+    );
   }
   response
     .writeHead(303, {
@@ -322,10 +327,10 @@ function setHeaders(response: ServerResponse, headers: Readonly<Record<string, s
 
 function refuseMethod(response: ServerResponse, path: string): OAuthError {
   response.setHeader("Allow", listMethods(path));
-  return new OAuthError(405, "invalid_request", "the method is not supported here");
+  return new OAuthError(405, "invalid_request", "the method is not supported");
 }
 
-// The body has been read; the core reads the one that stands in for it.
+// The body has already been read; the core reads this one instead.
 function replaceBody(request: IncomingMessage, body: string): void {
   const bytes = Buffer.from(body);
   request.headers["content-length"] = String(bytes.length);

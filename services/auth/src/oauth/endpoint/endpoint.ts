@@ -1,11 +1,11 @@
-// What our own endpoints beside the core have in common: form bodies in bounds, and OAuth's JSON answers.
+// Form bodies and JSON responses of the endpoints of this service.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toPlatformError } from "@platform/kernel/errors";
 import { PRIVATE_HEADERS } from "../../web/security-headers.ts";
 
 const BODY_BYTES_MAX = 57_344;
 
-/** An error in OAuth's form (RFC 6749 section 5.2). */
+/** An OAuth error (RFC 6749 section 5.2). */
 export class OAuthError extends Error {
   readonly status: number;
   readonly code: string;
@@ -30,8 +30,8 @@ export class OAuthError extends Error {
 }
 
 /**
- * Any thrown value as an OAuth error. The platform's errors that mean "try again later" become `temporarily_unavailable`
- * (RFC 6749 section 4.1.2.1 has the code), everything else `server_error`.
+ * Converts any error to an OAuth error. Errors with status 503 become `temporarily_unavailable` (RFC 6749 section
+ * 4.1.2.1), all others `server_error`.
  */
 export function toOAuthError(thrown: unknown): OAuthError {
   if (thrown instanceof OAuthError) return thrown;
@@ -41,26 +41,29 @@ export function toOAuthError(thrown: unknown): OAuthError {
     : new OAuthError(500, "server_error", "the request could not be served");
 }
 
-/** Whether the body says to be a form. */
+/** True if the content type is that of a form. */
 export function isForm(request: IncomingMessage): boolean {
   const type = (request.headers["content-type"] ?? "").split(";", 1)[0]!.trim().toLowerCase();
   return type === "application/x-www-form-urlencoded";
 }
 
-/** Reads a form body. Throws `invalid_request` for other types, too many bytes and fields that come twice. */
+/** Reads a form body. Throws `invalid_request` for other content types, too large bodies and repeated fields. */
 export async function readForm(request: IncomingMessage): Promise<Map<string, string>> {
   const fields = new Map<string, string>();
   for (const [name, value] of await readPairs(request)) {
     if (fields.has(name)) {
-      throw new OAuthError(400, "invalid_request", "a parameter must not be given twice");
+      throw new OAuthError(400, "invalid_request", "a parameter must not be repeated");
     }
-    // A parameter without a value counts as left out (RFC 6749 section 3.2).
+    // Parameters without a value count as omitted (RFC 6749 section 3.2).
     if (value !== "") fields.set(name, value);
   }
   return fields;
 }
 
-/** Reads a form body as it is. Throws `invalid_request` for other types and too many bytes. */
+/**
+ * Reads a form body without checking its fields. Throws `invalid_request` for other content types and too large
+ * bodies.
+ */
 export async function readPairs(request: IncomingMessage): Promise<URLSearchParams> {
   if (!isForm(request)) {
     throw new OAuthError(
@@ -74,18 +77,14 @@ export async function readPairs(request: IncomingMessage): Promise<URLSearchPara
   for await (const chunk of request as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (size > BODY_BYTES_MAX) {
-      throw new OAuthError(
-        413,
-        "invalid_request",
-        `the body is longer than ${BODY_BYTES_MAX} bytes`,
-      );
+      throw new OAuthError(413, "invalid_request", `the body exceeds ${BODY_BYTES_MAX} bytes`);
     }
     chunks.push(chunk);
   }
   return new URLSearchParams(Buffer.concat(chunks).toString("utf8"));
 }
 
-/** Answers with JSON that nobody keeps. */
+/** Sends JSON that must not be cached. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const text = Buffer.from(JSON.stringify(body));
   response
@@ -97,7 +96,7 @@ export function sendJson(response: ServerResponse, status: number, body: unknown
     .end(text);
 }
 
-/** Answers with an error. */
+/** Sends an error. */
 export function sendError(response: ServerResponse, error: OAuthError): void {
   if (error.challenge !== undefined) response.setHeader("WWW-Authenticate", error.challenge);
   if (error.retryAfter !== undefined) response.setHeader("Retry-After", error.retryAfter);

@@ -1,4 +1,4 @@
-// The endpoints of OAuth and OpenID Connect in the API's documentation: their specifications describe them.
+// OAuth and OpenID Connect endpoints in the OpenAPI document.
 import type { JsonObject } from "@platform/kernel/http";
 import { TOKEN_EXCHANGE_PARAMETERS } from "../token/token-exchange.ts";
 import { CORE_ROUTES, DISCOVERY_ROUTES, OWN_ROUTES } from "../core/routes.ts";
@@ -7,13 +7,13 @@ interface Endpoint {
   method: "get" | "post" | "put" | "delete";
   path: string;
   summary: string;
-  /** Where it is specified. */
+  /** The specification of the endpoint. */
   source: string;
-  /** Parameters of its form or query, as the specification names them; `…` stands for those of the grant. */
+  /** Parameters of its form or query; `…` stands for those of the grant type. */
   parameters?: readonly string[];
-  /** Sends and takes JSON instead of a form. */
+  /** JSON instead of a form. */
   isJson?: true;
-  /** Shows a page or redirects a browser. */
+  /** Responds with a page or a redirect. */
   isPage?: true;
 }
 
@@ -46,7 +46,7 @@ const ENDPOINTS: readonly Endpoint[] = [
       ({
         method: "get",
         path,
-        summary: "Where everything is and what is supported",
+        summary: "Discovery document",
         source: path.endsWith("openid-configuration") ? "OpenID Connect Discovery 1.0" : "RFC 8414",
       }) as const,
   ),
@@ -56,7 +56,7 @@ const ENDPOINTS: readonly Endpoint[] = [
       ({
         method,
         path: CORE_ROUTES.authorization,
-        summary: "Ask a user, in their browser, to authorize a client: code with PKCE (S256)",
+        summary: "Authorization endpoint: code with PKCE (S256)",
         source: "RFC 6749 section 3.1, RFC 7636",
         parameters: [...AUTHORIZATION_PARAMETERS, "request_uri"],
         isPage: true,
@@ -73,7 +73,7 @@ const ENDPOINTS: readonly Endpoint[] = [
     method: "post",
     path: CORE_ROUTES.token,
     summary:
-      "Get tokens for a code, a refresh token, a device code, another token or the client itself",
+      "Token endpoint: code, refresh token, device code, token exchange and client credentials",
     source: "RFC 6749 section 3.2, RFC 8628, RFC 8693, RFC 9449",
     parameters: [
       "grant_type",
@@ -90,14 +90,14 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     method: "post",
     path: CORE_ROUTES.introspection,
-    summary: "What a token says, if it is good",
+    summary: "Introspect a token",
     source: "RFC 7662",
     parameters: ["token", "token_type_hint", ...CLIENT_PARAMETERS],
   },
   {
     method: "post",
     path: CORE_ROUTES.revocation,
-    summary: "End a token",
+    summary: "Revoke a token",
     source: "RFC 7009",
     parameters: ["token", "token_type_hint", ...CLIENT_PARAMETERS],
   },
@@ -113,14 +113,14 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     method: "post",
     path: CORE_ROUTES.device_authorization,
-    summary: "Begin to sign in on a device without a browser",
+    summary: "Start a sign-in on a device without a browser",
     source: "RFC 8628 section 3.1",
     parameters: ["client_id", "scope"],
   },
   {
     method: "get",
     path: CORE_ROUTES.code_verification,
-    summary: "Where users enter a device's code",
+    summary: "Page for entering a device's code",
     source: "RFC 8628 section 3.3",
     parameters: ["user_code"],
     isPage: true,
@@ -137,7 +137,11 @@ const ENDPOINTS: readonly Endpoint[] = [
       ({
         method,
         path: `${CORE_ROUTES.registration}/{client_id}`,
-        summary: { get: "A registered client", put: "Change it", delete: "Remove it" }[method],
+        summary: {
+          get: "A registered client",
+          put: "Change a registered client",
+          delete: "Delete a registered client",
+        }[method],
         source: "RFC 7592",
         ...(method === "put" ? { isJson: true as const } : {}),
       }) as const,
@@ -156,13 +160,13 @@ const ENDPOINTS: readonly Endpoint[] = [
   {
     method: "get",
     path: OWN_ROUTES.revocations,
-    summary: "What was revoked since a place in the feed, for verifiers that check signatures only",
+    summary: "Revocations since a position of the feed, for verifiers that only check signatures",
     source: "README of the service",
     parameters: ["since"],
   },
 ];
 
-/** The API's document with these endpoints in it; `x-protocol` says where each is specified. */
+/** Adds these endpoints to the OpenAPI document; `x-protocol` names the specification. */
 export function documentOAuth(document: JsonObject): JsonObject {
   const paths = { ...(document["paths"] as Record<string, JsonObject>) };
   for (const endpoint of ENDPOINTS) {

@@ -1,4 +1,4 @@
-// Introspection (RFC 7662) and revocation (RFC 7009) of all our tokens; the core refuses JWTs at both.
+// Introspection (RFC 7662) and revocation (RFC 7009); the core rejects JWTs at both endpoints.
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "@platform/kernel/time";
 import type { Provider } from "oidc-provider";
@@ -13,7 +13,7 @@ import type { Item, ItemStore } from "../token/item-store.ts";
 import type { TokenPolicy } from "../token/policy.ts";
 import type { RevocationList } from "../token/revocation-list.ts";
 
-/** What the endpoints work with. */
+/** Options of the endpoints. */
 export interface TokenEndpointsOptions {
   getProvider: () => Provider;
   verifier: AccessTokenVerifier;
@@ -27,19 +27,19 @@ export interface TokenEndpointsOptions {
 const BAD_CLIENT = "client authentication failed";
 const INTROSPECT_PERMISSION = "tokens:introspect";
 
-/** Which of the two. */
+/** The endpoint. */
 export type TokenEndpoint = "introspect" | "revoke";
 
-/** A request that the core authenticates first, because its client signs assertions. */
+/** A request whose client the core has to authenticate, because it uses assertions. */
 export interface Pending {
   endpoint: TokenEndpoint;
   token: string;
 }
 
-/** Who may do what with a token: a client with its own alone, or somebody with the permission with all. */
+/** The authorized caller: a client with access to its own tokens, or a bearer with access to all. */
 type Asking = { client: CoreClient } | { client: undefined };
 
-/** The endpoints. */
+/** Serves the endpoints. */
 export class TokenEndpoints {
   readonly #options: TokenEndpointsOptions;
 
@@ -48,15 +48,15 @@ export class TokenEndpoints {
   }
 
   /**
-   * Answers a request, or returns what is to be done once the core has authenticated its client, with the body to show
-   * the core: without the token, for it would refuse a JWT.
+   * Answers a request. Returns the pending request if the core has to authenticate the client, with the body for the
+   * core: without the token, because the core would reject a JWT.
    */
   async serve(
     endpoint: TokenEndpoint,
     request: IncomingMessage,
     response: ServerResponse,
   ): Promise<{ pending: Pending; body: string } | undefined> {
-    // Pages sign people out; what tokens say is for servers.
+    // Pages may revoke tokens; introspection is for servers.
     if (endpoint === "revoke") openToOrigin(request, response);
     const form = await readForm(request);
     const token = form.get("token");
@@ -79,12 +79,12 @@ export class TokenEndpoints {
     return undefined;
   }
 
-  /** The answer to a request whose client the core has authenticated. */
+  /** The response to a request whose client the core has authenticated. */
   answerFor(pending: Pending, client: CoreClient): Promise<object> {
     return this.#answer(pending, { client });
   }
 
-  /** The deny-list's feed; `?since=` is the last place the caller has seen. */
+  /** The feed of the deny-list; `?since=` is the last position the caller has seen. */
   async serveFeed(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const asker = await identifyAsker(this.#options.getProvider(), request, new Map());
     if (asker.kind === "assertion") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
@@ -92,17 +92,17 @@ export class TokenEndpoints {
     else await this.#admitClient(asker.client);
     const since = new URL(request.url ?? "/", "http://-").searchParams.get("since") ?? "0";
     if (!/^\d{1,15}$/.test(since)) {
-      throw new OAuthError(400, "invalid_request", "since must be a place in the feed");
+      throw new OAuthError(400, "invalid_request", "since must be a position of the feed");
     }
     sendJson(response, 200, await this.#options.revocations.readFeed(Number(since)));
   }
 
-  // The feed names sessions and users of every client.
+  // The feed contains sessions and users of every client.
   async #admitClient(client: CoreClient): Promise<void> {
     if (client.clientAuthMethod === "none") throw new OAuthError(401, "invalid_client", BAD_CLIENT);
     const { permissions } = await this.#options.policy.findClientRights(client.clientId);
     if (hasPermission(permissions, INTROSPECT_PERMISSION)) return;
-    const needed = `the permission ${INTROSPECT_PERMISSION} is needed`;
+    const needed = `the permission ${INTROSPECT_PERMISSION} is required`;
     throw new OAuthError(403, "insufficient_scope", needed);
   }
 
@@ -123,7 +123,7 @@ export class TokenEndpoints {
         : await policy.findUserRights(sub);
     const needed = `tokens:${endpoint}`;
     if (!hasPermission(rights.permissions, needed) || !policy.conveys(scope, needed)) {
-      throw new OAuthError(403, "insufficient_scope", `the permission ${needed} is needed`);
+      throw new OAuthError(403, "insufficient_scope", `the permission ${needed} is required`);
     }
     return { client: undefined };
   }
@@ -139,12 +139,13 @@ export class TokenEndpoints {
       ? await this.#describeAccessToken(token)
       : await this.#describeRefreshToken(token);
     if (described === undefined) return { active: false };
-    // RFC 7662 section 2.2: whoever is not entitled to know learns as much as about a token that does not exist.
+    // RFC 7662 section 2.2: callers without access get the same response as for an unknown token.
     const isKnown = client === undefined || (await this.#mayKnow(client, described.client_id));
     return isKnown ? described : { active: false };
   }
 
-  // Tokens of its own, or those of all with the permission, which public clients cannot prove to have.
+  // Clients see their own tokens, and with the permission those of others; public clients cannot prove their
+  // identity.
   async #mayKnow(client: CoreClient, ownerId: string): Promise<boolean> {
     if (client.clientId === ownerId) return true;
     if (client.clientAuthMethod === "none") return false;
@@ -200,7 +201,7 @@ export class TokenEndpoints {
     await revocations.add([{ kind: "jti", value: jti, expiresAt: exp * 1_000 }]);
   }
 
-  // RFC 7009 section 2.1: with a refresh token go the access tokens of the same grant.
+  // RFC 7009 section 2.1: revoking a refresh token revokes the access tokens of its grant.
   async #revokeFamily({ payload }: Item): Promise<void> {
     if (payload.grantId !== undefined) await this.#options.items.revokeGrant(payload.grantId);
   }
@@ -216,6 +217,6 @@ const BEARER_CHALLENGE = 'Bearer error="invalid_token"';
 
 function requireOwner({ client }: Asking, owner: string | undefined): void {
   if (client === undefined || client.clientId === owner) return;
-  // Whoever proved nothing learns nothing, not even that the token exists: the core says the same of a foreign one.
+  // The core returns the same error for tokens of other clients, so it does not reveal whether the token exists.
   throw new OAuthError(400, "invalid_request", "the token was issued to another client");
 }

@@ -13,7 +13,7 @@ import type { RevocationList } from "../token/revocation-list.ts";
 import { CORE_ROUTES } from "../core/routes.ts";
 import { CLAIMS_OF_SCOPE, describeAccount } from "../token/user-claims.ts";
 
-/** What the endpoint works with. */
+/** Options of the endpoint. */
 export interface UserinfoOptions {
   verifier: AccessTokenVerifier;
   users: Users;
@@ -27,7 +27,7 @@ export interface UserinfoOptions {
 const DPOP_ALGORITHMS = "ES256 Ed25519 EdDSA";
 const CREDENTIALS_PATTERN = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*) *$/i;
 
-/** Answers with the claims of the token's scope, and those that were asked for by name when it was authorized. */
+/** Responds with the claims of the token's scope and those that the authorization request named. */
 export async function serveUserinfo(
   options: UserinfoOptions,
   request: IncomingMessage,
@@ -65,18 +65,18 @@ async function authenticate(
 ): Promise<AccessTokenClaims> {
   const { scheme, token } = await readCredentials(options, request);
   const verified = await options.verifier.verify(token);
-  // A resource that a token was sent to does not learn about its user with it.
+  // Tokens for another resource do not give it access to the user's claims.
   const { issuer, platform } = options.audiences;
   if (verified === undefined || ![issuer, platform].includes(verified.claims.aud))
     throw refuse(options, scheme);
   const jkt = verified.claims.cnf?.jkt;
-  // A bound token is worth nothing without its key, and a free one is not to be passed off as bound.
+  // A bound token requires proof of its key; an unbound one must not be presented as bound.
   if ((jkt === undefined) !== (scheme === "Bearer")) throw refuse(options, scheme);
   if (jkt !== undefined) await requireProof(options, request, token, jkt);
   return verified.claims;
 }
 
-// RFC 6750 section 2: in the header, or in a form, but not in both.
+// RFC 6750 section 2: in the header or in a form, but not in both.
 async function readCredentials(
   { audiences: { issuer } }: UserinfoOptions,
   request: IncomingMessage,
@@ -88,7 +88,7 @@ async function readCredentials(
       : undefined;
   if (sent !== undefined) {
     if (authorization === undefined) return { scheme: "Bearer", token: sent };
-    const text = "the access token must be given in one place";
+    const text = "the access token must be sent in one place only";
     throw new OAuthError(
       400,
       "invalid_request",
@@ -98,7 +98,7 @@ async function readCredentials(
   }
   const given = CREDENTIALS_PATTERN.exec(authorization ?? "");
   if (given === null) {
-    // Section 3.1: whoever brought nothing is told what to bring, and of no error.
+    // Section 3.1: a request without credentials gets the challenges without an error code.
     const challenge = `Bearer realm="${issuer}", DPoP realm="${issuer}", algs="${DPOP_ALGORITHMS}"`;
     throw new OAuthError(401, "invalid_token", "an access token is required", challenge);
   }
@@ -126,7 +126,7 @@ async function requireProof(
     throw new OAuthError(
       401,
       "invalid_dpop_proof",
-      "the DPoP proof is missing or not valid",
+      "the DPoP proof is missing or invalid",
       `DPoP realm="${issuer}", error="invalid_dpop_proof", algs="${DPOP_ALGORITHMS}"`,
     );
   }

@@ -1,4 +1,4 @@
-// What the core's models do differently here: its classes are public, their methods are taken over one by one.
+// Changes to the core's models: their classes are public, and single methods are overridden.
 import type { Clock } from "@platform/kernel/time";
 import { errors, Provider, type KoaContextWithOIDC } from "oidc-provider";
 import { GRANTED_MEMBER, type CoreClient } from "../core/core-client.ts";
@@ -10,7 +10,7 @@ import type { RefreshRotation } from "../token/refresh-rotation.ts";
 const CLIENT_MS = 1_000;
 const CLIENTS_MAX = 10_000;
 
-/** Clients that were asked for within the last second, by id; whoever changes one on this node takes it out. */
+/** Clients that were read within the last second, by id. Changes on this node remove the client. */
 export type ClientCache = Map<string, { provider: Provider; client: CoreClient; until: number }>;
 
 const BOUND_MEMBER = "dpopBound";
@@ -18,7 +18,7 @@ interface MarkedToken {
   [BOUND_MEMBER]?: boolean;
 }
 
-/** What they work with. */
+/** Options of the models. */
 export interface ModelOptions {
   clientCache: ClientCache;
   rotation: RefreshRotation;
@@ -26,7 +26,7 @@ export interface ModelOptions {
   clock: Clock;
 }
 
-/** Changes the models of a provider, which has served nothing yet. */
+/** Changes the models of a provider before its first request. */
 export function adaptModels(provider: Provider, options: ModelOptions): void {
   adoptSessions(provider);
   keepGranted(provider);
@@ -44,7 +44,7 @@ interface CoreSession {
   sidFor: (this: CoreSession, clientId: string, value?: string) => string | undefined;
 }
 
-// The core's session takes the `sid` of the service's session that signed the user in.
+// The core's session gets the `sid` of the service's session that the user signed in with.
 function adoptSessions(provider: Provider): void {
   const prototype = provider.Session.prototype as unknown as CoreSession;
   const { loginAccount } = prototype;
@@ -58,7 +58,7 @@ function adoptSessions(provider: Provider): void {
   };
 }
 
-// The core keeps the members of a token that its class names.
+// The core stores only members that a token's class lists.
 function keepGranted(provider: Provider): void {
   const { InitialAccessToken } = provider as unknown as {
     InitialAccessToken: { IN_PAYLOAD: string[] };
@@ -67,8 +67,8 @@ function keepGranted(provider: Provider): void {
   Object.defineProperty(InitialAccessToken, "IN_PAYLOAD", { get: () => kept });
 }
 
-// RFC 9449 section 5: refresh tokens of confidential clients are not bound to a key, so that they may change it. The tokens
-// that they bring are bound all the same: without a proof a refresh would turn them into ones for any bearer.
+// RFC 9449 section 5: refresh tokens of confidential clients are not bound to a key, so that the key can change. The
+// tokens issued with them are bound: a refresh without a proof must not turn them into bearer tokens.
 function markBoundTokens(provider: Provider): void {
   const RefreshToken = provider.RefreshToken as unknown as {
     IN_PAYLOAD: string[];
@@ -87,14 +87,14 @@ function markBoundTokens(provider: Provider): void {
   };
 }
 
-/** For the core, as it refreshes: throws `invalid_dpop_proof` where the tokens are bound and no proof came. */
+/** Called by the core during a refresh: throws `invalid_dpop_proof` if the tokens are bound and there is no proof. */
 export function requireProof(ctx: KoaContextWithOIDC): void {
   const token = ctx.oidc.entities.RefreshToken as MarkedToken | undefined;
   if (token?.[BOUND_MEMBER] === true && ctx.get("DPoP") === "")
-    throw new errors.InvalidDpopProof("a refresh of DPoP-bound tokens needs a proof");
+    throw new errors.InvalidDpopProof("refreshing DPoP-bound tokens requires a proof");
 }
 
-// The core asks the store, and compares digests of everything it says, at every request of a client.
+// The core reads the client from the store and hashes its metadata with every request.
 function rememberClients(provider: Provider, { clientCache, clock }: ModelOptions): void {
   const Client = provider.Client as { find: (id: string) => Promise<CoreClient | undefined> };
   const find = Client.find.bind(Client);
@@ -114,7 +114,7 @@ function rememberClients(provider: Provider, { clientCache, clock }: ModelOption
   };
 }
 
-// RFC 9449 section 5: a proof that came before is an invalid one; the core says that of the grant.
+// RFC 9449 section 5: a repeated proof is an invalid proof; the core reports an invalid grant.
 function refuseRepeatedProofs(provider: Provider): void {
   const replays = provider.ReplayDetection as {
     unique: (issuer: string, jti: string, exp: number) => Promise<boolean>;
@@ -126,7 +126,7 @@ function refuseRepeatedProofs(provider: Provider): void {
       throw error;
     });
     if (!isNew && readProofId(Provider.ctx?.get("DPoP")) === jti)
-      throw new errors.InvalidDpopProof("the DPoP proof was used before");
+      throw new errors.InvalidDpopProof("the DPoP proof was already used");
     return isNew;
   };
 }
@@ -136,7 +136,7 @@ interface TellableClient {
   backchannelLogout: (this: TellableClient, accountId: string, sid?: string) => Promise<void>;
 }
 
-// The core tells clients of a logout once.
+// The core sends a logout notice once, without retries.
 function tellPatiently(provider: Provider, notices: LogoutNotices): void {
   const prototype = provider.Client.prototype as unknown as TellableClient;
   const { backchannelLogout } = prototype;

@@ -1,4 +1,4 @@
-// The request that the core is serving.
+// Access to the request that the core is serving.
 import { Provider } from "oidc-provider";
 import { GRANTED_MEMBER } from "../core/core-client.ts";
 import { readThumbprint } from "../token/dpop-proof.ts";

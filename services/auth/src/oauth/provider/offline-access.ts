@@ -1,10 +1,11 @@
-// `offline_access` without `prompt=consent`. OpenID Connect Core section 11 has it ignored unless the user consents or other
-// conditions permit it, and the core knows the parameter only; here nobody gets it without the user's consent in any case.
+// `offline_access` without `prompt=consent`. OpenID Connect Core section 11 requires it to be ignored unless the user
+// consents or other conditions are met, and the core only accepts the parameter. Here it always requires the user's
+// consent.
 import type { Client, KoaContextWithOIDC } from "oidc-provider";
 
 const OFFLINE_ACCESS = "offline_access";
 
-/** For the core, after it has looked at the scope: puts `offline_access` back where it was asked for. */
+/** Called by the core after it has filtered the scope: restores a requested `offline_access`. */
 export async function restoreOfflineAccess(
   ctx: KoaContextWithOIDC,
   scope: unknown,
@@ -31,7 +32,7 @@ function readAsked(ctx: KoaContextWithOIDC): string[] {
   return typeof given === "string" ? given.split(" ") : [];
 }
 
-// The core keeps a pushed request as a JWT that it does not sign.
+// The core stores a pushed request as an unsigned JWT.
 function readScope(request: string): unknown {
   const payload = Buffer.from(request.split(".")[1] ?? "", "base64url").toString("utf8");
   return (JSON.parse(payload) as { scope?: unknown }).scope;

@@ -1,30 +1,33 @@
-// What the core asks the pages to show: signing out, entering a device's code, errors.
+// Pages that the core needs: logout, device code entry, errors.
 import type { IncomingMessage } from "node:http";
 
-/** Where a form of the core is posted to, and its field `xsrf`. */
+/** Target of a form of the core and the value of its field `xsrf`. */
 export interface CoreForm {
   readonly action: string;
   readonly xsrf: string;
 }
 
-/** What went wrong at the core. */
+/** An error of the core. */
 export interface CoreProblem {
-  /** What was begun is over; what the application asks for cannot be done; or the fault is ours. */
+  /** `expired`: the flow has ended. `refused`: the request cannot be fulfilled. `failed`: internal error. */
   readonly kind: "expired" | "refused" | "failed";
-  /** OAuth's, with what the application's makers should know. */
+  /** The OAuth error code, with details for the application's developers. */
   readonly code: string;
   readonly detail: string;
 }
 
-/** The core's pages; each returns a whole HTML document in the language that the request prefers. */
+/** Pages of the core, each a complete HTML document in the language of the request. */
 export interface OAuthPages {
-  /** BCP 47 tags of the languages there are; each page is in the one of `ui_locales`, or that the browser prefers. */
+  /** BCP 47 tags of the available languages. Pages use `ui_locales`, or else the browser's preference. */
   readonly languages: readonly string[];
-  /** Asks whether to sign out: the field `logout=yes` confirms, none stays signed in. */
+  /**
+   * Asks for confirmation of a logout: the field `logout=yes` confirms it, without the field the user stays signed
+   * in.
+   */
   signOut(request: IncomingMessage, form: CoreForm): string;
-  /** After signing out. */
+  /** Shown after the logout. */
   signedOut(request: IncomingMessage): string;
-  /** Asks for a device's code, the field `user_code`; `isWrong` when one has been tried. */
+  /** Asks for a device's code (field `user_code`); `isWrong` after an invalid code. */
   deviceCode(
     request: IncomingMessage,
     form: CoreForm,
@@ -36,8 +39,8 @@ export interface OAuthPages {
     form: CoreForm,
     device: { client: string; code: string; entered: string },
   ): string;
-  /** The device is signed in. */
+  /** Shown when the device is signed in. */
   deviceDone(request: IncomingMessage, client: string): string;
-  /** An error that cannot be sent back to the client. */
+  /** Shows an error that cannot be returned to the client. */
   error(request: IncomingMessage, problem: CoreProblem): string;
 }

@@ -1,4 +1,4 @@
-// The core, configured: one provider for each set of keys and scopes, all on the same stores.
+// The configured core: one provider per set of keys and scopes, all on the same stores.
 import { createHmac } from "node:crypto";
 import type { EgressFetch } from "@platform/kernel/egress";
 import type { Clock } from "@platform/kernel/time";
@@ -56,7 +56,7 @@ const CLIENT_AUTH_METHODS = [
 ] as const;
 const CLIENT_AUTH_ALGORITHMS = ["HS256", "RS256", "PS256", "ES256", "Ed25519", "EdDSA"] as const;
 
-/** What providers are made of. */
+/** Options of a provider. */
 export interface ProviderOptions extends ModelOptions {
   /** Issuer and base of all URLs; no path. */
   issuer: string;
@@ -70,12 +70,12 @@ export interface ProviderOptions extends ModelOptions {
   claims: TokenClaimsSource;
   exchange: TokenExchange;
   pages: OAuthPages;
-  /** Whether a policy asks that the user has a second factor for this client. */
+  /** True if a policy requires a second factor of the user for the client. */
   needsSecondFactor: NeedsSecondFactor;
   /** Signs cookies. */
   cookieSecret: Uint8Array;
   audiences: Audiences;
-  /** Which clients must use PKCE. */
+  /** Clients that must use PKCE. */
   pkce: "all" | "public";
   /** Fetches addresses that clients chose. */
   egressFetch: EgressFetch;
@@ -99,7 +99,7 @@ class RingKey extends ExternalSigningKey {
   }
 }
 
-/** Makes a provider, in about a millisecond. */
+/** Builds a provider; takes about a millisecond. */
 export function buildProvider(options: ProviderOptions, keys: KeySet): Provider {
   const provider = new Provider(options.issuer, buildConfiguration(options, keys));
   provider.proxy = true;
@@ -158,7 +158,8 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
         client.applicationType === "native",
     },
     conformIdTokenClaims: false,
-    // Programs that are no pages send an origin, too: they are served, and only pages do not get to read the answer.
+    // Programs other than pages may send an Origin as well: they are served, and only pages are kept from reading the
+    // response.
     clientBasedCORS: (ctx, origin, client) => {
       if (!isOriginOf(client, origin, issuer)) ctx.remove("Access-Control-Allow-Origin");
       return true;
@@ -216,7 +217,7 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
       devInteractions: { enabled: false },
       userinfo: { enabled: true },
       clientCredentials: { enabled: true },
-      // Both endpoints are ours; the core authenticates clients there that sign assertions.
+      // This service implements both endpoints; the core authenticates clients that use assertions.
       introspection: { enabled: true, allowedPolicy: () => false },
       revocation: { enabled: true, allowedPolicy: () => false },
       registration: { enabled: true, initialAccessToken: true },
@@ -261,7 +262,7 @@ function buildConfiguration(options: ProviderOptions, keys: KeySet): Configurati
   };
 }
 
-// Discovery's members that the core leaves out.
+// Discovery members that the core does not include.
 function describeMore({ languages }: OAuthPages): Record<string, unknown> {
   return {
     prompt_values_supported: ["none", "login", "consent", "select_account"],
@@ -282,7 +283,7 @@ function buildPageFeatures(
   };
   const nameClient = (ctx: KoaContextWithOIDC): string =>
     ctx.oidc.client?.clientName ?? ctx.oidc.client?.clientId ?? "";
-  // The core's own forms have no labels, and scripts in their attributes.
+  // The core's own forms have no labels, and scripts in attributes.
   const readForm = (ctx: KoaContextWithOIDC, route: string): CoreForm => ({
     action: ctx.oidc.urlFor(route),
     xsrf: (ctx.oidc.session as unknown as { state: { secret: string } }).state.secret,
@@ -316,7 +317,7 @@ function buildPageFeatures(
   };
 }
 
-// Each use extends a refresh token, but never past the absolute end that began with the first of its family.
+// Each use extends a refresh token, but not beyond the absolute lifetime since the first token of its family.
 function getRefreshTtl(token: { iiat?: number | undefined }, clock: Clock): number {
   const now = Math.floor(clock.now() / 1_000);
   const left = (token.iiat ?? now) + TTL_SECONDS.refreshAbsolute - now;

@@ -1,4 +1,4 @@
-// `prompt=none` for people who have signed in on the service's own pages, which the core has not seen.
+// `prompt=none` for users who have signed in on the service's own pages, which the core does not know.
 import type { KoaContextWithOIDC } from "oidc-provider";
 import type { Sessions } from "../../session/sessions.ts";
 import { readHeaders } from "../../web/request.ts";
@@ -12,7 +12,7 @@ interface CoreSession {
   resetIdentifier(): void;
 }
 
-/** For the core, before it loads the account: signs its session in where it may not ask the user to. */
+/** Called by the core before it loads the account: adopts the session of the pages if the request forbids a prompt. */
 export async function adoptOwnSession(
   ctx: KoaContextWithOIDC,
   sessions: Sessions,
@@ -26,7 +26,7 @@ export async function adoptOwnSession(
   if (accountId !== undefined && (await sessions.find(uid))?.userId === accountId) return;
   const own = await resolver.peek(readHeaders(ctx.req));
   if (own === undefined) return;
-  // What was granted in a session that has ended belongs to that one.
+  // Authorizations of an ended session do not apply to the new one.
   session.authorizations = {};
   session.resetIdentifier();
   const loginTs = Math.floor(own.authTime / 1_000);

@@ -1,11 +1,11 @@
-// Access tokens of our own, verified with the key ring.
+// Verification of access tokens with the key ring.
 import { hash, verify, type KeyObject } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 import type { KeyRing } from "../../key/key-ring.ts";
 import type { SigningAlgorithm } from "../../database/key.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
-/** The claims of an access token (RFC 9068) as they are signed. */
+/** Claims of an access token (RFC 9068). */
 export interface AccessTokenClaims {
   iss: string;
   sub: string;
@@ -21,7 +21,7 @@ export interface AccessTokenClaims {
   roles: string[];
   tenant?: string;
   policy_version: number;
-  /** The user's epoch when it was issued. */
+  /** The user's epoch at issue time. */
   epoch?: number;
   auth_time?: number;
   acr?: string;
@@ -30,13 +30,13 @@ export interface AccessTokenClaims {
   act?: Actor;
 }
 
-/** Who acts for the subject (RFC 8693 section 4.1), and on whose behalf they were called. */
+/** The party that acts for the subject (RFC 8693 section 4.1), possibly on behalf of another actor. */
 export interface Actor {
   sub: string;
   act?: Actor;
 }
 
-/** A token that is good now. */
+/** A valid token. */
 export interface VerifiedAccessToken {
   readonly claims: AccessTokenClaims;
   readonly kid: string;
@@ -46,18 +46,18 @@ const TOKEN_CHARACTERS_MAX = 16_384;
 const CACHE_MAX = 10_000;
 const SEGMENTS_PATTERN = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/;
 
-/** Whether a token could be one of ours, rather than a refresh token. */
+/** True if the token has the form of an access token rather than of a refresh token. */
 export function isJwt(token: string): boolean {
   return SEGMENTS_PATTERN.test(token);
 }
 
-/** Verifies access tokens and says whether they have been revoked. */
+/** Verifies access tokens, including revocation. */
 export class AccessTokenVerifier {
   readonly #keys: KeyRing;
   readonly #revocations: RevocationList;
   readonly #issuer: string;
   readonly #clock: Clock;
-  /** Digest of the token → what it says; the signature is checked once, everything else at each use. */
+  /** Digest of the token → its claims. The signature is checked once, everything else at each use. */
   readonly #verified = new Map<string, VerifiedAccessToken>();
 
   constructor(options: {
@@ -72,7 +72,7 @@ export class AccessTokenVerifier {
     this.#clock = options.clock;
   }
 
-  /** The token's claims while it is good; undefined for any other text. */
+  /** The claims of a valid token; `undefined` for any other text. */
   async verify(token: string): Promise<VerifiedAccessToken | undefined> {
     const signed = await this.verifySignature(token);
     if (signed === undefined) return undefined;
@@ -84,7 +84,7 @@ export class AccessTokenVerifier {
     return signed;
   }
 
-  /** The claims of a token that we signed with a key that is still published, expired and revoked ones included. */
+  /** The claims of a token signed with a published key, even if it has expired or was revoked. */
   async verifySignature(token: string): Promise<VerifiedAccessToken | undefined> {
     if (token.length > TOKEN_CHARACTERS_MAX) return undefined;
     const digest = hash("sha256", token, "base64");
@@ -110,7 +110,7 @@ export class AccessTokenVerifier {
     if (key === undefined || header["alg"] !== key.algorithm) return undefined;
     if (!isSignature(`${head}.${body}`, signature, key.publicKey, key.algorithm)) return undefined;
     const claims = parseSegment(body) as unknown as AccessTokenClaims | undefined;
-    // What we signed has the shape that we sign; only the issuer can have been another one.
+    // A valid signature guarantees the shape of the claims; only the issuer may differ.
     return claims?.iss === this.#issuer ? { claims, kid } : undefined;
   }
 }

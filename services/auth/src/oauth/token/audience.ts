@@ -1,29 +1,35 @@
-// Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo alone.
+// Audiences of access tokens: the platform's services, a resource that the client names (RFC 8707), or userinfo only.
 import { PlatformError } from "@platform/kernel/errors";
 import { FIRST_PARTY, PLATFORM_AUDIENCE } from "../core/client-metadata.ts";
 import { PLATFORM_CLIENT_ID } from "../core/lifetimes.ts";
 
 const RESOURCE_CHARACTERS_MAX = 512;
 
-/** The members of a client that decide. */
+/** The client members that determine the audience. */
 export type AudienceClient = Readonly<Record<string, unknown>> & { readonly clientId: string };
 
 /** Chooses audiences. */
 export class Audiences {
   /** The audience of tokens for the platform's services. */
   readonly platform: string;
-  /** The audience of tokens for userinfo, and the resource of requests that name none. */
+  /** The audience of tokens for userinfo, and the default resource. */
   readonly issuer: string;
-  /** The resource by which clients ask for the platform's audience, which must be a URI: `urn:` and the audience if it is none. */
+  /**
+   * The resource identifier of the platform's audience, which must be a URI: the audience, prefixed with `urn:` if it
+   * is not a URI.
+   */
   readonly platformResource: string;
 
-  /** Throws `validation_failed` if the tokens of all clients would be good for the platform's services. */
+  /**
+   * Throws `validation_failed` if the platform's audience equals the issuer: tokens of all clients would be valid for
+   * the platform's services.
+   */
   constructor(options: { issuer: string; platform: string }) {
     const { issuer, platform } = options;
     if (normalize(platform) === normalize(issuer)) {
       throw new PlatformError(
         "validation_failed",
-        `PLATFORM_AUTH_AUDIENCE is ${platform}, as the public URL is: tokens of third-party clients have that audience. Choose another one.`,
+        `PLATFORM_AUTH_AUDIENCE is ${platform}, the same as the public URL, which is the audience of third-party clients' tokens. Choose another one.`,
       );
     }
     this.issuer = issuer;
@@ -31,7 +37,7 @@ export class Audiences {
     this.platformResource = URL.canParse(platform) ? platform : `urn:${platform}`;
   }
 
-  /** The audience of a token of the client for a resource; undefined if the client may not have one. */
+  /** The audience of a client's token for a resource; `undefined` if the client may not have one. */
   choose(client: AudienceClient, resource: string): string | undefined {
     const isOwn = client.clientId === PLATFORM_CLIENT_ID || client[FIRST_PARTY] === true;
     const allowance = client[PLATFORM_AUDIENCE];
@@ -45,7 +51,7 @@ export class Audiences {
       : undefined;
   }
 
-  // However it is written: services compare audiences by characters, but nobody should depend on it.
+  // Compared in normalised form, although services compare audiences character by character.
   #isPlatform(resource: string): boolean {
     const normalized = normalize(resource);
     return (

@@ -1,4 +1,4 @@
-// DPoP proofs (RFC 9449) at our own resources; those at the token endpoint are the core's.
+// DPoP proofs (RFC 9449) at userinfo; the core verifies those at the token endpoint.
 import { createPublicKey, hash, verify, type KeyObject } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
@@ -6,7 +6,7 @@ const AGE_SECONDS_MAX = 300;
 const PROOF_CHARACTERS_MAX = 8_192;
 const ID_CHARACTERS_MAX = 256;
 
-/** What a proof has to be about. */
+/** The request that a proof must be bound to. */
 export interface ProofTarget {
   method: string;
   /** Without query and fragment. */
@@ -16,14 +16,14 @@ export interface ProofTarget {
   jkt: string;
 }
 
-/** A proof's identity, to be accepted once until it is too old. */
+/** The id of a valid proof, which must be accepted only once until it expires. */
 export interface AcceptedProof {
   jti: string;
   /** Seconds since 1970. */
   expiresAt: number;
 }
 
-/** Checks a proof (section 4.3); undefined where anything is wrong with it. The caller refuses an id it has seen. */
+/** Verifies a proof (section 4.3); `undefined` if it is invalid. The caller rejects known ids. */
 export function checkProof(
   proof: string,
   target: ProofTarget,
@@ -48,12 +48,12 @@ export function checkProof(
   return fits ? { jti, expiresAt: iat + 2 * AGE_SECONDS_MAX } : undefined;
 }
 
-/** The thumbprint of the key in a proof's header, unchecked; undefined where there is none. */
+/** The thumbprint of the key in a proof's header, unverified; `undefined` if there is none. */
 export function readThumbprint(proof: string | undefined): string | undefined {
   return proof === undefined ? undefined : parseProof(proof)?.thumbprint;
 }
 
-/** The id of a proof, unchecked; undefined where there is none. */
+/** The id of a proof, unverified; `undefined` if there is none. */
 export function readProofId(proof: string | undefined): unknown {
   return proof === undefined ? undefined : parseProof(proof)?.claims["jti"];
 }
@@ -80,7 +80,7 @@ function parseProof(proof: string): ParsedProof | undefined {
   const isEc = alg === "ES256" && kty === "EC" && crv === "P-256" && typeof y === "string";
   const isEd = (alg === "EdDSA" || alg === "Ed25519") && kty === "OKP" && crv === "Ed25519";
   if (!isEc && !isEd) return undefined;
-  // RFC 7638: the required members in the order of their names.
+  // RFC 7638: the required members, sorted by name.
   const members = isEc ? { crv, kty, x, y } : { crv, kty, x };
   try {
     return {

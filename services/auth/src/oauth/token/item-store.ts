@@ -1,4 +1,4 @@
-// The core's items in the database: what its adapter contract asks for, with single use that holds under races.
+// The core's items in the database: its adapter, with single use that is safe under concurrency.
 import { hash } from "node:crypto";
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
@@ -9,36 +9,36 @@ import type { RefreshRotation } from "./refresh-rotation.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { ItemRow, OAuthTables } from "../../database/oauth.ts";
 
-/** An item as it is kept. */
+/** A stored item. */
 export interface Item {
   readonly payload: AdapterPayload;
   readonly consumedAt: number | undefined;
   readonly consumedJkt: string | undefined;
 }
 
-/** Keeps items. */
+/** Options of the store. */
 export interface ItemStoreOptions {
   database: Database<OAuthTables>;
   box: SecretBox;
   clock: Clock;
   revocations: RevocationList;
   rotation: RefreshRotation;
-  /** Of the request being served: its client and the key of its DPoP proof. */
+  /** Client and DPoP key of the current request. */
   getRequest: () => { clientId: string | undefined; jkt: string | undefined };
 }
 
-// Their payloads name other credentials: the device code, the browser's session, a pushed request.
+// Their payloads contain other credentials: the device code, the browser's session, a pushed request.
 const SEALED_MODELS = new Set(["Interaction", "DeviceCode", "PushedAuthorizationRequest"]);
-// Codes that were redeemed are kept on: a replay hours later still tells that they have leaked.
+// Redeemed codes are kept: a replay hours later still reveals that they have leaked.
 const KEPT_AFTER_EXPIRY_MS: Readonly<Record<string, number>> = {
   AuthorizationCode: 24 * 3_600_000,
 };
 const GRACE_AFTER_EXPIRY_MS = 60_000;
 const GRANTS_MAX = 1_000;
-// Two requests with one code within this time are one client's race; later the code has been stolen.
+// Two requests with one code within this time are a race of one client; later the code has been stolen.
 const CODE_RACE_MS = 10_000;
 
-/** The items. */
+/** Stores items. */
 export class ItemStore {
   readonly #options: ItemStoreOptions;
 
@@ -70,7 +70,7 @@ export class ItemStore {
     };
   }
 
-  /** An item as it stands, whatever may be done with it. */
+  /** The item in any state. */
   async read(model: string, id: string): Promise<Item | undefined> {
     const row = await this.#readRow(model, id);
     return row === undefined ? undefined : this.#open(row);
@@ -93,7 +93,7 @@ export class ItemStore {
     return rows.map((row) => this.#open(row).payload);
   }
 
-  /** What a user has granted, at most 1 000, the newest first. */
+  /** Grants of a user, at most 1 000, newest first. */
   async readGrantsOf(accountId: string): Promise<AdapterPayload[]> {
     const rows = await this.#options.database.db
       .selectFrom("auth_oauth_items")
@@ -107,14 +107,17 @@ export class ItemStore {
     return rows.map((row) => this.#open(row).payload);
   }
 
-  /** Ends the grants of a user to a client: the named ones, and all that the items name. Whether there were any. */
+  /**
+   * Revokes the grants of a user to a client: the given ones and those that stored items belong to. False if there
+   * were none.
+   */
   async revokeGrantsTo(
     clientId: string,
     accountId: string,
     named: readonly string[],
   ): Promise<boolean> {
     const { db } = this.#options.database;
-    // First all grants, as `revokeGrant` does; only then is it known what was issued under them.
+    // All grants first, as in `revokeGrant`; then everything issued under them is known.
     const gone = await db
       .deleteFrom("auth_oauth_items")
       .where("account_id", "=", accountId)
@@ -135,10 +138,11 @@ export class ItemStore {
     return gone.length > 0;
   }
 
-  /** Ends a grant with everything that hangs on it. */
+  /** Revokes a grant with everything issued under it. */
   async revokeGrant(grantId: string): Promise<void> {
     const { database, revocations } = this.#options;
-    // The grant goes first, committed: whoever issues a token from now on misses it, whoever did so before is found below.
+    // The grant is deleted and committed first: tokens issued later do not find it, and those issued before are found
+    // below.
     await database.db
       .deleteFrom("auth_oauth_items")
       .where("id_hash", "=", hashId("Grant", grantId))
@@ -146,13 +150,13 @@ export class ItemStore {
     await database.db
       .deleteFrom("auth_oauth_items")
       .where("grant_id", "=", grantId)
-      // A request that waits for the user, who may go on as somebody else.
+      // A request that waits for the user, who may continue with another account.
       .where("model", "!=", "Interaction")
       .execute();
     await revocations.revokeIssued(grantId);
   }
 
-  /** Deletes all items of a session, a user or a client, and the grants that they hang on. */
+  /** Deletes all items of a session, a user or a client, and their grants. */
   async deleteAll(column: "sid" | "account_id" | "client_id", value: string): Promise<void> {
     const { db } = this.#options.database;
     const rows = await db
@@ -174,7 +178,7 @@ export class ItemStore {
       .execute();
   }
 
-  /** Takes an id that may come once until `expiresAt` (seconds); false where it came before. */
+  /** Accepts an id once until `expiresAt` (seconds); false if it was accepted before. */
   async acceptOnce(id: string, expiresAt: number): Promise<boolean> {
     const expiresIn = expiresAt - Math.floor(this.#options.clock.now() / 1_000);
     try {
@@ -186,7 +190,7 @@ export class ItemStore {
     }
   }
 
-  /** Deletes what has expired. */
+  /** Deletes expired items. */
   async sweep(): Promise<void> {
     await this.#options.database.db
       .deleteFrom("auth_oauth_items")
@@ -206,7 +210,7 @@ export class ItemStore {
     const insert = database.db.insertInto("auth_oauth_items").values(row);
     switch (model) {
       case "RefreshToken":
-        // Whoever derives the same successor again must find it as it is, used or not.
+        // A second derivation of the same successor must not change it, used or not.
         await insert.onConflict((conflict) => conflict.column("id_hash").doNothing()).execute();
         return;
       case "ReplayDetection": {
@@ -267,7 +271,8 @@ export class ItemStore {
     return { ...payload, consumed: Math.floor(item.consumedAt / 1_000) };
   }
 
-  // The core would revoke at once, and so punish a client for its own race; and never once the code has expired.
+  // The core would revoke immediately, which punishes a client for its own race, and never after the code has
+  // expired.
   async #refuseUsedCode(item: Item): Promise<never> {
     const { clock, getRequest } = this.#options;
     const { grantId, clientId } = item.payload;

@@ -1,4 +1,4 @@
-// Tokens for the service's own login: the core's models, for the built-in public client.
+// Tokens of the service's own sign-in, issued through the core's models to the built-in client.
 import { PlatformError } from "@platform/kernel/errors";
 import type { Provider } from "oidc-provider";
 import type { SigningAlgorithm } from "../../database/key.ts";
@@ -11,7 +11,7 @@ import { PLATFORM_CLIENT_ID, TTL_SECONDS } from "../core/lifetimes.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 
-/** What a login answers beside its session. */
+/** Tokens of a sign-in. */
 export interface LoginTokens {
   access_token: string;
   token_type: "Bearer";
@@ -21,7 +21,7 @@ export interface LoginTokens {
   scope: string;
 }
 
-/** What it works with. */
+/** Options of the mint. */
 export interface LoginTokenMintOptions {
   getProvider: () => Provider;
   policy: TokenPolicy;
@@ -32,7 +32,7 @@ export interface LoginTokenMintOptions {
   getAlgorithm: () => SigningAlgorithm;
 }
 
-/** Mints. */
+/** Issues the tokens. */
 export class LoginTokenMint {
   readonly #options: LoginTokenMintOptions;
 
@@ -40,7 +40,10 @@ export class LoginTokenMint {
     this.#options = options;
   }
 
-  /** An access and a refresh token of the session. Throws 401 where it has been revoked meanwhile. */
+  /**
+   * Issues an access and a refresh token for a session; `scope` limits them. Throws 401 if the session was revoked in
+   * the meantime.
+   */
   async mint(account: Account, session: SessionInfo, scope?: string): Promise<LoginTokens> {
     const { getProvider, policy, claims, items, revocations, audiences } = this.#options;
     const { issuer, platform: audience } = audiences;
@@ -84,7 +87,7 @@ export class LoginTokenMint {
     });
     const [access_token, refresh_token] = await Promise.all([access.save(), refresh.save()]);
 
-    // Whoever ended the session while this went on has deleted what was there then.
+    // A concurrent end of the session deleted only what existed then.
     const isVoid = await revocations.isRevoked({
       jti: access.jti,
       kid: "",

@@ -1,11 +1,11 @@
-// Telling clients that a session is over (OpenID Connect Back-Channel Logout): again where that fails for the moment.
+// Logout notices to clients (OpenID Connect Back-Channel Logout), with retries.
 import { setTimeout as wait } from "node:timers/promises";
 import type { Logger } from "@platform/kernel/log";
 
 const DELIVERIES_MAX = 1_000;
 const RETRY_MS: readonly number[] = [1_000, 5_000, 25_000];
 
-/** Delivers notices. Those that are still to be tried again when the process ends are not kept. */
+/** Delivers notices. Retries that are pending when the process ends are lost. */
 export class LogoutNotices {
   readonly #log: Logger;
   readonly #deliveries = new Set<Promise<void>>();
@@ -15,10 +15,10 @@ export class LogoutNotices {
     this.#log = log;
   }
 
-  /** Sends a notice; resolves once that has been tried, while further tries go on by themselves. Never rejects. */
+  /** Sends a notice; resolves after the first try, retries continue in the background. Never rejects. */
   tell(clientId: string, send: () => Promise<void>): Promise<void> {
     if (this.#deliveries.size >= DELIVERIES_MAX) {
-      this.#log.warn("a client was not told of a logout: too many are waiting", {
+      this.#log.warn("logout notice dropped: too many are waiting", {
         client_id: clientId,
       });
       return Promise.resolve();
@@ -31,7 +31,7 @@ export class LogoutNotices {
     return promise;
   }
 
-  /** Ends the waiting for further tries; those under way are bounded by the egress guard. */
+  /** Cancels pending retries; tries in flight are bounded by the egress guard. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#deliveries);
@@ -45,19 +45,19 @@ export class LogoutNotices {
         return;
       } catch (error) {
         if (waitMs === undefined || signal.aborted || !isTemporary(error)) {
-          this.#log.warn("a client could not be told of a logout", { client_id: clientId, error });
+          this.#log.warn("logout notice failed", { client_id: clientId, error });
           return;
         }
       } finally {
         onTried();
       }
-      // Closing ends the wait early, and the next try is the last.
+      // Closing ends the delay, and the next try is the last.
       await wait(waitMs, undefined, { signal }).catch(() => {});
     }
   }
 }
 
-// A client that refuses the token refuses the next one as well; one that cannot be reached, or is not well, may recover.
+// A client that rejects the token will reject the next one as well; an unreachable or failing client may recover.
 function isTemporary(error: unknown): boolean {
   const { response } = error as { response?: { status: number } };
   return response === undefined || response.status >= 500 || response.status === 429;

@@ -1,4 +1,4 @@
-// Which scopes exist, and which of them a user or a client is permitted.
+// Existing scopes, and those that users and clients may have.
 import type { Clock } from "@platform/kernel/time";
 import { hasPermission, intersectPermissions } from "../../rbac/permission.ts";
 import { OPENID_SCOPES, type Rbac, type Rights, type ScopeRights } from "../../rbac/rights.ts";
@@ -7,7 +7,7 @@ import { MANAGEMENT_SCOPES } from "../../database/rbac.ts";
 const CLIENT_RIGHTS_MS = 1_000;
 const CLIENTS_MAX = 10_000;
 
-/** The policy as tokens need it. */
+/** The policy as far as tokens need it. */
 export class TokenPolicy {
   readonly #rbac: Rbac;
   readonly #clock: Clock;
@@ -22,12 +22,12 @@ export class TokenPolicy {
     this.#clock = clock;
   }
 
-  /** All scopes, those of OpenID Connect among them. */
+  /** All scopes, including those of OpenID Connect. */
   get scopeNames(): ReadonlySet<string> {
     return this.#names;
   }
 
-  /** Permissions that each scope conveys, those of its roles included; none for those of OpenID Connect. */
+  /** Permissions conveyed by each scope, including those of its roles; empty for scopes of OpenID Connect. */
   get scopePermissions(): ReadonlyMap<string, readonly string[]> {
     return this.#scopes;
   }
@@ -37,7 +37,7 @@ export class TokenPolicy {
     return this.#firstParty.has(scope);
   }
 
-  /** Reads the scopes; whether there are others than before. */
+  /** Reads the scopes; true if they have changed. */
   async refresh(): Promise<boolean> {
     const scopes = await this.#rbac.listScopeRights();
     const before = [...this.#names].join(" ");
@@ -54,12 +54,12 @@ export class TokenPolicy {
     return before !== [...this.#names].join(" ");
   }
 
-  /** A user's rights, as they are now. */
+  /** The current rights of a user. */
   findUserRights(userId: string): Promise<Rights> {
     return this.#rbac.findRights({ kind: "user", id: userId });
   }
 
-  /** A client's rights, at most a second old: machines ask for tokens often. */
+  /** The rights of a client, at most a second old, because machines request tokens often. */
   async findClientRights(clientId: string): Promise<Rights> {
     const now = this.#clock.monotonicMs();
     const known = this.#clientRights.get(clientId);
@@ -71,8 +71,8 @@ export class TokenPolicy {
   }
 
   /**
-   * The scopes that may be issued to a client for someone with these rights. A client without a list of its own has
-   * those of OpenID Connect only. Without `rights`, which is before anyone has signed in, roles are left out of account.
+   * The scopes that may be issued to a client for a subject with these rights. Clients without a list of scopes get
+   * those of OpenID Connect. Without `rights`, before the user has signed in, roles are not checked.
    */
   permit(clientScope: string | undefined, rights: Rights | undefined): string[] {
     const allowed = clientScope === undefined ? OPENID_SCOPES : clientScope.split(" ");
@@ -90,19 +90,19 @@ export class TokenPolicy {
     );
   }
 
-  /** Every scope that someone with these rights may have, those of OpenID Connect among them. */
+  /** Every scope that a subject with these rights may have, including those of OpenID Connect. */
   permitAll(rights: Rights): string[] {
     return [...this.#names].filter((name) => this.#isPermitted(name, rights));
   }
 
-  /** True if a token with this scope conveys the permission, provided that its subject has it. */
+  /** True if the scope conveys the permission, provided that the subject has it. */
   conveys(scope: string | undefined, permission: string): boolean {
     return hasPermission(this.#listConveyed(scope?.split(" ") ?? []), permission);
   }
 
   /**
-   * The rights of a token's subject as far as the token conveys them. Tokens of the service's own login stand for the user
-   * and convey permissions that no scope names, unless they were asked for with less than what the roles permit.
+   * Limits a subject's rights to those that the token conveys. Tokens of the service's own sign-in convey all rights
+   * of the user, including permissions without a scope, unless a smaller scope was requested.
    */
   limit(rights: Rights, scope: readonly string[], isOwnLogin: boolean): Rights {
     const isWhole =
@@ -126,7 +126,7 @@ function listConveyed({ permissions, roles }: ScopeRights): readonly string[] {
   return [...new Set([...permissions, ...roles.flatMap((role) => role.permissions)])];
 }
 
-// Having all that a role permits is as good as having the role: administrators need not bind themselves to each.
+// Holding all permissions of a role counts as having the role: administrators need no bindings.
 function hasRole(rights: Rights, { name, permissions }: ScopeRights["roles"][number]): boolean {
   if (rights.roles.includes(name)) return true;
   return (

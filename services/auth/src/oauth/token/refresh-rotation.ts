@@ -1,24 +1,24 @@
-// Refresh tokens rotate at each use; a client whose answer was lost may ask again for a short time.
+// Rotation of refresh tokens at each use, with a grace period for clients that lost the response.
 import { createHmac } from "node:crypto";
 import type { Clock } from "@platform/kernel/time";
 
 const GRACE_MS = 30_000;
 
-/** The use of a refresh token: its time in ms, and the thumbprint of the DPoP key. */
+/** The use of a refresh token: time in ms and thumbprint of the DPoP key. */
 interface UsedToken {
   readonly consumedAt: number | undefined;
   readonly consumedJkt: string | undefined;
 }
 
-/** Decides about refresh tokens that were used before. */
+/** Decides about repeated uses of refresh tokens. */
 export interface RefreshRotation {
-  /** The token that follows a presented one: the same on every node and each time. */
+  /** The successor of a token, the same on every node and each time. */
   deriveSuccessor(presented: string): string;
-  /** Whether a used token may be presented once more: shortly after, with the same DPoP key or none as before. */
+  /** True if a used token may be used again: shortly after, with the same DPoP key or again without one. */
   isWithinGrace(used: UsedToken, jkt: string | undefined): boolean;
 }
 
-/** Makes the rotation; `secret` is the server's, 32 bytes or more, and the same on every node. */
+/** Creates the rotation; `secret` is the server's, 32 bytes or more, the same on every node. */
 export function createRefreshRotation(secret: Uint8Array, clock: Clock): RefreshRotation {
   return {
     deriveSuccessor: (presented) =>

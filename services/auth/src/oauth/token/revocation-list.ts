@@ -1,16 +1,16 @@
-// The durable deny-list of access tokens, and the feed of it that other verifiers follow.
+// The durable deny-list of access tokens, and its feed for other verifiers.
 import type { Database } from "@platform/kernel/db";
 import type { Clock } from "@platform/kernel/time";
 import type { Transaction } from "kysely";
 import type { OAuthTables, RevocationKind } from "../../database/oauth.ts";
 
-/** Something that makes tokens void. */
+/** A revocation of tokens. */
 export interface Revocation {
   kind: RevocationKind;
   value: string;
-  /** Of `sub`: tokens with a lower epoch are void. */
+  /** For `sub`: tokens with a lower epoch are void. */
   epoch?: number;
-  /** When the last token that it names has expired, in ms. */
+  /** Expiry of the last affected token, in ms. */
   expiresAt: number;
 }
 
@@ -20,11 +20,11 @@ export interface FeedEntry {
   kind: RevocationKind;
   value: string;
   epoch?: number;
-  /** Seconds since 1970, after which it may be forgotten. */
+  /** Seconds since 1970 after which the entry can be dropped. */
   expires_at: number;
 }
 
-/** The members of a token that a revocation can name. */
+/** Token members that a revocation can match. */
 export interface RevocableToken {
   jti: string;
   kid: string;
@@ -36,7 +36,7 @@ export interface RevocableToken {
 
 const FEED_MAX = 1_000;
 
-/** The deny-list. Every look is one at the database: what one node has revoked is void on all. */
+/** The deny-list. Every lookup queries the database, so that revocations apply on all nodes immediately. */
 export class RevocationList {
   readonly #database: Database<OAuthTables>;
   readonly #clock: Clock;
@@ -46,7 +46,7 @@ export class RevocationList {
     this.#clock = clock;
   }
 
-  /** Adds entries, in one transaction with `alongside` if that is given. */
+  /** Adds entries, in the transaction `alongside` if given. */
   async add(
     entries: readonly Revocation[],
     alongside?: (trx: Transaction<OAuthTables>) => Promise<void>,
@@ -58,7 +58,7 @@ export class RevocationList {
     });
   }
 
-  /** Whether anything has revoked the token. */
+  /** True if the token was revoked. */
   async isRevoked(token: RevocableToken): Promise<boolean> {
     const { jti, kid, client_id, sub, sid, epoch = 0 } = token;
     const values = [jti, kid, client_id, sub, sid].filter((value) => value !== undefined);
@@ -85,7 +85,7 @@ export class RevocationList {
     });
   }
 
-  /** Entries after `since`, oldest first, at most 1 000; `next` is the place to go on from. */
+  /** Entries after `since`, oldest first, at most 1 000; `next` is the position to continue from. */
   async readFeed(since: number): Promise<{ revocations: FeedEntry[]; next: number }> {
     const rows = await this.#database.db
       .selectFrom("auth_revocations")
@@ -106,11 +106,11 @@ export class RevocationList {
     };
   }
 
-  /** Notes an access token of a grant, so that revoking the grant finds it. */
+  /** Records an access token of a grant, so that revoking the grant finds it. */
   async noteIssued(token: {
     jti: string;
     grantId: string;
-    /** Claims that userinfo was asked for beside those of the scope. */
+    /** Claims requested for userinfo in addition to those of the scope. */
     claims: readonly string[];
     /** In ms. */
     expiresAt: number;
@@ -127,7 +127,7 @@ export class RevocationList {
       .execute();
   }
 
-  /** Claims that userinfo was asked for beside those of the token's scope. */
+  /** Claims requested for userinfo in addition to those of the token's scope. */
   async findClaimsOf(jti: string): Promise<string[]> {
     const row = await this.#database.db
       .selectFrom("auth_oauth_issued")
@@ -137,7 +137,7 @@ export class RevocationList {
     return row?.claims?.split(" ") ?? [];
   }
 
-  /** The grant that an access token was issued under; undefined for one without. */
+  /** The grant of an access token; `undefined` if it has none. */
   async findGrantOf(jti: string): Promise<string | undefined> {
     const row = await this.#database.db
       .selectFrom("auth_oauth_issued")
@@ -147,7 +147,7 @@ export class RevocationList {
     return row?.grant_id;
   }
 
-  /** Revokes the access tokens that were issued under a grant. */
+  /** Revokes the access tokens of a grant. */
   async revokeIssued(grantId: string): Promise<void> {
     const now = this.#clock.now();
     const issued = await this.#database.db
@@ -161,7 +161,7 @@ export class RevocationList {
     );
   }
 
-  /** Forgets what has expired. */
+  /** Deletes expired entries. */
   async sweep(): Promise<void> {
     const now = this.#clock.now();
     const { db } = this.#database;

@@ -1,4 +1,4 @@
-// Ends what was issued to a session, a user, a client or under a key, on every node at once.
+// Revokes everything issued to a session, a user or a client or signed by a key, on all nodes immediately.
 import type { Clock } from "@platform/kernel/time";
 import type { AdapterPayload, Provider } from "oidc-provider";
 import type { Users } from "../../user/users.ts";
@@ -7,10 +7,10 @@ import type { ItemStore } from "./item-store.ts";
 import type { LogoutNotices } from "./logout-notices.ts";
 import type { RevocationList } from "./revocation-list.ts";
 
-// Far longer than any access token lives; refresh tokens are deleted, not denied.
+// Much longer than the lifetime of access tokens. Refresh tokens are deleted.
 const DENY_MS = 24 * 3_600_000;
 
-/** What it works with. */
+/** Options of the revoker. */
 export interface RevokerOptions {
   getProvider: () => Provider;
   items: ItemStore;
@@ -20,7 +20,7 @@ export interface RevokerOptions {
   notices: LogoutNotices;
 }
 
-/** Revokes. */
+/** Revokes grants and tokens. */
 export class Revoker {
   readonly #options: RevokerOptions;
 
@@ -28,7 +28,7 @@ export class Revoker {
     this.#options = options;
   }
 
-  /** Ends one session. Clients are told unless the core has done so itself while the user signed out there. */
+  /** Ends a session's grants and tokens. Notifies clients unless the core has done so during a logout. */
   async revokeSession(sid: string, options: { isToldByCore?: boolean } = {}): Promise<void> {
     const { items, revocations } = this.#options;
     await revocations.add([{ kind: "sid", value: sid, expiresAt: this.#denyUntil() }]);
@@ -38,7 +38,7 @@ export class Revoker {
     if (session !== undefined && options.isToldByCore !== true) this.#notifyClients(session);
   }
 
-  /** Ends everything of a user: tokens of an epoch before the user's present one are void. */
+  /** Revokes everything of a user; the epoch was raised before, and tokens of earlier epochs are void. */
   async revokeUser(userId: string): Promise<void> {
     const { items, revocations, users } = this.#options;
     const account = await users.find(userId);
@@ -49,7 +49,7 @@ export class Revoker {
     for (const session of sessions) this.#notifyClients(session);
   }
 
-  /** Ends what a user has granted to a client; whether there was anything. */
+  /** Revokes a user's grants to a client; false if there were none. */
   async revokeGrantsTo(clientId: string, userId: string): Promise<boolean> {
     const { items } = this.#options;
     const sessions = await items.readSessionsOf(userId);
@@ -59,14 +59,14 @@ export class Revoker {
     return items.revokeGrantsTo(clientId, userId, named);
   }
 
-  /** Ends everything of a client. */
+  /** Revokes everything of a client. */
   async revokeClient(clientId: string): Promise<void> {
     const { items, revocations } = this.#options;
     await revocations.add([{ kind: "client", value: clientId, expiresAt: this.#denyUntil() }]);
     await items.deleteAll("client_id", clientId);
   }
 
-  /** Voids what a key has signed. */
+  /** Revokes everything that a key has signed. */
   async revokeKey(kid: string): Promise<void> {
     await this.#options.revocations.add([
       { kind: "kid", value: kid, expiresAt: this.#denyUntil() },
@@ -77,7 +77,7 @@ export class Revoker {
     return this.#options.clock.now() + DENY_MS;
   }
 
-  // A grant of this session whose tokens are all used up has nothing left that would name the session.
+  // A grant of this session whose tokens are all used has no item left that names the session.
   async #endGrants(session: AdapterPayload | undefined): Promise<void> {
     for (const { grantId } of Object.values(session?.authorizations ?? {})) {
       if (grantId !== undefined) await this.#options.items.revokeGrant(grantId);
@@ -87,7 +87,7 @@ export class Revoker {
   #notifyClients({ accountId, authorizations = {} }: AdapterPayload): void {
     if (accountId === undefined) return;
     for (const [clientId, { sid }] of Object.entries(authorizations)) {
-      // The client's own method tries again where it has to; here it is about finding the client.
+      // The client's own method retries; this delivery covers finding the client.
       void this.#options.notices.tell(clientId, async () => {
         const client = await findCoreClient(this.#options.getProvider(), clientId);
         if (client?.backchannelLogoutUri !== undefined)

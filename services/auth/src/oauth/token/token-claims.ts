@@ -1,4 +1,4 @@
-// What access tokens say and which scopes they carry: asked by the core while it issues one.
+// Claims and scopes of access tokens, added while the core issues them.
 import type { Clock } from "@platform/kernel/time";
 import type { JWTStructured, KoaContextWithOIDC } from "oidc-provider";
 import { createGoneError } from "../core/core-errors.ts";
@@ -9,18 +9,18 @@ import type { Actor } from "./access-token.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import { CLAIMS_OF_SCOPE } from "./user-claims.ts";
 
-/** How and when the user of a token proved who they are. */
+/** The authentication of a token's user. */
 export interface Authentication {
   sid: string | undefined;
   /** Seconds since 1970. */
   authTime: number | undefined;
   acr?: string | undefined;
   amr?: readonly string[] | undefined;
-  /** Who acts for the user, where it is not the client by itself. */
+  /** The acting party if it is not the client itself. */
   act?: Actor;
 }
 
-/** The core's token as far as it matters here. */
+/** The core's token, reduced to the members used here. */
 interface IssuedToken {
   kind: string;
   jti: string;
@@ -39,7 +39,7 @@ interface TokenSource {
   claims?: { userinfo?: Record<string, unknown> | undefined } | undefined;
 }
 
-/** Completes tokens. One for all providers. */
+/** Completes tokens; shared by all providers. */
 export class TokenClaimsSource {
   readonly #policy: TokenPolicy;
   readonly #users: Users;
@@ -64,8 +64,7 @@ export class TokenClaimsSource {
   }
 
   /**
-   * Says how the user of a token signed in that is issued outside of a request, and what they may do where that has been
-   * looked up.
+   * Sets the authentication of a token that is issued outside of a request, and the user's rights if they are known.
    */
   setAuthentication(token: object, authentication: Authentication, rights?: Rights): void {
     this.#authentications.set(token, authentication);
@@ -73,8 +72,8 @@ export class TokenClaimsSource {
   }
 
   /**
-   * Scopes that may be issued in this request: those of the client, as far as the roles of whoever it acts for permit. A
-   * machine that names none gets all of them.
+   * Scopes that may be issued in this request: those of the client that the subject's roles permit. A machine that
+   * requests none gets all of them.
    */
   async permitScopes(
     ctx: KoaContextWithOIDC,
@@ -84,7 +83,7 @@ export class TokenClaimsSource {
     const { params } = ctx.oidc;
     if (params?.["grant_type"] === "client_credentials") {
       const rights = await this.#policy.findClientRights(clientId);
-      // OpenID Connect is about people.
+      // OpenID Connect scopes are for users only.
       const permitted = this.#policy
         .permit(clientScope, rights)
         .filter((scope) => !OPENID_SCOPES.includes(scope));
@@ -97,7 +96,7 @@ export class TokenClaimsSource {
     return this.#policy.permit(clientScope, rights);
   }
 
-  /** Adds our claims to a token that is about to be signed, and notes it under its grant. */
+  /** Adds claims to a token before it is signed, and records it under its grant. */
   async complete(
     ctx: KoaContextWithOIDC | undefined,
     token: object,
@@ -143,7 +142,7 @@ export class TokenClaimsSource {
     };
   }
 
-  // First noted, then looked whether the grant is still there: whoever revokes it deletes it before reading the notes.
+  // Recorded before the grant is checked: a concurrent revocation deletes the grant before it reads the records.
   async #noteIssued({ jti, grantId, exp }: IssuedToken, claims: readonly string[]): Promise<void> {
     if (grantId === undefined) return;
     await this.#revocations.noteIssued({
@@ -164,7 +163,7 @@ export class TokenClaimsSource {
   }
 }
 
-// What the token is issued for.
+// The source that the token is issued for.
 function findSource(ctx: KoaContextWithOIDC | undefined): TokenSource {
   const { AuthorizationCode, RefreshToken, DeviceCode } = ctx?.oidc.entities ?? {};
   return AuthorizationCode ?? RefreshToken ?? DeviceCode ?? {};

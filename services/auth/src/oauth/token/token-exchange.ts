@@ -1,4 +1,4 @@
-// Token exchange (RFC 8693): a service that was called with a user's token gets one of its own for the same user, to call on.
+// Token exchange (RFC 8693): a service exchanges a user's token for one of its own, for calls on behalf of the user.
 import type { Clock } from "@platform/kernel/time";
 import { errors, type KoaContextWithOIDC, type Provider } from "oidc-provider";
 import { hasPermission } from "../../rbac/permission.ts";
@@ -11,11 +11,14 @@ import type { TokenPolicy } from "./policy.ts";
 import type { RevocationList } from "./revocation-list.ts";
 import type { TokenClaimsSource } from "./token-claims.ts";
 
-/** Its grant type. */
+/** The grant type. */
 export const TOKEN_EXCHANGE_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange";
-/** What clients need beside the grant type: acting for users is given by administrators, not by registering. */
+/**
+ * Permission that clients need in addition to the grant type: administrators allow a client to act for users,
+ * registration does not.
+ */
 export const EXCHANGE_PERMISSION = "tokens:exchange";
-/** Its parameters. */
+/** Parameters of the grant type. */
 export const TOKEN_EXCHANGE_PARAMETERS: readonly string[] = [
   "subject_token",
   "subject_token_type",
@@ -30,10 +33,10 @@ export const TOKEN_EXCHANGE_PARAMETERS: readonly string[] = [
 const ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token";
 const BAD_SUBJECT = "the subject token is not valid";
 const JWT_TYPE = "urn:ietf:params:oauth:token-type:jwt";
-/** A chain of services that act for each other ends somewhere. */
+/** Maximum length of a chain of actors. */
 const ACTORS_MAX = 4;
 
-/** What it works with. */
+/** Options of the exchange. */
 export interface TokenExchangeOptions {
   verifier: AccessTokenVerifier;
   policy: TokenPolicy;
@@ -46,8 +49,8 @@ export interface TokenExchangeOptions {
 }
 
 /**
- * Exchanges. The new token says no more than the old one (scope, time, how the user signed in), names who acts (`act`), and
- * ends with the session, the user's epoch and the grant of the old one.
+ * Exchanges tokens. The new token conveys no more than the old one (scope, lifetime, authentication), names the actor
+ * (`act`), and is revoked with the session, the user's epoch and the grant of the old one.
  */
 export class TokenExchange {
   readonly #options: TokenExchangeOptions;
@@ -71,7 +74,7 @@ export class TokenExchange {
       throw new errors.InvalidRequest("the chain of actors is too long");
 
     const { claims, revocations, clock, audiences } = this.#options;
-    // Every token of a user has one for as long as it lives.
+    // Every token of a user has a grant for as long as it lives.
     const grantId = await revocations.findGrantOf(subject.jti);
     if (grantId === undefined) throw new errors.InvalidRequest(BAD_SUBJECT);
     const nowSeconds = Math.floor(clock.now() / 1_000);
@@ -92,7 +95,7 @@ export class TokenExchange {
       jwt: { sign: { alg: this.#options.getAlgorithm() } },
     });
     token.scope = scope;
-    // The core would count from when it signs, a moment later, and pass the end of the subject token.
+    // The core would compute the expiry at signing time, slightly after that of the subject token.
     Object.assign(token, { exp: nowSeconds + expiresIn });
     claims.setAuthentication(token, {
       sid: subject.sid,
@@ -120,7 +123,7 @@ export class TokenExchange {
     }
   }
 
-  // The audience of before, or, of a token for the platform, a resource that the client names: never a wider one.
+  // The audience of the subject token, or for platform tokens a resource that the client names: never a wider one.
   #chooseAudience(
     client: AudienceClient,
     params: ReadonlyMap<string, string>,
@@ -141,17 +144,17 @@ export class TokenExchange {
   async #verifySubject(params: ReadonlyMap<string, string>): Promise<AccessTokenClaims> {
     const type = params.get("subject_token_type");
     if (type !== ACCESS_TOKEN_TYPE && type !== JWT_TYPE) {
-      throw new errors.InvalidRequest("subject_token_type must be that of access tokens");
+      throw new errors.InvalidRequest("subject_token_type must be the access token type");
     }
     const verified = await this.#options.verifier.verify(params.get("subject_token") ?? "");
     const claims = verified?.claims;
-    // Whoever holds a key-bound token without its key has stolen it.
+    // A key-bound token without its key is a stolen token.
     if (claims === undefined || claims.cnf !== undefined) {
       throw new errors.InvalidRequest(BAD_SUBJECT);
     }
     const account = await this.#options.users.find(claims.sub);
     if (account === undefined || account.disabled) {
-      throw new errors.InvalidRequest("the subject token is not that of a user");
+      throw new errors.InvalidRequest("the subject token does not belong to a user");
     }
     return claims;
   }
@@ -169,7 +172,7 @@ export class TokenExchange {
     const wanted = asked === undefined ? possible : asked.split(" ");
     const granted = possible.filter((name) => wanted.includes(name) && name !== "offline_access");
     if (granted.length === 0)
-      throw new errors.InvalidScope("nothing of the scope may be exchanged", asked ?? "");
+      throw new errors.InvalidScope("no requested scope may be exchanged", asked ?? "");
     return granted.join(" ");
   }
 }
@@ -180,7 +183,7 @@ function requireSupported(params: ReadonlyMap<string, string>): void {
   }
   const wanted = params.get("requested_token_type") ?? ACCESS_TOKEN_TYPE;
   if (wanted !== ACCESS_TOKEN_TYPE && wanted !== JWT_TYPE) {
-    throw new errors.InvalidRequest("requested_token_type must be that of access tokens");
+    throw new errors.InvalidRequest("requested_token_type must be the access token type");
   }
 }
 

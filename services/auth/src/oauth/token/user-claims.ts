@@ -1,14 +1,14 @@
-// What is said about users, in ID tokens and by userinfo.
+// Claims about users in ID tokens and userinfo.
 import type { Account } from "../../user/account.ts";
 
-/** Claims by the scope that asks for them (OpenID Connect Core section 5.4), of those that are known about users. */
+/** Claims by scope (OpenID Connect Core section 5.4), as far as users have them. */
 export const CLAIMS_OF_SCOPE: Readonly<Record<string, string[]>> = {
   openid: ["sub"],
   profile: ["name", "picture", "preferred_username"],
   email: ["email", "email_verified"],
 };
 
-/** The claims about a user; who answers with them picks those that were asked for. */
+/** All claims about a user; callers select the requested ones. */
 export function describeAccount(account: Account): { sub: string; [claim: string]: unknown } {
   return {
     sub: account.id,

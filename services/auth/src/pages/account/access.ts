@@ -1,4 +1,4 @@
-// Who is in: the devices that are signed in, and the applications that were allowed something.
+// The account pages for sessions and for applications with grants.
 import type { ClientGrant } from "../../oauth/authorization/grants.ts";
 import type { SessionItem } from "../../session/sessions.ts";
 import { button, hidden } from "../form.ts";
@@ -9,7 +9,7 @@ import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } fr
 const SESSIONS_PATH = "/account/sessions";
 const APPLICATIONS_PATH = "/account/applications";
 
-/** The routes. */
+/** Creates the routes. */
 export function createAccessRoutes(services: PageServices): PageRoute[] {
   return [...createSessionRoutes(services), ...createApplicationRoutes(services)];
 }

@@ -1,4 +1,4 @@
-// Forms of the security page: passkeys are added, renamed, removed; second factors set up and removed.
+// Forms of the security page for passkeys and second factors.
 import { PlatformError } from "@platform/kernel/errors";
 import type { RegistrationResponseJSON } from "@simplewebauthn/server";
 import type { SignedIn } from "../../sign-in/sign-in.ts";
@@ -16,7 +16,7 @@ const NAME_CHARS_MAX = 64;
 const CONFIRM_PATH = "/account/factors/confirm";
 const PHONE_NUMBER = /^\+[1-9]\d{6,14}$/;
 
-/** The routes. */
+/** Creates the routes. */
 export function createCredentialRoutes(services: PageServices): PageRoute[] {
   const post = (
     path: string,
@@ -63,7 +63,7 @@ async function addPasskey(
     request,
     async () => {
       const { issued, amr, keep } = await services.passkeys.finishRegistration(response);
-      // A challenge is for the one who asked for it.
+      // The challenge must have been issued to this user.
       if (issued.userId !== account.id) throw new PlatformError("forbidden");
       return { amr, ...(await keep(account.id, nameDevice(request.origin.userAgent))) };
     },
@@ -159,7 +159,7 @@ async function confirmFactor(
   }
   const { kind, amr } = confirmed.value;
   await record(services, request, "mfa.enrol", `factor:${id}`, { kind });
-  // Whoever has just shown a code need not show the next one to an application that waits for it.
+  // A user who has just entered a code does not have to enter another one for a waiting application.
   const elevated = await complete(services, request, amr);
   const done = `${SECURITY_PATH}?done=factor-added`;
   const answer = await admit(services, request, elevated, done);
@@ -196,7 +196,7 @@ async function renewBackupCodes(
   return showBackupCodes(services, request, made.value, SECURITY_PATH);
 }
 
-// Sessions that a password alone has opened end, but this one, in which the factor has been shown.
+// Ends sessions without a second factor except this one, which is raised.
 function complete(
   { signIn }: PageServices,
   { user: { account, session } }: SignedInRequest,
@@ -211,7 +211,7 @@ function sayGone(request: SignedInRequest): Problem {
   return { status: 404, text: request.language.messages.problems.gone, fields: {} };
 }
 
-// What was done is on record, and the account's owner is told by mail.
+// Records the change in the audit log and notifies the account's owner by email.
 async function record(
   { audit, notices }: PageServices,
   request: SignedInRequest,

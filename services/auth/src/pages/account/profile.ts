@@ -1,4 +1,4 @@
-// The profile: name, address, and whether it is confirmed.
+// The profile page: name and email address.
 import { button, field, hidden } from "../form.ts";
 import { html } from "../html.ts";
 import { attempt, carryCsrf, showAccountPage, type PageServices } from "../page-services.ts";
@@ -7,7 +7,7 @@ import { withQuery, type PageResponse, type PageRoute, type SignedInRequest } fr
 
 const NAME_CHARS_MAX = 256;
 
-/** The routes. */
+/** Creates the routes. */
 export function createProfileRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -45,7 +45,7 @@ export function createProfileRoutes(services: PageServices): PageRoute[] {
   ];
 }
 
-// Whoever is asked to prove who they are comes back here.
+// A user who has to confirm their identity first returns to this page.
 async function changeEmail(
   services: PageServices,
   request: SignedInRequest,

@@ -1,4 +1,4 @@
-// What somebody signs in with: password, passkeys, second factors, backup codes.
+// The security page: password, passkeys, second factors, backup codes.
 import type { FactorItem } from "../../factor/factors.ts";
 import type { PasskeyItem } from "../../factor/passkeys.ts";
 import { button, field, hidden } from "../form.ts";
@@ -19,10 +19,10 @@ import {
   type SignedInRequest,
 } from "../route.ts";
 
-/** The page that these forms belong to. */
+/** Path of the security page. */
 export const SECURITY_PATH = "/account/security";
 
-/** The routes of the page itself and of the password. */
+/** Creates the routes of the page and of the password form. */
 export function createSecurityRoutes(services: PageServices): PageRoute[] {
   return [
     {
@@ -40,12 +40,12 @@ export function createSecurityRoutes(services: PageServices): PageRoute[] {
   ];
 }
 
-/** After a change: back to the page, which says what was done. */
+/** Redirects to the page after a change, with a message. */
 export function redirectToSecurity(done: string): PageResponse {
   return { kind: "redirect", to: withQuery(SECURITY_PATH, { done }) };
 }
 
-/** The page. */
+/** Shows the page. */
 export async function showSecurity(
   services: PageServices,
   request: SignedInRequest,
@@ -271,7 +271,7 @@ async function changePassword(
   return showSecurity(services, request, { ...problem, fields });
 }
 
-/** What every form of the page carries: its token, and where to come back to from proving who one is. */
+/** Hidden fields of every form of the page: CSRF token, and the page to return to after a confirmation. */
 function startForm(request: SignedInRequest): Html {
   return html`${carryCsrf(request)}${hidden({ back: SECURITY_PATH })}`;
 }

@@ -1,7 +1,7 @@
-// Every sentence of the pages, in German.
+// German messages of the pages.
 import type { Messages } from "./en.ts";
 
-/** German. */
+/** German messages. */
 export const DE: Messages = {
   errorPrefix: "Fehler:",
   problemTitle: "Es gibt ein Problem",

@@ -1,9 +1,9 @@
-// Every sentence of the pages, in English. The other languages have the same members.
+// English messages of the pages. Other languages have the same members.
 
-/** The sentences of one language. */
+/** Messages of one language. */
 export type Messages = typeof EN;
 
-/** English. */
+/** English messages. */
 export const EN = {
   errorPrefix: "Error:",
   problemTitle: "There is a problem",
@@ -22,12 +22,12 @@ export const EN = {
     newPassword: "New password",
     currentPassword: "Current password",
     passwordRule:
-      "8 to 128 characters. Not a common password, nothing made of your name, your address or this service’s name.",
+      "8 to 128 characters. Not a common password, and not based on your name, your address or this service’s name.",
     email: "Email address",
-    emailHint: "To set a new password should you forget yours.",
+    emailHint: "For setting a new password if you forget yours.",
     phone: "Phone number",
     phoneHint:
-      "With the country, for example +49 1512 3456789. SMS can be intercepted: an authenticator app or a passkey is safer.",
+      "With the country code, for example +49 1512 3456789. SMS can be intercepted: an authenticator app or a passkey is safer.",
     name: "Full name",
     code: "Code",
     deviceName: "Name",
@@ -35,16 +35,16 @@ export const EN = {
 
   problems: {
     username:
-      "Enter a username: 1 to 64 letters, digits and . _ @ + -, beginning with a letter or digit.",
+      "Enter a username: 1 to 64 letters, digits and . _ @ + -, starting with a letter or digit.",
     email: "Enter an email address, for example name@example.com.",
-    phone: "Enter a phone number with its country, for example +49 1512 3456789.",
+    phone: "Enter a phone number with its country code, for example +49 1512 3456789.",
     password:
-      "Choose another password: 8 to 128 characters, not a common one, nothing made of your name, your address or this service’s name.",
+      "Choose another password: 8 to 128 characters, not a common one, and not based on your name, your address or this service’s name.",
     required: (label: string) => `Fill in: ${label}.`,
     wrongPassword: "The username or the password is wrong.",
     wrongCurrentPassword: "The password is wrong.",
     wrongCode: "The code is wrong, has been used or has expired. Try the next one.",
-    passkeyNeeded: "A second step is required here: sign in with your passkey.",
+    passkeyNeeded: "A second step is required: sign in with your passkey.",
     wrongPasskey: "The passkey was not accepted. Try again, or sign in another way.",
     taken: "This username is taken. Choose another one.",
     addressTaken: "This address belongs to another account.",
@@ -52,14 +52,14 @@ export const EN = {
       seconds > 90
         ? `Too many attempts. Try again in ${Math.ceil(seconds / 60)} minutes.`
         : `Too many attempts. Try again in ${seconds} seconds.`,
-    noMail: "Messages cannot be sent here: ask whoever runs this service.",
+    noMail: "This service cannot send messages. Contact its administrator.",
     unavailable: "This does not work at the moment. Try again in a few seconds.",
     refused: "This is not allowed.",
-    conflict: "This is not possible in the present state of your account.",
+    conflict: "This is not possible in the current state of your account.",
     lastSignIn:
       "This passkey is your only way to sign in. Set a password or add another passkey first.",
     gone: "This no longer exists.",
-    invalid: "What was sent could not be read.",
+    invalid: "The form could not be read.",
   },
 
   errors: {
@@ -67,18 +67,18 @@ export const EN = {
     notFoundText: "There is no page at this address.",
     expiredTitle: "This page has expired",
     expiredText:
-      "It was open for too long, or was opened in another browser. Go back, reload the page and try again. Cookies must be allowed.",
+      "It was open for too long or was opened in another browser. Go back, reload the page and try again. Cookies must be allowed.",
     interactionText:
-      "Your sign-in took too long or was finished already. Start again at the application.",
+      "Your sign-in took too long or is already complete. Start again at the application.",
     refusedText:
-      "The application asked for something that cannot be done. Go back to it, or tell those who run it.",
+      "The application’s request cannot be fulfilled. Go back to it, or contact its operator.",
     linkTitle: "This link does not work",
-    linkText: "It has been used, has expired or is incomplete. Ask for a new one.",
-    failedTitle: "This did not work",
-    failedText: "Something went wrong on our side. Try again in a moment.",
-    tooLargeText: "What was sent is too large.",
-    technical: "For the application's makers:",
-    toAccount: "To your account",
+    linkText: "It has been used, has expired or is incomplete. Request a new one.",
+    failedTitle: "Something went wrong",
+    failedText: "There was an internal error. Try again in a moment.",
+    tooLargeText: "The form is too large.",
+    technical: "For the application’s developers:",
+    toAccount: "Go to your account",
   },
 
   signIn: {
@@ -88,15 +88,15 @@ export const EN = {
     withPasskey: "Sign in with a passkey",
     or: "or with your password",
     orCode: "or with a code",
-    forgotten: "Forgotten your password?",
+    forgotten: "Forgot your password?",
     noAccount: "No account yet?",
     signUp: "Create one",
     needsScript: "Passkeys need JavaScript, which is off in this browser.",
     passkeyFailed: "The passkey could not be used. Try again, or sign in another way.",
     passwordChanged: "Your password is set. Sign in with it.",
     signedOut: "You are signed out.",
-    signedUp: "Your account is there. Sign in.",
-    tookTooLong: "The sign-in took too long. Begin again.",
+    signedUp: "Your account has been created. Sign in.",
+    tookTooLong: "The sign-in took too long. Start again.",
   },
 
   factor: {
@@ -111,15 +111,15 @@ export const EN = {
     submit: "Confirm",
     enrolTitle: "Protect your account",
     enrolText:
-      "Your organisation asks for a second step at sign-in. Set up an authenticator app to go on.",
+      "Your organisation requires a second step at sign-in. Set up an authenticator app to continue.",
     enrolSubmit: "Set up an authenticator app",
     startOver: "Start over",
   },
 
   confirm: {
     title: "Confirm that it is you",
-    text: "To protect your account, prove once more that it is you.",
-    strongerText: "The application asks for a second step at sign-in.",
+    text: "To protect your account, confirm your identity.",
+    strongerText: "The application requires a second step at sign-in.",
     withPasskey: "Confirm with a passkey",
     noSecond: "Your account has no second step yet. Set one up, then return to the application.",
     setUp: "Set one up",
@@ -129,27 +129,27 @@ export const EN = {
   signUp: {
     title: "Create your account",
     submit: "Create account",
-    haveAccount: "Have an account already?",
-    closedTitle: "Accounts are not open",
-    closed: "New accounts are made by invitation. Ask whoever runs this service.",
+    haveAccount: "Already have an account?",
+    closedTitle: "Registration is closed",
+    closed: "New accounts require an invitation. Contact the administrator of this service.",
     setupTitle: "Create the first administrator",
-    setupText: "This account may do everything. The link works once.",
+    setupText: "This account has all permissions. The link works once.",
   },
 
   recovery: {
     title: "Set a new password",
-    text: "Enter the email address of your account. We send you a link to set a new password.",
+    text: "Enter the email address of your account. We will send you a link for setting a new password.",
     submit: "Send the link",
-    sentTitle: "Look into your inbox",
-    sent: "If the address belongs to an account, a message is on its way. The link in it works once and for one hour.",
+    sentTitle: "Check your inbox",
+    sent: "If the address belongs to an account, we have sent a message to it. Its link works once, for one hour.",
     finishTitle: "Choose a new password",
-    finishText: "You are then signed out everywhere else.",
+    finishText: "You will be signed out everywhere else.",
     finish: "Set password",
   },
 
   verify: {
     title: "Confirm your email address",
-    text: "One click, and we know that this address is yours.",
+    text: "Confirm that this address belongs to you.",
     submit: "Confirm address",
     doneTitle: "Thank you",
     done: "Your email address is confirmed.",
@@ -157,7 +157,7 @@ export const EN = {
 
   consent: {
     title: (client: string) => `Allow ${client}?`,
-    text: (client: string, user: string) => `${client} asks for access to your account ${user}.`,
+    text: (client: string, user: string) => `${client} requests access to your account ${user}.`,
     list: "It will be able to:",
     nothing: "It will only learn that you have signed in.",
     allow: "Allow",
@@ -165,7 +165,7 @@ export const EN = {
     policy: "Privacy policy",
     terms: "Terms of use",
     website: "Website",
-    note: "You can take this back at any time in your account.",
+    note: "You can revoke this at any time in your account.",
     returnTo: (host: string) => `You will be taken to ${host}.`,
   },
 
@@ -178,7 +178,7 @@ export const EN = {
     openid: "Know who you are (your user id)",
     profile: "See your name, username and picture",
     email: "See your email address",
-    offline_access: "Keep its access while you are away, for 90 days at most",
+    offline_access: "Keep access while you are away, for up to 90 days",
   } as Readonly<Record<string, string>>,
 
   device: {
@@ -187,7 +187,7 @@ export const EN = {
     wrong: "This code did not work. Check it and try again.",
     confirmText: (client: string) => `${client} shows this code:`,
     confirmWarning:
-      "Go on only if the device in front of you shows it. Otherwise somebody else may be trying to use your account.",
+      "Continue only if the device in front of you shows it. Otherwise someone else may be trying to use your account.",
     doneTitle: "Device connected",
     done: (client: string) => `${client} is connected. You can close this page.`,
     stop: "It does not show it",
@@ -242,8 +242,8 @@ export const EN = {
     addSms: "Set up codes by SMS",
     types: { totp: "Authenticator app", email: "Email", sms: "SMS" },
     backupCodes: "Backup codes",
-    backupCodesText: "For when you have lost your device. New ones replace those of before.",
-    newBackupCodes: "Make new backup codes",
+    backupCodesText: "For signing in without your device. New codes replace the previous ones.",
+    newBackupCodes: "Create new backup codes",
     removeNamed: (name: string) => `Remove ${name}`,
     renameNamed: (name: string) => `New name for ${name}`,
   },
@@ -257,8 +257,8 @@ export const EN = {
     sentTitle: "Set up codes",
     codesTitle: "Your backup codes",
     codesText:
-      "Keep these codes in a safe place: they are shown this once only. Each lets you in once when you have lost your device.",
-    codesDone: "I have kept them",
+      "Keep these codes in a safe place: they are shown only once. If you lose your device, each of them signs you in once.",
+    codesDone: "I have saved them",
   },
 
   sessions: {
@@ -274,22 +274,22 @@ export const EN = {
 
   applications: {
     title: "Applications with access to your account",
-    none: "You have allowed no application.",
+    none: "You have not allowed any applications.",
     since: (time: string) => `Allowed ${time}`,
-    revoke: "Take access away",
-    revokeNamed: (name: string) => `Take access away from ${name}`,
+    revoke: "Revoke access",
+    revokeNamed: (name: string) => `Revoke access of ${name}`,
   },
 
   done: {
     saved: "Saved.",
-    "password-changed": "Your password is changed. Other devices are signed out.",
-    "passkey-added": "The passkey is added.",
-    "passkey-renamed": "The passkey is renamed.",
-    "passkey-removed": "The passkey is removed.",
+    "password-changed": "Your password has been changed. Other devices are signed out.",
+    "passkey-added": "The passkey has been added.",
+    "passkey-renamed": "The passkey has been renamed.",
+    "passkey-removed": "The passkey has been removed.",
     "factor-added": "The second step is set up.",
-    "factor-removed": "The second step is removed.",
-    "session-ended": "The device is signed out.",
-    "sessions-ended": "All other devices are signed out.",
+    "factor-removed": "The second step has been removed.",
+    "session-ended": "The device has been signed out.",
+    "sessions-ended": "All other devices have been signed out.",
     "application-revoked": "The application no longer has access.",
     "link-sent": "We have sent you a link to confirm your address.",
   },

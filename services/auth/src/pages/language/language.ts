@@ -1,13 +1,13 @@
-// The languages of the pages, and which one a browser gets.
+// Languages of the pages.
 import { DE } from "./de.ts";
 import { EN, type Messages } from "./en.ts";
 
-/** A language with all sentences of the pages. */
+/** A language with its messages. */
 export interface Language {
   /** BCP 47 tag, for `lang`. */
   readonly tag: string;
   readonly messages: Messages;
-  /** A time for people, in UTC: where they are is not known. */
+  /** Formats a time for readers, in UTC because their time zone is unknown. */
   readonly formatTime: (iso: string) => string;
 }
 
@@ -15,10 +15,10 @@ const HEADER_CHARS_MAX = 256;
 const TAGS_MAX = 16;
 const LANGUAGES: readonly Language[] = [create("en", EN), create("de", DE)];
 
-/** BCP 47 tags of the languages there are. */
+/** BCP 47 tags of the available languages. */
 export const LANGUAGE_TAGS: readonly string[] = LANGUAGES.map(({ tag }) => tag);
 
-/** The first of our languages among space-separated tags, as `ui_locales` has them; undefined where it names none. */
+/** The first available language among space-separated tags (as in `ui_locales`); `undefined` if none is available. */
 export function findLanguage(tags: string): Language | undefined {
   for (const tag of tags.slice(0, HEADER_CHARS_MAX).toLowerCase().split(" ").slice(0, TAGS_MAX)) {
     const found = findTag(tag);
@@ -27,7 +27,7 @@ export function findLanguage(tags: string): Language | undefined {
   return undefined;
 }
 
-/** The one of our languages that `Accept-Language` (RFC 9110 section 12.5.4) prefers; English where it names none. */
+/** The available language that `Accept-Language` (RFC 9110 section 12.5.4) prefers; English by default. */
 export function chooseLanguage(acceptLanguage: string | undefined): Language {
   const wanted = (acceptLanguage ?? "")
     .slice(0, HEADER_CHARS_MAX)
