@@ -1,4 +1,4 @@
-// The ledger of the ASVS is true as far as a program can tell: every test that it names is there, every line is whole.
+// Checks the ASVS ledger: every named test exists, and every line is complete.
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
@@ -34,7 +34,7 @@ test("every test that the ledger names exists", () => {
   assert.ok(tests > 80, `${tests} tests are named`);
 });
 
-test("every requirement stands there once, in order, with a status; one that is met says where", () => {
+test("requirements are unique and sorted, with a status and a place", () => {
   assert.ok(rows.length > 90, `${rows.length} requirements`);
   let before = [0, 0, 0];
   for (const row of rows) {

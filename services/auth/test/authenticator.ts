@@ -7,7 +7,7 @@ import {
   type KeyObject,
 } from "node:crypto";
 
-/** What may be wrong with an answer, for tests of refusals. */
+/** Deviations of a response, for tests of rejections. */
 export interface Flaws {
   origin?: string;
   challenge?: string;
@@ -15,10 +15,10 @@ export interface Flaws {
   /** Flags of the authenticator data; default user present and verified. */
   flags?: number;
   counter?: number;
-  /** `""` leaves it out. */
+  /** `""` omits it. */
   userHandle?: string;
   type?: string;
-  /** Made in a frame of another origin's page. */
+  /** Created in a frame of another origin's page. */
   crossOrigin?: boolean;
 }
 
@@ -48,7 +48,7 @@ export class Authenticator {
     ]);
   }
 
-  /** As `navigator.credentials.create` does. */
+  /** The result of `navigator.credentials.create`. */
   create(
     publicKey: { challenge: string; rp: { id?: string }; user: { id: string } },
     flaws: Flaws = {},
@@ -88,7 +88,7 @@ export class Authenticator {
     };
   }
 
-  /** As `navigator.credentials.get` does. */
+  /** The result of `navigator.credentials.get`. */
   get(publicKey: { challenge: string; rpId?: string }, flaws: Flaws = {}) {
     this.#counter += 1;
     const authData = this.#header(publicKey.rpId ?? "", flaws.flags ?? userPresentVerified, flaws);

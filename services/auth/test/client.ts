@@ -1,17 +1,17 @@
-// A client of the service for tests: JSON in, JSON out, cookies by hand.
+// A test client of the service: JSON in, JSON out, cookies by hand.
 import assert from "node:assert/strict";
 import { startStage, type Stage } from "./stage.ts";
 
-/** An answer, read. */
+/** A response. */
 export interface Answer {
   status: number;
   headers: Headers;
-  /** Parsed, {} where it is empty. */
-  // The tests look at members that the service promises; what is missing fails there.
+  /** Parsed; {} if it is empty. */
+  // Tests read members that the service promises; a missing one fails there.
   body: Record<string, never>;
 }
 
-/** What is sent beside method and path. */
+/** Optional parts of a request. */
 export interface Ask {
   body?: unknown;
   /** Bearer token. */
@@ -45,7 +45,7 @@ export async function call(
   };
 }
 
-/** As `call`, and the status must be `status`. */
+/** As `call`, and asserts the status. */
 export async function expectStatus(
   status: number,
   stage: Pick<Stage, "url">,
@@ -61,7 +61,7 @@ export async function expectStatus(
 /** The configured first administrator of `startWithAdmin`. */
 export const admin = { username: "root", password: "correct horse battery staple" };
 
-/** Somebody signed in. */
+/** A signed-in user. */
 export interface Person {
   id: string;
   username: string;

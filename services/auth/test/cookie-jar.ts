@@ -1,10 +1,10 @@
-// What a browser keeps of the cookies it is given: by name, sent to the paths they are for.
+// A browser's cookie store: cookies by name, sent to their paths.
 
 /** The cookies of one browser profile, for one site. */
 export class CookieJar {
   readonly #cookies = new Map<string, { value: string; path: string }>();
 
-  /** The `Cookie` header of a request to the URL; empty where nothing is sent. */
+  /** The `Cookie` header of a request to the URL; empty without cookies. */
   format(url: URL): string {
     return [...this.#cookies]
       .filter(([, { path }]) => url.pathname.startsWith(path))
@@ -12,7 +12,7 @@ export class CookieJar {
       .join("; ");
   }
 
-  /** Keeps what the answer sets, and lets go of what it ends. */
+  /** Applies the `Set-Cookie` headers of a response. */
   keep(response: Response): void {
     for (const line of response.headers.getSetCookie()) this.#keepLine(line);
   }
@@ -22,7 +22,7 @@ export class CookieJar {
     return this.#cookies.get(name)?.value;
   }
 
-  /** Puts another value into a cookie, or removes it. */
+  /** Changes a cookie, or deletes it. */
   set(name: string, value: string | undefined): void {
     if (value === undefined) this.#cookies.delete(name);
     else this.#cookies.set(name, { value, path: "/" });

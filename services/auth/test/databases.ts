@@ -1,4 +1,4 @@
-// Databases for the tests: each suite runs on SQLite and on PostgreSQL where that is installed.
+// Databases for tests: each suite runs on SQLite, and on PostgreSQL if it is installed.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import {
   type PostgresCluster,
 } from "@platform/kernel/db-testing";
 
-/** Runs the suite on each database; `makeUrl` gives the URL of an empty one. */
+/** Runs the suite on each database; `makeUrl` returns the URL of an empty one. */
 export function onEachDatabase(
   suite: (makeUrl: () => Promise<string>, kind: "sqlite" | "postgres") => void,
 ): void {
@@ -25,7 +25,7 @@ export function onEachDatabase(
       cluster = await startPostgresCluster();
     });
     suite(async () => cluster!.createDatabase(), "postgres");
-    // Hooks run in the order in which they are registered: the suite lets go of the database first.
+    // Hooks run in order of registration, so the suite closes the database first.
     after(() => cluster?.stop());
   });
 }

@@ -1,4 +1,4 @@
-// A notification service that keeps what it is told to send.
+// A mail service that stores the messages it receives.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,11 +11,11 @@ export interface Mail {
   channel?: string;
 }
 
-/** What was sent, in order. */
+/** Messages in order of arrival. */
 export interface Mailbox {
   url: string;
   mails: Mail[];
-  /** Resolves when there are so many; those of the background take a moment. */
+  /** Resolves when this number of messages has arrived; background messages take a moment. */
   waitFor(count: number): Promise<void>;
   close(): void;
 }
@@ -31,7 +31,7 @@ export async function startMailbox(): Promise<Mailbox> {
       response.writeHead(200, { "Content-Type": "application/json" }).end('{"status":"sent"}');
     });
   }).listen(0, "127.0.0.1");
-  // A test that fails does not close it; its file must end all the same.
+  // A failed test does not close it, but its file must still end.
   server.unref().on("connection", (socket) => socket.unref());
   await new Promise((resolve) => server.once("listening", resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

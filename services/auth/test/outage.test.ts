@@ -1,4 +1,4 @@
-// A database that goes away: the service lives on, says so with 503, and recovers by itself.
+// A database outage: the service stays up, responds with 503, and recovers.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ interface Seen {
   type: string | null;
 }
 
-describe("a database that goes away", { skip: findPostgresSkip() ?? false }, () => {
+describe("an unavailable database", { skip: findPostgresSkip() ?? false }, () => {
   const folder = mkdtempSync(joinPath(tmpdir(), "auth-outage-"));
   let cluster: PostgresCluster;
   let stage: Stage;
@@ -42,7 +42,7 @@ describe("a database that goes away", { skip: findPostgresSkip() ?? false }, () 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test("restarts under load are answered 503 with Retry-After, nothing else fails, and all recovers", async () => {
+  test("restarts under load cause 503 with Retry-After only, and the service recovers", async () => {
     const root = await signIn(stage, admin);
     const person = await join(stage, "maria");
     const { body: client } = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {
@@ -98,7 +98,7 @@ describe("a database that goes away", { skip: findPostgresSkip() ?? false }, () 
     for (const name of Object.keys(requests)) usual.set(name, (await ask(name)).status);
     assert.deepEqual([...usual.values()], [200, 200, 200, 200, 200, 400]);
 
-    // What was read a moment ago may still be answered from memory.
+    // Recently read rows may still be served from memory.
     const waitForOutage = async (name: string): Promise<void> => {
       const deadline = performance.now() + cacheMsMax;
       for (let { status } = await ask(name); status !== 503; { status } = await ask(name)) {

@@ -7,7 +7,7 @@ import { stageKinds, startStage } from "./stage.ts";
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`the service on ${kind}`, { skip }, () => {
-    test("answers probes, shows its metrics to this machine, and starts again on its database", async () => {
+    test("answers probes, serves metrics locally, and restarts on its database", async () => {
       const settings = await prepare();
       for (let start = 0; start < 2; start += 1) {
         const stage = await startStage(settings);
@@ -26,7 +26,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       }
     });
 
-    test("requests of the OAuth endpoints are counted, traced and logged like all others", async () => {
+    test("requests of the OAuth endpoints are measured, traced and logged like all others", async () => {
       const stage = await startStage(await prepare());
       const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
       for (const path of ["/api/v1/auth/token", "/api/v1/auth/oauth/register/some-client"]) {
@@ -62,7 +62,7 @@ for (const { kind, skip, prepare } of stageKinds) {
   });
 }
 
-test("generated secrets are readable by their owner only, and a damaged file stops the start", async () => {
+test("generated secrets are readable by their owner only, and a damaged file fails the start", async () => {
   const settings = await stageKinds[0]!.prepare();
   await (await startStage(settings)).close();
   const path = join(String(settings["data_dir"]), "secrets.json");
@@ -71,7 +71,7 @@ test("generated secrets are readable by their owner only, and a damaged file sto
   await assert.rejects(startStage(settings), /secrets\.json is damaged/);
 });
 
-test("weak secrets stop the start by name", async () => {
+test("weak secrets fail the start and are named", async () => {
   const settings = await stageKinds[0]!.prepare();
   for (const secret of ["short", "hex:zz", "base64:aGVsbG8="]) {
     await assert.rejects(
@@ -85,7 +85,7 @@ test("weak secrets stop the start by name", async () => {
   );
 });
 
-test("browsers get a page for what does not exist, programs a problem document", async () => {
+test("unknown paths return a page to browsers and a problem document to programs", async () => {
   const stage = await startStage(await stageKinds[0]!.prepare());
   const ask = (path: string, accept: string) => fetch(stage.url + path, { headers: { accept } });
   const html = "text/html,application/xhtml+xml,*/*;q=0.8";
@@ -109,7 +109,7 @@ test("browsers get a page for what does not exist, programs a problem document",
   await stage.close();
 });
 
-test("under an https address every answer forbids plain http, otherwise none does", async () => {
+test("only an https public URL sets Strict-Transport-Security, on every response", async () => {
   for (const [publicUrl, expected] of [
     ["https://id.example", "max-age=31536000"],
     [undefined, null],

@@ -1,4 +1,4 @@
-// Starts the whole service in this process, on SQLite or on a private PostgreSQL, with a clock that tests move.
+// Starts the service in this process, on SQLite or a private PostgreSQL, with a clock that tests move.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,21 +15,21 @@ import { systemClock } from "@platform/kernel/time";
 import { authDefinition } from "../src/config.ts";
 import { startAuth, type AuthOptions, type AuthService } from "../src/service.ts";
 
-/** A clock that runs with the system's until it is stopped, and can be moved forward. */
+/** A clock that follows the system's until it is stopped and can be moved forward. */
 export interface MovableClock {
   now(): number;
   monotonicMs(): number;
   advance(ms: number): void;
-  /** From here on it moves by `advance` alone: for waits that a busy machine would outlast. */
+  /** Only `advance` moves it from now on, for delays that a busy machine would exceed. */
   stop(): void;
 }
 
 /** A running service under test. */
 export interface Stage extends AuthService {
   clock: MovableClock;
-  /** Log lines so far. */
+  /** Log lines. */
   log: string[];
-  /** Configuration, for another node on the same database. */
+  /** Configuration for another node on the same database. */
   settings: Record<string, unknown>;
   close(): Promise<void>;
 }
@@ -38,7 +38,7 @@ export interface Stage extends AuthService {
 export interface StageKind {
   kind: "sqlite" | "postgres";
   skip: string | undefined;
-  /** Settings of an empty database. */
+  /** Prepares an empty database and returns its settings. */
   prepare: () => Promise<Record<string, unknown>>;
 }
 
@@ -47,7 +47,7 @@ let cluster: Promise<PostgresCluster> | undefined;
 let folders = 0;
 const openStages = new Set<() => Promise<void>>();
 after(async () => {
-  // Those of tests that failed: without this the file would never end.
+  // Stages of failed tests, which would keep the file running.
   for (const close of openStages) await close();
   await (await cluster)?.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -75,14 +75,14 @@ export const stageKinds: readonly StageKind[] = [
   },
 ];
 
-/** Starts the service; `settings` are keys of its configuration. */
+/** Starts the service; `settings` are configuration keys. */
 export async function startStage(
   settings: Record<string, unknown>,
   options: Pick<AuthOptions, "passwordCost"> = {},
 ): Promise<Stage> {
   const config = buildSchema(authDefinition.keys).parse({
     addr: "127.0.0.1:0",
-    // An RSA key takes half a second to make.
+    // Generating an RSA key takes half a second.
     jwt_algorithm: "ES256",
     ...settings,
   });
@@ -108,7 +108,7 @@ export async function startStage(
   const service = await startAuth({
     config,
     clock,
-    // Tests are not about how long a hash takes.
+    // Cheap, because tests do not measure hashing.
     passwordCost: { memoryCost: 256, timeCost: 1, parallelism: 1 },
     ...options,
     log: createLogger({

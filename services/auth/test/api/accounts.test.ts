@@ -9,7 +9,7 @@ const login = "/api/v1/auth/login";
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`accounts on ${kind}`, { skip }, () => {
-    test("the quickstart's paths register and sign in, and the token opens the account", async () => {
+    test("the quickstart's paths register and sign in, and the token works", async () => {
       const stage = await startStage({ ...(await prepare()), jwt_algorithm: "RS256" });
       const person = { username: "ada", password: "a fine long password" };
       const made = await expectStatus(201, stage, "POST", "/api/auth/register", { body: person });
@@ -32,7 +32,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("names that only look different are the same, and are taken once by 64 at a time", async () => {
+    test("equivalent names are registered once by 64 concurrent requests", async () => {
       const stage = await startStage({
         ...(await prepare()),
         registration_hash_queue: 64,
@@ -52,7 +52,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("bad registrations are refused with what is wrong", async () => {
+    test("invalid registrations are rejected with the reason", async () => {
       const stage = await startStage(await prepare());
       const good = { username: "bob", password: "a fine long password" };
       const cases: [object, RegExp][] = [
@@ -89,7 +89,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("an unknown name, a wrong password and a disabled user are told apart by nothing", async () => {
+    test("unknown names, wrong passwords and disabled users are indistinguishable", async () => {
       const stage = await startWithAdmin(await prepare());
       const eve = await join(stage, "eve");
       const mallory = await join(stage, "mallory");
@@ -114,7 +114,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("after ten failures the account waits, its owner's device does not, and a success begins anew", async () => {
+    test("ten failures throttle the account but not its owner's device, and a success resets the count", async () => {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "owner");
       const first = await call(stage, "POST", login, {
@@ -150,7 +150,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("64 guesses at the same moment get no more tries than ten", async () => {
+    test("64 concurrent guesses get ten tries", async () => {
       const stage = await startStage(await prepare());
       await join(stage, "target");
       stage.clock.stop();
@@ -165,7 +165,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a disabled user loses sessions and tokens at once, and gets none by refreshing", async () => {
+    test("disabling a user ends sessions and tokens immediately, including refresh", async () => {
       const stage = await startWithAdmin(await prepare());
       const person = await join(stage, "leaver");
       const root = await signIn(stage, admin);
@@ -187,7 +187,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a changed password ends the other sessions and every token of before", async () => {
+    test("a password change ends other sessions and all earlier tokens", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "carol");
       const other = await signIn(stage, person);
@@ -214,7 +214,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       await signIn(stage, { username: "carol", password: next });
 
-      // The session that stays goes on: it can have tokens again.
+      // The session continues: it can get new tokens.
       stage.clock.advance(60_000);
       const stepUp = await expectStatus(200, stage, "POST", "/api/v1/auth/mfa/step-up", {
         token: person.session,
@@ -229,7 +229,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("the start-up link makes the first administrator once, however many open it", async () => {
+    test("the start-up link creates one administrator under concurrency", async () => {
       const settings = await prepare();
       const stage = await startStage(settings);
       const line = stage.log.find((text) => text.includes("no administrator yet"))!;
@@ -251,7 +251,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await again.close();
     });
 
-    test("a name that has registered itself does not become administrator by the configuration", async () => {
+    test("a registered user does not become administrator through the configuration", async () => {
       const settings = await prepare();
       const stage = await startStage(settings);
       await join(stage, admin.username);
@@ -259,7 +259,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await assert.rejects(startWithAdmin(settings), /PLATFORM_AUTH_ADMIN_USER: The name is taken/);
     });
 
-    test("the last administrator can be neither disabled nor removed nor unbound", async () => {
+    test("the last administrator cannot be disabled, deleted or unbound", async () => {
       const stage = await startWithAdmin(await prepare());
       const root = await signIn(stage, admin);
       const { token } = root;
@@ -293,7 +293,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("invitations let one person register each where registration is closed to others", async () => {
+    test("an invitation allows one registration if registration is not open", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
       const root = await signIn(stage, admin);
       const body = { username: "guest", password: "a fine long password" };
@@ -315,7 +315,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("invitations are listed without what redeems them, and taken back", async () => {
+    test("invitations are listed without their tokens, and can be revoked", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "invitation" });
       const { token } = await signIn(stage, admin);
       const invitations = "/api/v1/invitations";

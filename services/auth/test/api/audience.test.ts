@@ -1,4 +1,4 @@
-// What tokens of applications are worth at the service's own API, and clients from before audiences were told apart.
+// Access of applications' tokens to the service's own API, and clients registered before audiences were separated.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admin, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
@@ -8,7 +8,7 @@ import { stageKinds, startStage } from "../stage.ts";
 
 const account = "/api/v1/auth/account";
 
-test("an application's token does not read the account, whatever its audience", async () => {
+test("an application's token cannot read the account with any audience", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const ada = await join(stage, "ada");
   for (const [name, metadata, status] of [
@@ -39,7 +39,7 @@ test("an application's token does not read the account, whatever its audience", 
   await stage.close();
 });
 
-test("a start lists clients that keep the platform's audience until an administrator decides", async () => {
+test("the start logs clients that keep the platform's audience until an administrator decides", async () => {
   const settings = await stageKinds[0]!.prepare();
   const first = await startWithAdmin(settings);
   const { token } = await signIn(first, admin);
@@ -74,7 +74,7 @@ test("a start lists clients that keep the platform's audience until an administr
   await third.close();
 });
 
-test("a start refuses an audience that tokens of third-party clients would have", async () => {
+test("the start fails if the audience equals that of third-party clients", async () => {
   await assert.rejects(
     startStage({
       ...(await stageKinds[0]!.prepare()),

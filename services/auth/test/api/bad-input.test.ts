@@ -1,4 +1,4 @@
-// What nobody should send, to every operation there is: malformed, oversized, of wrong types, without rights, twice.
+// Bad input to every operation: malformed, oversized, of wrong types, without rights, repeated.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { admin, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
@@ -23,7 +23,7 @@ interface Operation {
   success: { status: number; required: readonly string[] };
 }
 
-/** Operations that anybody who has signed in may use on what is their own. */
+/** Operations that every signed-in user may use on their own account. */
 const own = new Set([
   "GET /api/v1/auth/account",
   "PATCH /api/v1/auth/account",
@@ -44,14 +44,14 @@ const own = new Set([
   "DELETE /api/v1/auth/passkeys/{id}",
 ]);
 
-/** A body of the right shape for each operation that asks for a permission; its path's parameters name nothing. */
+/** A valid body for each operation that requires a permission; its path parameters name nothing that exists. */
 const shapes: Record<string, unknown> = {
   "POST /api/v1/users": { username: "somebody" },
   "PATCH /api/v1/users/{id}": { name: "Somebody" },
   "POST /api/v1/groups": { name: "somebody" },
   "POST /api/v1/rbac/roles": { name: "something" },
   "POST /api/v1/auth/scopes": { name: "something", permissions: ["some:thing"] },
-  // Any printable text may be a scope's name: the role is what is not there.
+  // Any printable text may be a scope's name; the role is what does not exist.
   "PUT /api/v1/auth/scopes/{name}": { roles: ["nowhere"] },
   "POST /api/v1/auth/clients": { redirect_uris: [] },
   "PATCH /api/v1/auth/clients/{id}": { client_name: "Something" },
@@ -145,7 +145,7 @@ function fill(path: string, value = "00000000-0000-0000-0000-000000000000"): str
   return path.replaceAll(/\{\w+\}/g, path.includes("/policies/") ? "role" : value);
 }
 
-// In the one form that errors have, and telling nothing of what is inside.
+// Requires a problem document without internal details.
 function requireProblem(
   operation: Operation,
   what: string,
@@ -165,7 +165,7 @@ function requireProblem(
 }
 
 describe("every operation of the API", () => {
-  test("is known to this test as open to anybody, as one's own, or as one that needs a permission", () => {
+  test("is classified as public, own-account or requiring a permission", () => {
     const guarded = operations.filter(({ isGuarded }) => isGuarded);
     assert.ok(guarded.length > 50 && operations.length > guarded.length);
     for (const name of [...own, ...Object.keys(shapes)]) {
@@ -179,7 +179,7 @@ describe("every operation of the API", () => {
     }
   });
 
-  test("answers what the API's document says, as far as it needs no parameters", async () => {
+  test("responds as documented, if it needs no parameters", async () => {
     const { token } = await signIn(stage, admin);
     const lists = operations.filter(
       ({ name }) => name.startsWith("GET /api/v1/") && !name.includes("{"),
@@ -200,7 +200,7 @@ describe("every operation of the API", () => {
     }
   });
 
-  test("lets nobody in without a token that is good", async () => {
+  test("rejects requests without a valid token", async () => {
     for (const operation of operations.filter(({ isGuarded }) => isGuarded)) {
       if (operation.path === "/metrics") continue;
       const path = fill(operation.path);
@@ -216,7 +216,7 @@ describe("every operation of the API", () => {
     }
   });
 
-  test("that needs a permission refuses whoever lacks it, and says nothing about what exists", async () => {
+  test("rejects callers without the permission and reveals nothing", async () => {
     const root = await signIn(stage, admin);
     for (const operation of operations) {
       if (!operation.isGuarded || own.has(operation.name) || operation.path === "/metrics")
@@ -234,7 +234,7 @@ describe("every operation of the API", () => {
     }
   });
 
-  test("with a body refuses what is not JSON, not UTF-8, too large, too deep, or no object", async () => {
+  test("rejects bodies that are not JSON, not UTF-8, too large, too deep or not objects", async () => {
     const root = await signIn(stage, admin);
     for (const operation of operations) {
       if (operation.body === undefined) continue;
@@ -257,7 +257,7 @@ describe("every operation of the API", () => {
       if (operation.body.additionalProperties === false) {
         await check("deep in a member", { body: deep }, [400]);
       } else {
-        // Metadata of clients and what browsers add to a credential may hold anything.
+        // Metadata of clients and WebAuthn extensions may contain anything.
         const sent = { body: deep, token: operation.isGuarded ? root.token : undefined };
         const answer = await send(operation, path, sent);
         assert.ok(answer.status < 500, `${operation.name}: ${answer.text}`);
@@ -268,7 +268,7 @@ describe("every operation of the API", () => {
     }
   });
 
-  test("with a body refuses unknown members and each member of a wrong type", async () => {
+  test("rejects unknown members and members of a wrong type", async () => {
     for (const operation of operations) {
       const { properties, additionalProperties } = operation.body ?? {};
       if (properties === undefined) continue;
@@ -317,7 +317,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         send(operation, path, { ...sent, ...more }, there.url);
       for (const value of operation.path.includes("{") ? strange : []) {
         const answer = await ask(operation.path.replaceAll(/\{\w+\}/g, value));
-        // Nothing is ever an error of ours; a list of what does not exist may be empty, as may what is left of it.
+        // Input never causes a 500; a list of something unknown may be empty.
         assert.ok(answer.status < 500, `${operation.name} ${value}: ${answer.text}`);
         const isEmpty = operation.method === "GET" || operation.name.includes("clients/{id}/roles");
         if (!isEmpty) requireProblem(operation, value, answer, [400, 404]);
@@ -386,7 +386,7 @@ describe("the OAuth endpoints", () => {
     return { status: response.status, headers: response.headers, text: await response.text() };
   };
 
-  test("answer what is malformed, oversized or unauthorised as their specifications say", async () => {
+  test("answer malformed, oversized and unauthorised requests as specified", async () => {
     const basic = `Basic ${Buffer.from("nobody:wrong").toString("base64")}`;
     const cases: readonly Sent[] = [
       {},
@@ -421,7 +421,7 @@ describe("the OAuth endpoints", () => {
     }
   });
 
-  test("the authorization endpoint shows a page for what cannot be sent back to a client", async () => {
+  test("the authorization endpoint shows a page for errors that cannot be returned to a client", async () => {
     for (const query of [
       "",
       "?client_id=nobody",
@@ -441,7 +441,7 @@ describe("the OAuth endpoints", () => {
   });
 });
 
-test("what was sent twice, too late or to somebody else is the same refusal", async () => {
+test("repeated, late and foreign input cause the same rejection", async () => {
   const foreign = await signIn(stage, stranger);
   const link = { token: "A".repeat(64) };
   for (const [path, body] of [

@@ -1,4 +1,4 @@
-// What happens around changes of how somebody signs in: who may, what becomes void, who is told.
+// Changes of credentials: who may make them, what becomes void, who is notified.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
@@ -27,7 +27,7 @@ async function joinVerified(stage: Stage, mailbox: Mailbox, email: string): Prom
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`changes on ${kind}`, { skip }, () => {
-    test("whoever changes how they sign in is told so at their verified address", async () => {
+    test("changes of credentials are reported to the verified address", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const { token: first, password } = await joinVerified(stage, mailbox, "ada@example.org");
@@ -90,7 +90,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("another address needs a fresh sign-in, is to be verified, and voids links to the one before", async () => {
+    test("a new address requires a fresh sign-in and verification, and voids links to the previous one", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = await joinVerified(stage, mailbox, "ada@example.org");
@@ -122,7 +122,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("an administrator has a recovery link sent without seeing it", async () => {
+    test("an administrator sends a recovery link without seeing it", async () => {
       const mailbox = await startMailbox();
       const stage = await startWithAdmin({
         ...(await prepare()),
@@ -147,7 +147,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("an administrator takes away the factors of somebody who has lost them, and their sessions", async () => {
+    test("an administrator removes lost factors of a user and ends their sessions", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       const ada = await join(stage, "ada");
@@ -170,7 +170,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       }
       await signIn(stage, ada);
 
-      // What administrators do to others they do to themselves after a fresh sign-in only.
+      // Administrators need a fresh sign-in to do to themselves what they may do to others.
       const { id: self, session } = await signIn(stage, admin);
       stage.clock.advance(11 * 60_000);
       await expectStatus(401, stage, "DELETE", `/api/v1/users/${self}/factors`, { token: session });
@@ -185,7 +185,7 @@ for (const { kind, skip, prepare } of stageKinds) {
   });
 }
 
-test("an operator on the machine brings a locked-out administrator back", async () => {
+test("an operator restores a locked-out administrator on the command line", async () => {
   const settings = await stageKinds[0]!.prepare();
   const stage = await startWithAdmin(settings);
   const root = await signIn(stage, admin);

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
 import { stageKinds } from "../stage.ts";
 
-test("an administrator registers a client that gets tokens for its roles, and removes it", async () => {
+test("an administrator registers a client, which gets tokens for its roles, and deletes it", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const { token } = await signIn(stage, admin);
   const stranger = await join(stage, "stranger");
@@ -56,7 +56,7 @@ test("an administrator registers a client that gets tokens for its roles, and re
   await stage.close();
 });
 
-test("keys are rotated by who may, and a token of a revoked key is refused at once", async () => {
+test("rotating keys requires a permission, and tokens of a revoked key are rejected immediately", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const { token, session } = await signIn(stage, admin);
   const stranger = await join(stage, "stranger");

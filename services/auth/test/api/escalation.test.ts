@@ -1,4 +1,4 @@
-// Holders of `clients:write` and `rbac:write` who try to get more than they have: by clients, scopes, policies, tokens.
+// Holders of `clients:write` and `rbac:write` who try to gain rights through clients, scopes, policies and tokens.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
@@ -53,7 +53,7 @@ async function register(
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`escalation on ${kind}`, { skip }, () => {
-    test("nobody registers a client that can do more than they can", async () => {
+    test("registering a client requires all of its permissions", async () => {
       const { stage, eve } = await begin(await prepare(), ["clients:*", "users:read"]);
       const attempts: Record<string, unknown>[] = [
         { scope: "openid users:write" },
@@ -81,7 +81,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("nobody takes over or removes a client that can do more than they can", async () => {
+    test("changing or deleting a client requires all of its permissions", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["clients:*"]);
       const machine = await register(stage, root, { grant_types: ["client_credentials"] });
       await expectStatus(200, stage, "PUT", `/api/v1/rbac/clients/${machine["client_id"]}/roles`, {
@@ -140,7 +140,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a client that registers itself conveys no more than whoever let it, then and later", async () => {
+    test("a self-registered client conveys no more than the issuer of its initial access token", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["clients:write", "users:read"]);
       const invite = async ({ session: token }: Person): Promise<string> => {
         const { body } = await expectStatus(
@@ -178,7 +178,7 @@ for (const { kind, skip, prepare } of stageKinds) {
           body: { ...own, ...more },
         });
       }
-      // An administrator's change of it is no room for the client's own next change.
+      // An administrator's change does not widen what the client may set itself.
       await expectStatus(200, stage, "PATCH", `${clients}/${id}`, {
         token: root.session,
         body: { client_name: "Known" },
@@ -199,7 +199,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a scope that is widened later is not conveyed by clients whose maker could not give it", async () => {
+    test("clients do not convey permissions added to a scope later that their grantor lacked", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["clients:*", "orders:read"]);
       const put = (permissions: string[]) =>
         expectStatus(201, stage, "POST", scopes, {
@@ -231,7 +231,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("rbac:write does not redefine or remove scopes, nor lift second factors, of what its holder lacks", async () => {
+    test("rbac:write does not allow changing scopes or lifting policies beyond the holder's permissions", async () => {
       const { stage, root, eve } = await begin(await prepare(), [
         "rbac:*",
         "users:*",
@@ -308,7 +308,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a token does not hand out more than its scope conveys, whoever it is issued for", async () => {
+    test("a token cannot grant more than its scope conveys", async () => {
       const { stage, root, eve } = await begin(await prepare(), ["users:read"]);
       const narrowed = await expectStatus(200, stage, "POST", "/api/v1/auth/login", {
         body: { ...admin, scope: "rbac:write clients:write" },
@@ -338,7 +338,7 @@ for (const { kind, skip, prepare } of stageKinds) {
   });
 }
 
-test("a first-party client has without consent only what administrators marked so", async () => {
+test("a first-party client gets only marked scopes without consent", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const root = await signIn(stage, admin);
   const application = await startApplication(stage, "Backoffice", {

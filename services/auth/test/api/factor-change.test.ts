@@ -1,4 +1,4 @@
-// Whoever knows the password alone, in a session of before or a new one, undoes no second factor and no passkey.
+// A password alone, in an old or a new session, does not remove second factors or passkeys.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { generateSync } from "otplib";
@@ -27,7 +27,7 @@ async function setUp(stage: Stage, credential: { token?: string; mfa_token?: str
   return body as never as { id: string; secret: string };
 }
 
-/** Sets up an authenticator app in the person's session; what that answers. */
+/** Sets up an authenticator app in the user's session; returns the response. */
 async function enrol(stage: Stage, { token }: Person): Promise<Texts & { id: string }> {
   const { id, secret } = await setUp(stage, { token });
   const { body } = await expectStatus(200, stage, "POST", `${mfa}/verify`, {
@@ -60,7 +60,7 @@ async function requireRefusal(
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`factor changes on ${kind}`, { skip }, () => {
-    test("a new factor ends what a password alone has opened, and lifts its own session", async () => {
+    test("a new factor ends sessions without a second factor and raises its own", async () => {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "ada");
       const thief = await signIn(stage, owner);
@@ -94,7 +94,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("factors are changed with a factor, not by an older token of the same session", async () => {
+    test("changing factors requires a factor, not an older token of the same session", async () => {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "ada");
       const lifted = await enrol(stage, owner);
@@ -113,7 +113,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a password alone does not add to, rename or remove passkeys", async () => {
+    test("a password alone cannot add, rename or remove passkeys", async () => {
       const stage = await startStage(await prepare());
       const owner = await join(stage, "ada");
       const authenticator = new Authenticator(stage.publicUrl);
@@ -135,7 +135,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a registration of a passkey ends with the session that it was begun in", async () => {
+    test("a passkey registration ends with its session", async () => {
       const stage = await startStage(await prepare());
       const thief = await join(stage, "ada");
       const begun = await beginPasskey(stage, thief.token);
@@ -146,7 +146,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("an enrolment that a policy asks for is for those who have no factor yet", async () => {
+    test("enrolment required by a policy is limited to users without a factor", async () => {
       const stage = await startWithAdmin(await prepare());
       const root = await signIn(stage, admin);
       const owner = await join(stage, "ada");
@@ -174,7 +174,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a policy does not let a password alone add a factor beside a passkey", async () => {
+    test("a policy does not let a password alone add a factor to an account with a passkey", async () => {
       const stage = await startWithAdmin(await prepare());
       const root = await signIn(stage, admin);
       const owner = await join(stage, "ada");
@@ -212,7 +212,7 @@ for (const { kind, skip, prepare } of stageKinds) {
   });
 }
 
-test("pages ask for the factor before it is changed, and let go of sessions without one", async () => {
+test("pages require a factor to change factors, and end sessions without one", async () => {
   const stage = await startStage(await stageKinds[0]!.prepare());
   const owner = await join(stage, "ada");
   const { username, password } = owner;

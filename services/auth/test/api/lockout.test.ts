@@ -1,4 +1,4 @@
-// Guessing, flooding and registering in masses slow down those who do it, and keep nobody else out.
+// Guessing, flooding and mass registration delay the attacker and lock nobody else out.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { call, expectStatus, join, type Answer, type Person } from "../client.ts";
@@ -36,7 +36,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         .find((cookie) => cookie.startsWith("platform_device="))!
         .split(";")[0]!;
 
-    test("who guesses in one network makes nobody wait in another", async () => {
+    test("guessing from one network does not delay another", async () => {
       const stage = await start();
       const owner = await join(stage, "owner");
       for (let i = 0; i < 10; i += 1) {
@@ -50,7 +50,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("guesses from many networks are held up, but not the owner's device, nor whoever recovers by mail", async () => {
+    test("guessing from many networks is throttled, but not the owner's device or a recovery by email", async () => {
       const mailbox = await startMailbox();
       const stage = await start({ platform_notify_url: mailbox.url });
       const owner = await joinVerified(stage, mailbox);
@@ -82,7 +82,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("guesses from many networks do not keep a known device from confirming the password", async () => {
+    test("guessing from many networks does not block password confirmation on a known device", async () => {
       const stage = await start({});
       const owner = await join(stage, "owner");
       const ip = "198.51.100.1";
@@ -112,7 +112,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("others that ask for recovery links do not keep the owner from one", async () => {
+    test("recovery requests of others do not block the owner's", async () => {
       const mailbox = await startMailbox();
       const stage = await start({ platform_notify_url: mailbox.url });
       const owner = await joinVerified(stage, mailbox);
@@ -136,7 +136,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("registrations are bounded by address and by network, and begin anew after an hour", async () => {
+    test("registrations are limited per address and network and hour", async () => {
       const stage = await start({
         registrations_per_address_hourly: 2,
         registrations_per_network_hourly: 3,

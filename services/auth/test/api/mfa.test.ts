@@ -59,7 +59,7 @@ function verify(stage: Pick<Stage, "url">, mfa_token: string, code: string): Pro
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`second factors on ${kind}`, { skip }, () => {
-    test("an authenticator app counts from its first code on, and each code counts once", async () => {
+    test("an authenticator app is active from its first code on, and each code works once", async () => {
       const stage = await startStage({ ...(await prepare()), mfa_totp_issuer: "Acme" });
       const person = await join(stage, "ada");
       const { body } = await expectStatus(200, stage, "POST", `${mfa}/setup`, {
@@ -110,7 +110,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("codes of the step before and after are right, those further away are not", async () => {
+    test("codes of adjacent time steps are valid, others are not", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
@@ -128,7 +128,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("64 who bring one code at once, each with a token of their own: one gets in", async () => {
+    test("of 64 concurrent uses of one code, each with its own token, one succeeds", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
@@ -138,7 +138,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         Array.from({ length: 64 }, (_, i) => verify(stage, tokens[i % 8]!, code)),
       );
       assert.equal(byStep.filter(({ status }) => status === 200).length, 1);
-      // Somebody else, who does not have to wait yet.
+      // Another user, who is not throttled yet.
       const bob = await join(stage, "bob");
       const { backup_codes } = await enrol(stage, bob);
       const fresh = await Promise.all(Array.from({ length: 8 }, () => ask(stage, bob)));
@@ -149,7 +149,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a backup code counts once, however it is typed, and new ones void the old", async () => {
+    test("a backup code works once in any spelling, and new ones replace the old", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { backup_codes: codes } = await enrol(stage, person);
@@ -170,7 +170,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a token has five attempts, and after ten failures the account's codes wait", async () => {
+    test("a token has five attempts, and codes are throttled after ten failures", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
@@ -192,7 +192,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("malformed and foreign input is refused", async () => {
+    test("malformed input and other users' tokens are rejected", async () => {
       const stage = await startStage(await prepare());
       const [ada, eve] = [await join(stage, "ada"), await join(stage, "eve")];
       const { id } = await enrol(stage, ada);
@@ -230,7 +230,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("codes by email and SMS go through the notification service, and count once", async () => {
+    test("codes by email and SMS are sent through the mail service and work once", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = await join(stage, "ada");
@@ -267,7 +267,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("a code that was sent is good for the sign-in that asked for it, and for no other", async () => {
+    test("a code that was sent is valid only for the sign-in that requested it", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = await join(stage, "ada");
@@ -291,7 +291,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("a recovered password does not go around the second factor", async () => {
+    test("password recovery does not bypass the second factor", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = await join(stage, "ada");
@@ -316,7 +316,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         body: { token: readLink(mailbox), new_password: password },
       });
       assert.deepEqual(Object.keys(recovered.body), ["user"]);
-      // The device becomes known, which says nothing about who uses it.
+      // The device becomes known, which does not identify its user.
       const cookies = recovered.headers.getSetCookie().map((cookie) => cookie.split("=")[0]);
       assert.deepEqual(cookies, ["platform_device"]);
       const token = await ask(stage, { ...person, password });
@@ -325,7 +325,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       mailbox.close();
     });
 
-    test("a policy makes those it names set up a factor before they get a session", async () => {
+    test("a policy requires its subjects to set up a factor before they get a session", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       const person = await join(stage, "ada");
@@ -385,7 +385,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a step up gives a token with a newer auth_time and a higher acr, and ends the old session token", async () => {
+    test("a step-up returns a token with a newer auth_time and a higher acr and ends the old session token", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const { secret } = await enrol(stage, person);
@@ -422,7 +422,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("without a factor freshness is proved by the password, and a second factor cannot be", async () => {
+    test("without a factor the password proves freshness but not a second factor", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       await expectStatus(409, stage, "POST", `${mfa}/step-up`, {
@@ -449,7 +449,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("addresses are verified and passwords recovered by links that count once and tell nothing", async () => {
+    test("verification and recovery links work once and reveal nothing", async () => {
       const mailbox = await startMailbox();
       const stage = await startStage({ ...(await prepare()), platform_notify_url: mailbox.url });
       const person = { username: "ada", password: "a fine long password" };

@@ -1,4 +1,4 @@
-// Names that deceive their readers, whoever they are the names of.
+// Deceptive names of users, clients and passkeys.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin } from "../client.ts";
@@ -32,14 +32,14 @@ const honest = [
   "José-María",
 ];
 
-test("names of one script per word are honest, look-alike mixtures and controls are not", () => {
+test("look-alike mixtures and control characters are deceptive, one script per word is not", () => {
   for (const name of deceptive) assert.ok(isDeceptive(name), name);
   for (const name of honest) assert.ok(!isDeceptive(name), name);
   assert.ok(isDeceptiveIdentifier("\u0438\u0432\u0430\u043D.admin"));
   assert.ok(!isDeceptiveIdentifier("ivan.admin"));
 });
 
-test("they are refused as usernames, display names, names of clients and of passkeys", async () => {
+test("deceptive names are rejected for users, clients and passkeys", async () => {
   const password = "a long password of theirs";
   const person = await join(stage, "person");
   const { token } = await signIn(stage, admin);

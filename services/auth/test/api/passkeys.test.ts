@@ -1,4 +1,4 @@
-// Passkeys: register, sign in without a name, list, rename, remove; challenges that count once; what is refused.
+// Passkeys: registration, sign-in without a username, list, rename, removal, single-use challenges, rejections.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Authenticator, type Flaws } from "../authenticator.ts";
@@ -35,7 +35,7 @@ async function challenge(stage: Pick<Stage, "url">) {
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`passkeys on ${kind}`, { skip }, () => {
-    test("a passkey signs in without a name, as two factors, and answers as a login does", async () => {
+    test("a passkey signs in without a username, counts as two factors, and returns a login response", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const authenticator = await register(stage, person);
@@ -76,7 +76,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("64 who bring the same signed challenge: one gets in", async () => {
+    test("of 64 concurrent uses of a signed challenge one succeeds", async () => {
       const stage = await startStage({ ...(await prepare()) });
       const authenticator = await register(stage, await join(stage, "ada"));
       const body = authenticator.get(await challenge(stage));
@@ -89,7 +89,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a registration challenge makes one passkey, however many finish it at once", async () => {
+    test("a registration challenge creates one passkey under concurrency", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const options = await begin(stage, person);
@@ -105,7 +105,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("registration is for one's own account, after a fresh sign-in", async () => {
+    test("registration requires a fresh sign-in to the same account", async () => {
       const stage = await startStage(await prepare());
       const [ada, eve] = [await join(stage, "ada"), await join(stage, "eve")];
       const path = `${base}/register/begin`;
@@ -118,7 +118,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("forged, foreign, replayed and late answers are refused", async () => {
+    test("forged, foreign, replayed and late responses are rejected", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const authenticator = await register(stage, person);
@@ -157,7 +157,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await expectStatus(200, stage, "POST", `${base}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 50 }),
       });
-      // A counter that runs backwards is a copy of the authenticator.
+      // A counter that decreases indicates a copy of the authenticator.
       await expectStatus(401, stage, "POST", `${base}/login/finish`, {
         body: authenticator.get(await challenge(stage), { counter: 49 }),
       });
@@ -190,7 +190,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a password that is locked by others does not lock the passkey", async () => {
+    test("a throttled password does not throttle the passkey", async () => {
       const stage = await startStage(await prepare());
       const authenticator = await register(stage, await join(stage, "ada"));
       for (let i = 0; i < 11; i += 1) {
@@ -204,7 +204,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("an invitation makes an account that has a passkey and no password, and keeps its last one", async () => {
+    test("an invitation creates an account with a passkey and no password, whose last passkey cannot be removed", async () => {
       const stage = await startWithAdmin({ ...(await prepare()), registration: "closed" });
       const root = await signIn(stage, admin);
       const { body } = await expectStatus(201, stage, "POST", "/api/v1/invitations", {

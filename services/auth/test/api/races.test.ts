@@ -1,4 +1,4 @@
-// 64 requests at one moment for what may happen once: on SQLite, and on two nodes that share a PostgreSQL.
+// 64 concurrent requests for single-use operations: on SQLite, and on two nodes that share a PostgreSQL.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin, type Answer } from "../client.ts";
@@ -22,7 +22,7 @@ for (const { kind, skip, prepare } of stageKinds) {
           ...(await prepare()),
           platform_notify_url: mailbox.url,
           public_url: "http://localhost:8086",
-          // Registrations at once are what is tried here.
+          // These tests register many users at once.
           registration_hash_queue: 1_000,
           registrations_per_address_hourly: 1_000,
           registrations_per_network_hourly: 1_000,
@@ -69,7 +69,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         assert.deepEqual(statuses(answers), { 201: 1, 409: refused });
       });
 
-      test("recoveries with one link, and verifications with one: one each", async () => {
+      test("recoveries and verifications with one link: one each", async () => {
         const ada = await join(nodes[0]!, "ada");
         const email = "ada@example.org";
         const account = "/api/v1/auth/account";
@@ -98,7 +98,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         await signIn(nodes[0]!, { username: "ada", password: `password number ${winner}` });
       });
 
-      test("sign-ins with one code that was sent: one", async () => {
+      test("sign-ins with one sent code: one", async () => {
         const bob = await join(nodes[0]!, "bob");
         const made = await expectStatus(200, nodes[0]!, "POST", "/api/v1/auth/mfa/setup", {
           token: bob.token,
@@ -124,7 +124,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         assert.equal(answers.filter(({ status }) => status === 401).length, refused);
       });
 
-      test("renewals of one session: one new token, and the old one lives on for a moment", async () => {
+      test("renewals of one session: one new token, and the old one stays valid briefly", async () => {
         const cleo = await join(nodes[0]!, "cleo");
         for (const node of nodes) node.clock.advance(13 * 3_600_000);
         const answers = await onAllNodes((node) =>

@@ -11,7 +11,7 @@ const roles = "/api/v1/rbac/roles";
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`roles on ${kind}`, { skip }, () => {
-    test("a user has what their roles and all ancestors permit, at the next request", async () => {
+    test("changes of roles and ancestors apply to the next request", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       const person = await join(stage, "ada");
@@ -38,7 +38,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       });
       await expectStatus(200, stage, "GET", "/api/v1/users", { token: person.session });
       await expectStatus(403, stage, "GET", roles, { token: person.session });
-      // The access token was given before: it does not carry the scope.
+      // The access token was issued before and does not carry the scope.
       await expectStatus(403, stage, "GET", "/api/v1/users", { token: person.token });
       const again = await signIn(stage, person);
       await expectStatus(200, stage, "GET", "/api/v1/users", { token: again.token });
@@ -52,7 +52,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a group's roles are its members'", async () => {
+    test("members have the roles of their groups", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       const person = await join(stage, "ada");
@@ -84,7 +84,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("roles cannot inherit from themselves, not even when two changes come at once", async () => {
+    test("roles cannot inherit from themselves, even with concurrent changes", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       for (const name of ["a", "b"]) {
@@ -109,7 +109,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("nobody grants what they lack, by whatever way", async () => {
+    test("permissions that the caller lacks cannot be granted by any means", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token, id: rootId } = await signIn(stage, admin);
       const deputy = await join(stage, "deputy");
@@ -168,7 +168,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("malformed roles, permissions and scopes are refused", async () => {
+    test("malformed roles, permissions and scopes are rejected", async () => {
       const stage = await startWithAdmin(await prepare());
       const { token } = await signIn(stage, admin);
       const attempts: unknown[] = [
@@ -208,7 +208,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("changes stand in the audit log, whose chain shows what was changed or removed in it", async () => {
+    test("changes are audited, and the chain reveals changed and deleted events", async () => {
       const settings = await prepare();
       const stage = await startWithAdmin(settings);
       const { token, id } = await signIn(stage, admin);
@@ -260,7 +260,7 @@ for (const { kind, skip, prepare } of stageKinds) {
   });
 }
 
-test("a permission covers another exactly when each side is a wildcard or the same", () => {
+test("a permission covers another if each side is equal or a wildcard", () => {
   const part = fc.constantFrom("*", "a", "b", "users");
   fc.assert(
     fc.property(part, part, part, part, (r1, a1, r2, a2) => {
@@ -270,7 +270,7 @@ test("a permission covers another exactly when each side is a wildcard or the sa
   );
 });
 
-test("inheritance ends, whatever the graph", () => {
+test("inheritance terminates for any graph", () => {
   const name = fc.constantFrom("a", "b", "c", "d", "e");
   fc.assert(
     fc.property(fc.array(fc.record({ role: name, parent: name })), name, (parents, start) => {

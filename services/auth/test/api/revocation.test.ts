@@ -1,4 +1,4 @@
-// Every way in which access ends: at once, on the node that was not asked as well, and still after a restart.
+// Every way of ending access: immediately, on the other node as well, and still after a restart.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { admin, call, expectStatus, startWithAdmin, type Ask } from "../client.ts";
@@ -7,7 +7,7 @@ import { stageKinds, startStage, type Stage } from "../stage.ts";
 const account = "/api/v1/auth/account";
 const password = "a fine long password";
 
-/** What somebody holds after signing in. */
+/** Credentials of a signed-in user. */
 interface Holder {
   id: string;
   access: string;
@@ -17,9 +17,9 @@ interface Holder {
 
 interface Way {
   name: string;
-  /** What is done, by the holder or by an administrator. */
+  /** Ends the access, as the user or as an administrator. */
   end: (stage: Stage, holder: Holder, root: string) => Promise<unknown>;
-  /** What is left: the session goes on after a token was revoked or the password was changed with it. */
+  /** The session continues after a token was revoked or the password was changed with it. */
   isSessionLeft?: true;
 }
 
@@ -106,7 +106,7 @@ async function requireEnded(stage: Stage, holder: Holder, way: Way): Promise<voi
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`access on ${kind}`, { skip }, () => {
-    test("ends at once on every node, by whatever way, and a restart resurrects nothing", async () => {
+    test("is void immediately on every node by every means, and stays so after a restart", async () => {
       const settings = { ...(await prepare()), public_url: "http://localhost:8086" };
       const one = await startWithAdmin(settings);
       const two = kind === "postgres" ? await startStage(settings) : one;
@@ -119,7 +119,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         });
         const holder = await signIn(two, username);
         const other = await signIn(two, username);
-        // Warm: what a node remembers of a token must not outlive it.
+        // Fills the caches, which must not outlive the token.
         await expectStatus(200, two, "GET", account, { token: holder.access });
         await way.end(one, holder, root);
         await requireEnded(two, holder, way);

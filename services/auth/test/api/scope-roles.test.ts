@@ -1,4 +1,4 @@
-// Scopes that map to roles: issued to their holders, conveying what the roles permit now, and no way to gain more.
+// Scopes that map to roles: issued to holders, conveying the roles' current permissions, without escalation.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { admin, call, expectStatus, join, signIn, startWithAdmin, type Person } from "../client.ts";
@@ -69,7 +69,7 @@ async function waitUntil(isDone: () => Promise<boolean>): Promise<void> {
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`scopes of roles on ${kind}`, { skip }, () => {
-    test("a scope is given to holders of its roles, and conveys what these permit now", async () => {
+    test("a scope is granted to holders of its roles and conveys their current permissions", async () => {
       const cast = await begin(await prepare());
       const { stage, root } = cast;
       const carol = await join(stage, "carol");
@@ -120,7 +120,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a machine is given the scope by its role, and the scope can be replaced", async () => {
+    test("a client gets the scope through its role, and the scope can be replaced", async () => {
       const cast = await begin(await prepare());
       const { stage, root } = cast;
       await makeRole(cast, "robot", ["orders:read"]);
@@ -158,7 +158,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("nobody gains rights by a scope of roles that they do not hold", async () => {
+    test("a scope cannot convey roles that the grantor does not hold", async () => {
       const cast = await begin(await prepare());
       const { stage, root } = cast;
       const eve = await join(stage, "eve");
@@ -183,7 +183,7 @@ for (const { kind, skip, prepare } of stageKinds) {
         ["DELETE", `${scopes}/cash`],
         ["PUT", `${scopes}/easy`, { roles: ["clerk"] }],
         ["POST", `${roles}/clerk/permissions`, { permissions: ["cash:take"] }],
-        // Within eve's rights, but what first-party clients have without consent is not hers to widen.
+        // Within eve's rights, but only administrators may widen what first-party clients get without consent.
         ["POST", `${roles}/clerk/permissions`, { permissions: ["orders:write"] }],
         ["POST", `${roles}/clerk/parents`, { parents: ["deputy"] }],
       ];
@@ -215,7 +215,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a role that is widened later is not conveyed by clients whose maker lacked it", async () => {
+    test("clients do not convey permissions added to a role later that their grantor lacked", async () => {
       const cast = await begin(await prepare());
       const { stage, root } = cast;
       const eve = await join(stage, "eve");

@@ -16,7 +16,7 @@ interface Item {
 
 for (const { kind, skip, prepare } of stageKinds) {
   describe(`sessions on ${kind}`, { skip }, () => {
-    test("each device is listed with its name, and can be ended alone", async () => {
+    test("each session is listed with its device and can be ended individually", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const phone = await call(stage, "POST", "/api/v1/auth/login", {
@@ -54,7 +54,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("nobody sees or ends a stranger's sessions, an administrator does both", async () => {
+    test("only administrators can list and end sessions of others", async () => {
       const stage = await startWithAdmin(await prepare());
       const [alice, bob] = [await join(stage, "alice"), await join(stage, "bob")];
       const root = await signIn(stage, admin);
@@ -86,7 +86,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("in the second half of its time a token is replaced silently; the old one lives 30 s", async () => {
+    test("in the second half of its lifetime a token is renewed; the old one stays valid for 30 s", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       stage.clock.advance(11 * hourMs);
@@ -108,7 +108,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a session ends a day after its last use, and after two weeks however it is used", async () => {
+    test("a session ends a day after its last use, and after two weeks in any case", async () => {
       const stage = await startStage(await prepare());
       const idle = await join(stage, "idle");
       stage.clock.advance(24 * hourMs + 1);
@@ -126,7 +126,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("a cookie reads, but writes only from our own origin", async () => {
+    test("a cookie allows reads, and writes only from the service's own origin", async () => {
       const stage = await startStage(await prepare());
       const person = await join(stage, "ada");
       const Cookie = `platform_session=${person.session}`;
@@ -148,10 +148,10 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("what we did not sign, and what is no token at all, is refused", async () => {
+    test("unsigned and malformed tokens are rejected", async () => {
       const stage = await startStage(await prepare());
       const { session } = await join(stage, "ada");
-      // Not at the end, where base64url has bits that count for nothing.
+      // Not at the end, where base64url has unused bits.
       const flipped = session.slice(0, 40) + (session[40] === "A" ? "B" : "A") + session.slice(41);
       for (const token of [
         flipped,
@@ -168,7 +168,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await stage.close();
     });
 
-    test("what has ended stays ended after a restart", async () => {
+    test("ended sessions stay ended after a restart", async () => {
       const settings = { ...(await prepare()), public_url: "http://localhost:8086" };
       const stage = await startStage(settings);
       const ended = await join(stage, "ada");
@@ -188,7 +188,7 @@ for (const { kind, skip, prepare } of stageKinds) {
       await again.close();
     });
 
-    test("the 101st session of a user ends the one that was not seen for longest", async () => {
+    test("the 101st session of a user ends the least recently seen one", async () => {
       const stage = await startStage({ ...(await prepare()), password_hash_concurrency: 2 });
       const person = await join(stage, "ada");
       stage.clock.advance(1000);
@@ -203,7 +203,7 @@ for (const { kind, skip, prepare } of stageKinds) {
 }
 
 test(
-  "what one node ends has ended on the other at once",
+  "sessions ended on one node are ended on the other immediately",
   { skip: stageKinds[1]!.skip },
   async () => {
     const settings = { ...(await stageKinds[1]!.prepare()), public_url: "http://localhost:8086" };

@@ -1,4 +1,4 @@
-// What an attacker could learn about who is there, from answers and from how long they take.
+// Responses and durations do not reveal which users exist.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -9,10 +9,10 @@ import { stageKinds, startStage } from "../stage.ts";
 
 const login = "/api/v1/auth/login";
 const rounds = 5;
-/** Dear enough to stand out from everything else that a login does, on a busy machine as well. */
+/** Expensive enough to dominate the duration of a login on a busy machine. */
 const passwordCost = { memoryCost: 19_456, timeCost: 12, parallelism: 1 };
 
-test("an unknown name takes as long as a wrong password, a disabled user and one without a password", async () => {
+test("unknown names, wrong passwords, disabled users and missing passwords take the same time", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare(), { passwordCost });
   const { token } = await signIn(stage, admin);
   const ada = await join(stage, "ada");
@@ -36,14 +36,14 @@ test("an unknown name takes as long as a wrong password, a disabled user and one
       times.get(name)!.push(performance.now() - start);
     }
   }
-  // The least of each is what the work takes; whatever else runs on the machine only adds to it.
+  // The minimum measures the work itself; other load on the machine only adds to it.
   const least = Array.from(times.values(), (values) => Math.min(...values));
   const said = JSON.stringify(Object.fromEntries(times));
   assert.ok(Math.max(...least) < 2.5 * Math.min(...least), said);
   await stage.close();
 });
 
-test("a recovery is answered before its mail is sent, and alike for an address that nobody has", async () => {
+test("a recovery responds before its email is sent, and equally for unknown addresses", async () => {
   const mailbox = await startMailbox();
   const held: (() => void)[] = [];
   let isHolding = false;
@@ -95,7 +95,7 @@ test("a recovery is answered before its mail is sent, and alike for an address t
   mailbox.close();
 });
 
-test("registering with an address that somebody else has proved is answered as with any other", async () => {
+test("registering with another user's verified address returns the same response", async () => {
   const mailbox = await startMailbox();
   const stage = await startStage({
     ...(await stageKinds[0]!.prepare()),
@@ -122,7 +122,7 @@ test("registering with an address that somebody else has proved is answered as w
     shapes.push([Object.keys(user), user["email_verified"]]);
   }
   assert.deepEqual(shapes[0], shapes[1]);
-  // Only who has read the mail learns that the address is taken: it is their own.
+  // Only the owner of the mailbox learns that the address is taken.
   const eve = await signIn(stage, { username: "eve", password: "a fine long password" });
   assert.equal((await take(eve.token)).status, 409);
   await stage.close();

@@ -1,9 +1,9 @@
-// Addresses as attempts are counted by them.
+// Networks that attempts are counted by.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { networkOf, subscriberOf } from "../../src/guard/network.ts";
 
-test("a network is the /24 of an IPv4 address, the /64 of an IPv6 one, and anything else by itself", () => {
+test("a network is the /24 of an IPv4 address, the /64 of an IPv6 address, or other text unchanged", () => {
   const table: Record<string, string> = {
     "192.0.2.7": "192.0.2.0/24",
     "192.0.2.255": "192.0.2.0/24",

@@ -1,4 +1,4 @@
-// Waits after failed attempts, on both databases.
+// Delays after failed attempts, on both databases.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
@@ -19,7 +19,7 @@ onEachDatabase((makeUrl) => {
     await database.migrate(THROTTLE_MIGRATIONS);
     const throttle = new Throttle(database, clock);
     const attempt = () => throttle.begin({ key: "account", free: 3 }, [{ key: "net", free: 50 }]);
-    /** Seconds to wait; undefined where the attempt was let through. */
+    /** Seconds to wait; `undefined` if the attempt was admitted. */
     const readWait = async (): Promise<number | undefined> => {
       const refused = await attempt().then(
         () => undefined,
@@ -32,7 +32,7 @@ onEachDatabase((makeUrl) => {
     return { clock, attempt, readWait };
   };
 
-  test("after the free attempts the wait doubles from a second to a quarter of an hour, and a day forgets", async () => {
+  test("after the free attempts the delay doubles from 1 s to 15 min, and a day resets it", async () => {
     const { clock, readWait } = await start();
     for (const _ of [1, 2, 3]) assert.equal(await readWait(), undefined);
     const waits = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900];
@@ -48,7 +48,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await readWait(), 1);
   });
 
-  test("a success gives the account all of its attempts back", async () => {
+  test("a success resets the account's attempts", async () => {
     const { attempt, readWait } = await start();
     for (const _ of [1, 2]) await attempt();
     await (await attempt()).succeed();

@@ -1,4 +1,4 @@
-// Signing keys over their life, on both databases.
+// The life cycle of signing keys, on both databases.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -53,7 +53,7 @@ onEachDatabase((makeUrl) => {
   };
   const encryptionKey = randomBytes(32);
 
-  test("a restart finds the same key, and the database holds no private key in the clear", async () => {
+  test("the key survives a restart, and the database contains no private key in plain text", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const first = await startRing(url, clock);
@@ -67,7 +67,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(members, ["alg", "crv", "kid", "kty", "use", "x", "y"]);
   });
 
-  test("nodes that start together on an empty database agree on one key", async () => {
+  test("nodes that start concurrently on an empty database agree on one key", async () => {
     const url = await makeUrl();
     await connect(url);
     const clock = createManualClock(Date.now());
@@ -103,7 +103,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(two.peek(old), undefined);
   });
 
-  test("keys rotate by age without anybody asking", async () => {
+  test("keys rotate automatically by age", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const ring = await startRing(url, clock);
@@ -119,7 +119,7 @@ onEachDatabase((makeUrl) => {
     assert.ok(ring.ageSeconds < 1);
   });
 
-  test("an immediate rotation drops the revoked key on every node", async () => {
+  test("an immediate rotation removes the revoked key on every node", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const [one, two] = [await startRing(url, clock), await startRing(url, clock)];
@@ -137,7 +137,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(states, ["active", "revoked"]);
   });
 
-  test("nodes that rotate at the same moment make one successor", async () => {
+  test("nodes that rotate concurrently create one successor", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const nodes = [await startRing(url, clock), await startRing(url, clock)];
@@ -147,7 +147,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(nodes[0]!.current.published.length, 2);
   });
 
-  test("a new first encryption key takes the rows over, and the old one can be taken away", async () => {
+  test("rows move to a new first encryption key, and the old one can be removed", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const fresh = randomBytes(32);
@@ -158,7 +158,7 @@ onEachDatabase((makeUrl) => {
     await assert.rejects(startRing(url, clock), /PLATFORM_AUTH_ENCRYPTION_KEYS/);
   });
 
-  test("a key file seeds the first key, and one of another kind stops the start", async () => {
+  test("a key file becomes the first key, and a key of another type fails the start", async () => {
     const folder = mkdtempSync(join(tmpdir(), "auth-key-"));
     try {
       const key = await generateSigningKey("ES256");
@@ -174,7 +174,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("another algorithm brings a new key, and tokens of the old one stay verifiable", async () => {
+  test("a changed algorithm creates a new key, and earlier tokens stay verifiable", async () => {
     const url = await makeUrl();
     const clock = createManualClock(Date.now());
     const before = (await startRing(url, clock)).current.active.kid;

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { createSecretBox } from "../../src/key/secret-box.ts";
 
-test("what was sealed opens in its place only", () => {
+test("sealed text opens only in its own place", () => {
   const box = createSecretBox([randomBytes(32)]);
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), (text) => {
@@ -15,13 +15,13 @@ test("what was sealed opens in its place only", () => {
   );
 });
 
-test("a changed character anywhere is noticed", () => {
+test("any changed character is detected", () => {
   const box = createSecretBox([randomBytes(32)]);
   const sealed = box.seal("a secret", "place");
   for (let index = 0; index < sealed.length; index += 1) {
     const other = sealed[index] === "A" ? "B" : "A";
     const changed = sealed.slice(0, index) + other + sealed.slice(index + 1);
-    // The last character of base64url may hold unused bits.
+    // The last base64url character may contain unused bits.
     if (Buffer.from(changed, "base64url").equals(Buffer.from(sealed, "base64url"))) continue;
     if (index === sealed.length - 1) continue;
     assert.throws(() => box.open(changed, "place"), `at ${index}`);
@@ -31,7 +31,7 @@ test("a changed character anywhere is noticed", () => {
   }
 });
 
-test("the first key seals, every key opens, and what another sealed is stale", () => {
+test("the first key seals, every key opens, and text sealed with another key is stale", () => {
   const [one, two] = [randomBytes(32), randomBytes(32)];
   const old = createSecretBox([one]).seal("x", "p");
   const box = createSecretBox([two, one]);

@@ -1,4 +1,4 @@
-// The contract of the core's adapter, and what ours adds to it, on both databases.
+// The contract of the core's adapter with our additions, on both databases.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, test } from "node:test";
@@ -66,7 +66,7 @@ onEachDatabase((makeUrl) => {
       });
     }
 
-    test("no id of a token, code, session or device is in the database", async () => {
+    test("the database contains no id of a token, code, session or device", async () => {
       const ids: string[] = [];
       for (const model of [
         "AuthorizationCode",
@@ -115,7 +115,7 @@ onEachDatabase((makeUrl) => {
       });
     }
 
-    test("a revoked grant takes its items along and its access tokens are denied", async () => {
+    test("revoking a grant deletes its items and denies its access tokens", async () => {
       const [one, two] = nodes;
       const grant = newId();
       const token = newId();
@@ -136,7 +136,7 @@ onEachDatabase((makeUrl) => {
       assert.equal(await two!.revocations.isRevoked({ ...asked, jti: "jti-2" }), false);
     });
 
-    test("a proof's id is taken once, by one of many", async () => {
+    test("a proof's id is accepted once, by one of several concurrent requests", async () => {
       const until = Math.floor(Date.now() / 1_000) + 60;
       const taken = await Promise.all(
         Array.from({ length: 32 }, (_, index) =>
@@ -146,7 +146,7 @@ onEachDatabase((makeUrl) => {
       assert.equal(taken.filter(Boolean).length, 1);
     });
 
-    test("what has expired is swept, a redeemed code only a day later", async () => {
+    test("expired items are deleted, redeemed codes a day later", async () => {
       const { items } = nodes[0]!;
       const [session, code] = [newId(), newId()];
       await items.createAdapter("Session").upsert(session, { jti: session }, 60);
@@ -172,7 +172,7 @@ onEachDatabase((makeUrl) => {
       return { id, adapter };
     };
 
-    test("may be repeated for 30 s, after which they count as stolen", async () => {
+    test("may be repeated for 30 s, then they count as stolen", async () => {
       const { id, adapter } = await store();
       await adapter.consume(id);
       aheadMs = 29_000;
@@ -196,7 +196,7 @@ onEachDatabase((makeUrl) => {
       assert.ok((await adapter.find(id))?.consumed);
     });
 
-    test("do not make a used successor fresh again", async () => {
+    test("do not restore a used successor", async () => {
       const { id, adapter } = await store();
       const successor = rotation.deriveSuccessor(id);
       await adapter.upsert(successor, { jti: successor, grantId: "grant" }, 600);
@@ -208,7 +208,7 @@ onEachDatabase((makeUrl) => {
   });
 
   describe("the deny-list", () => {
-    test("its feed gives entries in order, once each, to whoever goes on from where they were", async () => {
+    test("its feed returns each entry once, in order, to callers that continue from their position", async () => {
       const [one, two] = nodes;
       const expiresAt = Date.now() + 60_000;
       const add = (node: typeof one, value: string): Promise<void> =>
@@ -232,7 +232,7 @@ onEachDatabase((makeUrl) => {
       assert.deepEqual((await two!.revocations.readFeed(second.next)).revocations, []);
     });
 
-    test("an epoch voids what was issued below it and nothing else", async () => {
+    test("an epoch voids tokens of lower epochs only", async () => {
       const [one, two] = nodes;
       const expiresAt = Date.now() + 60_000;
       await one!.revocations.add([{ kind: "sub", value: "user", epoch: 3, expiresAt }]);
@@ -252,7 +252,7 @@ onEachDatabase((makeUrl) => {
   });
 
   describe("the clients", () => {
-    test("secrets are sealed, and a deleted scope does not spoil a client", async () => {
+    test("secrets are sealed, and a client stays valid after one of its scopes is deleted", async () => {
       const { database } = nodes[0]!;
       const scopes = new Map<string, string[]>([
         ["openid", []],

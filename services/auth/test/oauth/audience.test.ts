@@ -1,4 +1,4 @@
-// RFC 8707, Resource Indicators: which tokens are good for the platform's services, and which for nothing but userinfo.
+// RFC 8707, Resource Indicators: tokens for the platform's services, for other resources, and for userinfo only.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { openDatabase } from "@platform/kernel/db";
@@ -48,7 +48,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual([status, body["error"]], [400, "invalid_target"], resource);
   };
 
-  test("a third-party client's tokens are for userinfo, or for the resource that it names", async () => {
+  test("a third-party client's tokens are for userinfo or for the resource that it names", async () => {
     const client = await register(host);
     await bindClient(host, client.client_id);
     const tokens = await obtainTokens(host, client);
@@ -63,7 +63,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(named.body["scope"], "orders.read", "all that it may have, as without a resource");
   });
 
-  test("the platform as a resource needs an administrator's allowance, however it is written", async () => {
+  test("the platform's resource requires an administrator's permission in any spelling", async () => {
     const client = await register(host);
     for (const resource of [
       platform,
@@ -94,7 +94,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await obtainAudience(client, { resource: orders }), orders);
   });
 
-  test("a resource does not learn about the user of a token that was sent to it", async () => {
+  test("a resource cannot use a token sent to it at userinfo", async () => {
     const client = await register(host);
     const ask = async (token: string): Promise<number> =>
       (
@@ -109,7 +109,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await ask(other.access_token), 401);
   });
 
-  test("an exchanged token is never for more than the one before", async () => {
+  test("an exchanged token never has a wider audience than its subject token", async () => {
     const type = "urn:ietf:params:oauth:grant-type:token-exchange";
     const service = await register(host, { grant_types: [type], platform_audience: "requested" });
     const plain = await register(host, { grant_types: [type] });
@@ -146,7 +146,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await swap(service, other), orders);
   });
 
-  test("clients from before the upgrade keep the audience that they had", async () => {
+  test("clients registered before the upgrade keep their audience", async () => {
     const database = openDatabase<AuthTables>({ url: await makeUrl(), service: "auth" });
     await database.migrate(USER_MIGRATIONS, 0, "user");
     await database.migrate(OAUTH_MIGRATIONS.slice(0, 3), 0, "oauth");

@@ -1,7 +1,7 @@
 // A browser without scripts: keeps cookies, follows redirects, submits forms.
 import { CookieJar } from "../cookie-jar.ts";
 
-/** Where a walk through redirects has ended. */
+/** The end of a series of redirects. */
 export interface Landing {
   url: URL;
   status: number;
@@ -15,12 +15,12 @@ export class Browser {
   readonly #cookies = new CookieJar();
   readonly #node: string | undefined;
 
-  /** `node` is asked instead of the address in URLs: the same site, answered by another node. */
+  /** `node` is used instead of the host in URLs: the same site on another node. */
   constructor(node?: string) {
     this.#node = node;
   }
 
-  /** Goes to the URL and follows redirects until a page, or an address that `isDone`. */
+  /** Opens the URL and follows redirects to a page or to a URL that satisfies `isDone`. */
   async open(url: string | URL, isDone: (url: URL) => boolean = () => false): Promise<Landing> {
     let next: { url: URL; method: string; body?: URLSearchParams } = {
       url: new URL(url),

@@ -1,4 +1,4 @@
-// OpenID Connect Discovery 1.0 and RFC 8414: documents that say what is so; and what pages in browsers may read of us.
+// OpenID Connect Discovery 1.0 and RFC 8414: accurate documents; and CORS.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -21,7 +21,7 @@ onEachDatabase((makeUrl) => {
   });
   after(() => host.close());
 
-  test("documents are the same at the first and at every later request, and may be kept for a minute", async () => {
+  test("documents are identical for every request and may be cached for a minute", async () => {
     for (const path of documents) {
       const answers = [];
       for (const method of ["HEAD", "GET", "GET", "HEAD"]) {
@@ -50,7 +50,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("every announced way of client authentication works at the token, introspection and revocation endpoints", async () => {
+  test("every announced client authentication method works at the token, introspection and revocation endpoints", async () => {
     const metadata = (await (await fetch(`${host.origin}${documents[0]!}`)).json()) as Record<
       string,
       string[]
@@ -103,7 +103,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("a method that an endpoint has not is 405 with those that it has", async () => {
+  test("an unsupported method is 405 with the supported ones", async () => {
     for (const [path, method, allowed] of [
       ["/api/v1/auth/token", "GET", "POST"],
       ["/api/v1/auth/token/introspect", "GET", "POST"],
@@ -120,7 +120,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("pages are told beforehand that they may ask", async () => {
+  test("preflight requests of pages are allowed", async () => {
     for (const path of [
       ...documents,
       "/api/v1/auth/token",
@@ -143,7 +143,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("pages at the origin of a redirect URI read tokens, claims and errors; pages elsewhere do not", async () => {
+  test("only pages at the origin of a redirect URI can read tokens, claims and errors", async () => {
     for (const method of ["none", "client_secret_basic"]) {
       const client = await register(host, {
         token_endpoint_auth_method: method,

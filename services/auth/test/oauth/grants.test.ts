@@ -1,4 +1,4 @@
-// What users have granted to applications, and take back.
+// Users' grants to applications and their revocation.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
@@ -12,7 +12,7 @@ onEachDatabase((makeUrl) => {
   });
   after(() => host.close());
 
-  test("a user sees each application once, and taking back ends all of its tokens and no others", async () => {
+  test("a user sees each application once, and revoking ends all of its tokens and no others", async () => {
     const [one, two] = [
       await register(host, { client_name: "One" }),
       await register(host, { client_name: "Two" }),

@@ -1,4 +1,4 @@
-// The OAuth core behind a listener of its own: real tables, a user who signs in and agrees wherever they are asked.
+// The OAuth core behind its own listener: real tables, and a user who signs in and consents when asked.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { openDatabase } from "@platform/kernel/db";
@@ -31,11 +31,11 @@ export const userId = "user-1";
 const dayMs = 24 * 3_600_000;
 const interactionPath = "/interaction/";
 
-/** How a host differs from the usual. */
+/** Options of a host. */
 export interface HostOptions {
   url: string;
   clock?: Clock;
-  /** The issuer of the first node, for a further one on its database. */
+  /** The issuer of the first node, for another node on its database. */
   issuer?: string;
   algorithm?: SigningAlgorithm;
   pkce?: "public";
@@ -50,18 +50,18 @@ export interface Host {
   keys: KeyRing;
   database: AuthDatabase;
   issuer: string;
-  /** Where this node listens, which for a second node is not the issuer. */
+  /** The node's own address, which for a second node is not the issuer. */
   origin: string;
   log: string[];
-  /** Signs the user in: a new session. */
+  /** Signs the user in and returns the session. */
   signIn(more?: Partial<SessionInfo>): Promise<SessionInfo>;
   findAccount(): Promise<Account>;
-  /** What the user does where they are asked: agree (the default) or not. */
+  /** The user's response to consent pages. */
   answer: "agree" | "deny";
   close(): Promise<void>;
 }
 
-/** Starts a node. The first one fills the database. */
+/** Starts a node. The first node fills the database. */
 export async function startHost(options: HostOptions): Promise<Host> {
   const clock = options.clock ?? systemClock;
   const database = openDatabase<AuthTables>({ url: options.url, service: "auth" });

@@ -23,7 +23,7 @@ onEachDatabase((makeUrl) => {
   let host: Host;
   let client: TestClient;
   const notices: string[] = [];
-  /** Statuses of the answers to the next notices. */
+  /** Statuses of the responses to the next notices. */
   const troubles: number[] = [];
   const listener = createServer((request, response) => {
     let body = "";
@@ -77,7 +77,7 @@ onEachDatabase((makeUrl) => {
     return payload;
   };
 
-  test("signing out at the provider ends session and tokens, tells the client and comes back to it", async () => {
+  test("a logout at the provider ends session and tokens, notifies the client and returns to it", async () => {
     const browser = new Browser();
     const tokens = await signIn(browser);
     const sid = readClaims(tokens.access_token)["sid"];
@@ -112,14 +112,14 @@ onEachDatabase((makeUrl) => {
     assert.notEqual(readClaims((await signIn(browser)).access_token)["sid"], sid);
   });
 
-  test("a session that is ended elsewhere tells its clients", async () => {
+  test("clients are notified of a session that ends elsewhere", async () => {
     const tokens = await signIn(new Browser());
     const sid = String(readClaims(tokens.access_token)["sid"]);
     await host.oauth.revoker.revokeSession(sid);
     assert.equal((await readNotice())["sid"], sid);
   });
 
-  test("a client that is not well is told again, one that refuses is not", async () => {
+  test("notices to failing clients are retried, rejected ones are not", async () => {
     const refused = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
     const unwell = String(readClaims((await signIn(new Browser())).access_token)["sid"]);
     troubles.push(400);
@@ -135,7 +135,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(notices, [], "the refusal stands");
   });
 
-  test("a session can be signed out of by a posted form, without any hint, and in another order than expected", async () => {
+  test("a logout works by a posted form, without a hint, and in another order", async () => {
     const path = "/api/v1/auth/oauth/logout";
     const posted = await fetch(`${host.origin}${path}`, {
       method: "POST",
@@ -157,7 +157,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(again.url.href, goodbye, "who is signed out already is not asked");
   });
 
-  test("a form from another site signs nobody out, and an unregistered address is not gone to", async () => {
+  test("a cross-site form does not sign out, and unregistered redirect URIs are not followed", async () => {
     const browser = new Browser();
     const tokens = await signIn(browser);
     const forged = await fetch(`${host.origin}/api/v1/auth/oauth/logout/confirm`, {
@@ -177,7 +177,7 @@ onEachDatabase((makeUrl) => {
     assert.match(refused.text, /post_logout_redirect_uri/);
   });
 
-  test("a client that cannot be reached does not keep a session alive", async () => {
+  test("an unreachable client does not keep a session alive", async () => {
     const dead = await register(host, {
       backchannel_logout_uri: "http://127.0.0.1:1/logout",
       backchannel_logout_session_required: true,

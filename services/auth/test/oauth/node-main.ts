@@ -1,4 +1,4 @@
-// The process of a second node: tells its parent where it listens and runs until it is ended.
+// The process of a second node: reports its address to its parent and runs until it is terminated.
 import { startHost } from "./host.ts";
 
 const { NODE_URL: url = "", NODE_ISSUER: issuer = "" } = process.env;

@@ -1,4 +1,4 @@
-// A second node in a process of its own.
+// A second node in its own process.
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 
@@ -6,7 +6,7 @@ import { once } from "node:events";
 export interface Node {
   origin: string;
   stop(): Promise<void>;
-  /** Ends it as a power cut does. */
+  /** Kills it with SIGKILL. */
   kill(): Promise<void>;
 }
 

@@ -166,7 +166,7 @@ onEachDatabase((makeUrl) => {
     assert.notEqual(refreshed.access_token, tokens.access_token);
   });
 
-  test("a client registers itself, works, and its access token is one that RFC 9068 describes", async () => {
+  test("a client registers itself, works, and gets an RFC 9068 access token", async () => {
     const initial = await host.oauth.clients.createInitialAccessToken(60, undefined);
     const registered = await oauth.processDynamicClientRegistrationResponse(
       await oauth.dynamicClientRegistrationRequest(

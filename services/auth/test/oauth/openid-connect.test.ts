@@ -1,4 +1,4 @@
-// OpenID Connect Core 1.0: what applications may ask for, and what they are told about the user.
+// OpenID Connect Core 1.0: requests of applications, and claims about the user.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
@@ -31,7 +31,7 @@ onEachDatabase((makeUrl) => {
   const askUserinfo = async (init: RequestInit): Promise<Answer> =>
     toAnswer(await fetch(`${host.origin}${userinfoPath}`, init));
 
-  test("3.1.2.1: the authorization endpoint takes a posted form as it does a query", async () => {
+  test("3.1.2.1: the authorization endpoint accepts a posted form like a query", async () => {
     const { challenge } = createPkce();
     const url = buildAuthorizeUrl(host, client, {
       code_challenge: challenge,
@@ -51,7 +51,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(landing.url.searchParams.get("state"), "a b&c=d");
   });
 
-  test("3.1.2.1: a posted form that no address could hold is refused, and so is another type", async () => {
+  test("3.1.2.1: posted forms too long for a URL and other content types are rejected", async () => {
     const path = `${host.origin}/api/v1/auth/authorize`;
     const long = await toAnswer(
       await fetch(path, {
@@ -65,7 +65,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(json.status, 400);
   });
 
-  test("5.3.1: userinfo takes the token in the header or in a posted form, never both and never in the address", async () => {
+  test("5.3.1: userinfo accepts the token in the header or a posted form, not in both and not in the URL", async () => {
     const { access_token: token } = await obtainTokens(host, client);
     const authorization = `Bearer ${token}`;
     const body = new URLSearchParams({ access_token: token });
@@ -88,7 +88,7 @@ onEachDatabase((makeUrl) => {
     await inAddress.arrayBuffer();
   });
 
-  test("5.3.3: userinfo challenges as RFC 6750 section 3 says", async () => {
+  test("5.3.3: userinfo challenges as RFC 6750 section 3 requires", async () => {
     const none = await askUserinfo({});
     assert.equal(none.status, 401);
     assert.equal(
@@ -110,7 +110,7 @@ onEachDatabase((makeUrl) => {
     );
   });
 
-  test("5.4: userinfo gives the claims of the scope, and no others", async () => {
+  test("5.4: userinfo returns the claims of the scope and no others", async () => {
     for (const [scope, names] of [
       ["openid", ["sub"]],
       ["openid email", ["email", "email_verified", "sub"]],
@@ -122,7 +122,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("5.5: claims that are asked for by name come from where they were asked for", async () => {
+  test("5.5: claims requested by name are returned where they were requested", async () => {
     const claims = JSON.stringify({
       userinfo: { name: { essential: true }, shoe_size: null },
       id_token: { email: null, auth_time: { essential: true }, amr: null, acr: null },
@@ -143,7 +143,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(body, { sub: userId, name: "Ada Lovelace" });
   });
 
-  test("11: offline_access is granted with the user's consent, whether prompt says so or not, and only where it is allowed", async () => {
+  test("11: offline_access is granted with the user's consent, with or without prompt=consent, and only if allowed", async () => {
     const scope = "openid offline_access";
     const ask = (as: TestClient, more: Record<string, string>) =>
       obtainTokens(host, as, { scope, ...more });
@@ -182,7 +182,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(denied.get("error"), "access_denied");
   });
 
-  test("3.1.2.6: what is wrong with a request is told to the application, but never to an address that is not its own", async () => {
+  test("3.1.2.6: errors are returned to the application at registered redirect URIs only", async () => {
     const { challenge } = createPkce();
     const good = { code_challenge: challenge, code_challenge_method: "S256", state: "s" };
     for (const [params, error] of [

@@ -1,4 +1,4 @@
-// What happens when the same thing is used many times at one moment, on one node and on two.
+// Concurrent use of single-use credentials, on one node and on two.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
@@ -25,7 +25,7 @@ onEachDatabase((makeUrl, kind) => {
     const url = await makeUrl();
     host = await startHost({ url });
     client = await register(host);
-    // A second process; SQLite is for one.
+    // A second process; SQLite supports only one.
     if (kind === "postgres") other = await startNode({ url, issuer: host.issuer });
   });
   after(async () => {
@@ -40,8 +40,8 @@ onEachDatabase((makeUrl, kind) => {
   const count = (answers: readonly Answer[], status: number): number =>
     answers.filter((answer) => answer.status === status).length;
 
-  describe("64 at once", () => {
-    test("redemptions of one code: one succeeds, and its tokens stay good", async () => {
+  describe("64 concurrent", () => {
+    test("redemptions of one code: one succeeds, and its tokens stay valid", async () => {
       const form = await obtainCode(host, client);
       const answers = await onAllNodes((at) => postToken(host, form, { as: client, at }));
       assert.equal(count(answers, 200), 1);
@@ -54,7 +54,7 @@ onEachDatabase((makeUrl, kind) => {
       assert.equal((await refresh(host, client, String(won["refresh_token"]))).status, 200);
     });
 
-    test("uses of one refresh token: one successor comes to exist, and it works", async () => {
+    test("uses of one refresh token: there is one successor, and it works", async () => {
       const { refresh_token } = await obtainTokens(host, client);
       const answers = await onAllNodes((at) => refresh(host, client, refresh_token, { at }));
       for (const { status, body } of answers) {

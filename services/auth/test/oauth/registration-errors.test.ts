@@ -1,10 +1,10 @@
-// What a registration must not ask for, named in the error, for operators and for clients that register themselves.
+// Metadata that registrations must not contain, named in the error, for operators and self-registered clients.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { admin, call, expectStatus, signIn, startWithAdmin } from "../client.ts";
 import { stageKinds } from "../stage.ts";
 
-test("unknown scopes, offline_access without refreshing and signed userinfo are refused by name", async () => {
+test("unknown scopes, offline_access without refresh_token and signed userinfo are rejected by name", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const { token } = await signIn(stage, admin);
   const made = await expectStatus(
@@ -43,7 +43,7 @@ test("unknown scopes, offline_access without refreshing and signed userinfo are 
   await stage.close();
 });
 
-test("a scope that a client may not have is named", async () => {
+test("the error names a scope that the client may not have", async () => {
   const stage = await startWithAdmin(await stageKinds[0]!.prepare());
   const { token } = await signIn(stage, admin);
   const { body: client } = await expectStatus(201, stage, "POST", "/api/v1/auth/clients", {

@@ -1,9 +1,9 @@
-// A relying party made of plain requests, for what real libraries do not let one do.
+// A relying party of plain requests, for requests that real libraries do not allow.
 import { createHash, randomBytes } from "node:crypto";
 import { Browser } from "./browser.ts";
 import type { Host } from "./host.ts";
 
-/** Where codes are sent; nobody listens there. */
+/** The redirect URI; no process listens there. */
 export const callback = "http://localhost:9/callback";
 
 /** All scopes of the tests. */
@@ -22,22 +22,22 @@ export interface Answer {
   body: Record<string, unknown>;
 }
 
-/** How a request is sent. */
+/** Options of a request. */
 export interface PostOptions {
-  /** Authenticates with client_secret_basic; without it nobody does. */
+  /** Authenticates with client_secret_basic; absent for an unauthenticated request. */
   as?: TestClient | undefined;
   headers?: Record<string, string>;
   /** Another node than the issuer. */
   at?: string;
 }
 
-/** All scopes, without the one that is for clients that refresh where the grant types leave that out. */
+/** All scopes, without offline_access if the grant types do not include refresh_token. */
 export function chooseScope(grantTypes: unknown): string {
   const canRefresh = !Array.isArray(grantTypes) || grantTypes.includes("refresh_token");
   return canRefresh ? allScopes : allScopes.replace("offline_access ", "");
 }
 
-/** Registers a client with everything allowed. */
+/** Registers a client with all grant types and scopes. */
 export async function register(
   host: Host,
   more: Record<string, unknown> = {},
@@ -123,7 +123,7 @@ export function buildAuthorizeUrl(
   return url;
 }
 
-/** Walks a browser to the callback and returns its parameters. */
+/** Follows a browser to the callback and returns its parameters. */
 export async function authorize(
   host: Host,
   client: TestClient,
@@ -139,7 +139,7 @@ export async function authorize(
   return landing.url.searchParams;
 }
 
-/** A code with what redeems it. */
+/** A code and its verifier. */
 export async function obtainCode(
   host: Host,
   client: TestClient,
@@ -163,7 +163,7 @@ export async function obtainCode(
   };
 }
 
-/** Tokens of a user who went through the whole flow. */
+/** Tokens of a user after the complete flow. */
 export async function obtainTokens(
   host: Host,
   client: TestClient,
@@ -192,7 +192,7 @@ export function refresh(
   );
 }
 
-/** Asks about a token. */
+/** Introspects a token. */
 export async function introspect(
   host: Host,
   client: TestClient,

@@ -32,7 +32,7 @@ onEachDatabase((makeUrl) => {
   });
   after(() => host.close());
 
-  test("2.3.1: a wrong secret, an unknown client and none at all are invalid_client", async () => {
+  test("2.3.1: a wrong secret, an unknown client and missing credentials are invalid_client", async () => {
     const form = { grant_type: "client_credentials" };
     const wrong = { ...client, client_secret: "wrong" };
     const unknown = { client_id: "nobody", client_secret: "x" };
@@ -55,7 +55,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await postToken(host, { ...form, ...posted })).status, 200);
   });
 
-  test("3.2: answers are not to be stored; other methods are refused", async () => {
+  test("3.2: responses must not be cached; other methods are rejected", async () => {
     const { headers } = await postToken(host, { grant_type: "client_credentials" }, { as: client });
     assert.match(headers.get("cache-control") ?? "", /no-store/);
     assert.equal(headers.get("pragma"), "no-cache", "section 5.1");
@@ -64,7 +64,7 @@ onEachDatabase((makeUrl) => {
     await got.arrayBuffer();
   });
 
-  test("3.2: a parameter given twice, an unknown grant type, an oversized body and another type are refused", async () => {
+  test("3.2: repeated parameters, unknown grant types, oversized bodies and other content types are rejected", async () => {
     const twice = "grant_type=client_credentials&grant_type=client_credentials";
     const cases = [
       { form: twice, error: "invalid_request" },
@@ -87,7 +87,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("3.3: the issued scope is what was asked for, the client is allowed and the roles permit", async () => {
+  test("3.3: the issued scope is the requested one limited by client and roles", async () => {
     const narrow = await register(host, { scope: "orders.read" });
     const ask = async (as: TestClient, scope?: string): Promise<unknown> => {
       const form = { grant_type: "client_credentials", ...(scope === undefined ? {} : { scope }) };
@@ -105,7 +105,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(scope, "openid offline_access profile email orders.read", "Ada may not write");
   });
 
-  test("4.1.2.1: what goes wrong is told to the client, but never at an address it has not registered", async () => {
+  test("4.1.2.1: errors are returned to the client at registered redirect URIs only", async () => {
     const { challenge } = createPkce();
     const pkce = { code_challenge: challenge, code_challenge_method: "S256" };
     host.answer = "deny";
@@ -141,7 +141,7 @@ onEachDatabase((makeUrl) => {
     assert.match(implicit.url.hash, /error=unsupported_response_type/);
   });
 
-  test("4.1.3: a code is for its client and its redirect_uri, and for one minute", async () => {
+  test("4.1.3: a code is valid for its client and redirect_uri for one minute", async () => {
     const other = await register(host);
     const form = await obtainCode(host, client);
     const attempts = [
@@ -155,7 +155,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await postToken(host, form, { as: client })).status, 200);
   });
 
-  test("4.1.2: a code that comes back later revokes the tokens that it was redeemed for", async () => {
+  test("4.1.2: replaying a code revokes the tokens issued for it", async () => {
     const form = await obtainCode(host, client);
     const { body } = await postToken(host, form, { as: client });
     const access = String(body["access_token"]);
@@ -171,7 +171,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(late.body["error"], "invalid_grant");
   });
 
-  test("6: a refresh token is for its client, and may ask for less but not for more", async () => {
+  test("6: a refresh token is valid for its client and its scope can only be narrowed", async () => {
     const other = await register(host);
     const { refresh_token } = await obtainTokens(host, client);
     assert.equal((await refresh(host, other, refresh_token)).body["error"], "invalid_grant");
@@ -187,7 +187,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(refresh_token, undefined);
   });
 
-  test("10.4: a lost answer can be asked for again; a second use after that ends the family", async () => {
+  test("10.4: a lost response can be repeated; a later second use ends the family", async () => {
     const { refresh_token } = await obtainTokens(host, client);
     const first = await refresh(host, client, refresh_token);
     aheadMs += 20_000;
@@ -205,7 +205,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(successor.body["error"], "invalid_grant");
   });
 
-  test("10.4: once the successor was used, its predecessor is no longer forgiven", async () => {
+  test("10.4: the grace period ends when the successor is used", async () => {
     const { refresh_token } = await obtainTokens(host, client);
     const first = await refresh(host, client, refresh_token);
     const second = await refresh(host, client, String(first.body["refresh_token"]));
@@ -215,7 +215,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(newest.body["error"], "invalid_grant");
   });
 
-  test("a disabled user gets nothing more", async () => {
+  test("a disabled user gets no more tokens", async () => {
     const { refresh_token } = await obtainTokens(host, client);
     const set = (disabled: number): Promise<unknown> =>
       host.database.db
@@ -229,7 +229,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await refresh(host, client, refresh_token)).status, 200);
   });
 
-  test("roles in tokens are those of the moment they are issued", async () => {
+  test("tokens contain the roles at issue time", async () => {
     const tokens = await obtainTokens(host, client);
     assert.deepEqual(readClaims(tokens.access_token)["roles"], ["reader"]);
     const { db } = host.database;

@@ -1,4 +1,4 @@
-// RFC 7009, Token Revocation; and everything else that ends tokens before their time.
+// RFC 7009, Token Revocation, and everything else that voids tokens early.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
@@ -38,7 +38,7 @@ onEachDatabase((makeUrl) => {
   const isActive = async (token: string, at: Host = other): Promise<unknown> =>
     (await introspect(host, client, token, { at: at.origin })).active;
 
-  test("2.1: a revoked access token is dead on every node at once; the refresh token lives on", async () => {
+  test("2.1: a revoked access token is void on every node immediately; the refresh token stays valid", async () => {
     const { access_token, refresh_token } = await obtainTokens(host, client);
     assert.equal(await isActive(access_token), true);
     assert.equal((await revoke(access_token)).status, 200);
@@ -47,7 +47,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await refresh(host, client, refresh_token)).status, 200);
   });
 
-  test("2.1: a revoked refresh token takes the access tokens of its grant along", async () => {
+  test("2.1: revoking a refresh token revokes the access tokens of its grant", async () => {
     const { access_token, refresh_token } = await obtainTokens(host, client);
     assert.equal((await revoke(refresh_token)).status, 200);
     assert.equal(await isActive(access_token), false);
@@ -55,14 +55,14 @@ onEachDatabase((makeUrl) => {
     assert.equal(answer.body["error"], "invalid_grant");
   });
 
-  test("2.2: unknown, malformed and already revoked tokens are 200 as well", async () => {
+  test("2.2: unknown, malformed and already revoked tokens return 200", async () => {
     const { access_token } = await obtainTokens(host, client);
     for (const token of ["unknown", "a.b.c", access_token, access_token]) {
       assert.equal((await revoke(token)).status, 200);
     }
   });
 
-  test("2.1: nobody revokes another client's token", async () => {
+  test("2.1: a client cannot revoke another client's token", async () => {
     const { access_token, refresh_token } = await obtainTokens(host, client);
     const thief = await register(host);
     for (const token of [access_token, refresh_token]) {
@@ -72,7 +72,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await post(host, path, { token: access_token })).status, 401);
   });
 
-  test("a public client revokes its own tokens by its name", async () => {
+  test("a public client revokes its own tokens with its client id", async () => {
     const spa = await register(host, { token_endpoint_auth_method: "none" });
     const form = { ...(await obtainCode(host, spa)), client_id: spa.client_id };
     const own = String((await postToken(host, form)).body["access_token"]);
@@ -87,7 +87,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await isActive(tokens.access_token), true);
   });
 
-  test("machine tokens are revoked one by one", async () => {
+  test("machine tokens are revoked individually", async () => {
     const mint = async (): Promise<string> =>
       String(
         (await postToken(host, { grant_type: "client_credentials" }, { as: client })).body[
@@ -99,7 +99,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual([await isActive(one), await isActive(two)], [false, true]);
   });
 
-  test("an ended session takes all of its tokens along, and no others", async () => {
+  test("ending a session revokes all of its tokens and no others", async () => {
     const tokens = await obtainTokens(host, client);
     const another = await obtainTokens(host, client);
     await host.oauth.revoker.revokeSession(String(readClaims(tokens.access_token)["sid"]));
@@ -110,7 +110,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await refresh(host, client, another.refresh_token)).status, 200);
   });
 
-  test("a user's new epoch voids every token of before, and none of after", async () => {
+  test("a new epoch of a user voids earlier tokens only", async () => {
     const tokens = await obtainTokens(host, client);
     const login = await host.oauth.loginTokens.mint(await host.findAccount(), await host.signIn());
     await host.database.db
@@ -132,12 +132,12 @@ onEachDatabase((makeUrl) => {
       client_id: "platform",
     };
     assert.equal((await postToken(host, form)).body["error"], "invalid_grant");
-    // In the same second: epochs tell them apart, the time of issue would not.
+    // In the same second: epochs distinguish them, issue times would not.
     const fresh = await obtainTokens(host, client);
     assert.equal(await isActive(fresh.access_token), true);
   });
 
-  test("a deleted client's tokens are dead", async () => {
+  test("deleting a client voids its tokens", async () => {
     const doomed = await register(host);
     const { access_token } = await obtainTokens(host, doomed);
     const ask = (at: Host): Promise<Answer> =>
@@ -146,14 +146,14 @@ onEachDatabase((makeUrl) => {
     assert.equal(await host.oauth.clients.delete(doomed.client_id, undefined), true);
     assert.equal(await isActive(access_token), false);
     assert.equal((await ask(host)).status, 401);
-    // Another node may know a client for a second longer; what it issues meanwhile is void.
+    // Another node may know a client for a second longer; tokens it issues meanwhile are void.
     const late = await ask(other);
     if (late.status === 200) assert.equal(await isActive(String(late.body["access_token"])), false);
     await new Promise((resolve) => setTimeout(resolve, 1_050));
     assert.equal((await ask(other)).status, 401);
   });
 
-  test("a revoked key takes along what it signed, at once and on every node", async () => {
+  test("revoking a key voids its tokens immediately on every node", async () => {
     const { access_token } = await obtainTokens(host, client);
     const old = host.keys.current.active.kid;
     await host.oauth.rotateKeys({ mode: "immediate", revokeKid: old });
@@ -164,7 +164,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(await isActive(fresh.access_token), true);
   });
 
-  test("the feed tells verifiers what was revoked, and only those who may ask about tokens", async () => {
+  test("the feed reports revocations to callers who may introspect tokens", async () => {
     const read = async (since: number, as?: TestClient): Promise<Answer> =>
       toAnswer(
         await fetch(`${other.origin}/api/v1/auth/revocations?since=${since}`, {
@@ -177,7 +177,7 @@ onEachDatabase((makeUrl) => {
     await addRole(host, "follower", "tokens:introspect");
     await bindClient(host, client.client_id, "follower");
     const deadline = Date.now() + 20_000;
-    // Rights of clients are read once a second.
+    // Rights of clients are cached for a second.
     while ((await read(0, client)).status !== 200) {
       assert.ok(Date.now() < deadline, "the permission does not count");
       await new Promise((resolve) => setTimeout(resolve, 100));
@@ -198,7 +198,7 @@ onEachDatabase((makeUrl) => {
     await bad.arrayBuffer();
   });
 
-  test("a restart resurrects nothing", async () => {
+  test("revocations survive a restart", async () => {
     const { access_token, refresh_token } = await obtainTokens(host, client);
     const spent = await obtainTokens(host, client);
     await refresh(host, client, spent.refresh_token);

@@ -44,7 +44,7 @@ onEachDatabase((makeUrl) => {
   const register = (token: string | undefined, metadata: unknown): Promise<Answer> =>
     send("POST", `${host.origin}${path}`, token, metadata);
 
-  test("3: registration is closed without an initial access token, and once that has expired", async () => {
+  test("3: registration requires a valid initial access token", async () => {
     const metadata = { redirect_uris: [callback] };
     assert.equal((await register(undefined, metadata)).status, 401);
     assert.equal((await register("wrong", metadata)).status, 401);
@@ -56,7 +56,7 @@ onEachDatabase((makeUrl) => {
     });
   });
 
-  test("3.2: a registered client has an id, a secret and a way to manage itself, and works", async () => {
+  test("3.2: a registered client gets an id, a secret and a management URI, and works", async () => {
     const token = await host.oauth.clients.createInitialAccessToken(60, undefined);
     const { status, body } = await register(token, {
       redirect_uris: [callback],
@@ -102,7 +102,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await postToken(host, { grant_type: "client_credentials" }, { as })).status, 401);
   });
 
-  test("3.2.2: metadata that is not allowed is refused", async () => {
+  test("3.2.2: invalid metadata is rejected", async () => {
     const token = await host.oauth.clients.createInitialAccessToken(60, undefined);
     for (const [metadata, error] of [
       [{ redirect_uris: ["javascript:alert(1)"] }, "invalid_redirect_uri"],
@@ -123,7 +123,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await register(token, [])).status, 400);
   });
 
-  test("operators register clients by the same rules, and choose neither ids nor secrets", async () => {
+  test("operators register clients by the same rules and cannot choose ids or secrets", async () => {
     const metadata = { redirect_uris: [callback] };
     for (const more of [{ client_id: "mine" }, { client_secret: "mine" }, { scope: "root" }]) {
       await assert.rejects(host.oauth.clients.add({ ...metadata, ...more }, undefined), {
@@ -173,7 +173,7 @@ onEachDatabase((makeUrl) => {
       return status;
     };
     try {
-      // The host under test opens 127.0.0.0/8, and nothing else.
+      // The host under test allows 127.0.0.0/8 only.
       assert.equal(await ask(`http://127.0.0.1:${port}/keys`), 200);
       const startedAt = performance.now();
       for (const uri of ["http://10.255.255.1/", "https://169.254.169.254/", "http://[::1]/"]) {

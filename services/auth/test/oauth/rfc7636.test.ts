@@ -22,7 +22,7 @@ onEachDatabase((makeUrl) => {
   });
   after(() => host.close());
 
-  test("4.4.1: a challenge is required of every client, with S256 and nothing else", async () => {
+  test("4.4.1: every client must send a challenge with S256", async () => {
     const { challenge } = createPkce();
     for (const params of [
       {},
@@ -35,7 +35,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("where PKCE is for public clients alone, confidential ones may leave it out, and what they began with it ends with it", async () => {
+  test("confidential clients may omit PKCE if only public ones must use it, but a started challenge must be met", async () => {
     const lax = await startHost({ url: await makeUrl(), pkce: "public" });
     try {
       const confidential = await register(lax);
@@ -59,7 +59,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("4.6: a code without its verifier, or with another one, is worth nothing", async () => {
+  test("4.6: a code without its verifier or with another one is rejected", async () => {
     const form = await obtainCode(host, client);
     const { code_verifier: _, ...without } = form;
     assert.equal((await postToken(host, without, { as: client })).status, 400);
@@ -68,7 +68,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await postToken(host, form, { as: client })).status, 200);
   });
 
-  test("a public client signs users in by PKCE alone", async () => {
+  test("a public client signs users in with PKCE alone", async () => {
     const spa = await register(host, {
       token_endpoint_auth_method: "none",
       grant_types: ["authorization_code", "refresh_token"],

@@ -1,4 +1,4 @@
-// RFC 7662, Token Introspection, and RFC 7009, Token Revocation, answer the same callers: who may ask is tested here.
+// RFC 7662, Token Introspection; its access rules also apply to RFC 7009, Token Revocation.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
@@ -25,7 +25,7 @@ onEachDatabase((makeUrl) => {
   });
   after(() => host.close());
 
-  test("2.1: without credentials, or with wrong ones, the answer is 401 invalid_client", async () => {
+  test("2.1: missing and wrong credentials are 401 invalid_client", async () => {
     for (const options of [
       {},
       { as: { ...client, client_secret: "wrong" } },
@@ -41,7 +41,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(named.status, 401, "a confidential client's name alone proves nothing");
   });
 
-  test("2.1: a request without a token, with a token twice or of another type is refused", async () => {
+  test("2.1: requests without a token, with a repeated token or of another content type are rejected", async () => {
     const as = client;
     assert.equal((await post(host, path, {}, { as })).body["error"], "invalid_request");
     assert.equal(
@@ -57,7 +57,7 @@ onEachDatabase((makeUrl) => {
     await got.arrayBuffer();
   });
 
-  test("2.2: a good access token is described with everything it says", async () => {
+  test("2.2: a valid access token is described with all of its claims", async () => {
     const tokens = await obtainTokens(host, client);
     const described = await introspect(host, client, tokens.access_token);
     assert.equal(described.active, true);
@@ -85,7 +85,7 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual(await introspect(host, client, refresh_token), { active: false });
   });
 
-  test("2.2: any other text is inactive and nothing more is said", async () => {
+  test("2.2: any other text is inactive without details", async () => {
     const { access_token } = await obtainTokens(host, client);
     const [head, body, signature] = access_token.split(".") as [string, string, string];
     const { privateKey, publicKey } = await generateKeyPair("ES256");
@@ -122,19 +122,19 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("4: an ID token is no access token", async () => {
+  test("4: an ID token is not an access token", async () => {
     const { id_token } = await obtainTokens(host, client);
     assert.deepEqual(await introspect(host, client, id_token), { active: false });
   });
 
-  test("a public client learns about its own tokens only", async () => {
+  test("a public client can introspect its own tokens only", async () => {
     const spa = await register(host, { token_endpoint_auth_method: "none" });
     const { access_token } = await obtainTokens(host, client);
     const form = { token: access_token, client_id: spa.client_id };
     assert.deepEqual((await post(host, path, form)).body, { active: false });
   });
 
-  test("a client learns about other clients' tokens only with the permission tokens:introspect", async () => {
+  test("a client can introspect other clients' tokens only with tokens:introspect", async () => {
     const other = await register(host);
     const { access_token, refresh_token } = await obtainTokens(host, client);
     for (const token of [access_token, refresh_token])
@@ -146,7 +146,7 @@ onEachDatabase((makeUrl) => {
       assert.equal((await introspect(host, watcher, token))["active"], true);
   });
 
-  test("a bearer with the permission may ask, one without may not", async () => {
+  test("a bearer needs the permission to introspect", async () => {
     await addRole(host, "watcher", "tokens:introspect");
     const scope = "tokens:introspect orders.read";
     const watcher = await register(host, { first_party: true, scope });
@@ -177,7 +177,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(invalid.body["error"], "invalid_token");
   });
 
-  test("a client that signs assertions is authenticated by the core, each assertion once", async () => {
+  test("a client with assertions is authenticated by the core, each assertion once", async () => {
     const { privateKey, publicKey } = await generateKeyPair("ES256");
     const signer = await register(host, {
       token_endpoint_auth_method: "private_key_jwt",

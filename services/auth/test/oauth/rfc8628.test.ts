@@ -43,7 +43,7 @@ onEachDatabase((makeUrl) => {
   const poll = (code: string | undefined): ReturnType<typeof postToken> =>
     postToken(host, { grant_type: grantType, device_code: code ?? "" }, { as: client });
 
-  test("3: the device waits, the user agrees in a browser, the device has its tokens, once", async () => {
+  test("3: the device gets its tokens once, after the user has consented in a browser", async () => {
     const begun = await begin();
     assert.match(begun["user_code"]!, /^[B-Z]{4}-[B-Z]{4}$/);
     assert.ok(begun["verification_uri"]!.startsWith(`${host.issuer}/api/v1/auth/device`));
@@ -67,7 +67,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await poll(begun["device_code"])).body["error"], "invalid_grant");
   });
 
-  test("3.5: a device whose user does not agree is told so", async () => {
+  test("3.5: a device whose user declines gets access_denied", async () => {
     const begun = await begin();
     const browser = new Browser();
     const page = await browser.open(begun["verification_uri_complete"]!);
@@ -78,7 +78,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await poll(begun["device_code"])).body["error"], "access_denied");
   });
 
-  test("3.5: a device that polls faster than it was told is told to slow down, and loses nothing by it", async () => {
+  test("3.5: a device that polls too fast gets slow_down and can continue", async () => {
     const begun = await begin();
     assert.equal(Number(begun["interval"]), 5);
     assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
@@ -96,7 +96,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await poll(begun["device_code"])).status, 200, "not a moment later than it can");
   });
 
-  test("3.3: a wrong code is not taken, nor a form from another site", async () => {
+  test("3.3: wrong codes and cross-site forms are rejected", async () => {
     const begun = await begin();
     const browser = new Browser();
     const page = await browser.open(begun["verification_uri"]!);
@@ -111,7 +111,7 @@ onEachDatabase((makeUrl) => {
     assert.equal((await poll(begun["device_code"])).body["error"], "authorization_pending");
   });
 
-  test("3.4: a device code is for its client, and unknown ones are refused", async () => {
+  test("3.4: a device code is valid for its client, and unknown ones are rejected", async () => {
     const begun = await begin();
     const other = await register(host, {
       redirect_uris: [],

@@ -49,7 +49,7 @@ onEachDatabase((makeUrl) => {
       { as, ...options },
     );
 
-  test("2.2.1: the new token is the user's, says who acts, and no more than the old one", async () => {
+  test("2.2.1: the new token belongs to the user, names the actor, and conveys no more than the old one", async () => {
     const { access_token } = await obtainTokens(host, app);
     const { status, body } = await swap(access_token, service);
     assert.equal(status, 200, JSON.stringify(body));
@@ -71,8 +71,8 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual([seen["active"], seen["act"]], [true, { sub: service.client_id }]);
   });
 
-  test("an exchanged token ends with its subject token, however late the core signs it", async () => {
-    // A clock behind the core's shows what a slow exchange does: the core counts from a later moment.
+  test("an exchanged token expires with its subject token", async () => {
+    // A clock behind the core's simulates a slow exchange: the core counts from a later time.
     const late = { now: () => Date.now() - 30_000, monotonicMs: () => performance.now() };
     const node = await startHost({ url: await makeUrl(), clock: late });
     try {
@@ -101,7 +101,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("4.1: a chain of services is told in order, and ends somewhere", async () => {
+  test("4.1: a chain of actors is listed in order and has a maximum length", async () => {
     let { access_token: token } = await obtainTokens(host, app);
     for (const [index, as] of [service, next, service, next].entries()) {
       const { status, body } = await swap(token, as, { scope: "orders.read" });
@@ -117,11 +117,11 @@ onEachDatabase((makeUrl) => {
     assert.deepEqual([tooLong.status, tooLong.body["error"]], [400, "invalid_request"]);
   });
 
-  test("2.1: a scope that the old token, the client or the roles do not have is not given", async () => {
+  test("2.1: scopes missing from the old token, the client or the roles are not granted", async () => {
     const { access_token } = await obtainTokens(host, app, { scope: "openid orders.read" });
     const less = await swap(access_token, service, { scope: "orders.read orders.write profile" });
     assert.equal(less.body["scope"], "orders.read");
-    // What the client and the roles permit is not enough: the user has not given it to this token.
+    // The permission of client and roles is not enough: the user has not granted it to this token.
     const { access_token: narrow } = await obtainTokens(host, app, { scope: "openid" });
     const more = await swap(narrow, service, { scope: "orders.read" });
     assert.deepEqual([more.status, more.body["error"]], [400, "invalid_scope"]);
@@ -132,7 +132,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("5: only confidential clients that an administrator has given the permission may", async () => {
+  test("5: only confidential clients with the permission can exchange tokens", async () => {
     const { access_token } = await obtainTokens(host, app);
     const cases: readonly (readonly [TestClient | undefined, number, string])[] = [
       [undefined, 401, "invalid_client"],
@@ -152,7 +152,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("2.2.2: what is no good access token of a user is refused, and so is any other target", async () => {
+  test("2.2.2: invalid subject tokens and other targets are rejected", async () => {
     const { access_token, refresh_token, id_token } = await obtainTokens(host, app);
     await bindClient(host, app.client_id);
     const machine = await postToken(host, { grant_type: "client_credentials" }, { as: app });
@@ -181,7 +181,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(bound.status, 400);
   });
 
-  test("the new token ends with what the old one hung on: its grant, its session, the user", async () => {
+  test("the new token is revoked with the grant, the session and the user of the old one", async () => {
     const isActive = async (token: string): Promise<unknown> =>
       (await introspect(host, app, token))["active"];
     const obtain = async () => {

@@ -39,7 +39,7 @@ onEachDatabase((makeUrl) => {
     return browser.open(url, (at) => at.href.startsWith(callback));
   };
 
-  test("2: a pushed request is used by its URI, and once", async () => {
+  test("2: a pushed request is used through its URI, once", async () => {
     const { verifier, challenge } = createPkce();
     const pushed = await push(
       { scope: "openid orders.read", code_challenge: challenge, code_challenge_method: "S256" },
@@ -78,7 +78,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(withoutPkce.body["error"], "invalid_request");
   });
 
-  test("4: a client that must push may not do without, nor use an invented URI", async () => {
+  test("4: a client that must push requests cannot omit that or use an unknown URI", async () => {
     const { challenge } = createPkce();
     const url = new URL("/api/v1/auth/authorize", host.issuer);
     url.search = new URLSearchParams({

@@ -81,7 +81,7 @@ onEachDatabase((makeUrl) => {
     assert.match((described["cnf"] as { jkt: string }).jkt, /^[A-Za-z0-9_-]{43}$/);
   });
 
-  test("5: a public client's refresh token is bound as well, within the grace, too", async () => {
+  test("5: a public client's refresh token is bound as well, also within the grace period", async () => {
     const { refresh_token } = await obtain();
     const refusals = [undefined, await prove(otherKey)];
     for (const proof of refusals) {
@@ -95,7 +95,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(again.body["refresh_token"], first.body["refresh_token"]);
   });
 
-  test("5: a confidential client's refresh of bound tokens needs a proof, of any key of its own", async () => {
+  test("5: a confidential client's refresh of bound tokens requires a proof of any of its keys", async () => {
     const machine = await register(host);
     const form = await obtainCode(host, machine);
     const got = await postToken(host, form, { as: machine, headers: { dpop: await prove(key) } });
@@ -117,7 +117,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("11.1: of a proof that comes several times at once one counts, and the others are no proofs", async () => {
+  test("11.1: one of several concurrent uses of a proof succeeds", async () => {
     const machine = await register(host);
     const proof = await prove(key);
     const ask = (): Promise<Answer> =>
@@ -137,7 +137,7 @@ onEachDatabase((makeUrl) => {
     }
   });
 
-  test("4.3: a proof that is about something else, old or not signed by its key is refused", async () => {
+  test("4.3: proofs for another request, expired ones and ones with a wrong signature are rejected", async () => {
     const form = { ...(await obtainCode(host, client)), client_id: client.client_id };
     const now = Math.floor(Date.now() / 1_000);
     const proofs = [
@@ -160,14 +160,14 @@ onEachDatabase((makeUrl) => {
     );
   });
 
-  test("11.1: a proof is good once", async () => {
+  test("11.1: a proof is valid once", async () => {
     const proof = await prove(key);
     const [one, two] = [await obtain(), await obtain()];
     assert.equal((await refreshWith(one.refresh_token, proof)).status, 200);
     assert.notEqual((await refreshWith(two.refresh_token, proof)).status, 200);
   });
 
-  test("7.1: userinfo takes the token with a fresh proof of its key, and with nothing less", async () => {
+  test("7.1: userinfo requires a fresh proof of the token's key", async () => {
     const { access_token } = await obtain();
     const authorization = `DPoP ${access_token}`;
     const claims = userinfoClaims(access_token);

@@ -1,4 +1,4 @@
-// RFC 9470, Step Up Authentication Challenge; and other reasons to ask a user again.
+// RFC 9470, Step Up Authentication Challenge, and other reasons for a new sign-in.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { onEachDatabase } from "../databases.ts";
@@ -33,7 +33,7 @@ onEachDatabase((makeUrl) => {
     return introspect(host, client, String(body["access_token"]));
   };
 
-  test("4: acr_values that the session has not reached ask the user again", async () => {
+  test("4: unmet acr_values require a new sign-in", async () => {
     const browser = new Browser();
     const first = await signIn(browser, {});
     assert.equal(first["acr"], "1");
@@ -59,7 +59,7 @@ onEachDatabase((makeUrl) => {
     assert.equal(unknown["sid"], stepped["sid"], "values that are not known are voluntary");
   });
 
-  test("4: max_age asks a user again who signed in too long ago", async () => {
+  test("4: max_age requires a new sign-in of a user who signed in too long ago", async () => {
     const browser = new Browser();
     const first = await signIn(browser, {});
     await new Promise((resolve) => setTimeout(resolve, 2_100));
@@ -69,7 +69,7 @@ onEachDatabase((makeUrl) => {
     assert.ok(Number(again["auth_time"]) > Number(first["auth_time"]));
   });
 
-  test("a session that has ended asks again, and so does another browser", async () => {
+  test("an ended session and another browser require a new sign-in", async () => {
     const browser = new Browser();
     const first = await signIn(browser, {});
     assert.equal((await signIn(browser, {}))["sid"], first["sid"]);
@@ -81,7 +81,7 @@ onEachDatabase((makeUrl) => {
     assert.notEqual((await signIn(new Browser(), {}))["sid"], first["sid"]);
   });
 
-  test("the tokens of a login say how and when the user signed in, and refreshing keeps that", async () => {
+  test("tokens of a login contain the authentication, and refreshing keeps it", async () => {
     const session = await host.signIn({
       acr: "2",
       amr: ["pwd", "otp"],

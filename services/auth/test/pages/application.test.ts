@@ -1,4 +1,4 @@
-// What applications ask of the pages: which account, in which language, and what people read when they ask amiss.
+// Requests of applications to the pages: accounts, languages, and errors of invalid requests.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { join, startWithAdmin, type Person } from "../client.ts";
@@ -38,7 +38,7 @@ async function readUser(returned: Page): Promise<unknown> {
   return tokens.claims()?.["preferred_username"];
 }
 
-test("prompt=select_account asks with which account, and goes on with the one that is chosen", async () => {
+test("prompt=select_account lets the user choose an account and continues with it", async () => {
   const browser = await enter(ada);
   const chooser = await browser.open(await application.begin({ prompt: "select_account" }));
   assert.match(readText(chooser), /Choose an account for Notes/);
@@ -55,20 +55,20 @@ test("prompt=select_account asks with which account, and goes on with the one th
   assert.equal(denied.url.searchParams.get("error"), "access_denied");
 });
 
-test("prompt=select_account is answered by a sign-in where nobody is signed in", async () => {
+test("prompt=select_account shows the sign-in page without a session", async () => {
   const browser = new PageBrowser(stage);
   const page = await browser.open(await application.begin({ prompt: "select_account" }));
   assert.match(readText(page), /Sign in to continue to Notes/);
   assert.equal(await readUser(await fillIn(browser, page, ada)), "ada");
 });
 
-test("a sign-in of a moment before is none for a request that asks for a fresh one", async () => {
+test("an earlier sign-in does not satisfy a request for a fresh one", async () => {
   const browser = await enter(ada);
   const confirm = await browser.open(await application.begin({ prompt: "login" }));
   assert.equal(confirm.url.pathname, "/confirm", readText(confirm));
 });
 
-test("choosing an account does not stand in for the fresh sign-in that max_age or prompt=login ask for", async () => {
+test("choosing an account does not satisfy max_age or prompt=login", async () => {
   const browser = await enter(ada);
   for (const more of [
     { prompt: "select_account login" },
@@ -82,7 +82,7 @@ test("choosing an account does not stand in for the fresh sign-in that max_age o
   }
 });
 
-test("whoever signs out, or in as somebody else, while an application waits, goes on with it", async () => {
+test("a user who signs out or switches accounts while an application waits can continue", async () => {
   const stranger = await startApplication(stage, "Waiting");
   const browser = await enter(ada);
   const known = await browser.open(await stranger.begin());
@@ -107,7 +107,7 @@ test("whoever signs out, or in as somebody else, while an application waits, goe
   stranger.close();
 });
 
-test("an application that waits for somebody else than who is signed in gets to ask for them", async () => {
+test("an application can request another user than the one signed in", async () => {
   const first = await enter(ada);
   const returned = await first.open(await application.begin());
   const { id_token: hint } = await application.finish(returned.url);
@@ -121,14 +121,14 @@ test("an application that waits for somebody else than who is signed in gets to 
   assert.equal(await readUser(await fillIn(browser, page, ada)), "ada");
 });
 
-test("a page that asks about an account cannot be answered in another session", async () => {
+test("a page about an account cannot be submitted in another session", async () => {
   const browser = await enter(ada);
   const consent = await browser.open(await application.begin({ prompt: "consent" }));
   const back = await browser.submit(consent, { decision: "select" });
   assert.match(readText(back), /Allow Notes/, "there was no account to choose");
 });
 
-test("an acr that is essential leads through the second step, and not round in circles", async () => {
+test("an essential acr requires the second step once", async () => {
   const ask = (acr: object): Promise<URL> =>
     application.begin({
       claims: JSON.stringify({ id_token: { acr: { essential: true, ...acr } } }),
@@ -146,7 +146,7 @@ test("an acr that is essential leads through the second step, and not round in c
   assert.equal(broken.url.searchParams.get("error"), "invalid_request");
 });
 
-test("pages on the way to an application are in the language that it asks for", async () => {
+test("pages of an authorization are in the language that the application requests", async () => {
   const browser = new PageBrowser(stage, "en");
   const page = await browser.open(await application.begin({ ui_locales: "fr-CA de-AT en" }));
   assert.match(page.text, /<html lang="de"/);
@@ -164,7 +164,7 @@ test("pages on the way to an application are in the language that it asks for", 
   assert.match(leaving.text, /<html lang="de"/);
 });
 
-test("a request that cannot be answered says so, rather than that the sign-in took too long", async () => {
+test("an invalid request shows its error instead of an expired sign-in", async () => {
   const browser = new PageBrowser(stage);
   const page = await browser.open("/api/v1/auth/authorize?client_id=nobody&response_type=code");
   assert.equal(page.status, 400);
@@ -175,7 +175,7 @@ test("a request that cannot be answered says so, rather than that the sign-in to
   assert.match(readText(late), /took too long/);
 });
 
-test("claims that an application asks for by name are shown before they are given", async () => {
+test("claims requested by name are shown before consent", async () => {
   const stranger = await startApplication(stage, "Stranger");
   const browser = await enter(grace);
   const claims = JSON.stringify({ userinfo: { email: null, name: null } });
@@ -185,9 +185,9 @@ test("claims that an application asks for by name are shown before they are give
   stranger.close();
 });
 
-test("prompt=none works for people who have signed in on the service's own pages, and tells others to", async () => {
+test("prompt=none works after a sign-in on the service's own pages and fails otherwise", async () => {
   const browser = await enter(ada);
-  // Once she has agreed in another browser, nothing is left to ask.
+  // After the consent in another browser no question is left.
   const before = await enter(ada);
   await readUser(await before.open(await application.begin()));
   const silent = await browser.open(
@@ -200,7 +200,7 @@ test("prompt=none works for people who have signed in on the service's own pages
   assert.equal(refused.url.searchParams.get("error"), "login_required");
 });
 
-test("prompt=none with claims that the user has consented to needs no further consent", async () => {
+test("prompt=none with consented claims needs no further consent", async () => {
   const claims = (name: string) => ({
     scope: "openid profile",
     claims: JSON.stringify({ id_token: { [name]: { essential: true } } }),

@@ -1,4 +1,4 @@
-// People at a real browser: Chromium with its authenticator, and an application that signs them in with openid-client.
+// Users at a real browser: Chromium with an authenticator, and an application that signs them in with openid-client.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { generateSync } from "otplib";
@@ -27,8 +27,8 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     post.close();
   });
 
-  test("a person signs up, adds a passkey and a second step, and signs in with each of them", async () => {
-    // Of its own, for its clock is moved.
+  test("a user signs up, adds a passkey and a second factor, and signs in with each", async () => {
+    // A separate stage, because its clock is moved.
     const own = await startWithAdmin({
       ...(await stageKinds[0]!.prepare()),
       platform_notify_url: post.url,
@@ -89,7 +89,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     await own.close();
   });
 
-  test("an application signs a person in, who agrees, is not asked again, and takes it back", async () => {
+  test("a user consents to an application, is not asked again, and revokes the consent", async () => {
     const application = await startApplication(stage, "Notes", {
       policy_uri: "https://notes.example/privacy",
     });
@@ -140,7 +140,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     application.close();
   });
 
-  test("a person without scripts and in German signs up for an application, and recovers the account", async () => {
+  test("without scripts, in German, a user signs up for an application and recovers the account", async () => {
     const application = await startApplication(stage, "Fotos", { first_party: true });
     const karl = await Person.begin(browser, { hasScripts: false, locale: "de-AT" });
     await karl.open(await application.begin());
@@ -170,7 +170,7 @@ describe("in Chromium", { skip: findChromiumSkip() ?? false, concurrency: true }
     application.close();
   });
 
-  test("an application that asks for a second step gets one, set up on the way", async () => {
+  test("an application that requires a second factor gets one, enrolled during the sign-in", async () => {
     const application = await startApplication(stage, "Bank");
     const lise = await Person.begin(browser);
     await lise.open(`${stage.publicUrl}/sign-up`);

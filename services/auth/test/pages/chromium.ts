@@ -1,10 +1,10 @@
-// Chromium with an authenticator of its own, and what is looked at on every page that it opens.
+// Chromium with an authenticator, and checks of every page that it opens.
 import assert from "node:assert/strict";
 import { accessSync, constants, mkdirSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
-// No look-ups of its own: a test must not depend on the network, nor wait for it.
+// No DNS lookups: a test must not depend on the network or wait for it.
 const flags = [
   "--no-sandbox",
   "--disable-gpu",
@@ -19,7 +19,7 @@ const waitMs = 60_000;
 const pictures = process.env["PLATFORM_TEST_PICTURES"];
 let pictureCount = 0;
 
-/** Why Chromium cannot be tried; undefined where it can, or where it must be. */
+/** The reason for skipping Chromium tests; `undefined` if they can or must run. */
 export function findChromiumSkip(): string | undefined {
   if (findChromium() !== undefined || process.env["PLATFORM_TEST_PEERS"] === "required") {
     return undefined;
@@ -36,11 +36,11 @@ export function startChromium(): Promise<Browser> {
   });
 }
 
-/** A person at the browser, with a device that holds passkeys. */
+/** A user at the browser, with a device that stores passkeys. */
 export class Person {
   readonly page: Page;
   readonly #context: BrowserContext;
-  /** What the browser has refused to load or run. */
+  /** Resources that the browser refused to load or run. */
   readonly #refused: string[];
 
   private constructor(context: BrowserContext, page: Page, refused: string[]) {
@@ -81,19 +81,19 @@ export class Person {
     return new Person(context, page, refused);
   }
 
-  /** Goes to an address. */
+  /** Opens an address. */
   async open(url: string | URL): Promise<void> {
     await this.page.goto(String(url));
   }
 
-  /** Enters texts into fields, by their labels. */
+  /** Fills in fields by their labels. */
   async enter(fields: Readonly<Record<string, string>>): Promise<void> {
     for (const [label, value] of Object.entries(fields)) {
       await this.page.getByLabel(label).first().fill(value);
     }
   }
 
-  /** Presses the button of this name, and waits for the page that says `heading`. */
+  /** Presses the button with this name and waits for the page with the heading `heading`. */
   async press(name: string, heading: string): Promise<void> {
     const loaded = this.page.waitForEvent("domcontentloaded");
     await this.page.getByRole("button", { name, exact: true }).first().click();
@@ -101,7 +101,7 @@ export class Person {
     await this.expect(heading);
   }
 
-  /** Waits for the page with this heading, and looks whether everybody can use it. */
+  /** Waits for the page with this heading and checks its accessibility. */
   async expect(heading: string): Promise<void> {
     await this.page.getByRole("heading", { name: heading, exact: true }).first().waitFor();
     await this.#check(heading);
@@ -112,7 +112,7 @@ export class Person {
     return this.page.locator("body").innerText();
   }
 
-  /** Ends the profile; nothing may have been refused by a page's own policy. */
+  /** Closes the profile; fails if a page's policy blocked anything. */
   async end(): Promise<void> {
     await this.#context.close();
     assert.deepEqual(this.#refused, []);

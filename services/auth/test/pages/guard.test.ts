@@ -1,4 +1,5 @@
-// What the pages do not let in: forms of other pages, oversized and malformed ones, replays, foreign things, bad targets.
+// Input that pages reject: foreign, oversized and malformed forms, replays, other users' objects, bad redirect
+// targets.
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { after, before, test } from "node:test";
@@ -13,7 +14,7 @@ import { stageKinds, type Stage } from "../stage.ts";
 import { PageBrowser, readText, type Page } from "./page-browser.ts";
 import { startApplication } from "./relying-party.ts";
 
-// Only paths and methods are looked at: nothing is called.
+// Only paths and methods are read; handlers are not called.
 const routes = createPageRoutes({} as PageServices);
 const posts = routes.filter(({ method }) => method === "POST").map(({ path }) => fillIn(path));
 let stage: Stage;
@@ -40,7 +41,7 @@ function readCsrf(page: Page): string {
   return /name="csrf" value="([^"]+)"/.exec(page.text)![1]!;
 }
 
-test("no page can be framed, kept, or made to load what is not ours", async () => {
+test("pages cannot be framed, cached or made to load foreign resources", async () => {
   const browser = await enter(await join(stage, "frame"));
   const pages = routes.filter(({ method }) => method === "GET").map(({ path }) => fillIn(path));
   for (const path of [...pages, "/api/v1/auth/device"]) {
@@ -58,7 +59,7 @@ test("no page can be framed, kept, or made to load what is not ours", async () =
   }
 });
 
-test("no form counts without the token of this browser and session, from another origin, or from another site", async () => {
+test("forms require the token of the browser's session and the same origin", async () => {
   const person = await join(stage, "forms");
   const browser = await enter(person);
   const csrf = readCsrf(await browser.open("/account"));
@@ -84,7 +85,7 @@ test("no form counts without the token of this browser and session, from another
   assert.equal((await browser.open("/account")).url.pathname, "/account", "still signed in");
 });
 
-test("a form of before the sign-in does not count after it", async () => {
+test("a form from before the sign-in is rejected after it", async () => {
   const person = await join(stage, "fixed");
   const browser = new PageBrowser(stage);
   const before = await browser.open("/sign-in");
@@ -94,7 +95,7 @@ test("a form of before the sign-in does not count after it", async () => {
   assert.equal(late.status, 403);
 });
 
-test("whoever is not signed in is sent to sign in, and back to where they were going", async () => {
+test("users who are not signed in are sent to sign in and back", async () => {
   const browser = new PageBrowser(stage);
   for (const route of routes) {
     if (route.access === "public" || route.method !== "GET" || route.path === "/confirm") continue;
@@ -112,7 +113,7 @@ test("whoever is not signed in is sent to sign in, and back to where they were g
   }
 });
 
-test("what changes how somebody signs in asks for a sign-in of the last ten minutes", async () => {
+test("changing credentials requires a sign-in within the last ten minutes", async () => {
   const own = await startWithAdmin(await stageKinds[0]!.prepare());
   const browser = new PageBrowser(own);
   const { username, password } = await join(own, "stale");
@@ -143,7 +144,7 @@ test("what changes how somebody signs in asks for a sign-in of the last ten minu
   await own.close();
 });
 
-test("no link leads anybody elsewhere after a sign-in", async () => {
+test("links cannot redirect to other sites after a sign-in", async () => {
   const { username, password } = await join(stage, "wanderer");
   for (const target of [
     "https://evil.example/",
@@ -169,7 +170,7 @@ test("no link leads anybody elsewhere after a sign-in", async () => {
   );
 });
 
-test("what people enter is shown as text, whatever it is", async () => {
+test("user input is rendered as text", async () => {
   const hostile = `"><script>alert(1)</script><img src=x onerror='alert(1)'>`;
   const escaped = "&quot;&gt;&lt;script&gt;";
   const browser = new PageBrowser(stage);
@@ -191,7 +192,7 @@ test("what people enter is shown as text, whatever it is", async () => {
   );
 });
 
-test("forms that are too large, of another type, with a field twice or with a null character are refused", async () => {
+test("oversized forms, other content types, repeated fields and null characters are rejected", async () => {
   const browser = await enter(await join(stage, "large"));
   const csrf = readCsrf(await browser.open("/account"));
   const large = await browser.post("/account/profile", { csrf, name: "x".repeat(60_000) });
@@ -208,7 +209,7 @@ test("forms that are too large, of another type, with a field twice or with a nu
   assert.match(fine.text, /value="Ada &lt;b&gt;"/);
 });
 
-test("other methods are told which there are, and a request for the head has no body", async () => {
+test("other methods are 405 with Allow, and HEAD has no body", async () => {
   const ask = (
     method: string,
     path: string,
@@ -233,7 +234,7 @@ test("other methods are told which there are, and a request for the head has no 
   assert.equal((await ask("GET", "/sign-in/nowhere")).status, 404);
 });
 
-test("things of somebody else cannot be ended, renamed, removed or confirmed", async () => {
+test("objects of other users cannot be ended, renamed, removed or confirmed", async () => {
   const victim = await join(stage, "victim");
   const browser = await enter(await join(stage, "attacker"));
   const csrf = readCsrf(await browser.open("/account"));
@@ -266,7 +267,7 @@ test("things of somebody else cannot be ended, renamed, removed or confirmed", a
   }
 });
 
-test("a consent is for the browser that was asked, for what it was shown, and once", async () => {
+test("a consent is valid once, for the browser and the content that were shown", async () => {
   const application = await startApplication(stage, "Notes");
   const person = await join(stage, "agreeing");
   const browser = await enter(person);
@@ -296,7 +297,7 @@ test("a consent is for the browser that was asked, for what it was shown, and on
   application.close();
 });
 
-test("who registers a client for themselves cannot make it the operator's own", async () => {
+test("a self-registered client cannot become first-party", async () => {
   const root = await signIn(stage, admin);
   const path = "/api/v1/auth/clients/initial-access-tokens";
   const { body } = await expectStatus(201, stage, "POST", path, { token: root.token, body: {} });
@@ -315,7 +316,7 @@ test("who registers a client for themselves cannot make it the operator's own", 
   });
 });
 
-test("a policy for a client holds for those who are signed in already", async () => {
+test("a policy for a client applies to users who are already signed in", async () => {
   const application = await startApplication(stage, "Vault");
   const root = await signIn(stage, admin);
   const browser = await enter(await join(stage, "early"));
@@ -331,7 +332,7 @@ test("a policy for a client holds for those who are signed in already", async ()
   application.close();
 });
 
-test("a device is connected after its code was compared, and somebody who signs out at an application is out here", async () => {
+test("a device is connected after its code is confirmed, and a logout at an application ends the session", async () => {
   const application = await startApplication(stage, "Television", {
     grant_types: ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
     token_endpoint_auth_method: "none",
@@ -359,7 +360,7 @@ test("a device is connected after its code was compared, and somebody who signs 
   application.close();
 });
 
-test("pages speak the language that the browser prefers", async () => {
+test("pages are in the language that the browser prefers", async () => {
   for (const [header, tag] of [
     ["de-AT,de;q=0.9,en;q=0.8", "de"],
     ["fr,en;q=0.5,de;q=0.4", "en"],
@@ -376,7 +377,7 @@ test("pages speak the language that the browser prefers", async () => {
   assert.match(readText(page), /Mit Passkey anmelden/);
 });
 
-test("passwords are masked, may be pasted and filled in by password managers, and every account page has a way out", async () => {
+test("passwords are masked and can be pasted and autofilled, and every account page has a sign-out link", async () => {
   const browser = await enter(await join(stage, "manager"));
   const pages = ["/account", "/account/security", "/account/sessions", "/account/applications"];
   for (const path of pages) {

@@ -1,10 +1,10 @@
-// A browser without scripts for the pages: keeps cookies, sends what browsers send, submits forms, follows redirects.
+// A browser without scripts for the pages: cookies, headers, forms, redirects.
 import { CookieJar } from "../cookie-jar.ts";
 import type { Stage } from "../stage.ts";
 
 const redirectsMax = 10;
 
-/** A page, or the address outside where the browser was sent. */
+/** A page, or the external URL that the browser was sent to. */
 export interface Page {
   url: URL;
   status: number;
@@ -21,7 +21,7 @@ interface PageForm {
 /** One browser profile. */
 export class PageBrowser {
   readonly #site: string;
-  /** Where the service listens; `site` is what it is known by. */
+  /** The service's address; `site` is its public URL. */
   readonly #address: string;
   readonly #cookies = new CookieJar();
   readonly #language: string;
@@ -37,7 +37,7 @@ export class PageBrowser {
     return this.#go("GET", new URL(path, this.#site));
   }
 
-  /** Submits the form of the page that is posted to `action` (the first by default), with more fields. */
+  /** Submits the form with this `action` (the first by default) with additional fields. */
   submit(page: Page, more: Record<string, string> = {}, action?: string): Promise<Page> {
     const form = readForms(page.text).find(
       (item) => action === undefined || item.action === action,
@@ -47,7 +47,7 @@ export class PageBrowser {
     return this.post(new URL(form.action, page.url), form.fields);
   }
 
-  /** Posts a form, with other headers where they are given. */
+  /** Posts a form, optionally with other headers. */
   post(
     path: string | URL,
     fields: URLSearchParams | Record<string, string>,
@@ -61,7 +61,7 @@ export class PageBrowser {
     return this.#cookies.read(name);
   }
 
-  /** Puts another value into a cookie, or removes it. */
+  /** Changes a cookie, or deletes it. */
   setCookie(name: string, value: string | undefined): void {
     this.#cookies.set(name, value);
   }
@@ -114,7 +114,7 @@ export class PageBrowser {
   }
 }
 
-/** A page's text without its tags, for what people read. */
+/** The text of a page without tags. */
 export function readText(page: Page): string {
   return page.text
     .replaceAll(/<(?:head|script)[^]*?<\/(?:head|script)>/g, " ")

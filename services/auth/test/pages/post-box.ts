@@ -1,4 +1,4 @@
-// The notification service's side of the wire: takes messages and keeps them for tests to read.
+// A mail service that accepts messages and stores them for tests.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -11,11 +11,11 @@ export interface Letter {
   text: string;
 }
 
-/** Takes messages. */
+/** The running mail service. */
 export interface PostBox {
   url: string;
   letters: Letter[];
-  /** Waits for a message to this address that `isWanted`; gives its text. */
+  /** Waits for a message to this address that satisfies `isWanted`; returns its text. */
   wait(to: string, isWanted?: (text: string) => boolean): Promise<string>;
   close(): void;
 }

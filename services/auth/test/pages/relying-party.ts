@@ -1,4 +1,4 @@
-// An application that signs people in with openid-client, with a page of its own for the way back.
+// An application that signs users in with openid-client, with its own callback page.
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import * as client from "openid-client";
@@ -8,15 +8,15 @@ import { call, signIn, admin } from "../client.ts";
 /** A running application. */
 export interface Application {
   clientId: string;
-  /** Where a person is sent to sign in; `more` are parameters of the request. */
+  /** The URL that signs a user in; `more` are additional parameters. */
   begin(more?: Record<string, string>): Promise<URL>;
-  /** Redeems what the person came back with. */
+  /** Redeems the response that the user returned with. */
   finish(returned: URL): ReturnType<typeof client.authorizationCodeGrant>;
   refresh(token: string): ReturnType<typeof client.refreshTokenGrant>;
   close(): void;
 }
 
-/** Registers and starts one; `metadata` of RFC 7591 beside its name and address. */
+/** Registers and starts an application; `metadata` is added to its name and address (RFC 7591). */
 export async function startApplication(
   stage: Stage,
   name: string,
@@ -28,7 +28,7 @@ export async function startApplication(
       .end(`<!doctype html><html lang="en"><title>${name}</title><h1>Back at ${name}</h1></html>`);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  // A test that fails does not get to close it.
+  // A failed test does not close it.
   server.unref();
   const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`;
   const { token } = await signIn(stage, admin);

@@ -1,4 +1,4 @@
-// The pages for signing in, signing up and recovering, as a browser without scripts sees them.
+// Pages for sign-in, sign-up and recovery in a browser without scripts.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { generateSync } from "otplib";
@@ -40,7 +40,7 @@ function readCode(secret: string): string {
   return generateSync({ secret, epoch: Math.floor(stage.clock.now() / 1000) });
 }
 
-test("somebody signs up, is signed in, signs out, and signs in again", async () => {
+test("a user signs up, signs out and signs in again", async () => {
   const browser = new PageBrowser(stage);
   const account = await signUp(browser, "grace");
   assert.equal(account.url.pathname, "/account");
@@ -62,8 +62,8 @@ test("somebody signs up, is signed in, signs out, and signs in again", async () 
   assert.equal(inAgain.url.pathname, "/account");
 });
 
-test("unknown names, wrong passwords and too many attempts tell nothing about who exists", async () => {
-  // Its clock stands still: no attempt is late enough to be let in again.
+test("unknown names, wrong passwords and too many attempts do not reveal which users exist", async () => {
+  // Its clock is stopped, so that no attempt is late enough to be admitted again.
   const own = await startWithAdmin(await stageKinds[0]!.prepare());
   await join(own, "henry");
   own.clock.stop();
@@ -80,7 +80,7 @@ test("unknown names, wrong passwords and too many attempts tell nothing about wh
   await own.close();
 });
 
-test("a sign-up that cannot be says at each field why", async () => {
+test("a failed sign-up explains each field", async () => {
   const browser = new PageBrowser(stage);
   const page = await browser.open("/sign-up");
   const bad = await browser.submit(page, { username: "x y", password: "short", email: "none" });
@@ -95,7 +95,7 @@ test("a sign-up that cannot be says at each field why", async () => {
   assert.match(readText(empty), /Fill in: Username\..*Fill in: Password\./);
 });
 
-test("the address is confirmed by the link's button, once", async () => {
+test("the link's button confirms the address once", async () => {
   const browser = new PageBrowser(stage);
   await signUp(browser, "ida", "ida@example.com");
   const link = findLink(await post.wait("ida@example.com"));
@@ -108,7 +108,7 @@ test("the address is confirmed by the link's button, once", async () => {
   assert.match(readText(again), /This link does not work/);
 });
 
-test("a forgotten password is set anew by a link, which says nothing about who exists and works once", async () => {
+test("a recovery link works once and does not reveal which users exist", async () => {
   const browser = new PageBrowser(stage);
   await signUp(browser, "karl", "karl@example.com");
   await browser.submit(await browser.open(findLink(await post.wait("karl@example.com"))));
@@ -131,7 +131,7 @@ test("a forgotten password is set anew by a link, which says nothing about who e
   assert.match(readText(replay), /This link does not work/);
 });
 
-test("who has a second factor is asked for its code; a code counts once, a backup code does as well", async () => {
+test("users with a second factor need its code; codes and backup codes work once", async () => {
   const browser = new PageBrowser(stage);
   await signUp(browser, "lise");
   const secret = await setUpTotp(browser);
@@ -177,7 +177,7 @@ test("who has a second factor is asked for its code; a code counts once, a backu
   assert.equal(byBackup.url.pathname, "/account");
 });
 
-test("who must have a second factor sets one up on the way in", async () => {
+test("users who must have a second factor set one up during the sign-in", async () => {
   const root = await signIn(stage, admin);
   await expectStatus(201, stage, "POST", "/api/v1/rbac/roles", {
     token: root.token,

@@ -1,4 +1,4 @@
-// Registrations and sign-ins share the places for hashing, and registrations give way.
+// Registrations and sign-ins share the hasher, and registrations yield.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PlatformError } from "@platform/kernel/errors";
@@ -6,7 +6,7 @@ import { PasswordHasher } from "../../src/sign-in/password-hasher.ts";
 
 const cost = { memoryCost: 1_024, timeCost: 1, parallelism: 1 };
 
-test("sign-ins pass a queue full of registrations, one of which still moves on after four of them", async () => {
+test("sign-ins overtake waiting registrations, which proceed after every four sign-ins", async () => {
   const hasher = new PasswordHasher({
     concurrency: 1,
     waitingMax: 100,
@@ -14,7 +14,7 @@ test("sign-ins pass a queue full of registrations, one of which still moves on a
     cost,
   });
   const hashed = await hasher.hash("a password");
-  // The first check makes the hash that unknown names are checked against.
+  // The first check creates the hash that unknown names are checked against.
   await hasher.verify(hashed, "a password");
   const order: string[] = [];
   const registrations = Array.from({ length: 11 }, () =>
@@ -37,7 +37,7 @@ test("sign-ins pass a queue full of registrations, one of which still moves on a
   assert.ok(order.lastIndexOf("sign-in") < 11, order.join());
 });
 
-test("registrations use no more than half of the places", async () => {
+test("registrations use at most half of the concurrency", async () => {
   const hasher = new PasswordHasher({
     concurrency: 4,
     waitingMax: 100,

@@ -1,4 +1,4 @@
-// Which passwords are refused.
+// Passwords that the policy rejects.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PasswordPolicy } from "../../src/sign-in/password-policy.ts";
@@ -24,7 +24,7 @@ test("any composition is accepted from 8 to 128 characters", () => {
   assert.match(policy.findProblem("x".repeat(129), names)!, /at most 128/);
 });
 
-test("what is tried first is refused: common passwords, names, and the service's own words", () => {
+test("common passwords, names and the service's own name are rejected", () => {
   for (const password of ["password1", "PASSWORD1", "iloveyou", "qwertyuiop"]) {
     assert.match(policy.findProblem(password, names)!, /most common/, password);
   }

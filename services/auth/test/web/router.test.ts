@@ -1,4 +1,4 @@
-// The router of everything that is answered on node's own objects.
+// The router of OAuth and the pages.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Router, type NodeHandler } from "../../src/web/router.ts";
